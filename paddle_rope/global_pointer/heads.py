@@ -1,0 +1,104 @@
+"""GlobalPointer: every pair (start, end) of tokens gets a score for every type.
+
+Sources: Su, https://kexue.fm/archives/8373 (GlobalPointer) and https://kexue.fm/archives/8877 (Efficient
+GlobalPointer).
+"""
+
+import math
+
+import paddle
+from paddle import nn
+
+from paddle_rope.layers import Linear
+from paddle_rope.rotary import RotaryPositionEmbedding
+
+# Score of pairs that are no span: end before start, or padding. float16 holds it, and exp of it is 0.
+MASKED_LOGIT = -1e4
+
+
+def mask_non_spans(logits, token_mask=None):
+    """Set the pairs that are no span to ``MASKED_LOGIT``: end before start, or an end of the pair masked out.
+
+    Args:
+        logits: ``[batch, types, seq, seq]``, rows are starts, columns are ends (inclusive).
+        token_mask: bool or 0/1 ``[batch, seq]``, 0 where no span may start or end (padding, special tokens).
+
+    Returns:
+        Tensor of the same shape and dtype.
+    """
+    seq = logits.shape[-1]
+    position = paddle.arange(seq)
+    is_span = (position.unsqueeze(0) >= position.unsqueeze(1)).unsqueeze([0, 1])  # [1, 1, seq, seq], end >= start
+    if token_mask is not None:
+        token_mask = token_mask.astype("bool")
+        pairs = paddle.logical_and(token_mask.unsqueeze(2), token_mask.unsqueeze(1))  # [batch, seq, seq]
+        is_span = paddle.logical_and(is_span, pairs.unsqueeze(1))
+    return paddle.where(is_span.expand(logits.shape), logits, paddle.full_like(logits, MASKED_LOGIT))
+
+
+class GlobalPointer(nn.Layer):
+    r"""s_t(i, j) = (R_i q_{t,i}) . (R_j k_{t,j}) / sqrt(head_size), with q and k of their own for each type t.
+
+    Args:
+        hidden_size: size of the hidden states.
+        num_types: number of span types.
+        head_size: size of q and k, even.
+        use_rope: rotate q and k; without it the scores do not see how far i and j are apart.
+    """
+
+    def __init__(self, hidden_size, num_types, head_size=64, use_rope=True):
+        super().__init__()
+        self.num_types = num_types
+        self.head_size = head_size
+        self.dense = Linear(hidden_size, num_types * 2 * head_size)
+        self.rotary = RotaryPositionEmbedding(head_size) if use_rope else None
+
+    def forward(self, hidden, token_mask=None):
+        """Score all spans.
+
+        Args:
+            hidden: ``[batch, seq, hidden]``.
+            token_mask: bool or 0/1 ``[batch, seq]``, 0 where no span may start or end (padding, special tokens).
+
+        Returns:
+            Logits ``[batch, types, seq, seq]``: [b, t, i, j] scores tokens i..j (j inclusive) as a span of type t;
+            above 0 means span. Pairs that are no span hold ``MASKED_LOGIT``.
+        """
+        batch, seq, _ = hidden.shape
+        qk = self.dense(hidden).reshape([batch, seq, self.num_types, 2, self.head_size])
+        qk = qk.transpose([3, 0, 2, 1, 4])  # [2, batch, types, seq, head_size]
+        if self.rotary is not None:
+            qk = self.rotary(qk)
+        logits = paddle.matmul(qk[0] * (1.0 / math.sqrt(self.head_size)), qk[1], transpose_y=True)
+        return mask_non_spans(logits, token_mask)
+
+
+class EfficientGlobalPointer(nn.Layer):
+    r"""s_t(i, j) = (R_i q_i) . (R_j k_j) / sqrt(head_size) + (w_t [q_i; k_i] + u_t [q_j; k_j]) / 2.
+
+    One q and k for all types find the spans; a start and an end score for each type tell the type. A further type
+    costs 4 * head_size + 2 parameters instead of 2 * hidden_size * head_size.
+
+    Args:
+        hidden_size, num_types, head_size, use_rope: as for :class:`GlobalPointer`.
+    """
+
+    def __init__(self, hidden_size, num_types, head_size=64, use_rope=True):
+        super().__init__()
+        self.num_types = num_types
+        self.head_size = head_size
+        self.dense = Linear(hidden_size, 2 * head_size)
+        self.type_scores = Linear(2 * head_size, 2 * num_types)
+        self.rotary = RotaryPositionEmbedding(head_size) if use_rope else None
+
+    def forward(self, hidden, token_mask=None):
+        """As :meth:`GlobalPointer.forward`."""
+        qk = self.dense(hidden)  # [batch, seq, 2 * head_size]
+        q, k = qk[..., : self.head_size], qk[..., self.head_size :]
+        type_scores = self.type_scores(qk).transpose([0, 2, 1]) / 2  # [batch, 2 * types, seq]
+        starts = type_scores[:, : self.num_types].unsqueeze(3)  # [batch, types, seq, 1]
+        ends = type_scores[:, self.num_types :].unsqueeze(2)  # [batch, types, 1, seq]
+        if self.rotary is not None:
+            q, k = self.rotary(q), self.rotary(k)
+        spans = paddle.matmul(q * (1.0 / math.sqrt(self.head_size)), k, transpose_y=True)  # [batch, seq, seq]
+        return mask_non_spans(spans.unsqueeze(1) + starts + ends, token_mask)

@@ -1,0 +1,46 @@
+"""Linear and Dropout: Paddle's layers, computed another way on CPU, where Paddle spends most of a step in them.
+
+On other devices, and in static graphs, they are Paddle's own. `tools/benchmark_layers.py` measures the difference.
+"""
+
+import numpy as np
+import paddle
+from paddle import nn
+
+_LEVELS = 1 << 16  # of the 16-bit random numbers of dropout
+
+
+def _computes_on_cpu(x):
+    return paddle.in_dynamic_mode() and x.place.is_cpu_place()
+
+
+class Linear(nn.Linear):
+    """y = x W + b, with the bias as the outer product 1 b^T: its gradient is then a matrix product.
+
+    Paddle's CPU kernel reduces the bias gradient over the batch much slower than it multiplies matrices.
+    """
+
+    def forward(self, x):
+        """``[..., in_features]`` -> ``[..., out_features]``."""
+        if self.bias is None or not _computes_on_cpu(x):
+            return super().forward(x)
+        rows = x.reshape([-1, x.shape[-1]])
+        bias = paddle.matmul(paddle.ones([rows.shape[0], 1], dtype=self.bias.dtype), self.bias.unsqueeze(0))
+        return (paddle.matmul(rows, self.weight) + bias).reshape([*x.shape[:-1], self.weight.shape[1]])
+
+
+class Dropout(nn.Dropout):
+    """Dropout whose mask on CPU comes from numpy's global generator: seed it with ``numpy.random.seed``.
+
+    The probability is rounded to a multiple of 1/65536; kept values are scaled by exactly what keeps the mean.
+    """
+
+    def forward(self, x):
+        """``x`` of any shape -> same shape."""
+        if not self.training or self.p == 0 or not _computes_on_cpu(x):
+            return super().forward(x)
+        dropped = min(round(self.p * _LEVELS), _LEVELS - 1)
+        levels = np.frombuffer(np.random.bytes(2 * int(np.prod(x.shape))), dtype=np.uint16)
+        scale = np.array([0.0, _LEVELS / (_LEVELS - dropped)], dtype=np.float32)
+        mask = scale[(levels >= dropped).view(np.uint8)].reshape(x.shape)
+        return x * paddle.to_tensor(mask).astype(x.dtype)

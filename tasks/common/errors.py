@@ -1,0 +1,27 @@
+"""Errors that a user can mend: shown as one line, without a traceback."""
+
+import functools
+import sys
+
+EXIT_BAD_INPUT = 2
+
+
+class InputError(Exception):
+    """Something the user gave is wrong.
+
+    The message says what is wrong, where (file:line or option) and how to mend it, in one line.
+    """
+
+
+def exit_on_input_error(main):
+    """Wrap a tool's ``main(argv) -> int``: an ``InputError`` becomes one line on stderr and exit status 2."""
+
+    @functools.wraps(main)
+    def wrapped(argv=None):
+        try:
+            return main(argv)
+        except InputError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return EXIT_BAD_INPUT
+
+    return wrapped

@@ -1,0 +1,69 @@
+"""Reading and writing files so that nothing is lost or half-written."""
+
+import contextlib
+import json
+import os
+from pathlib import Path
+
+from tasks.common.errors import InputError
+
+
+@contextlib.contextmanager
+def atomic_writer(path):
+    """Open ``path`` for writing UTF-8 text; it appears under its name only when all of it is written.
+
+    Raises:
+        InputError: the folder is missing or not writable, or ``path`` is a folder.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; give the name of a file")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        file = open(temporary, "w", encoding="utf-8", newline="\n")  # noqa: SIM115  closed below
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror}); give a file in a folder that exists") from None
+    try:
+        with file:
+            yield file
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_json(path, value):
+    """Write ``value`` as indented JSON."""
+    with atomic_writer(path) as file:
+        file.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def write_json_lines(path, records):
+    """Write one JSON object a line."""
+    with atomic_writer(path) as file:
+        for record in records:
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+def claim_output_dir(path):
+    """Make the folder of a new run.
+
+    Raises:
+        InputError: it exists and holds something, or cannot be made.
+    """
+    path = Path(path)
+    check_output_dir(path)
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def check_output_dir(path):
+    """Raise InputError unless ``path`` is free for a new run. Makes nothing."""
+    path = Path(path)
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path}: is a file; give another --output_dir")
+    if path.is_dir() and any(path.iterdir()):
+        raise InputError(f"{path}: already holds another run; give another --output_dir or remove the folder")
+    existing = next(parent for parent in [path, *path.absolute().parents] if parent.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK):
+        raise InputError(f"{path}: cannot be made ({existing} is not a writable folder); give another --output_dir")

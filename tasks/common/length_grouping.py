@@ -1,0 +1,38 @@
+"""Batches of texts of like length, so that little is computed on padding."""
+
+import numpy as np
+from paddle.io import DistributedBatchSampler
+
+
+class LengthGroupedBatchSampler(DistributedBatchSampler):
+    """Shuffles, then sorts by length within windows of ``window`` batches, then shuffles the batches.
+
+    The order depends on the seed and the epoch alone; with several processes each takes its share of the batches.
+
+    Args:
+        lengths: length of each example, in the order of the data set.
+        batch_size: examples a batch and process.
+        seed: of the shuffling.
+        num_replicas, rank: number of processes and the index of this one.
+        window: batches sorted together.
+    """
+
+    def __init__(self, lengths, batch_size, seed=0, num_replicas=1, rank=0, window=50):
+        self.lengths = np.asarray(lengths)
+        self.seed = seed
+        self.window = window
+        super().__init__(self.lengths, batch_size, num_replicas=num_replicas, rank=rank, shuffle=True)
+
+    def __iter__(self):
+        random = np.random.RandomState((self.seed * 1000003 + self.epoch) % 2**32)
+        order = random.permutation(len(self.lengths))
+        step = self.batch_size * self.nranks  # the processes' batches of one step are cut from one stretch
+        missing = -len(order) % step
+        order = np.concatenate([order, np.resize(order, missing)]) if self.nranks > 1 else order
+        stretches = []
+        for begin in range(0, len(order), step * self.window):
+            part = order[begin : begin + step * self.window]
+            part = part[np.argsort(self.lengths[part], kind="stable")]
+            stretches += [part[i : i + step] for i in range(0, len(part), step)]
+        for index in random.permutation(len(stretches)):
+            yield stretches[index][self.local_rank :: self.nranks].tolist()

@@ -1,0 +1,81 @@
+"""What VisualDL shows of a training run."""
+
+import json
+import time
+
+import paddle
+from paddlenlp.trainer import TrainerCallback
+from visualdl import LogWriter
+
+
+class VisualDLMonitor(TrainerCallback):
+    """Writes loss, learning rate, gradient norm and speed as ``train/...`` and evaluations as ``dev/...``.
+
+    Args:
+        log_dir: folder of the VisualDL log.
+        settings: dict of the run's settings, shown as text and as hyper-parameters.
+        metrics: names of the evaluation metrics that the hyper-parameter view compares runs by.
+    """
+
+    def __init__(self, log_dir, settings, metrics):
+        self.log_dir = str(log_dir)
+        self.settings = settings
+        self.metrics = metrics
+        self.writer = None
+        self._reset()
+
+    def _reset(self):
+        self._seconds = 0.0
+        self._tokens = 0
+        self._gradient_norm = None
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        if not state.is_world_process_zero:
+            return
+        self.writer = LogWriter(logdir=self.log_dir)
+        self.writer.add_text("configuration", json.dumps(self.settings, ensure_ascii=False, indent=2), step=0)
+        hyper_parameters = {
+            key: value if isinstance(value, (int, float, str)) else str(value) for key, value in self.settings.items()
+        }
+        self.writer.add_hparams(hyper_parameters, [f"dev/{name}" for name in self.metrics])
+
+    def on_load_data_end(self, args, state, control, inputs=None, **kwargs):
+        self._tokens = self._tokens + inputs["token_mask"].sum()  # stays on the device until it is logged
+        self._step_start = time.perf_counter()
+
+    def on_step_end(self, args, state, control, **kwargs):
+        self._seconds += time.perf_counter() - self._step_start
+
+    def on_optimizer_begin(self, args, state, control, scaler=None, model=None, **kwargs):
+        if self.writer is None or (state.global_step + 1) % args.logging_steps:
+            return
+        squares = [paddle.sum(p.grad.astype("float32") ** 2) for p in model.parameters() if p.grad is not None]
+        norm = float(paddle.sqrt(paddle.add_n(squares)))
+        self._gradient_norm = norm if scaler is None else norm / float(scaler._scale)
+
+    def on_log(self, args, state, control, logs=None, **kwargs):
+        """Training figures: the loss has been averaged since the last log; speed leaves evaluation out."""
+        if self.writer is None or "loss" not in logs:
+            return
+        figures = {"loss": logs["loss"], "learning_rate": logs["learning_rate"]}
+        if self._gradient_norm is not None:
+            figures["gradient_norm"] = self._gradient_norm
+        if self._seconds > 0:
+            figures["characters_per_second"] = float(self._tokens) / self._seconds
+        self._write("train", figures, state.global_step)
+        self._reset()
+
+    def on_evaluate(self, args, state, control, metrics=None, **kwargs):
+        if self.writer is not None:
+            figures = {name[len("eval_") :]: value for name, value in metrics.items() if name.startswith("eval_")}
+            self._write("dev", figures, state.global_step)
+
+    def on_train_end(self, args, state, control, **kwargs):
+        if self.writer is not None:
+            self.writer.close()
+            self.writer = None
+
+    def _write(self, group, figures, step):
+        for name, value in figures.items():
+            self.writer.add_scalar(f"{group}/{name}", float(value), step)
+        self.writer.flush()

@@ -1,0 +1,95 @@
+"""One YAML file describes one run; any of its keys can be overridden on the command line."""
+
+import dataclasses
+import difflib
+from pathlib import Path
+
+import yaml
+from paddlenlp.trainer import PdArgumentParser
+
+from tasks.common.errors import InputError
+
+
+def read_run_config(config_file, overrides):
+    """Read a YAML file and the command line after it.
+
+    Args:
+        config_file: path of a YAML mapping from keys to values.
+        overrides: words of the command line, ``--key value``, ``--key=value``, or ``--key`` alone for true.
+
+    Returns:
+        dict of the file's keys with the overrides in place. Overridden values are read as YAML values.
+
+    Raises:
+        InputError: the file cannot be read as a mapping, or a word is not an option.
+    """
+    path = Path(config_file)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such configuration file; the ones of the project are in configs/") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); give a YAML file in UTF-8") from None
+    try:
+        config = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or "not YAML"
+        raise InputError(f"{path}{line}: broken YAML ({problem}); write one 'key: value' a line") from None
+    if config is None:
+        config = {}
+    if not isinstance(config, dict) or not all(isinstance(key, str) for key in config):
+        raise InputError(f"{path}:1: not a mapping; write one 'key: value' a line")
+    return {**config, **_parse_overrides(overrides)}
+
+
+def _parse_overrides(words):
+    config = {}
+    words = list(words)
+    while words:
+        word = words.pop(0)
+        if not word.startswith("--") or word == "--":
+            raise InputError(f"unexpected argument {word!r}; write options as --key value")
+        key, equals, value = word[2:].partition("=")
+        if not equals:
+            value = words.pop(0) if words and not words[0].startswith("--") else "true"
+        config[key] = value
+    return config
+
+
+def parse_arguments(config, *dataclass_types):
+    """Turn a configuration into dataclasses such as PaddleNLP's ``TrainingArguments``.
+
+    Args:
+        config: dict of keys and values; None leaves a key at its default.
+        dataclass_types: the dataclasses; each key belongs to one of them.
+
+    Returns:
+        One instance of each, in their order.
+
+    Raises:
+        InputError: a key is unknown (names the nearest known one), a value does not fit or a required key is missing.
+    """
+    known = {field.name for cls in dataclass_types for field in dataclasses.fields(cls) if field.init}
+    for key in config:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)[0]
+            raise InputError(f"unknown key {key!r}; did you mean {near!r}?")
+    words = []
+    for key, value in config.items():
+        if isinstance(value, (list, tuple)):
+            words += [f"--{key}", *map(str, value)]
+        elif value is not None:
+            words.append(f"--{key}={value}")
+    try:
+        return _Parser(dataclass_types, allow_abbrev=False).parse_args_into_dataclasses(
+            words, look_for_args_file=False
+        )
+    except ValueError as error:
+        raise InputError(f"configuration: {' '.join(str(error).split())}") from None
+
+
+class _Parser(PdArgumentParser):
+    def error(self, message):
+        raise InputError(f"configuration: {message}; correct the value in the YAML file or on the command line")

@@ -1,0 +1,133 @@
+"""Examples -> tokens -> padded batches."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from paddle.io import Dataset
+
+from tasks.common.errors import InputError
+
+
+class TokenizedText(NamedTuple):
+    """A text as tokens; ``spans`` are its entities as (type number, first token, last token)."""
+
+    ids: list
+    offsets: list  # half-open characters of each token; (0, 0) for special tokens
+    spans: list
+
+
+def align_entities(entities, offsets):
+    """Find the tokens of entities.
+
+    Args:
+        entities: :class:`tasks.ner.data.Entity` in characters.
+        offsets: half-open characters of each token.
+
+    Returns:
+        (aligned, unaligned): ``aligned`` holds (entity, first token, last token); ``unaligned`` the entities whose
+        start or end is inside a token, or in characters without a token.
+    """
+    first_token = {start: index for index, (start, end) in enumerate(offsets) if end > start}
+    last_token = {end: index for index, (start, end) in enumerate(offsets) if end > start}
+    aligned, unaligned = [], []
+    for entity in entities:
+        first, last = first_token.get(entity.start), last_token.get(entity.end)
+        if first is None or last is None:
+            unaligned.append(entity)
+        else:
+            aligned.append((entity, first, last))
+    return aligned, unaligned
+
+
+def check_length(text, where, max_length):
+    """Raise InputError if ``text`` has more than ``max_length`` characters."""
+    if len(text) > max_length:
+        raise InputError(
+            f"{where}: the text has {len(text)} characters, more than max_length {max_length}; "
+            f"split it, or give --max_length {len(text)} or more (RoPE has no longest position)"
+        )
+
+
+class NerDataset(Dataset):
+    """Tokenized examples.
+
+    Args:
+        examples: list of :class:`tasks.ner.data.Example`.
+        tokenizer: with ``encode(text)``.
+        types: entity types; their order numbers them.
+        max_length: longest text in characters.
+
+    Attributes:
+        unaligned: list of (example, entity) that no token boundary fits: they cannot be learned.
+
+    Raises:
+        InputError: a text is longer than ``max_length``, or an entity has a type that is not in ``types``.
+    """
+
+    def __init__(self, examples, tokenizer, types, max_length):
+        super().__init__()
+        self.examples = examples
+        self.unaligned = []
+        self.texts = []
+        number = {name: index for index, name in enumerate(types)}
+        for example in examples:
+            check_length(example.text, example.where, max_length)
+            check_types(example, number)
+            ids, offsets = tokenizer.encode(example.text)
+            aligned, unaligned = align_entities(example.entities, offsets)
+            self.unaligned += [(example, entity) for entity in unaligned]
+            spans = [(number[entity.type], first, last) for entity, first, last in aligned]
+            self.texts.append(TokenizedText(ids, offsets, spans))
+
+    def __len__(self):
+        return len(self.texts)
+
+    def __getitem__(self, index):
+        return self.texts[index]
+
+
+def check_types(example, types):
+    """Raise InputError if an entity of ``example`` has a type that is not in ``types``."""
+    for entity in example.entities:
+        if entity.type not in types:
+            raise InputError(
+                f"{example.where}: entity type {entity.type!r} is unknown to the model, which knows "
+                f"{', '.join(types)}; correct the label, or train a model on data that has this type"
+            )
+
+
+class SpanCollator:
+    """Pads a list of :class:`TokenizedText` to the inputs of :class:`tasks.ner.model.NerModel`.
+
+    Args:
+        num_types: number of entity types.
+        pad_token_id: id of padding.
+        with_labels: whether to add ``labels``.
+    """
+
+    def __init__(self, num_types, pad_token_id, with_labels=True):
+        self.num_types = num_types
+        self.pad_token_id = pad_token_id
+        self.with_labels = with_labels
+
+    def __call__(self, texts):
+        """dict of arrays: ``input_ids`` int64, ``attention_mask``, ``token_mask`` bool ``[batch, seq]``, ``labels``
+        bool ``[batch, types, seq, seq]``."""
+        shape = (len(texts), max(len(text.ids) for text in texts))
+        batch = {
+            "input_ids": np.full(shape, self.pad_token_id, dtype=np.int64),
+            "attention_mask": np.zeros(shape, dtype=bool),
+            "token_mask": np.zeros(shape, dtype=bool),
+        }
+        for row, text in enumerate(texts):
+            batch["input_ids"][row, : len(text.ids)] = text.ids
+            batch["attention_mask"][row, : len(text.ids)] = True
+            batch["token_mask"][row, : len(text.ids)] = [end > start for start, end in text.offsets]
+        if self.with_labels:
+            batch["labels"] = np.zeros((shape[0], self.num_types, shape[1], shape[1]), dtype=bool)
+            for row, text in enumerate(texts):
+                for kind, first, last in text.spans:
+                    batch["labels"][row, kind, first, last] = True
+        return batch

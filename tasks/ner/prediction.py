@@ -1,0 +1,141 @@
+"""From texts to entities with a trained model."""
+
+from pathlib import Path
+
+import numpy as np
+import paddle
+from tqdm import tqdm
+
+from paddle_rope.global_pointer import decode_spans
+from paddle_rope.roformer import CharTokenizer
+from tasks.common.device import choose_device
+from tasks.common.errors import InputError
+from tasks.common.quiet import quiet_paddlenlp
+from tasks.ner.batching import SpanCollator, TokenizedText, check_length
+from tasks.ner.model import NerModel
+
+MODEL_FILES = ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json")
+# Scores of one batch held at once: bounds memory for long texts.
+MAX_BATCH_SCORES = 1 << 25
+
+
+class NerPredictor:
+    """Finds entities in texts.
+
+    Args:
+        model_dir: folder that training wrote as ``OUTPUT_DIR/model``.
+        device: ``"cpu"``, ``"gpu"`` ...; None takes a GPU where there is one.
+        batch_size: texts a batch at most.
+        max_length: longest text in characters; None takes what the model was trained with.
+        show_progress: show a progress bar.
+
+    Raises:
+        InputError: the folder does not hold a model, or the device cannot be used.
+    """
+
+    def __init__(self, model_dir, device=None, batch_size=32, max_length=None, show_progress=False):
+        check_model_dir(model_dir)
+        choose_device(device)
+        quiet_paddlenlp()
+        self.tokenizer = CharTokenizer.from_pretrained(model_dir)
+        self.model = NerModel.from_pretrained(str(model_dir))
+        self.types = self.model.config.types
+        self.batch_size = batch_size
+        self.max_length = max_length or self.model.config.max_length
+        self.show_progress = show_progress
+
+    def __call__(self, texts, where=None):
+        """Predict.
+
+        Args:
+            texts: list of strings.
+            where: for each text its place, for error messages; by default "text 1", "text 2", ...
+
+        Returns:
+            For each text, in order, ``{"text": ..., "entities": [...]}``; each entity is a dict with the half-open
+            character offsets ``start`` and ``end``, ``type``, ``text`` and the logit ``score`` (above 0). Entities
+            are ordered by start, end and type, and may be nested.
+
+        Raises:
+            InputError: ``texts`` is not a list of strings, or one is longer than ``max_length``.
+        """
+        if isinstance(texts, str):
+            raise InputError("texts must be a list of strings, got one string; write [text]")
+        where = where or [f"text {number}" for number in range(1, len(texts) + 1)]
+        for text, place in zip(texts, where):
+            if not isinstance(text, str):
+                raise InputError(f"{place}: texts must be strings, got {type(text).__name__}")
+            check_length(text, place, self.max_length)
+        tokenized = [TokenizedText(*self.tokenizer.encode(text), spans=[]) for text in texts]
+        found = predict_entities(
+            self.model, tokenized, self.types, self.tokenizer.pad_token_id, self.batch_size, self.show_progress
+        )
+        return [as_record(text, entities) for text, entities in zip(texts, found)]
+
+
+def as_record(text, entities):
+    """The form in which predictions are written: see :meth:`NerPredictor.__call__`."""
+    return {
+        "text": text,
+        "entities": [
+            {"start": start, "end": end, "type": kind, "text": text[start:end], "score": round(score, 4)}
+            for start, end, kind, score in entities
+        ],
+    }
+
+
+def predict_entities(model, texts, types, pad_token_id, batch_size, show_progress=False):
+    """Entities of tokenized texts, computed in batches of like length.
+
+    Args:
+        model: :class:`tasks.ner.model.NerModel`.
+        texts: list of :class:`tasks.ner.batching.TokenizedText`.
+        types: names of the types, in the model's order.
+        pad_token_id: id of padding.
+        batch_size: texts a batch at most.
+        show_progress: show a progress bar.
+
+    Returns:
+        For each text the list of its (start, end, type, score), in characters, half-open, ordered.
+    """
+    collate = SpanCollator(len(types), pad_token_id, with_labels=False)
+    entities = [None] * len(texts)
+    was_training = model.training
+    model.eval()
+    with paddle.no_grad(), tqdm(total=len(texts), unit="text", disable=not show_progress) as progress:
+        for rows in _batches_of_like_length([len(text.ids) for text in texts], batch_size, len(types)):
+            batch = {name: paddle.to_tensor(array) for name, array in collate([texts[row] for row in rows]).items()}
+            for row, spans in zip(rows, decode_spans(model(**batch))):
+                offsets = texts[row].offsets
+                entities[row] = sorted(
+                    (offsets[span.start][0], offsets[span.end - 1][1], types[span.type], span.score) for span in spans
+                )
+            progress.update(len(rows))
+    if was_training:
+        model.train()
+    return entities
+
+
+def _batches_of_like_length(lengths, batch_size, num_types):
+    """Lists of indices, longest texts first, each list small enough for memory."""
+    order = np.argsort(lengths, kind="stable")[::-1].tolist()
+    while order:
+        scores_per_text = num_types * lengths[order[0]] ** 2
+        size = max(1, min(batch_size, MAX_BATCH_SCORES // max(1, scores_per_text)))
+        yield order[:size]
+        order = order[size:]
+
+
+def check_model_dir(model_dir):
+    """Raise InputError unless ``model_dir`` holds a model; names the right folder where it is easy to guess."""
+    folder = Path(model_dir)
+    missing = [name for name in MODEL_FILES if not (folder / name).is_file()]
+    if not missing:
+        return
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder; give the folder OUTPUT_DIR/model of a training run")
+    if (folder / "model" / MODEL_FILES[0]).is_file():
+        raise InputError(f"{folder}: is a training run, not a model; give {folder / 'model'}")
+    raise InputError(
+        f"{folder}: no model here ({', '.join(missing)} missing); give the folder OUTPUT_DIR/model of a training run"
+    )

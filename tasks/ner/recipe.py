@@ -1,0 +1,263 @@
+"""Training and evaluation of NER; the only place that knows the trainer."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Optional
+
+import paddle
+import yaml
+from paddlenlp.trainer import Trainer, TrainingArguments, set_seed
+from tqdm import tqdm
+
+from paddle_rope.roformer import CharTokenizer
+from tasks.common.device import choose_device
+from tasks.common.errors import InputError
+from tasks.common.files import atomic_writer, check_output_dir, claim_output_dir, write_json, write_json_lines
+from tasks.common.length_grouping import LengthGroupedBatchSampler
+from tasks.common.monitor import VisualDLMonitor
+from tasks.common.quiet import quiet_paddlenlp
+from tasks.common.run_config import parse_arguments
+from tasks.ner.batching import NerDataset, SpanCollator
+from tasks.ner.data import entity_types, read_examples
+from tasks.ner.metrics import entity_scores
+from tasks.ner.model import NerConfig, NerModel
+from tasks.ner.prediction import NerPredictor, as_record, predict_entities
+from tasks.ner.report import print_data_report, print_scores
+
+# Keys of PaddleNLP's TrainingArguments with which this recipe starts; a configuration may set others.
+TRAINING_DEFAULTS = {
+    "num_train_epochs": 14,
+    "per_device_train_batch_size": 32,
+    "per_device_eval_batch_size": 32,
+    "learning_rate": 1e-3,
+    "lr_scheduler_type": "linear",
+    "warmup_ratio": 0.1,
+    "weight_decay": 0.01,
+    "max_grad_norm": 1.0,
+    "logging_steps": 20,
+    "seed": 42,
+}
+# What the recipe itself relies on: one evaluation and checkpoint an epoch, the best one kept by dev F1.
+FIXED_TRAINING_ARGUMENTS = {
+    "do_train": True,
+    "do_eval": True,
+    "evaluation_strategy": "epoch",
+    "save_strategy": "epoch",
+    "load_best_model_at_end": True,
+    "metric_for_best_model": "f1",
+    "greater_is_better": True,
+    "save_total_limit": 1,
+    "report_to": "none",
+}
+
+
+@dataclass
+class NerArguments:
+    """Configuration keys of the NER recipe, beside those of PaddleNLP's ``TrainingArguments``."""
+
+    train_file: Optional[str] = field(default=None, metadata={"help": "labelled data: CLUENER JSON lines, BIO or BMES"})
+    dev_file: Optional[str] = field(default=None, metadata={"help": "labelled data that chooses the best checkpoint"})
+    test_file: Optional[str] = field(default=None, metadata={"help": "labelled data, scored once at the end"})
+    max_length: int = field(default=512, metadata={"help": "longest text in characters"})
+    attention: str = field(default="softmax", metadata={"help": "softmax or linear"})
+    span_head: str = field(default="efficient", metadata={"help": "efficient or dense GlobalPointer"})
+    head_size: int = field(default=64, metadata={"help": "size of the head's queries and keys"})
+    hidden_size: int = field(default=256, metadata={"help": "size of the hidden states"})
+    num_hidden_layers: int = field(default=4, metadata={"help": "transformer blocks"})
+    num_attention_heads: int = field(default=4, metadata={"help": "heads a block"})
+    intermediate_size: int = field(default=1024, metadata={"help": "inner size of the feed-forward layers"})
+    hidden_dropout_prob: float = field(default=0.2, metadata={"help": "dropout of embeddings and layers"})
+    attention_probs_dropout_prob: float = field(default=0.1, metadata={"help": "dropout of softmax attention weights"})
+    vocab_min_count: int = field(default=2, metadata={"help": "rarer characters of train become [UNK]"})
+
+
+MODEL_KEYS = (
+    "max_length", "attention", "span_head", "head_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
+    "intermediate_size", "hidden_dropout_prob", "attention_probs_dropout_prob",
+)  # fmt: skip
+
+
+class NerTrainer(Trainer):
+    """PaddleNLP's Trainer with batches of like length, and entity scores as its evaluation."""
+
+    def _get_train_sampler(self):
+        return LengthGroupedBatchSampler(
+            [len(text.ids) for text in self.train_dataset.texts],
+            self.args.per_device_train_batch_size,
+            seed=self.args.seed,
+            num_replicas=self.args.dataset_world_size,
+            rank=self.args.dataset_rank,
+        )
+
+    def evaluate(self, eval_dataset=None, ignore_keys=None, metric_key_prefix="eval"):
+        """Score the dev set; every process computes the same."""
+        scores, _ = evaluate_model(
+            self.model, eval_dataset or self.eval_dataset, self.args.per_device_eval_batch_size
+        )
+        metrics = {f"{metric_key_prefix}_{name}": scores[name] for name in ("precision", "recall", "f1")}
+        for kind, row in scores["per_type"].items():
+            for name in ("precision", "recall", "f1"):
+                metrics[f"{metric_key_prefix}_{name}_by_type/{kind}"] = row[name]
+        if self.is_world_process_zero():
+            tqdm.write(
+                f"epoch {self.state.epoch:4.1f}  dev precision {scores['precision']:.4f}  "
+                f"recall {scores['recall']:.4f}  F1 {scores['f1']:.4f}"
+            )
+        self.log(dict(metrics))
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+
+def evaluate_model(model, dataset, batch_size, show_progress=False):
+    """Scores of ``model`` on a :class:`NerDataset`, and its predictions (start, end, type, score) for each text."""
+    types = model.config.types
+    found = predict_entities(model, dataset.texts, types, model.config.pad_token_id, batch_size, show_progress)
+    gold = [{(entity.start, entity.end, entity.type) for entity in example.entities} for example in dataset.examples]
+    predicted = [{(start, end, kind) for start, end, kind, _ in entities} for entities in found]
+    return entity_scores(gold, predicted, types), found
+
+
+def train(config):
+    """Train one run and write its folder.
+
+    Args:
+        config: dict of configuration keys, as from :func:`tasks.common.run_config.read_run_config`.
+
+    Returns:
+        dict as written to ``metrics.json``.
+
+    Raises:
+        InputError: the configuration or a data file is wrong; nothing has been written then.
+    """
+    started = time.perf_counter()
+    quiet_paddlenlp()
+    config, run, arguments = resolve_config(config)
+    output_dir = config["output_dir"]
+    if is_first_process():
+        check_output_dir(output_dir)
+    set_seed(arguments.seed)
+
+    examples = read_splits(run)
+    types = entity_types(*examples.values())
+    tokenizer = CharTokenizer.from_corpus((e.text for e in examples["train"]), run.vocab_min_count)
+    datasets = {name: NerDataset(split, tokenizer, types, run.max_length) for name, split in examples.items()}
+    if not types:
+        raise InputError(f"{run.train_file}: no entity is labelled in it; give data with entities")
+    model = build_model(run, types, tokenizer)
+    parameters = sum(int(p.size) for p in model.parameters())
+
+    if is_first_process():
+        output_dir = claim_output_dir(output_dir)
+        print_data_report(datasets)
+        print(f"model: {run.attention} attention, {parameters:,} parameters, {len(types)} types: {', '.join(types)}")
+        with atomic_writer(output_dir / "config.yaml") as file:
+            yaml.safe_dump(config, file, allow_unicode=True, sort_keys=False)
+    trainer = NerTrainer(
+        model=model,
+        args=arguments,
+        train_dataset=datasets["train"],
+        eval_dataset=datasets["dev"],
+        data_collator=SpanCollator(len(types), tokenizer.pad_token_id),
+    )
+    trainer.add_callback(VisualDLMonitor(arguments.logging_dir, config, ["precision", "recall", "f1"]))
+    training_started = time.perf_counter()
+    trainer.train()
+    train_seconds = time.perf_counter() - training_started
+    if not is_first_process():
+        return None
+
+    metrics = {"train_seconds": round(train_seconds, 1), "parameters": parameters, "seed": arguments.seed}
+    predictions = {}
+    for name in [name for name in ("dev", "test") if name in datasets]:
+        metrics[name], predictions[name] = evaluate_model(
+            model, datasets[name], arguments.per_device_eval_batch_size
+        )
+        print_scores(name, metrics[name])
+    model.save_pretrained(str(output_dir / "model"), safe_serialization=True)
+    tokenizer.save_pretrained(output_dir / "model")
+    write_json_lines(
+        output_dir / "predictions_dev.jsonl",
+        (as_record(example.text, found) for example, found in zip(examples["dev"], predictions["dev"])),
+    )
+    write_json(output_dir / "metrics.json", metrics)
+    print(f"{output_dir}: trained in {train_seconds:.0f} s, {time.perf_counter() - started:.0f} s in all")
+    print(f"predict:  python tools/predict_ner.py {output_dir / 'model'} --input FILE")
+    print(f"watch:    visualdl --logdir {output_dir / 'vdl'}")
+    return metrics
+
+
+def resolve_config(config):
+    """Fill in defaults.
+
+    Returns:
+        (config, NerArguments, TrainingArguments): the configuration with its defaults, and the same parsed.
+    """
+    config = {**TRAINING_DEFAULTS, **config}
+    for key in FIXED_TRAINING_ARGUMENTS:
+        if key in config:
+            raise InputError(f"key {key!r} cannot be set: the recipe evaluates each epoch and keeps the best by dev F1")
+    # unknown keys are reported before missing ones, and both before paddle touches the device
+    parse_arguments({**config, "output_dir": "unused", "device": "cpu"}, NerArguments, TrainingArguments)
+    for key in ("train_file", "dev_file", "output_dir"):
+        if not config.get(key):
+            raise InputError(f"no {key!r}: name it in the configuration file or with --{key} PATH")
+    config["device"] = choose_device(config.get("device"))
+    run, arguments = parse_arguments(
+        {
+            **config,
+            **FIXED_TRAINING_ARGUMENTS,
+            "output_dir": f"{config['output_dir']}/checkpoints",
+            "logging_dir": f"{config['output_dir']}/vdl",
+        },
+        NerArguments,
+        TrainingArguments,
+    )
+    config = {**vars(run), **{key: getattr(arguments, key) for key in config if hasattr(arguments, key)}, **config}
+    return {key: _plain(value) for key, value in config.items()}, run, arguments
+
+
+def build_model(run, types, tokenizer):
+    """A new :class:`NerModel` of the sizes in ``run``."""
+    sizes = {key: getattr(run, key) for key in MODEL_KEYS}
+    try:
+        return NerModel(NerConfig(types=types, vocab_size=len(tokenizer), **sizes))
+    except ValueError as error:
+        raise InputError(f"configuration: {error}") from None
+
+
+def read_splits(run):
+    """dict from ``train``, ``dev`` and, where given, ``test`` to their examples; tells of types that train lacks."""
+    files = {"train": run.train_file, "dev": run.dev_file, "test": run.test_file}
+    splits = {name: read_examples(path) for name, path in files.items() if path}
+    for name in splits:
+        unseen = sorted(set(entity_types(splits[name])) - set(entity_types(splits["train"])))
+        if unseen and is_first_process():
+            print(f"note: {files[name]} has types that {run.train_file} does not have: {', '.join(unseen)}")
+    return splits
+
+
+def evaluate(model_dir, data_file, device=None, batch_size=32, max_length=None):
+    """Score a trained model on a labelled file, print the table and return the scores.
+
+    Raises:
+        InputError: the model or the file is wrong, or the file has a type that the model does not know.
+    """
+    quiet_paddlenlp()
+    examples = read_examples(data_file)
+    predictor = NerPredictor(model_dir, device, batch_size, max_length)
+    dataset = NerDataset(examples, predictor.tokenizer, predictor.types, predictor.max_length)
+    print_data_report({str(data_file): dataset})
+    scores, _ = evaluate_model(predictor.model, dataset, batch_size, show_progress=True)
+    print_scores(str(data_file), scores)
+    return scores
+
+
+def is_first_process():
+    return paddle.distributed.get_rank() == 0
+
+
+def _plain(value):
+    """A value as YAML and JSON know it."""
+    return value if value is None or isinstance(value, (bool, int, float, str, list)) else str(value)

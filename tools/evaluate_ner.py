@@ -1,0 +1,34 @@
+#!/usr/bin/env python
+"""Score a trained NER model on labelled data: precision, recall and F1 of each type and of all."""
+
+import bootstrap  # noqa: F401
+
+import argparse
+import sys
+
+from tasks.common.errors import exit_on_input_error
+
+
+@exit_on_input_error
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model_dir", metavar="MODEL_DIR", help="folder OUTPUT_DIR/model of a training run")
+    parser.add_argument("data", metavar="DATA", help="labelled file: CLUENER JSON lines, BIO or BMES")
+    parser.add_argument("--output", metavar="FILE", help="write the scores to FILE as JSON")
+    parser.add_argument("--max_length", type=int, help="longest text in characters (default: as trained)")
+    parser.add_argument("--batch_size", type=int, default=32)
+    parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
+    options = parser.parse_args(argv)
+    from tasks.common.files import write_json
+    from tasks.ner import recipe
+
+    scores = recipe.evaluate(
+        options.model_dir, options.data, options.device, options.batch_size, options.max_length
+    )
+    if options.output:
+        write_json(options.output, scores)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Set-up, then the main job on the embedded demo corpus: train, score, predict.
+# usage: bash tools/quickstart.sh [FOLDER]   (default: runs/quickstart; must not exist yet)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+folder=${1:-runs/quickstart}
+if [ -e "$folder" ]; then
+  echo "error: $folder exists already; give another folder: bash tools/quickstart.sh FOLDER" >&2
+  exit 2
+fi
+. tools/setup.sh
+
+"$PYTHON" tools/make_demo_corpus.py "$folder/corpus"
+"$PYTHON" tools/train_ner.py configs/ner/demo.yaml \
+  --train_file "$folder/corpus/train.jsonl" --dev_file "$folder/corpus/dev.jsonl" --output_dir "$folder/run"
+
+echo
+echo "Three sentences that are in no file:"
+"$PYTHON" -c 'from tasks.ner.demo_corpus import UNSEEN_SENTENCES; print(*UNSEEN_SENTENCES, sep="\n")' |
+  "$PYTHON" tools/predict_ner.py "$folder/run/model"
+
+echo
+echo "VisualDL: $venv/bin/visualdl --logdir $folder/run/vdl   then open http://localhost:8040"
