@@ -37,7 +37,7 @@ class Dropout(nn.Dropout):
 
     def forward(self, x):
         """``x`` of any shape -> same shape."""
-        if not self.training or self.p == 0 or not _computes_on_cpu(x):
+        if not self.training or self.p in (0, 1) or not _computes_on_cpu(x):
             return super().forward(x)
         dropped = min(round(self.p * _LEVELS), _LEVELS - 1)
         levels = np.frombuffer(np.random.bytes(2 * int(np.prod(x.shape))), dtype=np.uint16)

@@ -89,7 +89,7 @@ class RotaryPositionEmbedding(nn.Layer):
 
     def _rotation_at(self, positions, x, dtype):
         """exp(i m theta) at given positions, shaped to broadcast against the pairs of ``x``."""
-        if positions.shape[-1] != x.shape[-2] or positions.ndim > 2:
+        if positions.ndim not in (1, 2) or positions.shape[-1] != x.shape[-2]:
             raise ValueError(
                 f"positions must be [seq] or [batch, seq] with seq = {x.shape[-2]}, got {list(positions.shape)}"
             )

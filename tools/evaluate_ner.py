@@ -19,9 +19,11 @@ def main(argv=None):
     parser.add_argument("--batch_size", type=int, default=32)
     parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
     options = parser.parse_args(argv)
-    from tasks.common.files import write_json
+    from tasks.common.files import check_output_file, write_json
     from tasks.ner import recipe
 
+    if options.output:
+        check_output_file(options.output)
     scores = recipe.evaluate(
         options.model_dir, options.data, options.device, options.batch_size, options.max_length
     )

@@ -10,6 +10,7 @@ import bootstrap  # noqa: F401
 
 import argparse
 import json
+import os
 import sys
 
 from tasks.common.errors import exit_on_input_error
@@ -26,20 +27,33 @@ def main(argv=None):
     parser.add_argument("--batch_size", type=int, default=32)
     parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
     options = parser.parse_args(argv)
-    from tasks.common.files import write_json_lines
+    from tasks.common.files import check_output_file, write_json_lines
     from tasks.ner.prediction import NerPredictor
 
+    if options.output != STDIN:
+        check_output_file(options.output)
     texts, where = zip(*read_texts(options.input))
     predictor = NerPredictor(
         options.model_dir, options.device, options.batch_size, options.max_length, show_progress=sys.stderr.isatty()
     )
     records = predictor(texts, where)
     if options.output == STDIN:
-        for record in records:
-            print(json.dumps(record, ensure_ascii=False))
+        print_records(records)
     else:
         write_json_lines(options.output, records)
     return 0
+
+
+def print_records(records):
+    """JSON lines in UTF-8, whatever the locale; silent when the reader, such as ``head``, has left."""
+    if hasattr(sys.stdout, "reconfigure"):  # not where it is replaced by a stream of text
+        sys.stdout.reconfigure(encoding="utf-8")
+    try:
+        for record in records:
+            print(json.dumps(record, ensure_ascii=False))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ PYTHON=$venv/bin/python
 
 # What was installed last: installs again only when the requirements change.
 stamp=$venv/installed-requirements
-if ! cmp -s "$requirements" "$stamp"; then
+if ! cat requirements-common.txt "$requirements" | cmp -s - "$stamp"; then
   echo "installing $requirements into $venv (about 2 GB, some minutes)"
   "$PYTHON" -m pip install --quiet --disable-pip-version-check -r "$requirements"
-  cp "$requirements" "$stamp"
+  cat requirements-common.txt "$requirements" > "$stamp"
 fi

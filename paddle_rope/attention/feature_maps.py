@@ -3,6 +3,9 @@
 import paddle
 import paddle.nn.functional as F
 
+# At its bound the slope of clip is 1 in paddle 3.x and 0 in 2.6.2: keep the bound off 0.
+_JUST_ABOVE_ZERO = 1e-30
+
 
 def elu_plus_one(x):
     """phi(x) = elu(x) + 1: x + 1 for x >= 0, exp(x) below (Katharopoulos et al. 2020, arXiv 2006.16236, eq. 7).
@@ -16,4 +19,4 @@ def elu_plus_one(x):
     Returns:
         Tensor of the same shape and dtype, positive.
     """
-    return F.relu(x) + paddle.exp(paddle.clip(x, max=0.0))
+    return F.relu(x) + paddle.exp(paddle.clip(x, max=_JUST_ABOVE_ZERO))

@@ -8,7 +8,7 @@ import paddle.nn.functional as F
 # Score of padded keys. float16 holds it, and exp of it is lost beside any real score.
 MASKED_SCORE = -1e4
 # Smaller weights become 0. Paddle's softmax on CPU leaves exp(-64) at masked keys; gradients that small underflow to
-# subnormal numbers, with which matrix products are ten times slower. It is lost in a float32 sum.
+# subnormal numbers, which slow the matrix products of backward down many times. It is lost in a float32 sum.
 _SMALLEST_WEIGHT = 1e-20
 
 

@@ -28,11 +28,12 @@ def multilabel_categorical_crossentropy(logits, labels):
         raise ValueError(f"logits {list(logits.shape)} and labels {list(labels.shape)} must have the same shape")
     if logits.dtype != paddle.float64:
         logits = logits.astype("float32")
-    positive = labels.astype("bool")
-    excluded = paddle.full_like(logits, EXCLUDED)
-    negatives = _logsumexp(paddle.where(positive, excluded, logits))
-    positives = _logsumexp(paddle.where(positive, -logits, excluded))
-    return F.softplus(negatives) + F.softplus(positives)  # softplus(logsumexp(x)) = log(1 + sum exp(x))
+    with paddle.amp.auto_cast(enable=False):  # O2 would make EXCLUDED a float16, which is infinite
+        positive = labels.astype("bool")
+        excluded = paddle.full_like(logits, EXCLUDED)
+        negatives = _logsumexp(paddle.where(positive, excluded, logits))
+        positives = _logsumexp(paddle.where(positive, -logits, excluded))
+        return F.softplus(negatives) + F.softplus(positives)  # softplus(logsumexp(x)) = log(1 + sum exp(x))
 
 
 def _logsumexp(x):

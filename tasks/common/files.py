@@ -16,8 +16,7 @@ def atomic_writer(path):
         InputError: the folder is missing or not writable, or ``path`` is a folder.
     """
     path = Path(path)
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder; give the name of a file")
+    check_output_file(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         file = open(temporary, "w", encoding="utf-8", newline="\n")  # noqa: SIM115  closed below
@@ -30,6 +29,15 @@ def atomic_writer(path):
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def check_output_file(path):
+    """Raise InputError if ``path`` cannot be written: asked before long work that ends in a file. Makes nothing."""
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; give the name of a file")
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise InputError(f"{path}: cannot be written ({path.parent} is not a writable folder); give another file")
 
 
 def write_json(path, value):
@@ -53,7 +61,10 @@ def claim_output_dir(path):
     """
     path = Path(path)
     check_output_dir(path)
-    path.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be made ({error.strerror}); give another --output_dir") from None
     return path
 
 

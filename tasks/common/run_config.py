@@ -18,7 +18,8 @@ def read_run_config(config_file, overrides):
         overrides: words of the command line, ``--key value``, ``--key=value``, or ``--key`` alone for true.
 
     Returns:
-        dict of the file's keys with the overrides in place. Overridden values are read as YAML values.
+        dict of the file's keys with the overrides in place. Overridden values are strings, to which
+        :func:`parse_arguments` gives the type of their key.
 
     Raises:
         InputError: the file cannot be read as a mapping, or a word is not an option.
@@ -76,16 +77,18 @@ def parse_arguments(config, *dataclass_types):
         if key not in known:
             near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)[0]
             raise InputError(f"unknown key {key!r}; did you mean {near!r}?")
+    parser = _Parser(dataclass_types, allow_abbrev=False)
+    takes_list = {action.dest for action in parser._actions if action.nargs in ("+", "*")}
     words = []
     for key, value in config.items():
         if isinstance(value, (list, tuple)):
+            if key not in takes_list:
+                raise InputError(f"key {key!r}: {value!r} is a list; give one value")
             words += [f"--{key}", *map(str, value)]
         elif value is not None:
             words.append(f"--{key}={value}")
     try:
-        return _Parser(dataclass_types, allow_abbrev=False).parse_args_into_dataclasses(
-            words, look_for_args_file=False
-        )
+        return parser.parse_args_into_dataclasses(words, look_for_args_file=False)
     except ValueError as error:
         raise InputError(f"configuration: {' '.join(str(error).split())}") from None
 

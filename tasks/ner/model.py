@@ -61,4 +61,5 @@ class NerModel(RoFormerPretrainedModel):
         logits = self.head(self.roformer(input_ids, attention_mask), token_mask)
         if labels is None:
             return logits
-        return multilabel_categorical_crossentropy(logits.flatten(2), labels.flatten(2)).mean(), logits
+        spans = [*logits.shape[:2], -1]  # not flatten, which paddle 2.6.2 lacks for bool without stride kernels
+        return multilabel_categorical_crossentropy(logits.reshape(spans), labels.reshape(spans)).mean(), logits

@@ -1,9 +1,11 @@
 """From texts to entities with a trained model."""
 
+import contextlib
 from pathlib import Path
 
 import numpy as np
 import paddle
+from safetensors import safe_open
 from tqdm import tqdm
 
 from paddle_rope.global_pointer import decode_spans
@@ -12,7 +14,7 @@ from tasks.common.device import choose_device
 from tasks.common.errors import InputError
 from tasks.common.quiet import quiet_paddlenlp
 from tasks.ner.batching import SpanCollator, TokenizedText, check_length
-from tasks.ner.model import NerModel
+from tasks.ner.model import NerConfig, NerModel
 
 MODEL_FILES = ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json")
 # Scores of one batch held at once: bounds memory for long texts.
@@ -30,15 +32,17 @@ class NerPredictor:
         show_progress: show a progress bar.
 
     Raises:
-        InputError: the folder does not hold a model, or the device cannot be used.
+        InputError: the folder does not hold a model, the device cannot be used, or a size is not positive.
     """
 
     def __init__(self, model_dir, device=None, batch_size=32, max_length=None, show_progress=False):
+        for name, size in (("batch_size", batch_size), ("max_length", max_length)):
+            if size is not None and size < 1:
+                raise InputError(f"--{name} {size}: must be 1 or more")
         check_model_dir(model_dir)
         choose_device(device)
         quiet_paddlenlp()
-        self.tokenizer = CharTokenizer.from_pretrained(model_dir)
-        self.model = NerModel.from_pretrained(str(model_dir))
+        self.tokenizer, self.model = load_model(model_dir)
         self.types = self.model.config.types
         self.batch_size = batch_size
         self.max_length = max_length or self.model.config.max_length
@@ -139,3 +143,43 @@ def check_model_dir(model_dir):
     raise InputError(
         f"{folder}: no model here ({', '.join(missing)} missing); give the folder OUTPUT_DIR/model of a training run"
     )
+
+
+def load_model(model_dir):
+    """The tokenizer and the model of a folder; raises InputError if its files are damaged or do not fit together."""
+    folder = Path(model_dir)
+    with _damage_reported(folder, "vocab.txt or tokenizer_config.json"):
+        tokenizer = CharTokenizer.from_pretrained(folder)
+    with _damage_reported(folder, "config.json"):
+        config = NerConfig.from_pretrained(str(folder))
+        if not config.types or not all(isinstance(kind, str) for kind in config.types):
+            raise ValueError(f"types is {config.types!r}, not a list of names")
+        if not isinstance(config.max_length, int) or config.max_length < 1:
+            raise ValueError(f"max_length is {config.max_length!r}, not a positive integer")
+        if config.vocab_size != len(tokenizer):
+            raise ValueError(f"vocab_size is {config.vocab_size}, but vocab.txt has {len(tokenizer)} tokens")
+    with _damage_reported(folder, "model.safetensors"):
+        with safe_open(str(folder / "model.safetensors"), framework="np") as file:
+            stored = set(file.keys())
+        model = NerModel.from_pretrained(str(folder), config=config)
+        # from_pretrained leaves a weight that the file lacks at its random start
+        missing, unknown = sorted(set(model.state_dict()) - stored), sorted(stored - set(model.state_dict()))
+        if missing or unknown:
+            raise ValueError(
+                f"its weights are not those of config.json: {len(missing)} missing, {len(unknown)} unknown, "
+                f"such as {(missing + unknown)[0]}"
+            )
+    return tokenizer, model
+
+
+@contextlib.contextmanager
+def _damage_reported(folder, what):
+    try:
+        yield
+    except Exception as error:  # a damaged file can raise anything in the libraries that read it
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        reason = reason if len(reason) <= 200 else reason[:200] + "..."
+        raise InputError(
+            f"{folder}: {what} is damaged or does not fit the other files ({reason}); "
+            "copy the whole folder OUTPUT_DIR/model of the training run again"
+        ) from error

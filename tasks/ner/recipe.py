@@ -51,6 +51,9 @@ FIXED_TRAINING_ARGUMENTS = {
     "save_total_limit": 1,
     "report_to": "none",
 }
+# Keys of TrainingArguments that the recipe sets itself or does not heed.
+CLOSED_KEYS = (*FIXED_TRAINING_ARGUMENTS, "logging_dir", "resume_from_checkpoint")
+LARGEST_SEED = 2**32 - 1  # numpy's
 
 
 @dataclass
@@ -109,6 +112,11 @@ class NerTrainer(Trainer):
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
 
+    def _save_checkpoint(self, model, metrics=None):
+        super()._save_checkpoint(model, metrics=metrics)
+        if self.args.local_rank == -1:  # PaddleNLP heeds save_total_limit only where local_rank is 0
+            self._rotate_checkpoints(use_mtime=True, output_dir=self.args.output_dir)
+
 
 def evaluate_model(model, dataset, batch_size, show_progress=False):
     """Scores of ``model`` on a :class:`NerDataset`, and its predictions (start, end, type, score) for each text."""
@@ -143,8 +151,6 @@ def train(config):
     types = entity_types(*examples.values())
     tokenizer = CharTokenizer.from_corpus((e.text for e in examples["train"]), run.vocab_min_count)
     datasets = {name: NerDataset(split, tokenizer, types, run.max_length) for name, split in examples.items()}
-    if not types:
-        raise InputError(f"{run.train_file}: no entity is labelled in it; give data with entities")
     model = build_model(run, types, tokenizer)
     parameters = sum(int(p.size) for p in model.parameters())
 
@@ -195,11 +201,13 @@ def resolve_config(config):
         (config, NerArguments, TrainingArguments): the configuration with its defaults, and the same parsed.
     """
     config = {**TRAINING_DEFAULTS, **config}
-    for key in FIXED_TRAINING_ARGUMENTS:
+    for key in CLOSED_KEYS:
         if key in config:
             raise InputError(f"key {key!r} cannot be set: the recipe evaluates each epoch and keeps the best by dev F1")
     # unknown keys are reported before missing ones, and both before paddle touches the device
-    parse_arguments({**config, "output_dir": "unused", "device": "cpu"}, NerArguments, TrainingArguments)
+    check_ranges(
+        *parse_arguments({**config, "output_dir": "unused", "device": "cpu"}, NerArguments, TrainingArguments)
+    )
     for key in ("train_file", "dev_file", "output_dir"):
         if not config.get(key):
             raise InputError(f"no {key!r}: name it in the configuration file or with --{key} PATH")
@@ -214,8 +222,32 @@ def resolve_config(config):
         NerArguments,
         TrainingArguments,
     )
-    config = {**vars(run), **{key: getattr(arguments, key) for key in config if hasattr(arguments, key)}, **config}
-    return {key: _plain(value) for key, value in config.items()}, run, arguments
+    if arguments.fp16 and config["device"] == "cpu":
+        raise InputError("configuration: fp16 needs a GPU; leave it out, or use --bf16")
+    config = {**vars(run), **config}
+    for key, value in config.items():
+        typed = getattr(run if hasattr(run, key) else arguments, key)
+        config[key] = typed if isinstance(typed, (bool, int, float)) else _plain(value)  # "1e-3" -> 0.001
+    return config, run, arguments
+
+
+def check_ranges(run, arguments):
+    """Raise InputError if a value of the configuration is out of its range."""
+    positive = (
+        "max_length", "head_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
+        "num_train_epochs", "per_device_train_batch_size", "per_device_eval_batch_size",
+        "gradient_accumulation_steps", "learning_rate", "logging_steps",
+    )  # fmt: skip
+    ranges = {
+        **{key: (lambda value: 0 < value < float("inf"), "greater than 0") for key in positive},
+        "hidden_dropout_prob": (lambda value: 0 <= value < 1, "at least 0 and less than 1"),
+        "attention_probs_dropout_prob": (lambda value: 0 <= value < 1, "at least 0 and less than 1"),
+        "seed": (lambda value: 0 <= value <= LARGEST_SEED, f"from 0 to {LARGEST_SEED}"),
+    }
+    values = {**vars(arguments), **vars(run)}
+    for key, (fits, wanted) in ranges.items():
+        if not fits(values[key]):
+            raise InputError(f"configuration: {key} must be {wanted}, got {values[key]}")
 
 
 def build_model(run, types, tokenizer):
@@ -231,6 +263,9 @@ def read_splits(run):
     """dict from ``train``, ``dev`` and, where given, ``test`` to their examples; tells of types that train lacks."""
     files = {"train": run.train_file, "dev": run.dev_file, "test": run.test_file}
     splits = {name: read_examples(path) for name, path in files.items() if path}
+    for name in ("train", "dev"):
+        if not entity_types(splits[name]):
+            raise InputError(f"{files[name]}: no entity is labelled in it; give data with entities")
     for name in splits:
         unseen = sorted(set(entity_types(splits[name])) - set(entity_types(splits["train"])))
         if unseen and is_first_process():

@@ -1,0 +1,206 @@
+"""Slow, plain references: each function reads like its equation, with a loop for every index that is free or summed.
+
+For tests: made of elementary operations so that gradients follow, and meant for float64. Nothing is stabilised,
+batched or reordered here, so keep the inputs small in size and in value.
+"""
+
+import math
+
+import paddle
+
+
+def rotate(x, positions, base=10000.0):
+    r"""RoPE, pair by pair: kexue.fm 8265, eq. (11); arXiv 2104.09864, eq. (14)-(15).
+
+    (y_{2i}, y_{2i+1}) = [[cos a, -sin a], [sin a, cos a]] (x_{2i}, x_{2i+1}) with a = m * base^(-2i/head_dim), for the
+    vector x at position m.
+
+    Args:
+        x: ``[..., seq, head_dim]``.
+        positions: seq numbers, the position of each vector.
+        base: of the frequencies.
+
+    Returns:
+        ``[..., seq, head_dim]``.
+    """
+    seq, head_dim = x.shape[-2:]
+    vectors = []
+    for index in range(seq):
+        features = []
+        for i in range(head_dim // 2):
+            angle = float(positions[index]) * base ** (-2 * i / head_dim)
+            even, odd = x[..., index, 2 * i], x[..., index, 2 * i + 1]
+            features.append(math.cos(angle) * even - math.sin(angle) * odd)
+            features.append(math.sin(angle) * even + math.cos(angle) * odd)
+        vectors.append(paddle.stack(features, axis=-1))
+    return paddle.stack(vectors, axis=-2)
+
+
+def softmax_attention(q, k, v, positions=None, key_mask=None):
+    r"""o_i = sum_j exp(s_ij) v_j / sum_j exp(s_ij), s_ij = (R_i q_i) . (R_j k_j) / sqrt(head_dim).
+
+    arXiv 2104.09864, eq. (14)-(16); j runs over the keys that are not masked.
+
+    Args:
+        q, k: ``[batch, heads, seq, head_dim]``.
+        v: ``[batch, heads, seq, value_dim]``.
+        positions: seq numbers for R; None for no rotation.
+        key_mask: ``[batch][seq]`` truth values, False at padding; None for no padding.
+
+    Returns:
+        ``[batch, heads, seq, value_dim]``.
+    """
+    head_dim = q.shape[-1]
+    if positions is not None:
+        q, k = rotate(q, positions), rotate(k, positions)
+
+    def attend(row, head, i):
+        numerator, denominator = 0.0, 0.0
+        for j in _keys(k, key_mask, row):
+            weight = paddle.exp((q[row, head, i] * k[row, head, j]).sum() / math.sqrt(head_dim))
+            numerator = numerator + weight * v[row, head, j]
+            denominator = denominator + weight
+        return numerator / denominator
+
+    return _for_each_query(attend, q)
+
+
+def linear_attention(q, k, v, positions=None, key_mask=None):
+    r"""o_i = sum_j (R_i phi(q_i)) . (R_j phi(k_j)) v_j / sum_j phi(q_i) . phi(k_j), phi(x) = elu(x) + 1.
+
+    arXiv 2104.09864, eq. (19): R is in the numerator only. Both sums over j are taken anew for each i. A query without
+    any key gets 0.
+
+    Args and returns:
+        As :func:`softmax_attention`.
+    """
+    phi_q, phi_k = paddle.nn.functional.elu(q) + 1, paddle.nn.functional.elu(k) + 1
+    rotated_q, rotated_k = phi_q, phi_k
+    if positions is not None:
+        rotated_q, rotated_k = rotate(phi_q, positions), rotate(phi_k, positions)
+
+    def attend(row, head, i):
+        numerator, denominator = paddle.zeros_like(v[row, head, i]), 0.0
+        for j in _keys(k, key_mask, row):
+            numerator = numerator + (rotated_q[row, head, i] * rotated_k[row, head, j]).sum() * v[row, head, j]
+            denominator = denominator + (phi_q[row, head, i] * phi_k[row, head, j]).sum()
+        return numerator / denominator if _keys(k, key_mask, row) else numerator
+
+    return _for_each_query(attend, q)
+
+
+def _keys(k, key_mask, row):
+    """The j of one text that are not masked."""
+    return [j for j in range(k.shape[2]) if key_mask is None or bool(key_mask[row][j])]
+
+
+def _for_each_query(attend, q):
+    """``attend(row, head, i)`` ``[value_dim]`` for every query -> ``[batch, heads, seq, value_dim]``."""
+    batch, heads, seq, _ = q.shape
+    rows = []
+    for row in range(batch):
+        outputs = [paddle.stack([attend(row, head, i) for i in range(seq)]) for head in range(heads)]
+        rows.append(paddle.stack(outputs))
+    return paddle.stack(rows)
+
+
+def global_pointer(layer, hidden, token_mask=None, no_span=-1e4):
+    r"""s_t(i, j) = (R_i q_{t,i}) . (R_j k_{t,j}) / sqrt(head_size), q_{t,i} = W_{q,t} h_i + b_{q,t}, k alike.
+
+    kexue.fm 8373, the formulas before and under "position information". The columns of the layer's weight are
+    q_1 k_1 q_2 k_2 ..., each of head_size.
+
+    Args:
+        layer: a :class:`~paddle_rope.GlobalPointer`; its weights and sizes are read, its methods are not called.
+        hidden: ``[batch, seq, hidden]``.
+        token_mask: ``[batch][seq]`` truth values; None if spans may start and end everywhere.
+        no_span: score where j < i or where i or j is masked.
+
+    Returns:
+        ``[batch, types, seq, seq]``.
+    """
+    size = layer.head_size
+    weight, bias = layer.dense.weight, layer.dense.bias
+    queries, keys = [], []
+    for kind in range(layer.num_types):
+        start = 2 * kind * size
+        queries.append(_project(hidden, weight, bias, start, size, layer.rotary))
+        keys.append(_project(hidden, weight, bias, start + size, size, layer.rotary))
+
+    def score(row, kind, i, j):
+        return (queries[kind][row, i] * keys[kind][row, j]).sum() / math.sqrt(size)
+
+    return _for_each_span(score, hidden, layer.num_types, token_mask, no_span)
+
+
+def efficient_global_pointer(layer, hidden, token_mask=None, no_span=-1e4):
+    r"""s_t(i, j) = (R_i q_i) . (R_j k_j) / sqrt(head_size) + (w_t . [q_i; k_i] + a_t + u_t . [q_j; k_j] + b_t) / 2.
+
+    kexue.fm 8877: one q and k for all types; the type is told by q and k themselves, before rotation. The columns of
+    ``type_scores.weight`` are w_1 .. w_T u_1 .. u_T, of its bias a_1 .. a_T b_1 .. b_T.
+
+    Args and returns:
+        As :func:`global_pointer`, for a :class:`~paddle_rope.EfficientGlobalPointer`.
+    """
+    size, types = layer.head_size, layer.num_types
+    weight, bias = layer.dense.weight, layer.dense.bias
+    type_weight, type_bias = layer.type_scores.weight, layer.type_scores.bias
+    plain = paddle.concat(
+        [_project(hidden, weight, bias, 0, size, None), _project(hidden, weight, bias, size, size, None)], axis=-1
+    )  # [batch, seq, 2 * head_size]: [q_i; k_i]
+    queries = _project(hidden, weight, bias, 0, size, layer.rotary)
+    keys = _project(hidden, weight, bias, size, size, layer.rotary)
+
+    def score(row, kind, i, j):
+        span = (queries[row, i] * keys[row, j]).sum() / math.sqrt(size)
+        start = (type_weight[:, kind] * plain[row, i]).sum() + type_bias[kind]
+        end = (type_weight[:, types + kind] * plain[row, j]).sum() + type_bias[types + kind]
+        return span + (start + end) / 2
+
+    return _for_each_span(score, hidden, types, token_mask, no_span)
+
+
+def _project(hidden, weight, bias, start, size, rotary):
+    """h_i W + b with the columns start .. start + size - 1 of W, rotated by R_i if ``rotary`` is not None."""
+    projected = paddle.matmul(hidden, weight[:, start : start + size]) + bias[start : start + size]
+    return projected if rotary is None else rotate(projected, range(hidden.shape[1]), rotary.base)
+
+
+def _for_each_span(score, hidden, types, token_mask, no_span):
+    """``score(row, kind, i, j)`` for every span -> ``[batch, types, seq, seq]``, ``no_span`` elsewhere."""
+    batch, seq, _ = hidden.shape
+    scores = []
+    for row in range(batch):
+        allowed = [token_mask is None or bool(token_mask[row][i]) for i in range(seq)]
+        for kind in range(types):
+            for i in range(seq):
+                for j in range(seq):
+                    is_span = i <= j and allowed[i] and allowed[j]
+                    value = score(row, kind, i, j) if is_span else paddle.full([], no_span, dtype=hidden.dtype)
+                    scores.append(value.reshape([1]))
+    return paddle.concat(scores).reshape([batch, types, seq, seq])
+
+
+def multilabel_categorical_crossentropy(logits, labels):
+    r"""log(1 + sum_{n in negatives} exp(s_n)) + log(1 + sum_{p in positives} exp(-s_p)): kexue.fm 7359.
+
+    The exponentials are summed as they are, so scores must stay within a few hundred.
+
+    Args:
+        logits: float64 ``[rows, classes]``.
+        labels: ``[rows][classes]`` truth values.
+
+    Returns:
+        ``[rows]``.
+    """
+    losses = []
+    for row in range(logits.shape[0]):
+        negatives, positives = 1.0, 1.0
+        for index in range(logits.shape[1]):
+            score = logits[row, index]
+            if bool(labels[row][index]):
+                positives = positives + paddle.exp(-score)
+            else:
+                negatives = negatives + paddle.exp(score)
+        losses.append(sum(paddle.log(side) for side in (negatives, positives) if not isinstance(side, float)))
+    return paddle.stack(losses)

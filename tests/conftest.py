@@ -1,0 +1,56 @@
+"""Set-up of the process, seeds, and where real data are."""
+
+import os
+import zlib  # noqa: F401  paddle 2.6.2 exports zlib symbols of its own: load the system's first
+from pathlib import Path
+
+from tasks.common.machine import import_paddle, prepare_machine
+
+prepare_machine()
+import_paddle()
+
+import numpy as np  # noqa: E402
+import paddle  # noqa: E402
+import pytest  # noqa: E402
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+BERT_VOCAB = "vocab/bert_base_chinese_vocab.txt"
+# As the real one: special tokens, punctuation, digits, letters, pieces, Chinese characters; uncased.
+SMALL_BERT_VOCAB = [
+    *["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"！，。：（）,.-%/+:()", *"0123456789"],
+    *"abcdefghijklmnopqrstuvwxyz",
+    *(f"##{character}" for character in "0123456789abcdefghijklmnopqrstuvwxyz"),
+    *["20", "##24", "##ing", "learn", "deep", "python", "gpu", "nlp", "the", "ro", "##former"],
+    *"一二三四五六七八九十的是了在和有人大中国上海北京学生年月日我他她们机器习自然语言处理模型训练数据",
+]
+
+
+def _data_folder():
+    given = os.environ.get("PADDLE_ROPE_DATA")
+    if given:
+        return Path(given)
+    inside = REPOSITORY / "data"
+    return inside if inside.is_dir() else REPOSITORY.parent / "shared" / "data"
+
+
+@pytest.fixture(autouse=True)
+def seeds():
+    """The same random numbers in every test, whatever ran before it."""
+    paddle.seed(2021)
+    np.random.seed(2021)
+
+
+@pytest.fixture(scope="session")
+def shared_data():
+    """The folder of the real data sets, which need not exist."""
+    return _data_folder()
+
+
+@pytest.fixture(params=["small", *(["real"] if (_data_folder() / BERT_VOCAB).is_file() else [])])
+def bert_vocab_file(request, shared_data, tmp_path):
+    """A vocabulary file in BERT's format: a small one of our own, and the real one where it is."""
+    if request.param == "real":
+        return shared_data / BERT_VOCAB
+    path = tmp_path / "small_bert_vocab.txt"
+    path.write_bytes("".join(f"{token}\n" for token in SMALL_BERT_VOCAB).encode("utf-8"))
+    return path

@@ -1,0 +1,112 @@
+"""A small corpus, one model trained on it, and help for tools that are to fail."""
+
+import json
+from types import SimpleNamespace
+
+import evaluate_ner
+import predict_ner
+import pytest
+import train_ner
+import yaml
+
+from tasks.ner.demo_corpus import write_demo_corpus
+
+TINY = {
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "head_size": 16,
+    "max_length": 64,
+    "per_device_train_batch_size": 8,
+    "learning_rate": 1e-2,
+    "logging_steps": 4,
+}
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory):
+    """Files of short sentences with nested entities."""
+    train, dev = write_demo_corpus(tmp_path_factory.mktemp("corpus"), train_size=150, dev_size=40)
+    return SimpleNamespace(train=train, dev=dev, dev_records=[json.loads(line) for line in open(dev, encoding="utf-8")])
+
+
+@pytest.fixture(scope="session")
+def config_file(corpus, tmp_path_factory):
+    """A configuration of a tiny model: all but the output folder."""
+    path = tmp_path_factory.mktemp("config") / "tiny.yaml"
+    config = {"train_file": str(corpus.train), "dev_file": str(corpus.dev), **TINY}
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def train(config_file):
+    """Train a tiny model: ``train(folder, key=value ...)`` -> what the run has left."""
+
+    def train(folder, config=config_file, **overrides):
+        words = [word for key, value in overrides.items() for word in (f"--{key}", str(value))]
+        assert train_ner.main([str(config), "--output_dir", str(folder), *words]) == 0
+        return SimpleNamespace(
+            folder=folder,
+            model=folder / "model",
+            weights=(folder / "model" / "model.safetensors").read_bytes(),
+            config=yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8")),
+            model_config=json.loads((folder / "model" / "config.json").read_text(encoding="utf-8")),
+            metrics=json.loads((folder / "metrics.json").read_text(encoding="utf-8")),
+        )
+
+    return train
+
+
+@pytest.fixture(scope="session")
+def trained(train, tmp_path_factory):
+    """A model that has learned to find entities. Do not change its files."""
+    return train(tmp_path_factory.mktemp("trained") / "run", num_train_epochs=10)
+
+
+@pytest.fixture
+def evaluate(trained, tmp_path):
+    """Scores of the trained model on a file, by the tool."""
+
+    def evaluate(data, model=trained.model):
+        output = tmp_path / "scores.json"
+        assert evaluate_ner.main([str(model), str(data), "--output", str(output)]) == 0
+        return json.loads(output.read_text(encoding="utf-8"))
+
+    return evaluate
+
+
+@pytest.fixture
+def predict(trained, tmp_path):
+    """Records that the tool writes for a text file's content."""
+
+    def predict(content, model=trained.model):
+        given, output = tmp_path / "given.txt", tmp_path / "found.jsonl"
+        given.write_bytes(content.encode("utf-8"))
+        assert predict_ner.main([str(model), "--input", str(given), "--output", str(output)]) == 0
+        return [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+
+    return predict
+
+
+@pytest.fixture
+def fails(tmp_path, monkeypatch, capsys):
+    """Run a tool in ``tmp_path``; it must end with status 2 and one line, leaving all files as they are."""
+    monkeypatch.chdir(tmp_path)
+
+    def files():
+        return {path: path.read_bytes() if path.is_file() else None for path in tmp_path.rglob("*")}
+
+    def fails(tool, *words):
+        before = files()
+        capsys.readouterr()
+        assert tool.main([str(word) for word in words]) == 2
+        captured = capsys.readouterr()
+        assert captured.err.startswith("error: ") and captured.err.endswith("\n")
+        assert captured.err.count("\n") == 1, captured.err
+        assert "Traceback" not in captured.err + captured.out
+        assert files() == before
+        return captured.err.removeprefix("error: ").rstrip("\n")
+
+    return fails

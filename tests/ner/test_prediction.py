@@ -1,0 +1,201 @@
+"""Prediction in Python and by the tool; folders that are no model, or a damaged one."""
+
+import json
+import random
+import shutil
+
+import evaluate_ner
+import predict_ner
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from tasks.common.errors import InputError
+from tasks.ner import NerPredictor, prediction
+
+
+@pytest.fixture(scope="module")
+def predictor(trained):
+    return NerPredictor(trained.model)
+
+
+@pytest.fixture(scope="module")
+def dev_texts(corpus):
+    return [record["text"] for record in corpus.dev_records]
+
+
+def test_predictions_have_the_promised_form(predictor, dev_texts):
+    records = predictor(dev_texts)
+    assert [record["text"] for record in records] == dev_texts
+    entities = [(record["text"], entity) for record in records for entity in record["entities"]]
+    assert len(entities) > 20
+    for text, entity in entities:
+        assert list(entity) == ["start", "end", "type", "text", "score"]
+        assert 0 <= entity["start"] < entity["end"] <= len(text)
+        assert text[entity["start"] : entity["end"]] == entity["text"]
+        assert entity["type"] in predictor.types and entity["score"] > 0
+    for record in records:
+        keys = [(entity["start"], entity["end"], entity["type"]) for entity in record["entities"]]
+        assert keys == sorted(set(keys))
+
+
+def test_python_tool_and_predictions_of_the_training_run_agree(predictor, predict, dev_texts, trained):
+    records = predictor(dev_texts)
+    assert predict("\n".join(dev_texts) + "\n") == records
+    lines = (trained.folder / "predictions_dev.jsonl").read_text(encoding="utf-8").splitlines()
+    for record, line in zip(records, lines, strict=True):
+        expected = json.loads(line)["entities"]
+        assert [(e["start"], e["end"], e["type"]) for e in record["entities"]] == [
+            (e["start"], e["end"], e["type"]) for e in expected
+        ]
+        assert [e["score"] for e in record["entities"]] == pytest.approx([e["score"] for e in expected], abs=2e-4)
+
+
+def test_json_lines_give_the_same_as_plain_text(predict, dev_texts):
+    plain = predict("".join(text + "\n" for text in dev_texts[:5]))
+    assert predict("".join(json.dumps({"text": text, "id": 1}) + "\n" for text in dev_texts[:5])) == plain
+
+
+def test_batch_of_very_different_lengths_gives_the_same_as_one_text_at_a_time(trained, dev_texts):
+    texts = ["", "我", dev_texts[0], "".join(dev_texts), dev_texts[1][:3], "".join(dev_texts[:9]), " \t"]
+    predictor = NerPredictor(trained.model, batch_size=len(texts), max_length=5000)
+    together = predictor(texts)
+    assert sum(len(record["entities"]) for record in together) > 20
+    for record, text in zip(together, texts):
+        (alone,) = predictor([text])
+        assert [(e["start"], e["end"], e["type"]) for e in record["entities"]] == [
+            (e["start"], e["end"], e["type"]) for e in alone["entities"]
+        ]
+        scores = [[entity["score"] for entity in r["entities"]] for r in (record, alone)]
+        assert scores[0] == pytest.approx(scores[1], abs=1e-4)
+
+
+def test_order_of_the_texts_is_kept_whatever_their_lengths(predictor, dev_texts):
+    shuffled = random.Random(1).sample(dev_texts, len(dev_texts))
+    of_text = {record["text"]: record["entities"] for record in predictor(dev_texts)}
+    for record, text in zip(predictor(shuffled), shuffled, strict=True):
+        assert record["text"] == text
+        assert [(e["start"], e["type"]) for e in record["entities"]] == [(e["start"], e["type"]) for e in of_text[text]]
+
+
+def test_empty_lines_stay_in_line(predict, dev_texts):
+    records = predict(f"\n{dev_texts[0]}\n\n\n{dev_texts[1]}\n\n")
+    assert [record["text"] for record in records] == ["", dev_texts[0], "", "", dev_texts[1], ""]
+    assert [bool(record["entities"]) for record in records] == [False, True, False, False, True, False]
+
+
+def test_offsets_count_characters_also_behind_white_space_and_joined_marks(predictor, dev_texts):
+    text = next(r for r in predictor(dev_texts) if r["entities"])["text"]
+    (record,) = predictor(["\U0001f44d\U0001f3fb \u3000e\u0301 " + text])
+    assert record["entities"]
+    assert all(record["text"][e["start"] : e["end"]] == e["text"] for e in record["entities"])
+
+
+def test_no_text_gives_no_record(predictor):
+    assert predictor([]) == []
+
+
+def test_batches_never_hold_more_scores_than_the_bound(monkeypatch):
+    monkeypatch.setattr(prediction, "MAX_BATCH_SCORES", 100)
+    lengths = [3, 50, 5, 5, 2, 0]
+    batches = list(prediction._batches_of_like_length(lengths, batch_size=3, num_types=2))
+    assert sorted(index for batch in batches for index in batch) == list(range(6))
+    assert all(len(batch) <= 3 for batch in batches)
+    assert all(len(b) == 1 or len(b) * 2 * max(lengths[i] for i in b) ** 2 <= 100 for b in batches)
+
+
+def test_evaluation_tool_equals_the_metrics_of_the_run(evaluate, trained, corpus):
+    assert evaluate(corpus.dev) == trained.metrics["dev"]
+
+
+# ---- what a user can get wrong
+
+
+@pytest.mark.parametrize("texts, message", [("一个字符串", r"write \[text\]"), ([1], "text 1: texts must be strings")])
+def test_texts_that_are_no_list_of_strings_are_an_error(predictor, texts, message):
+    with pytest.raises(InputError, match=message):
+        predictor(texts)
+
+
+def test_text_longer_than_max_length_is_an_error_with_its_place(predictor):
+    with pytest.raises(InputError, match="^text 2: the text has 65 characters, more than max_length 64; "):
+        predictor(["a", "b" * 65])
+    assert predictor(["b" * 64])[0]["text"] == "b" * 64
+
+
+@pytest.mark.parametrize("sizes", [{"batch_size": 0}, {"max_length": 0}, {"max_length": -1}])
+def test_sizes_below_one_are_an_error(trained, sizes):
+    with pytest.raises(InputError, match="must be 1 or more"):
+        NerPredictor(trained.model, **sizes)
+
+
+def test_training_folder_instead_of_its_model_names_the_model(fails, trained, corpus):
+    for words in ((predict_ner, trained.folder), (evaluate_ner, trained.folder, corpus.dev)):
+        if words[0] is predict_ner:
+            words += ("--input", corpus.dev)
+        assert fails(*words) == f"{trained.folder}: is a training run, not a model; give {trained.model}"
+
+
+def test_folder_without_a_model_and_missing_folder_are_errors(fails, tmp_path, corpus):
+    assert fails(predict_ner, "nope", "--input", corpus.dev).startswith("nope: no such folder; give ")
+    assert "config.json, model.safetensors, vocab.txt" in fails(evaluate_ner, tmp_path, corpus.dev)
+
+
+def replace_in(name, old, new):
+    def damage(folder):
+        content = (folder / name).read_text(encoding="utf-8")
+        assert old in content
+        (folder / name).write_text(content.replace(old, new), encoding="utf-8")
+
+    return damage
+
+
+def cut(name, size):
+    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:size])
+
+
+def drop_a_weight(folder):
+    arrays = load_file(folder / "model.safetensors")
+    del arrays["head.dense.bias"]
+    save_file(arrays, folder / "model.safetensors", metadata={"format": "np"})
+
+
+DAMAGES = {
+    "empty config": ("config.json", cut("config.json", 0)),
+    "broken config": ("config.json", cut("config.json", 40)),
+    "config is a list": ("config.json", lambda folder: (folder / "config.json").write_text("[]")),
+    "config without types": ("types is []", replace_in("config.json", '"types"', '"typos"')),
+    "config of other size": ("model.safetensors", replace_in("config.json", '"hidden_size": 32', '"hidden_size": 64')),
+    "config of more layers": ("16 missing", replace_in("config.json", '"num_hidden_layers": 1', '"num_hidden_layers": 2')),
+    "config of unknown attention": ("attention must be one of", replace_in("config.json", '"softmax"', '"hard"')),
+    "config of odd head": ("even", replace_in("config.json", '"head_size": 16', '"head_size": 15')),
+    "config of wrong max_length": ("max_length is 'a'", replace_in("config.json", '"max_length": 64', '"max_length": "a"')),
+    "empty weights": ("model.safetensors", cut("model.safetensors", 0)),
+    "weights cut in the header": ("model.safetensors", cut("model.safetensors", 100)),
+    "weights cut short": ("model.safetensors", cut("model.safetensors", -1000)),
+    "a weight is missing": ("1 missing, 0 unknown, such as head.dense.bias", drop_a_weight),
+    "git-lfs pointer": ("model.safetensors", lambda folder: (folder / "model.safetensors").write_text("version https://")),
+    "empty vocabulary": ("lacks [PAD]", cut("vocab.txt", 0)),
+    "vocabulary without [SEP]": ("lacks [SEP]", replace_in("vocab.txt", "[SEP]\n", "")),
+    "shorter vocabulary": ("vocab.txt has ", cut("vocab.txt", 100)),
+    "vocabulary not UTF-8": ("UnicodeDecodeError", lambda f: (f / "vocab.txt").write_bytes("[PAD]\n中".encode("gb18030"))),
+    "broken tokenizer settings": ("tokenizer_config.json", cut("tokenizer_config.json", 3)),
+    "tokenizer settings without case": ("do_lower_case", replace_in("tokenizer_config.json", "do_lower", "do_upper")),
+}
+
+
+@pytest.mark.parametrize("part, damage", DAMAGES.values(), ids=DAMAGES)
+def test_damaged_model_file_is_one_line_with_the_folder_and_the_remedy(fails, trained, tmp_path, corpus, part, damage):
+    folder = tmp_path / "model"
+    shutil.copytree(trained.model, folder)
+    damage(folder)
+    message = fails(predict_ner, folder, "--input", corpus.dev, "--output", "found.jsonl")
+    assert message.startswith(f"{folder}: ") and part in message
+    assert message.endswith("copy the whole folder OUTPUT_DIR/model of the training run again")
+    assert len(message) < len(str(folder)) + 450
+
+
+def test_missing_model_file_is_named(fails, trained, tmp_path, corpus):
+    folder = tmp_path / "model"
+    shutil.copytree(trained.model, folder)
+    (folder / "vocab.txt").unlink()
+    assert "no model here (vocab.txt missing)" in fails(predict_ner, folder, "--input", corpus.dev)

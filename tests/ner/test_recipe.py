@@ -1,0 +1,273 @@
+"""Training: what a run promises about its metrics, weights, files and log."""
+
+import json
+import math
+
+import pytest
+import yaml
+from safetensors.numpy import load
+from visualdl import LogReader
+
+from paddle_rope.roformer import CharTokenizer
+from tasks.common.length_grouping import LengthGroupedBatchSampler
+from tasks.ner import recipe
+
+TYPES = ["organization", "person", "place", "position", "product", "time"]
+BIO = "张 B-PER\n三 I-PER\n在 O\n北 B-LOC\n京 I-LOC\n\n李 B-PER\n四 I-PER\n来 O\n"
+BMES = "张 B-PER\n三 E-PER\n在 O\n南 B-LOC\n京 M-LOC\n市 E-LOC\n\n李 S-PER\n来 O\n"
+JSON_LINE = '{"text": "张三在北京", "label": {"PER": {"张三": [[0, 1]]}, "LOC": {"北京": [[3, 4]]}}}\n'
+
+
+def gold_spans(record):
+    """(start, end, type), half-open, straight from the CLUENER format."""
+    return {
+        (first, last + 1, kind)
+        for kind, surfaces in record["label"].items()
+        for pairs in surfaces.values()
+        for first, last in pairs
+    }
+
+
+def precision_recall_f1(gold, found):
+    correct = sum(len(g & f) for g, f in zip(gold, found))
+    precision, recall = correct / sum(map(len, found)), correct / sum(map(len, gold))
+    return precision, recall, 2 * precision * recall / (precision + recall)
+
+
+def read_json_lines(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+# ---- files and metrics
+
+
+def test_run_leaves_the_files_that_are_promised(trained):
+    assert {path.name for path in trained.model.iterdir()} == {
+        "model.safetensors", "config.json", "vocab.txt", "tokenizer_config.json"
+    }  # fmt: skip
+    assert {path.name for path in trained.folder.iterdir()} == {
+        "model", "metrics.json", "predictions_dev.jsonl", "config.yaml", "vdl", "checkpoints"
+    }  # fmt: skip
+    assert trained.metrics.keys() == {"dev", "train_seconds", "parameters", "seed"}
+    assert trained.metrics["train_seconds"] > 0
+
+
+def test_parameters_are_those_of_the_saved_weights(trained):
+    assert trained.metrics["parameters"] == sum(array.size for array in load(trained.weights).values())
+
+
+def test_model_learns_to_find_entities_also_nested_ones(trained):
+    assert trained.metrics["dev"]["f1"] > 0.3
+    found = [record["entities"] for record in read_json_lines(trained.folder / "predictions_dev.jsonl")]
+    assert any(
+        a["start"] <= b["start"] and b["end"] <= a["end"] and (a["start"], a["end"]) != (b["start"], b["end"])
+        for entities in found
+        for a in entities
+        for b in entities
+    )
+
+
+def test_metrics_equal_those_recomputed_from_the_predictions_against_the_gold_file(trained, corpus):
+    predictions = read_json_lines(trained.folder / "predictions_dev.jsonl")
+    assert [record["text"] for record in predictions] == [record["text"] for record in corpus.dev_records]
+    gold = [gold_spans(record) for record in corpus.dev_records]
+    found = [{(e["start"], e["end"], e["type"]) for e in record["entities"]} for record in predictions]
+    scores = trained.metrics["dev"]
+    assert (scores["precision"], scores["recall"], scores["f1"]) == pytest.approx(precision_recall_f1(gold, found))
+    assert list(scores["per_type"]) == TYPES
+    for kind in ("place", "person"):
+        row = scores["per_type"][kind]
+        of_kind = [[{span for span in spans if span[2] == kind} for spans in side] for side in (gold, found)]
+        assert (row["precision"], row["recall"], row["f1"]) == pytest.approx(precision_recall_f1(*of_kind))
+
+
+def test_test_file_is_scored_like_the_dev_file(train, corpus, tmp_path, evaluate):
+    test_file = tmp_path / "test.jsonl"
+    test_file.write_text("".join(open(corpus.dev, encoding="utf-8").readlines()[:15]), encoding="utf-8")
+    run = train(tmp_path / "run", test_file=test_file, num_train_epochs=4)
+    assert run.metrics["test"].keys() == run.metrics["dev"].keys()
+    assert run.metrics["test"]["support"] < run.metrics["dev"]["support"]
+    assert run.metrics["test"] == evaluate(test_file, run.model)
+
+
+# ---- reproducibility
+
+
+def test_resolved_configuration_fed_back_gives_the_same_weights_and_predictions(trained, train, tmp_path):
+    again = train(tmp_path / "again", config=trained.folder / "config.yaml")
+    assert again.weights == trained.weights
+    assert again.metrics["dev"] == trained.metrics["dev"]
+    assert {**again.config, "output_dir": ""} == {**trained.config, "output_dir": ""}
+    for name in ("predictions_dev.jsonl", "model/vocab.txt", "model/config.json"):
+        assert (again.folder / name).read_bytes() == (trained.folder / name).read_bytes()
+
+
+def test_resolved_configuration_holds_defaults_and_overrides_with_their_types(train, tmp_path):
+    config = train(tmp_path / "run", num_train_epochs=1, learning_rate="1e-3", seed="7").config
+    assert (config["num_train_epochs"], config["learning_rate"], config["seed"]) == (1, 0.001, 7)
+    assert (config["attention"], config["weight_decay"], config["device"]) == ("softmax", 0.01, "cpu")
+    assert config["output_dir"] == str(tmp_path / "run")
+
+
+def test_same_seed_gives_the_same_weights_and_another_seed_others(train, tmp_path):
+    first, second = (train(tmp_path / name, num_train_epochs=1, seed=5) for name in "ab")
+    other = train(tmp_path / "c", num_train_epochs=1, seed=6)
+    assert first.weights == second.weights
+    assert first.weights != other.weights
+
+
+def test_each_epoch_shuffles_anew(train, tmp_path, monkeypatch):
+    epochs = []
+    monkeypatch.setattr(LengthGroupedBatchSampler, "set_epoch", lambda self, epoch: epochs.append(epoch))
+    train(tmp_path / "run", num_train_epochs=3)
+    assert epochs == [0, 1, 2]
+
+
+# ---- the best checkpoint
+
+
+def test_saved_model_is_that_of_the_best_epoch_not_of_the_last(train, tmp_path, monkeypatch):
+    original, pretended, weights = recipe.evaluate_model, [0.2, 0.9, 0.5], []
+
+    def evaluate_model(model, *arguments):
+        scores, found = original(model, *arguments)
+        weights.append({name: array.numpy().copy() for name, array in model.state_dict().items()})
+        if len(weights) <= len(pretended):
+            scores["f1"] = pretended[len(weights) - 1]
+        return scores, found
+
+    monkeypatch.setattr(recipe, "evaluate_model", evaluate_model)
+    run = train(tmp_path / "run", num_train_epochs=3)
+    saved = load(run.weights)
+    assert len(weights) == 4  # three epochs and the metrics of the end
+    assert all((saved[name] == array).all() for name, array in weights[1].items())
+    assert any((saved[name] != array).any() for name, array in weights[2].items())
+    # the best and, for resuming, the last; the others are gone
+    assert len(list((run.folder / "checkpoints").glob("checkpoint-*"))) == 2
+
+
+# ---- other models and data
+
+
+@pytest.mark.parametrize("attention, span_head", [("linear", "efficient"), ("softmax", "dense")])
+def test_attention_and_span_head_are_chosen_by_their_key(train, predict, tmp_path, attention, span_head):
+    run = train(tmp_path / "run", attention=attention, span_head=span_head, num_train_epochs=6)
+    assert (run.model_config["attention"], run.model_config["span_head"]) == (attention, span_head)
+    assert run.metrics["dev"]["f1"] > 0.2
+    lines = (run.folder / "predictions_dev.jsonl").read_text(encoding="utf-8")
+    found = predict("\n".join(json.loads(line)["text"] for line in lines.splitlines()), run.model)
+    spans = [[(e["start"], e["end"], e["type"]) for e in record["entities"]] for record in found]
+    expected = [[(e["start"], e["end"], e["type"]) for e in json.loads(line)["entities"]] for line in lines.splitlines()]
+    assert spans == expected
+
+
+@pytest.mark.parametrize(
+    "train_content, dev_content", [(BIO, BIO), (BMES, BMES), (JSON_LINE, JSON_LINE), (BIO, JSON_LINE)]
+)
+def test_configuration_of_one_data_set_trains_on_another_in_any_format(train, tmp_path, train_content, dev_content):
+    files = {"train_file": tmp_path / "train.any", "dev_file": tmp_path / "dev.any"}
+    for path, content in zip(files.values(), (train_content, dev_content)):
+        path.write_text(content * 3, encoding="utf-8")
+    run = train(tmp_path / "run", num_train_epochs=1, **files)
+    assert run.model_config["types"] == list(run.metrics["dev"]["per_type"]) == ["LOC", "PER"]
+    assert CharTokenizer.from_pretrained(run.model).encode("张").ids[1] not in (0, 1)
+
+
+def test_rare_characters_become_unknown_by_vocab_min_count(train, tmp_path, trained):
+    run = train(tmp_path / "run", num_train_epochs=1, vocab_min_count=1)
+    assert run.model_config["vocab_size"] > trained.model_config["vocab_size"]
+
+
+def test_types_of_the_dev_file_that_train_lacks_are_told_and_count_as_missed(train, tmp_path, capsys):
+    files = {"train_file": tmp_path / "train", "dev_file": tmp_path / "dev"}
+    for path, content in zip(files.values(), (BIO, BIO.replace("LOC", "GPE"))):
+        path.write_text(content * 3, encoding="utf-8")
+    run = train(tmp_path / "run", num_train_epochs=1, **files)
+    note = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("note: "))
+    assert str(files["dev_file"]) in note and "GPE" in note
+    assert run.metrics["dev"]["per_type"]["GPE"]["support"] == 3
+
+
+def test_gold_entities_inside_a_token_are_reported_by_place_and_count_as_missed(evaluate, tmp_path, capsys):
+    path = tmp_path / "marks.jsonl"
+    # the combining accent is no token of its own, so that no span of tokens ends between e and it
+    path.write_text(
+        JSON_LINE.replace("PER", "person").replace("LOC", "place")
+        + json.dumps({"text": "去cafe\u0301店", "label": {"organization": {"cafe": [[1, 4]]}, "place": {"店": [[6, 6]]}}})
+        + "\n",
+        encoding="utf-8",
+    )
+    scores = evaluate(path)
+    assert f"1 of them start or end inside a token and cannot be found by the model (they count as missed): {path}:2" in (
+        capsys.readouterr().out
+    )
+    assert scores["support"] == 4
+    organization = scores["per_type"]["organization"]
+    assert (organization["support"], organization["correct"], organization["recall"]) == (1, 0, 0.0)
+
+
+# ---- the VisualDL log
+
+
+@pytest.fixture(scope="module")
+def log(trained):
+    (path,) = (trained.folder / "vdl").glob("*.log")
+    return LogReader(file_path=str(path))
+
+
+def scalars(log, tag):
+    assert tag in log.get_tags()["scalar"]
+    return [record.value for record in log.get_data("scalar", tag)]
+
+
+def test_log_shows_loss_learning_rate_gradient_norm_and_speed_of_training(log):
+    loss = scalars(log, "train/loss")
+    assert len(loss) == 10 * 19 // 4  # each 4 of the 10 epochs' 19 steps
+    assert loss[-1] < loss[0] / 2
+    rates = scalars(log, "train/learning_rate")
+    assert rates[0] < max(rates) <= 1e-2 and rates[-1] < 1e-3
+    for tag in ("train/gradient_norm", "train/characters_per_second"):
+        values = scalars(log, tag)
+        assert len(values) == len(loss) and all(0 < value < math.inf for value in values)
+
+
+def test_log_shows_precision_recall_and_f1_of_each_epoch_overall_and_by_type(log, trained):
+    names = [f"dev/{name}{kind}" for name in ("precision", "recall", "f1") for kind in ("", *map("_by_type/{}".format, TYPES))]
+    assert {tag for tag in log.get_tags()["scalar"] if tag.startswith("dev/")} == set(names)
+    assert all(len(scalars(log, name)) == 10 for name in names)
+    f1 = scalars(log, "dev/f1")
+    assert max(f1) == pytest.approx(trained.metrics["dev"]["f1"])
+    best = f1.index(max(f1))
+    for kind, row in trained.metrics["dev"]["per_type"].items():
+        assert scalars(log, f"dev/f1_by_type/{kind}")[best] == pytest.approx(row["f1"])
+
+
+def test_log_shows_the_configuration_and_the_hyper_parameters(log, trained):
+    (text,) = log.get_data("text", "configuration")
+    assert json.loads(text.text.encoded_text_string) == trained.config
+    (record,) = log.get_data("hyper_parameters", "hparam")
+    values = {info.name: info for info in record.hparam.hparamInfos}
+    assert values.keys() == trained.config.keys()
+    assert values["hidden_size"].int_value == 32
+    assert values["learning_rate"].float_value == pytest.approx(1e-2)
+    assert values["attention"].string_value == "softmax"
+    assert [info.name for info in record.hparam.metricInfos] == ["dev/precision", "dev/recall", "dev/f1"]
+
+
+def test_progress_of_each_epoch_and_the_table_of_scores_are_printed(train, tmp_path, capsys):
+    run = train(tmp_path / "run", num_train_epochs=2)
+    printed = capsys.readouterr().out
+    assert printed.count("dev precision") == 2
+    assert "train: 150 texts" in printed and "longest" in printed
+    assert "all (micro)" in printed and f"{run.metrics['dev']['f1']:.4f}" in printed
+
+
+def test_configurations_of_the_project_are_valid(monkeypatch):
+    monkeypatch.setattr(recipe, "choose_device", lambda name: "cpu")
+    from pathlib import Path
+
+    files = sorted((Path(__file__).resolve().parents[2] / "configs" / "ner").glob("*.yaml"))
+    assert len(files) >= 4
+    for path in files:
+        config, run, arguments = recipe.resolve_config(yaml.safe_load(path.read_text(encoding="utf-8")))
+        assert config["train_file"] == run.train_file and arguments.num_train_epochs == config["num_train_epochs"]

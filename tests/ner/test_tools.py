@@ -1,0 +1,283 @@
+"""The command line: options, standard streams, and one clear line for what a user can get wrong."""
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import evaluate_ner
+import predict_ner
+import pytest
+import train_ner
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def run(tool, *words, **options):
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, REPOSITORY / "tools" / f"{tool}.py", *words]
+    return subprocess.run(command, capture_output=True, env=environment, timeout=120, **options)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, content):
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
+        return name
+
+    return write
+
+
+@pytest.fixture
+def train_fails(fails, config_file):
+    """Training with these words fails; the message."""
+    return lambda *words: fails(train_ner, config_file, "--output_dir", "out/run", *words)
+
+
+# ---- as processes
+
+
+def test_process_with_bad_input_ends_with_status_2_and_one_line_without_a_traceback(tmp_path, config_file):
+    done = run("train_ner", config_file, "--output_dir", tmp_path / "run", "--train_file", "missing", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.decode() == "error: missing: no such file; check the path\n"
+    assert done.stdout == b""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_standard_streams_give_the_same_as_files_in_any_directory_and_locale(trained, predict, corpus, tmp_path):
+    texts = "".join(record["text"] + "\n" for record in corpus.dev_records[:4]) + "\n"
+    done = run("predict_ner", trained.model, input=texts.encode("utf-8"), cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert [json.loads(line) for line in done.stdout.decode("utf-8").splitlines()] == predict(texts)
+
+
+@pytest.mark.parametrize("script", sorted((REPOSITORY / "tools").glob("*.sh")), ids=lambda path: path.name)
+def test_shell_script_is_free_of_syntax_errors(script):
+    done = subprocess.run(["bash", "-n", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# ---- standard streams
+
+
+def test_dash_stands_for_standard_input_and_output(trained, predict, monkeypatch, capsys):
+    text = "王明在青川市。\n"
+    expected = predict(text)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode("utf-8")), encoding="ascii"))
+    assert predict_ner.main([str(trained.model), "--input", "-", "--output", "-"]) == 0
+    printed = capsys.readouterr().out
+    assert [json.loads(line) for line in printed.splitlines()] == expected
+    assert "青川" in printed  # not \u escapes
+
+
+def test_reader_that_leaves_early_is_no_error(monkeypatch):
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with os.fdopen(write_end, "w") as pipe:
+        monkeypatch.setattr("sys.stdout", pipe)
+        assert predict_ner.print_records([{"text": "a" * 100000}]) is None
+        monkeypatch.undo()
+
+
+def test_help_of_training_names_the_configuration(capsys):
+    assert train_ner.main(["--help"]) == 0
+    assert "CONFIG.yaml [--key value ...]" in capsys.readouterr().out
+
+
+# ---- training: the configuration
+
+
+@pytest.mark.parametrize("words", [(), ("--seed", "1")])
+def test_training_without_a_configuration_shows_the_usage(fails, words):
+    assert "usage: python tools/train_ner.py CONFIG.yaml" in fails(train_ner, *words)
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["--sede", "1"], "unknown key 'sede'; did you mean 'seed'?"),
+        (["--attension=linear"], "unknown key 'attension'; did you mean 'attention'?"),
+        (["stray"], "unexpected argument 'stray'; write options as --key value"),
+        (["--train_file="], "no 'train_file': name it in the configuration file or with --train_file PATH"),
+        (["--dev_file="], "no 'dev_file': name it"),
+        (["--output_dir="], "no 'output_dir': name it"),
+        (["--num_train_epochs", "many"], "argument --num_train_epochs: invalid float value: 'many'"),
+        (["--hidden_size", "3.5"], "argument --hidden_size: invalid int value: '3.5'"),
+        (["--fp16", "maybe"], "argument --fp16: Truthy value expected"),
+        (["--fp16"], "fp16 needs a GPU"),
+        (["--lr_scheduler_type", "zigzag"], "zigzag is not a valid SchedulerType, please select one of ['linear'"),
+        (["--attention", "hard"], "attention must be one of softmax, linear, got 'hard'"),
+        (["--span_head", "hard"], "span_head must be one of efficient, dense, got 'hard'"),
+        (["--num_attention_heads", "3"], "hidden_size 32 does not split into 3 heads of even size; take a multiple of 6"),
+        (["--num_attention_heads", "32"], "32 heads of even size; take a multiple of 64"),
+        (["--head_size", "15"], "positive even number"),
+        (["--head_size", "-2"], "head_size must be greater than 0, got -2"),
+        (["--num_hidden_layers", "0"], "num_hidden_layers must be greater than 0, got 0"),
+        (["--max_length", "0"], "max_length must be greater than 0, got 0"),
+        (["--hidden_dropout_prob", "1"], "hidden_dropout_prob must be at least 0 and less than 1, got 1"),
+        (["--attention_probs_dropout_prob", "-0.1"], "attention_probs_dropout_prob must be at least 0"),
+        (["--num_train_epochs", "0"], "num_train_epochs must be greater than 0"),
+        (["--per_device_train_batch_size", "0"], "per_device_train_batch_size must be greater than 0"),
+        (["--gradient_accumulation_steps", "0"], "gradient_accumulation_steps must be greater than 0"),
+        (["--logging_steps", "0"], "logging_steps"),
+        (["--learning_rate", "-1"], "learning_rate must be greater than 0, got -1.0"),
+        (["--learning_rate", "nan"], "learning_rate must be greater than 0, got nan"),
+        (["--seed", "-1"], "seed must be from 0 to 4294967295, got -1"),
+        (["--seed", "4294967296"], "seed must be from 0 to 4294967295"),
+        (["--save_strategy", "no"], "key 'save_strategy' cannot be set: the recipe evaluates each epoch"),
+        (["--logging_dir", "log"], "key 'logging_dir' cannot be set"),
+        (["--resume_from_checkpoint", "x"], "key 'resume_from_checkpoint' cannot be set"),
+        (["--device", "abacus"], "--device abacus: not usable here"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_wrong_configuration_is_one_line_and_makes_nothing(train_fails, words, message):
+    assert message in train_fails(*words)
+
+
+def test_device_that_this_paddle_is_not_built_for_is_an_error(train_fails, monkeypatch):
+    monkeypatch.setattr("paddle.is_compiled_with_cuda", lambda: False)
+    assert train_fails("--device", "gpu").startswith("--device gpu: this paddle is built for CPU; use --device cpu or ")
+
+
+@pytest.mark.parametrize(
+    "content, line, message",
+    [
+        ("a: 1\nb: [1\nc: 2\n", 3, "broken YAML"),
+        ("- a\n", 1, "not a mapping; write one 'key: value' a line"),
+        ("word\n", 1, "not a mapping"),
+    ],
+)
+def test_configuration_file_that_is_no_mapping_is_an_error_with_its_line(fails, write, content, line, message):
+    assert fails(train_ner, write("bad.yaml", content)).startswith(f"bad.yaml:{line}: {message}")
+
+
+def test_missing_configuration_file_is_an_error(fails):
+    assert fails(train_ner, "no.yaml").startswith("no.yaml: no such configuration file; ")
+
+
+# ---- training: the output folder
+
+
+def test_folder_of_another_run_is_not_overwritten(train_fails, tmp_path):
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "metrics.json").write_text("{}")
+    message = train_fails("--output_dir", "old")
+    assert message == "old: already holds another run; give another --output_dir or remove the folder"
+
+
+def test_output_folder_that_cannot_be_made_is_an_error(train_fails, write):
+    write("file", "content")
+    assert train_fails("--output_dir", "file") == "file: is a file; give another --output_dir"
+    assert train_fails("--output_dir", "file/run").startswith("file/run: cannot be made ")
+
+
+def test_folder_that_is_empty_is_taken(train, tmp_path):
+    (tmp_path / "run").mkdir()
+    assert train(tmp_path / "run", num_train_epochs=0.1).model.is_dir()
+
+
+# ---- data
+
+BAD_DATA = {
+    "empty file": ("", ":1: the file is empty"),
+    "broken JSON": ('{"text": "ab", "label": {}}\n{"text": \n', ":2: broken JSON"),
+    "span out of range": ('{"text": "ab", "label": {"person": {"b": [[1, 2]]}}}\n', ":1: span [1, 2]"),
+    "span of other text": ('{"text": "ab", "label": {"person": {"b": [[0, 0]]}}}\n', ":1: span [0, 0] holds 'a'"),
+    "unknown tag": ("甲 O\n乙 Q-PER\n", ":2: unknown tag 'Q-PER'"),
+    "not UTF-8": ("甲 O\n".encode("gb18030"), ":1: not UTF-8"),
+    "text too long": ('{"text": "%s", "label": {"person": {"a": [[0, 0]]}}}\n' % ("a" * 65), ":1: the text has 65"),
+}
+
+
+@pytest.mark.parametrize("content, message", BAD_DATA.values(), ids=BAD_DATA)
+def test_bad_data_is_one_line_with_its_place_and_makes_nothing(train_fails, fails, write, trained, content, message):
+    name = write("data", content)
+    for key in ("train_file", "dev_file", "test_file"):
+        assert train_fails(f"--{key}", name).startswith(name + message)
+    assert fails(evaluate_ner, trained.model, name, "--output", "scores.json").startswith(name + message)
+
+
+@pytest.mark.parametrize("key", ["train_file", "dev_file"])
+def test_data_without_any_entity_cannot_train_or_choose(train_fails, write, key):
+    name = write("data", '{"text": "ab", "label": {}}\n')
+    assert train_fails(f"--{key}", name) == "data: no entity is labelled in it; give data with entities"
+
+
+def test_missing_file_is_an_error_of_every_tool(train_fails, fails, trained):
+    message = "nope: no such file; check the path"
+    assert train_fails("--test_file", "nope") == message
+    assert fails(evaluate_ner, trained.model, "nope", "--output", "scores.json") == message
+    assert fails(predict_ner, trained.model, "--input", "nope", "--output", "found.jsonl") == message
+
+
+def test_type_at_evaluation_that_the_model_does_not_know_is_an_error(fails, write, trained):
+    name = write("data", "甲 O\n\n乙 B-animal\n")
+    message = fails(evaluate_ner, trained.model, name, "--output", "scores.json")
+    assert message.startswith("data:3: entity type 'animal' is unknown to the model, which knows organization, person, ")
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("", ":1: the input is empty"),
+        ("甲\n" + "乙" * 65 + "\n", ":2: the text has 65 characters, more than max_length 64; split it"),
+        ('{"text": "a"}\n{"txt": "b"}\n', ':2: there is no "text"'),
+        (b"a\n\xff\n", ":2: not UTF-8"),
+    ],
+)
+def test_bad_input_of_prediction_is_one_line_with_its_place(fails, write, trained, content, message):
+    name = write("data", content)
+    words = (predict_ner, trained.model, "--input", name)
+    assert fails(*words, "--output", "found.jsonl").startswith(name + message)
+    assert fails(*words).startswith(name + message)
+
+
+def test_longer_texts_are_predicted_and_scored_with_a_larger_max_length(write, trained, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write("data", json.dumps({"text": "甲" * 90, "label": {"person": {"甲": [[0, 0]]}}}) + "\n")
+    options = [str(trained.model), "--max_length", "90", "--output", "out"]
+    assert predict_ner.main([*options, "--input", "data"]) == 0
+    assert json.loads((tmp_path / "out").read_text(encoding="utf-8"))["text"] == "甲" * 90
+    assert evaluate_ner.main([options[0], "data", *options[1:]]) == 0
+    assert json.loads((tmp_path / "out").read_text(encoding="utf-8"))["support"] == 1
+
+
+@pytest.mark.parametrize("output, message", [("no/file", "no/file: cannot be written ("), (".", ".: is a folder; ")])
+def test_output_that_cannot_be_written_is_an_error_before_the_work(
+    fails, trained, corpus, monkeypatch, output, message
+):
+    monkeypatch.setattr("tasks.ner.prediction.load_model", lambda folder: pytest.fail("the model has been loaded"))
+    assert fails(evaluate_ner, trained.model, corpus.dev, "--output", output).startswith(message)
+    assert fails(predict_ner, trained.model, "--input", corpus.dev, "--output", output).startswith(message)
+
+
+def test_failed_prediction_keeps_the_old_output(fails, write, trained):
+    write("found.jsonl", "old\n")
+    write("data", "乙" * 65)
+    assert "more than max_length" in fails(predict_ner, trained.model, "--input", "data", "--output", "found.jsonl")
+
+
+@pytest.mark.parametrize("tool, option", [(predict_ner, "--input"), (evaluate_ner, None)])
+def test_wrong_device_and_sizes_are_errors_of_prediction_and_evaluation(fails, trained, corpus, tool, option):
+    words = [tool, trained.model, *([option] if option else []), corpus.dev]
+    assert fails(*words, "--device", "abacus").startswith("--device abacus: not usable here")
+    assert fails(*words, "--batch_size", "0") == "--batch_size 0: must be 1 or more"
+    assert fails(*words, "--max_length", "-1") == "--max_length -1: must be 1 or more"
+
+
+@pytest.mark.parametrize("tool, words", [(evaluate_ner, ["model"]), (predict_ner, []), (predict_ner, ["m", "--batch_size", "x"])])
+def test_missing_or_malformed_arguments_show_the_usage(capsys, tool, words):
+    with pytest.raises(SystemExit) as stopped:
+        tool.main(words)
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err.startswith("usage: ")
+
+
+def test_model_folder_can_be_moved(trained, predict, tmp_path):
+    shutil.copytree(trained.model, tmp_path / "elsewhere")
+    assert predict("王明在青川市。\n", tmp_path / "elsewhere") == predict("王明在青川市。\n")

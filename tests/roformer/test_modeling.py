@@ -1,0 +1,214 @@
+"""RoFormer and NerModel: padding, length, saving, dropout."""
+
+import json
+
+import numpy as np
+import paddle
+import paddle.nn.functional as F
+import pytest
+from safetensors.numpy import load_file
+
+from paddle_rope import RoFormerConfig, RoFormerModel, multilabel_categorical_crossentropy
+from paddle_rope.global_pointer import MASKED_LOGIT
+from paddle_rope.roformer.modeling import RoFormerBlock
+from tasks.ner.batching import SpanCollator, TokenizedText
+from tasks.ner.model import NerConfig, NerModel
+
+SIZES = {
+    "vocab_size": 23,
+    "hidden_size": 12,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "intermediate_size": 10,
+    "initializer_range": 0.5,
+}
+each_attention = pytest.mark.parametrize("attention", ["softmax", "linear"])
+each_head = pytest.mark.parametrize("span_head", ["efficient", "dense"])
+
+
+def roformer(attention, **sizes):
+    model = RoFormerModel(RoFormerConfig(attention=attention, **{**SIZES, **sizes}))
+    model.eval()
+    return model
+
+
+def ner_model(attention="softmax", span_head="efficient"):
+    model = NerModel(NerConfig(types=["a", "b", "c"], span_head=span_head, head_size=4, attention=attention, **SIZES))
+    model.eval()
+    return model
+
+
+def random_texts(*lengths):
+    texts = []
+    for length in lengths:
+        offsets = [(0, 0), *((index, index + 1) for index in range(length - 2)), (0, 0)]
+        texts.append(TokenizedText(np.random.randint(1, 23, length).tolist(), offsets, spans=[(1, 1, length - 2)]))
+    return texts
+
+
+def as_tensors(batch):
+    return {name: paddle.to_tensor(array) for name, array in batch.items()}
+
+
+@each_attention
+def test_a_padded_batch_gives_the_hidden_states_of_each_text_alone(attention):
+    model = roformer(attention)
+    lengths = [5, 17, 1, 9]
+    ids = np.random.randint(0, 23, (4, 17))
+    mask = np.arange(17) < np.array(lengths)[:, np.newaxis]
+    for mask_dtype in ("bool", "int64"):
+        hidden = model(paddle.to_tensor(ids), paddle.to_tensor(mask).astype(mask_dtype)).numpy()
+        assert hidden.shape == (4, 17, 12)
+        for row, length in enumerate(lengths):
+            alone = model(paddle.to_tensor(ids[row : row + 1, :length])).numpy()[0]
+            np.testing.assert_allclose(hidden[row, :length], alone, rtol=0, atol=1e-5)
+
+
+@each_attention
+def test_hidden_states_depend_on_the_order_of_tokens(attention):
+    model = roformer(attention)
+    ids = paddle.to_tensor([[3, 1, 4, 1, 5, 9, 2]])
+    hidden, reversed_hidden = model(ids).numpy(), model(ids.flip(1)).numpy()[:, ::-1]
+    assert np.abs(hidden - reversed_hidden).max() > 1e-2
+
+
+def test_a_block_normalises_after_each_residual_sum():
+    config = RoFormerConfig(**SIZES)
+    block = RoFormerBlock(config)
+    block.eval()
+    for parameter in block.parameters():
+        parameter.set_value(paddle.to_tensor(np.random.standard_normal(parameter.shape), dtype="float32"))
+    hidden = paddle.to_tensor(np.random.standard_normal((2, 5, 12)), dtype="float32")
+
+    def normalised(x, norm):
+        centred = x - x.mean(axis=-1, keepdim=True)
+        return centred / (centred * centred).mean(axis=-1, keepdim=True).sqrt() * norm.weight + norm.bias
+
+    middle = normalised(hidden + block.attention(hidden), block.attention_norm)
+    inner = F.gelu(paddle.matmul(middle, block.feed_forward_in.weight) + block.feed_forward_in.bias)
+    inner = paddle.matmul(inner, block.feed_forward_out.weight) + block.feed_forward_out.bias
+    expected = normalised(middle + inner, block.feed_forward_norm)
+    np.testing.assert_allclose(block(hidden, None, None).numpy(), expected.numpy(), rtol=1e-4, atol=1e-4)
+
+
+@each_attention
+def test_no_length_is_too_long(attention):
+    model = roformer(attention, hidden_size=4, num_attention_heads=1, num_hidden_layers=1)
+    ids = paddle.to_tensor(np.random.randint(0, 23, (1, 3000)))
+    hidden = model(ids)
+    assert hidden.shape == [1, 3000, 4]
+    assert bool(paddle.isfinite(hidden).all())
+    # the last tokens are seen at their own positions: a text of its end alone, attended to alone, is the same
+    mask = paddle.to_tensor(np.arange(3000) >= 2990).unsqueeze(0)
+    np.testing.assert_allclose(model(ids, mask)[:, 2990:].numpy(), model(ids[:, 2990:]).numpy(), rtol=0, atol=1e-4)
+
+
+@each_attention
+def test_saving_and_loading_is_bit_equal_and_keeps_nothing_positional(attention, tmp_path):
+    model = roformer(attention)
+    ids = paddle.to_tensor(np.random.randint(0, 23, (2, 700)))
+    hidden = model(ids).numpy()
+    model.save_pretrained(str(tmp_path), safe_serialization=True)
+    loaded = RoFormerModel.from_pretrained(str(tmp_path))
+    loaded.eval()
+    assert loaded.config.attention == attention
+    state, loaded_state = model.state_dict(), loaded.state_dict()
+    assert list(state) == list(loaded_state)
+    assert all((state[name].numpy() == loaded_state[name].numpy()).all() for name in state)
+    np.testing.assert_array_equal(loaded(ids).numpy(), hidden)
+    saved = load_file(str(tmp_path / "model.safetensors"))
+    assert len(saved) == len(model.parameters()) == len(state)
+    words = ("rotary", "position", "theta", "sin", "cos", "table", "freq")
+    assert not [name for name in saved if any(word in name for word in words)]
+    settings = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
+    assert not [name for name in settings if "position" in name]
+
+
+@each_head
+def test_a_ner_model_is_saved_and_loaded_bit_equal(span_head, tmp_path):
+    model = ner_model(span_head=span_head)
+    batch = as_tensors(SpanCollator(3, 0, with_labels=False)(random_texts(6, 9)))
+    logits = model(**batch).numpy()
+    model.save_pretrained(str(tmp_path), safe_serialization=True)
+    loaded = NerModel.from_pretrained(str(tmp_path))
+    loaded.eval()
+    assert loaded.config.types == ["a", "b", "c"]
+    np.testing.assert_array_equal(loaded(**batch).numpy(), logits)
+
+
+@each_attention
+def test_weights_start_with_the_initializer_range_and_biases_with_zero(attention):
+    config = NerConfig(types=list("abcdefgh"), head_size=32, attention=attention, **{**SIZES, "hidden_size": 96})
+    for name, parameter in NerModel(config).named_parameters():
+        value = parameter.numpy()
+        if "norm" in name:
+            assert (value == (1 if name.endswith("weight") else 0)).all(), name
+        elif name.endswith("bias"):
+            assert (value == 0).all(), name
+        else:
+            assert abs(value.std() / 0.5 - 1) < 0.15, name
+            assert abs(value.mean()) < 0.1, name
+
+
+@each_attention
+def test_eval_is_deterministic_and_training_has_dropout(attention):
+    model = roformer(attention, hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.2)
+    ids = paddle.to_tensor(np.random.randint(0, 23, (2, 8)))
+    np.testing.assert_array_equal(model(ids).numpy(), model(ids).numpy())
+    model.train()
+    assert np.abs(model(ids).numpy() - model(ids).numpy()).max() > 1e-2
+    np.random.seed(3)
+    first = model(ids).numpy()
+    np.random.seed(3)
+    np.testing.assert_array_equal(model(ids).numpy(), first)
+
+
+@each_attention
+def test_without_dropout_training_computes_what_eval_does(attention):
+    model = roformer(attention, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    ids = paddle.to_tensor(np.random.randint(0, 23, (2, 8)))
+    hidden = model(ids).numpy()
+    model.train()
+    np.testing.assert_array_equal(model(ids).numpy(), hidden)
+
+
+@each_attention
+@each_head
+def test_a_padded_batch_gives_the_logits_of_each_text_alone(attention, span_head):
+    model = ner_model(attention, span_head)
+    texts = random_texts(4, 13, 3, 9)
+    collate = SpanCollator(3, 0, with_labels=False)
+    logits = model(**as_tensors(collate(texts))).numpy()
+    assert logits.shape == (4, 3, 13, 13)
+    for row, text in enumerate(texts):
+        length = len(text.ids)
+        alone = model(**as_tensors(collate([text]))).numpy()[0]
+        np.testing.assert_allclose(logits[row, :, :length, :length], alone, rtol=1e-5, atol=1e-5)
+        assert (logits[row, :, length:] == MASKED_LOGIT).all()
+        assert (logits[row, :, :, length:] == MASKED_LOGIT).all()
+        assert (alone[:, [0, -1]] == MASKED_LOGIT).all(), "special tokens start no span"
+        assert (alone[:, 1, 1 : length - 1] > MASKED_LOGIT / 2).all()
+
+
+def test_the_loss_is_the_mean_over_texts_and_types():
+    model = ner_model()
+    batch = as_tensors(SpanCollator(3, 0)(random_texts(4, 7)))
+    assert int(batch["labels"].astype("int64").sum()) == 2
+    loss, logits = model(**batch)
+    rows = multilabel_categorical_crossentropy(logits.reshape([6, 49]), batch["labels"].reshape([6, 49]))
+    assert loss.shape == []
+    np.testing.assert_allclose(float(loss), rows.numpy().mean(), rtol=1e-6)
+    del batch["labels"]
+    np.testing.assert_array_equal(model(**batch).numpy(), logits.numpy())
+
+
+@each_attention
+@each_head
+def test_every_parameter_of_a_ner_model_gets_a_gradient(attention, span_head):
+    model = ner_model(attention, span_head)
+    model(**as_tensors(SpanCollator(3, 0)(random_texts(5, 8))))[0].backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert bool(paddle.isfinite(parameter.grad).all()), name
+        if not name.endswith("attention.key.bias") or attention == "linear":  # softmax does not see a shift of all keys
+            assert float(parameter.grad.abs().max()) > 0, name

@@ -1,0 +1,94 @@
+"""Linear and Dropout do what Paddle's own layers do."""
+
+import numpy as np
+import paddle
+import pytest
+
+from paddle_rope.layers import Dropout, Linear
+
+
+@pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
+@pytest.mark.parametrize("leading", [(), (1,), (5,), (2, 3), (2, 1, 4, 3)], ids=str)
+def test_linear_equals_paddles_in_outputs_and_gradients(leading, bias):
+    ours = Linear(7, 3, bias_attr=None if bias else False)
+    theirs = paddle.nn.Linear(7, 3, bias_attr=None if bias else False)
+    for parameter in ours.parameters():
+        parameter.set_value(paddle.to_tensor(np.random.standard_normal(parameter.shape), dtype="float32"))
+    theirs.set_state_dict(ours.state_dict())
+    x = paddle.to_tensor(np.random.standard_normal((*leading, 7)), dtype="float32")
+    x.stop_gradient = False
+    towards = paddle.to_tensor(np.random.standard_normal((*leading, 3)), dtype="float32")
+    outputs, gradients = [], []
+    for layer in (ours, theirs):
+        outputs.append(layer(x))
+        gradients.append(paddle.grad((outputs[-1] * towards).sum(), [x, *layer.parameters()]))
+    assert outputs[0].shape == outputs[1].shape == [*leading, 3]
+    np.testing.assert_allclose(outputs[0].numpy(), outputs[1].numpy(), rtol=0, atol=1e-5)
+    assert len(gradients[0]) == (3 if bias else 2)
+    for gradient, expected in zip(*gradients):
+        assert gradient.shape == expected.shape
+        np.testing.assert_allclose(gradient.numpy(), expected.numpy(), rtol=0, atol=1e-5)
+
+
+def test_linear_saves_under_paddles_names():
+    state = Linear(4, 2).state_dict()
+    assert sorted(state) == ["bias", "weight"]
+    assert state["weight"].shape == [4, 2]
+
+
+@pytest.mark.parametrize("p", [0.1, 0.25, 0.5, 0.9])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_dropout_keeps_one_minus_p_and_the_mean(p, dtype):
+    shape = [3, 101, 97]
+    dropped = Dropout(p)(paddle.ones(shape, dtype=dtype))
+    assert str(dropped.dtype).endswith(dtype)
+    assert dropped.shape == shape
+    values = dropped.numpy()
+    deviation = np.sqrt(p * (1 - p) / values.size)
+    assert abs((values != 0).mean() - (1 - p)) < 5 * deviation
+    np.testing.assert_allclose(values[values != 0], 1 / (1 - p), rtol=1e-3)
+    assert abs(values.mean() - 1) < 5 * deviation / (1 - p)
+
+
+def test_dropout_drops_independently_of_place():
+    kept = Dropout(0.5)(paddle.ones([64, 64])).numpy() != 0
+    for axis in (0, 1):
+        assert abs(kept.mean(axis=axis) - 0.5).max() < 0.5 * 5 / 8
+    assert np.unique(kept, axis=0).shape[0] == 64
+
+
+def test_dropout_scales_by_exactly_what_keeps_the_mean():
+    # p = 0.3 is rounded to 19661 / 65536, and the kept values are scaled for that
+    values = Dropout(0.3)(paddle.ones([1000], dtype="float32")).numpy()
+    np.testing.assert_allclose(values.max(), 65536 / (65536 - 19661), rtol=1e-7)
+
+
+def test_dropout_is_the_identity_in_eval_and_without_probability():
+    x = paddle.to_tensor(np.random.standard_normal((5, 3)), dtype="float32")
+    dropout = Dropout(0.7)
+    dropout.eval()
+    np.testing.assert_array_equal(dropout(x).numpy(), x.numpy())
+    np.testing.assert_array_equal(Dropout(0.0)(x).numpy(), x.numpy())
+
+
+def test_dropout_of_everything_gives_zeros():
+    assert not Dropout(1.0)(paddle.ones([300, 1000])).numpy().any()
+
+
+def test_dropout_is_reproducible_under_numpys_seed():
+    x = paddle.ones([50, 7])
+    dropout = Dropout(0.4)
+    np.random.seed(5)
+    first, second = dropout(x).numpy(), dropout(x).numpy()
+    np.random.seed(5)
+    np.testing.assert_array_equal(dropout(x).numpy(), first)
+    assert (first != second).any()
+
+
+def test_the_gradient_of_dropout_is_its_mask():
+    x = paddle.to_tensor(np.random.standard_normal((41, 5)), dtype="float32")
+    x.stop_gradient = False
+    dropped = Dropout(0.5)(x)
+    (gradient,) = paddle.grad(dropped.sum(), x)
+    assert set(np.unique(gradient.numpy())) == {0.0, 2.0}
+    np.testing.assert_array_equal((x * gradient).numpy(), dropped.numpy())
