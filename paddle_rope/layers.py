@@ -23,7 +23,7 @@ class Linear(nn.Linear):
     def forward(self, x):
         """``[..., in_features]`` -> ``[..., out_features]``."""
         if self.bias is None or not _computes_on_cpu(x):
-            return super().forward(x)
+            return nn.Linear.forward(self, x)
         rows = x.reshape([-1, x.shape[-1]])
         bias = paddle.matmul(paddle.ones([rows.shape[0], 1], dtype=self.bias.dtype), self.bias.unsqueeze(0))
         return (paddle.matmul(rows, self.weight) + bias).reshape([*x.shape[:-1], self.weight.shape[1]])
@@ -33,12 +33,18 @@ class Dropout(nn.Dropout):
     """Dropout whose mask on CPU comes from numpy's global generator: seed it with ``numpy.random.seed``.
 
     The probability is rounded to a multiple of 1/65536; kept values are scaled by exactly what keeps the mean.
+
+    Args:
+        p: probability with which a value is dropped.
     """
+
+    def __init__(self, p=0.5):
+        super().__init__(p)
 
     def forward(self, x):
         """``x`` of any shape -> same shape."""
         if not self.training or self.p in (0, 1) or not _computes_on_cpu(x):
-            return super().forward(x)
+            return nn.Dropout.forward(self, x)
         dropped = min(round(self.p * _LEVELS), _LEVELS - 1)
         levels = np.frombuffer(np.random.bytes(2 * int(np.prod(x.shape))), dtype=np.uint16)
         scale = np.array([0.0, _LEVELS / (_LEVELS - dropped)], dtype=np.float32)

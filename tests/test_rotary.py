@@ -121,6 +121,14 @@ def test_the_table_grows_on_demand_and_keeps_its_values():
     np.testing.assert_array_equal(RotaryPositionEmbedding(4)(long).numpy(), rotated_long)
 
 
+def test_the_table_grows_by_a_single_position():
+    rotary = RotaryPositionEmbedding(4)
+    x = random_tensor(1026, 4)
+    for length in (1, 512, 513, 1024, 1025, 1026):  # 512 and 1024 fill a table
+        expected = reference.rotate(x[length - 1 : length].astype("float64"), [length - 1]).numpy()
+        np.testing.assert_allclose(rotary(x[:length])[length - 1 :].numpy(), expected, rtol=0, atol=1e-5)
+
+
 def test_float64_after_float32_is_still_exact():
     rotary = RotaryPositionEmbedding(4)
     x = random_tensor(9, 4, dtype="float64")

@@ -19,7 +19,8 @@ def softmax_attention(q, k, v, rotate=None, key_mask=None, dropout=None):
         q, k: ``[batch, heads, seq, head_dim]``.
         v: ``[batch, heads, seq, value_dim]``.
         rotate: R, e.g. a :class:`~paddle_rope.RotaryPositionEmbedding`; None for no position.
-        key_mask: bool ``[batch, seq]``, False at padding; padded keys get weight 0.
+        key_mask: bool ``[batch, seq]``, False at padding; padded keys get weight 0 (where all keys of a text are
+            padding, its outputs are finite and mean nothing).
         dropout: layer applied to the attention weights ``[batch, heads, seq, seq]``; None for none.
 
     Returns:

@@ -124,7 +124,8 @@ class CharTokenizer:
             unit = unit.lower()
         index = self.token_to_id.get(unit)
         if index is None:
-            index = self.token_to_id.get(unicodedata.normalize("NFKC", unit), self.unk_token_id)
+            unit = unicodedata.normalize("NFKC", unit)
+            index = self.token_to_id.get(unit.lower() if self.do_lower_case else unit, self.unk_token_id)
         return index
 
     def _pieces(self, word):

@@ -51,7 +51,7 @@ class VisualDLMonitor(TrainerCallback):
             return
         squares = [paddle.sum(p.grad.astype("float32") ** 2) for p in model.parameters() if p.grad is not None]
         norm = float(paddle.sqrt(paddle.add_n(squares)))
-        self._gradient_norm = norm if scaler is None else norm / float(scaler._scale)
+        self._gradient_norm = norm if scaler is None else norm / scaler._scale.item()
 
     def on_log(self, args, state, control, logs=None, **kwargs):
         """Training figures: the loss has been averaged since the last log; speed leaves evaluation out."""

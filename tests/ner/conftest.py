@@ -17,18 +17,23 @@ TINY = {
     "num_hidden_layers": 1,
     "num_attention_heads": 2,
     "head_size": 16,
+    "hidden_dropout_prob": 0.05,
     "max_length": 64,
     "per_device_train_batch_size": 8,
     "learning_rate": 1e-2,
     "logging_steps": 4,
+    "device": "cpu",
 }
+
+EPOCHS = 12
 
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory):
     """Files of short sentences with nested entities."""
     train, dev = write_demo_corpus(tmp_path_factory.mktemp("corpus"), train_size=150, dev_size=40)
-    return SimpleNamespace(train=train, dev=dev, dev_records=[json.loads(line) for line in open(dev, encoding="utf-8")])
+    records = [json.loads(line) for line in dev.read_text(encoding="utf-8").splitlines()]
+    return SimpleNamespace(train=train, dev=dev, dev_records=records)
 
 
 @pytest.fixture(scope="session")
@@ -62,7 +67,7 @@ def train(config_file):
 @pytest.fixture(scope="session")
 def trained(train, tmp_path_factory):
     """A model that has learned to find entities. Do not change its files."""
-    return train(tmp_path_factory.mktemp("trained") / "run", num_train_epochs=10)
+    return train(tmp_path_factory.mktemp("trained") / "run", num_train_epochs=EPOCHS)
 
 
 @pytest.fixture
@@ -71,7 +76,7 @@ def evaluate(trained, tmp_path):
 
     def evaluate(data, model=trained.model):
         output = tmp_path / "scores.json"
-        assert evaluate_ner.main([str(model), str(data), "--output", str(output)]) == 0
+        assert evaluate_ner.main([str(model), str(data), "--output", str(output), "--device", "cpu"]) == 0
         return json.loads(output.read_text(encoding="utf-8"))
 
     return evaluate
@@ -84,7 +89,8 @@ def predict(trained, tmp_path):
     def predict(content, model=trained.model):
         given, output = tmp_path / "given.txt", tmp_path / "found.jsonl"
         given.write_bytes(content.encode("utf-8"))
-        assert predict_ner.main([str(model), "--input", str(given), "--output", str(output)]) == 0
+        words = [str(model), "--input", str(given), "--output", str(output), "--device", "cpu"]
+        assert predict_ner.main(words) == 0
         return [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
 
     return predict

@@ -1,6 +1,7 @@
 """RoFormer and NerModel: padding, length, saving, dropout."""
 
 import json
+from collections import Counter
 
 import numpy as np
 import paddle
@@ -10,6 +11,7 @@ from safetensors.numpy import load_file
 
 from paddle_rope import RoFormerConfig, RoFormerModel, multilabel_categorical_crossentropy
 from paddle_rope.global_pointer import MASKED_LOGIT
+from paddle_rope.layers import Dropout
 from paddle_rope.roformer.modeling import RoFormerBlock
 from tasks.ner.batching import SpanCollator, TokenizedText
 from tasks.ner.model import NerConfig, NerModel
@@ -161,6 +163,18 @@ def test_eval_is_deterministic_and_training_has_dropout(attention):
     first = model(ids).numpy()
     np.random.seed(3)
     np.testing.assert_array_equal(model(ids).numpy(), first)
+
+
+def test_dropout_acts_after_embedding_attention_and_feed_forward_and_on_weights():
+    model = roformer("softmax")
+    called = Counter()
+    for name, layer in model.named_sublayers():
+        if isinstance(layer, Dropout):
+            layer.register_forward_post_hook(lambda *_, name=name: called.update([name]))
+    model(paddle.to_tensor([[1, 2, 3]]))
+    in_each_block = {"dropout": 2, "attention.dropout": 1}
+    in_blocks = {f"blocks.{block}.{name}": times for block in range(2) for name, times in in_each_block.items()}
+    assert called == {"dropout": 1, **in_blocks}
 
 
 @each_attention

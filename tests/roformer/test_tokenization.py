@@ -148,8 +148,8 @@ def test_ids_of_plain_texts_are_those_of_paddlenlps_bert_tokenizer(bert_vocab_fi
 
 def test_the_bert_vocabulary_is_read_in_the_order_of_its_lines(bert_vocab_file):
     tokenizer = CharTokenizer.from_vocab_file(bert_vocab_file)
-    lines = bert_vocab_file.read_text(encoding="utf-8").splitlines()
-    assert len(tokenizer) >= len(set(SPECIAL))
+    lines = bert_vocab_file.read_bytes().decode("utf-8").split("\n")  # splitlines() would split the real file's U+2028
+    assert len(tokenizer) == len(lines) - 1
     for token in (*SPECIAL, "京", "##a", "9"):
         assert tokenizer.token_to_id[token] == lines.index(token)
     assert tokenizer.pad_token_id == 0
