@@ -1,7 +1,6 @@
 #!/usr/bin/env python
 """Print the results of training runs as a Markdown table."""
 
-import argparse
 import json
 import sys
 from pathlib import Path
@@ -10,7 +9,7 @@ import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tasks.common.errors import InputError, exit_on_input_error  # noqa: E402
+from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error  # noqa: E402
 
 
 def read_run(folder):
@@ -30,7 +29,7 @@ def read_run(folder):
 
 @exit_on_input_error
 def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = OneLineArgumentParser(description=__doc__)
     parser.add_argument("runs", metavar="OUTPUT_DIR", nargs="+", type=Path)
     rows = [read_run(folder) for folder in parser.parse_args(argv).runs]
     print("| run | attention | seed | parameters | train minutes | dev P / R / F1 | test P / R / F1 |")

@@ -3,15 +3,14 @@
 
 import bootstrap  # noqa: F401
 
-import argparse
 import sys
 
-from tasks.common.errors import exit_on_input_error
+from tasks.common.errors import OneLineArgumentParser, exit_on_input_error
 
 
 @exit_on_input_error
 def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = OneLineArgumentParser(description=__doc__)
     parser.add_argument("model_dir", metavar="MODEL_DIR", help="folder OUTPUT_DIR/model of a training run")
     parser.add_argument("data", metavar="DATA", help="labelled file: CLUENER JSON lines, BIO or BMES")
     parser.add_argument("--output", metavar="FILE", help="write the scores to FILE as JSON")

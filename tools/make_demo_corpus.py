@@ -5,12 +5,11 @@
 
 import bootstrap  # noqa: F401
 
-import argparse
 import json
 from collections import Counter
 from pathlib import Path
 
-from tasks.common.errors import InputError, exit_on_input_error
+from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error
 from tasks.ner.demo_corpus import DEV_FILE, ENTITY_TYPES, TRAIN_FILE, write_demo_corpus
 
 
@@ -26,7 +25,7 @@ def count_types(path: Path) -> tuple[int, Counter]:
 
 @exit_on_input_error
 def main(argv=None) -> int:
-    parser = argparse.ArgumentParser(description="Write the demo corpus for Chinese NER with nested entities.")
+    parser = OneLineArgumentParser(description="Write the demo corpus for Chinese NER with nested entities.")
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="where to write train.jsonl and dev.jsonl")
     parser.add_argument("--seed", type=int, default=0, help="another seed gives other sentences (default: 0)")
     args = parser.parse_args(argv)

@@ -13,13 +13,13 @@ import json
 import os
 import sys
 
-from tasks.common.errors import exit_on_input_error
+from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error
 from tasks.ner.data import STDIN, read_texts
 
 
 @exit_on_input_error
 def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = OneLineArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model_dir", metavar="MODEL_DIR", help="folder OUTPUT_DIR/model of a training run")
     parser.add_argument("--input", default=STDIN, metavar="FILE", help="texts; - is standard input (default)")
     parser.add_argument("--output", default=STDIN, metavar="FILE", help="results; - is standard output (default)")
@@ -32,6 +32,8 @@ def main(argv=None):
 
     if options.output != STDIN:
         check_output_file(options.output)
+        if os.path.realpath(options.output) == os.path.realpath(options.input):
+            raise InputError(f"{options.output}: is the input too; give another --output")
     texts, where = zip(*read_texts(options.input))
     predictor = NerPredictor(
         options.model_dir, options.device, options.batch_size, options.max_length, show_progress=sys.stderr.isatty()

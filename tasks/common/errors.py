@@ -1,5 +1,6 @@
 """Errors that a user can mend: shown as one line, without a traceback."""
 
+import argparse
 import functools
 import sys
 
@@ -25,3 +26,10 @@ def exit_on_input_error(main):
             return EXIT_BAD_INPUT
 
     return wrapped
+
+
+class OneLineArgumentParser(argparse.ArgumentParser):
+    """An argument parser whose complaints are ``InputError``: one line instead of the usage."""
+
+    def error(self, message):
+        raise InputError(f"{message}; see {self.prog} --help")

@@ -11,6 +11,8 @@ from visualdl import LogWriter
 class VisualDLMonitor(TrainerCallback):
     """Writes loss, learning rate, gradient norm and speed as ``train/...`` and evaluations as ``dev/...``.
 
+    An evaluation metric ``group/rest`` becomes ``dev_group/rest``, a group of charts of its own in VisualDL.
+
     Args:
         log_dir: folder of the VisualDL log.
         settings: dict of the run's settings, shown as text and as hyper-parameters.
@@ -77,5 +79,6 @@ class VisualDLMonitor(TrainerCallback):
 
     def _write(self, group, figures, step):
         for name, value in figures.items():
-            self.writer.add_scalar(f"{group}/{name}", float(value), step)
+            tag = f"{group}_{name}" if "/" in name else f"{group}/{name}"
+            self.writer.add_scalar(tag, float(value), step)
         self.writer.flush()

@@ -3,83 +3,25 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
-from typing import Optional
 
 import paddle
 import yaml
-from paddlenlp.trainer import Trainer, TrainingArguments, set_seed
+from paddlenlp.trainer import Trainer, set_seed
 from tqdm import tqdm
 
 from paddle_rope.roformer import CharTokenizer
-from tasks.common.device import choose_device
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_dir, claim_output_dir, write_json, write_json_lines
 from tasks.common.length_grouping import LengthGroupedBatchSampler
 from tasks.common.monitor import VisualDLMonitor
 from tasks.common.quiet import quiet_paddlenlp
-from tasks.common.run_config import parse_arguments
+from tasks.ner.arguments import MODEL_KEYS, resolve_config
 from tasks.ner.batching import NerDataset, SpanCollator
 from tasks.ner.data import entity_types, read_examples
 from tasks.ner.metrics import entity_scores
 from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.prediction import NerPredictor, as_record, predict_entities
 from tasks.ner.report import print_data_report, print_scores
-
-# Keys of PaddleNLP's TrainingArguments with which this recipe starts; a configuration may set others.
-TRAINING_DEFAULTS = {
-    "num_train_epochs": 14,
-    "per_device_train_batch_size": 32,
-    "per_device_eval_batch_size": 32,
-    "learning_rate": 1e-3,
-    "lr_scheduler_type": "linear",
-    "warmup_ratio": 0.1,
-    "weight_decay": 0.01,
-    "max_grad_norm": 1.0,
-    "logging_steps": 20,
-    "seed": 42,
-}
-# What the recipe itself relies on: one evaluation and checkpoint an epoch, the best one kept by dev F1.
-FIXED_TRAINING_ARGUMENTS = {
-    "do_train": True,
-    "do_eval": True,
-    "evaluation_strategy": "epoch",
-    "save_strategy": "epoch",
-    "load_best_model_at_end": True,
-    "metric_for_best_model": "f1",
-    "greater_is_better": True,
-    "save_total_limit": 1,
-    "report_to": "none",
-}
-# Keys of TrainingArguments that the recipe sets itself or does not heed.
-CLOSED_KEYS = (*FIXED_TRAINING_ARGUMENTS, "logging_dir", "resume_from_checkpoint")
-LARGEST_SEED = 2**32 - 1  # numpy's
-
-
-@dataclass
-class NerArguments:
-    """Configuration keys of the NER recipe, beside those of PaddleNLP's ``TrainingArguments``."""
-
-    train_file: Optional[str] = field(default=None, metadata={"help": "labelled data: CLUENER JSON lines, BIO or BMES"})
-    dev_file: Optional[str] = field(default=None, metadata={"help": "labelled data that chooses the best checkpoint"})
-    test_file: Optional[str] = field(default=None, metadata={"help": "labelled data, scored once at the end"})
-    max_length: int = field(default=512, metadata={"help": "longest text in characters"})
-    attention: str = field(default="softmax", metadata={"help": "softmax or linear"})
-    span_head: str = field(default="efficient", metadata={"help": "efficient or dense GlobalPointer"})
-    head_size: int = field(default=64, metadata={"help": "size of the head's queries and keys"})
-    hidden_size: int = field(default=256, metadata={"help": "size of the hidden states"})
-    num_hidden_layers: int = field(default=4, metadata={"help": "transformer blocks"})
-    num_attention_heads: int = field(default=4, metadata={"help": "heads a block"})
-    intermediate_size: int = field(default=1024, metadata={"help": "inner size of the feed-forward layers"})
-    hidden_dropout_prob: float = field(default=0.2, metadata={"help": "dropout of embeddings and layers"})
-    attention_probs_dropout_prob: float = field(default=0.1, metadata={"help": "dropout of softmax attention weights"})
-    vocab_min_count: int = field(default=2, metadata={"help": "rarer characters of train become [UNK]"})
-
-
-MODEL_KEYS = (
-    "max_length", "attention", "span_head", "head_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
-    "intermediate_size", "hidden_dropout_prob", "attention_probs_dropout_prob",
-)  # fmt: skip
 
 
 class NerTrainer(Trainer):
@@ -194,62 +136,6 @@ def train(config):
     return metrics
 
 
-def resolve_config(config):
-    """Fill in defaults.
-
-    Returns:
-        (config, NerArguments, TrainingArguments): the configuration with its defaults, and the same parsed.
-    """
-    config = {**TRAINING_DEFAULTS, **config}
-    for key in CLOSED_KEYS:
-        if key in config:
-            raise InputError(f"key {key!r} cannot be set: the recipe evaluates each epoch and keeps the best by dev F1")
-    # unknown keys are reported before missing ones, and both before paddle touches the device
-    check_ranges(
-        *parse_arguments({**config, "output_dir": "unused", "device": "cpu"}, NerArguments, TrainingArguments)
-    )
-    for key in ("train_file", "dev_file", "output_dir"):
-        if not config.get(key):
-            raise InputError(f"no {key!r}: name it in the configuration file or with --{key} PATH")
-    config["device"] = choose_device(config.get("device"))
-    run, arguments = parse_arguments(
-        {
-            **config,
-            **FIXED_TRAINING_ARGUMENTS,
-            "output_dir": f"{config['output_dir']}/checkpoints",
-            "logging_dir": f"{config['output_dir']}/vdl",
-        },
-        NerArguments,
-        TrainingArguments,
-    )
-    if arguments.fp16 and config["device"] == "cpu":
-        raise InputError("configuration: fp16 needs a GPU; leave it out, or use --bf16")
-    config = {**vars(run), **config}
-    for key, value in config.items():
-        typed = getattr(run if hasattr(run, key) else arguments, key)
-        config[key] = typed if isinstance(typed, (bool, int, float)) else _plain(value)  # "1e-3" -> 0.001
-    return config, run, arguments
-
-
-def check_ranges(run, arguments):
-    """Raise InputError if a value of the configuration is out of its range."""
-    positive = (
-        "max_length", "head_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
-        "num_train_epochs", "per_device_train_batch_size", "per_device_eval_batch_size",
-        "gradient_accumulation_steps", "learning_rate", "logging_steps",
-    )  # fmt: skip
-    ranges = {
-        **{key: (lambda value: 0 < value < float("inf"), "greater than 0") for key in positive},
-        "hidden_dropout_prob": (lambda value: 0 <= value < 1, "at least 0 and less than 1"),
-        "attention_probs_dropout_prob": (lambda value: 0 <= value < 1, "at least 0 and less than 1"),
-        "seed": (lambda value: 0 <= value <= LARGEST_SEED, f"from 0 to {LARGEST_SEED}"),
-    }
-    values = {**vars(arguments), **vars(run)}
-    for key, (fits, wanted) in ranges.items():
-        if not fits(values[key]):
-            raise InputError(f"configuration: {key} must be {wanted}, got {values[key]}")
-
-
 def build_model(run, types, tokenizer):
     """A new :class:`NerModel` of the sizes in ``run``."""
     sizes = {key: getattr(run, key) for key in MODEL_KEYS}
@@ -291,8 +177,3 @@ def evaluate(model_dir, data_file, device=None, batch_size=32, max_length=None):
 
 def is_first_process():
     return paddle.distributed.get_rank() == 0
-
-
-def _plain(value):
-    """A value as YAML and JSON know it."""
-    return value if value is None or isinstance(value, (bool, int, float, str, list)) else str(value)

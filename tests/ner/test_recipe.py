@@ -11,7 +11,7 @@ from visualdl import LogReader
 
 from paddle_rope.roformer import CharTokenizer
 from tasks.common.length_grouping import LengthGroupedBatchSampler
-from tasks.ner import recipe
+from tasks.ner import arguments, recipe
 
 TYPES = ["organization", "person", "place", "position", "product", "time"]
 BIO = "张 B-PER\n三 I-PER\n在 O\n北 B-LOC\n京 I-LOC\n\n李 B-PER\n四 I-PER\n来 O\n"
@@ -232,15 +232,15 @@ def test_log_shows_loss_learning_rate_gradient_norm_and_speed_of_training(log, t
 
 
 def test_log_shows_precision_recall_and_f1_of_each_epoch_overall_and_by_type(log, trained):
-    groups = ["", *(f"_by_type/{kind}" for kind in TYPES)]
-    names = [f"dev/{name}{group}" for name in ("precision", "recall", "f1") for group in groups]
-    assert {tag for tag in log.get_tags()["scalar"] if tag.startswith("dev/")} == set(names)
+    figures = ("precision", "recall", "f1")
+    names = [f"dev/{name}" for name in figures] + [f"dev_{name}_by_type/{kind}" for name in figures for kind in TYPES]
+    assert {tag for tag in log.get_tags()["scalar"] if tag.startswith("dev")} == set(names)
     assert all(len(scalars(log, name)) == trained.config["num_train_epochs"] for name in names)
     f1 = scalars(log, "dev/f1")
     assert max(f1) == pytest.approx(trained.metrics["dev"]["f1"])
     best = f1.index(max(f1))
     for kind, row in trained.metrics["dev"]["per_type"].items():
-        assert scalars(log, f"dev/f1_by_type/{kind}")[best] == pytest.approx(row["f1"])
+        assert scalars(log, f"dev_f1_by_type/{kind}")[best] == pytest.approx(row["f1"])
 
 
 def test_log_shows_the_configuration_and_the_hyper_parameters(log, trained):
@@ -264,9 +264,9 @@ def test_progress_of_each_epoch_and_the_table_of_scores_are_printed(train, tmp_p
 
 
 def test_configurations_of_the_project_are_valid(monkeypatch):
-    monkeypatch.setattr(recipe, "choose_device", lambda name: "cpu")
+    monkeypatch.setattr(arguments, "choose_device", lambda name: "cpu")
     files = sorted((Path(__file__).resolve().parents[2] / "configs" / "ner").glob("*.yaml"))
     assert len(files) >= 4
     for path in files:
-        config, run, arguments = recipe.resolve_config(yaml.safe_load(path.read_text(encoding="utf-8")))
-        assert config["train_file"] == run.train_file and arguments.num_train_epochs == config["num_train_epochs"]
+        config, run, training = arguments.resolve_config(yaml.safe_load(path.read_text(encoding="utf-8")))
+        assert config["train_file"] == run.train_file and training.num_train_epochs == config["num_train_epochs"]

@@ -271,13 +271,22 @@ def test_wrong_device_and_sizes_are_errors_of_prediction_and_evaluation(fails, t
 
 
 @pytest.mark.parametrize(
-    "tool, words", [(evaluate_ner, ["model"]), (predict_ner, []), (predict_ner, ["m", "--batch_size", "x"])]
+    "tool, words, said",
+    [
+        (evaluate_ner, ["model"], "the following arguments are required: DATA"),
+        (predict_ner, [], "the following arguments are required: MODEL_DIR"),
+        (predict_ner, ["m", "--batch_size", "x"], "argument --batch_size: invalid int value: 'x'"),
+    ],
 )
-def test_missing_or_malformed_arguments_show_the_usage(capsys, tool, words):
-    with pytest.raises(SystemExit) as stopped:
-        tool.main(words)
-    assert stopped.value.code == 2
-    assert capsys.readouterr().err.startswith("usage: ")
+def test_missing_or_malformed_arguments_point_to_the_help(fails, tool, words, said):
+    message = fails(tool, *words)
+    assert message.startswith(said) and message.endswith("--help")
+
+
+def test_output_on_the_input_is_refused(fails, trained, tmp_path):
+    (tmp_path / "texts").write_text("王明在青川市。\n", encoding="utf-8")
+    message = fails(predict_ner, trained.model, "--input", "texts", "--output", "./texts")
+    assert message == "./texts: is the input too; give another --output"
 
 
 def test_model_folder_can_be_moved(trained, predict, tmp_path):
