@@ -66,7 +66,7 @@ def test_batch_of_very_different_lengths_gives_the_same_as_one_text_at_a_time(tr
             (e["start"], e["end"], e["type"]) for e in alone["entities"]
         ]
         scores = [[entity["score"] for entity in r["entities"]] for r in (record, alone)]
-        assert scores[0] == pytest.approx(scores[1], abs=1e-4)
+        assert scores[0] == pytest.approx(scores[1], abs=2e-4)  # 1e-4, and as much again by rounding to 4 digits
 
 
 def test_order_of_the_texts_is_kept_whatever_their_lengths(predictor, dev_texts):
