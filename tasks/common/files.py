@@ -9,8 +9,8 @@ from tasks.common.errors import InputError
 
 
 @contextlib.contextmanager
-def atomic_writer(path):
-    """Open ``path`` for writing UTF-8 text; it appears under its name only when all of it is written.
+def atomic_writer(path, binary=False):
+    """Open ``path`` for writing UTF-8 text, or bytes; it appears under its name only when all of it is written.
 
     Raises:
         InputError: the folder is missing or not writable, or ``path`` is a folder.
@@ -19,7 +19,8 @@ def atomic_writer(path):
     check_output_file(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        file = open(temporary, "w", encoding="utf-8", newline="\n")  # noqa: SIM115  closed below
+        text = {} if binary else {"encoding": "utf-8", "newline": "\n"}
+        file = open(temporary, "wb" if binary else "w", **text)  # noqa: SIM115  closed below
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror}); give a file in a folder that exists") from None
     try:
@@ -71,10 +72,16 @@ def claim_output_dir(path):
 def check_output_dir(path):
     """Raise InputError unless ``path`` is free for a new run. Makes nothing."""
     path = Path(path)
-    if path.exists() and not path.is_dir():
-        raise InputError(f"{path}: is a file; give another --output_dir")
     if path.is_dir() and any(path.iterdir()):
         raise InputError(f"{path}: already holds another run; give another --output_dir or remove the folder")
+    check_makeable(path, "--output_dir")
+
+
+def check_makeable(path, option):
+    """Raise InputError unless ``path``, given as ``option``, is or can become a writable folder. Makes nothing."""
+    path = Path(path)
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path}: is a file; give another {option}")
     existing = next(parent for parent in [path, *path.absolute().parents] if parent.exists())
     if not existing.is_dir() or not os.access(existing, os.W_OK):
-        raise InputError(f"{path}: cannot be made ({existing} is not a writable folder); give another --output_dir")
+        raise InputError(f"{path}: cannot be made ({existing} is not a writable folder); give another {option}")
