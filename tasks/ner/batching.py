@@ -104,7 +104,7 @@ class SpanCollator:
     Args:
         num_types: number of entity types.
         pad_token_id: id of padding.
-        with_labels: whether to add ``labels``.
+        with_labels: whether to add ``label_indices``.
     """
 
     def __init__(self, num_types, pad_token_id, with_labels=True):
@@ -113,8 +113,8 @@ class SpanCollator:
         self.with_labels = with_labels
 
     def __call__(self, texts):
-        """dict of arrays: ``input_ids`` int64, ``attention_mask``, ``token_mask`` bool ``[batch, seq]``, ``labels``
-        bool ``[batch, types, seq, seq]``."""
+        """dict of arrays: ``input_ids`` int64, ``attention_mask``, ``token_mask`` bool ``[batch, seq]``,
+        ``label_indices`` int64 ``[entities, 2]``, for each (text * types + type, first token * seq + last token)."""
         shape = (len(texts), max(len(text.ids) for text in texts))
         batch = {
             "input_ids": np.full(shape, self.pad_token_id, dtype=np.int64),
@@ -126,8 +126,12 @@ class SpanCollator:
             batch["attention_mask"][row, : len(text.ids)] = True
             batch["token_mask"][row, : len(text.ids)] = [end > start for start, end in text.offsets]
         if self.with_labels:
-            batch["labels"] = np.zeros((shape[0], self.num_types, shape[1], shape[1]), dtype=bool)
-            for row, text in enumerate(texts):
-                for kind, first, last in text.spans:
-                    batch["labels"][row, kind, first, last] = True
+            seq = shape[1]
+            indices = [
+                (row * self.num_types + kind, first * seq + last)
+                for row, text in enumerate(texts)
+                for kind, first, last in text.spans
+            ]
+            # not empty: worker processes of the data loader cannot hand over an array of no elements
+            batch["label_indices"] = np.array(indices or [(-1, -1)], dtype=np.int64)
         return batch

@@ -1,6 +1,6 @@
 """The NER model: RoFormer and a GlobalPointer head."""
 
-from paddle_rope.global_pointer import EfficientGlobalPointer, GlobalPointer, multilabel_categorical_crossentropy
+from paddle_rope.global_pointer import EfficientGlobalPointer, GlobalPointer, sparse_multilabel_categorical_crossentropy
 from paddle_rope.roformer import RoFormerConfig, RoFormerModel, RoFormerPretrainedModel
 
 SPAN_HEADS = {"efficient": EfficientGlobalPointer, "dense": GlobalPointer}
@@ -45,21 +45,22 @@ class NerModel(RoFormerPretrainedModel):
         self.roformer = RoFormerModel(config)
         self.head = SPAN_HEADS[config.span_head](config.hidden_size, len(config.types), config.head_size)
 
-    def forward(self, input_ids, attention_mask, token_mask, labels=None):
+    def forward(self, input_ids, attention_mask, token_mask, label_indices=None):
         """Score a batch.
 
         Args:
             input_ids: int64 ``[batch, seq]``.
             attention_mask: bool ``[batch, seq]``, False at padding.
             token_mask: bool ``[batch, seq]``, True where the token stands for characters of the text.
-            labels: bool ``[batch, types, seq, seq]``, True at [b, t, i, j] where tokens i..j are an entity of type t.
+            label_indices: int64 ``[entities, 2]``, for an entity of type t in tokens i..j of text b the pair
+                (b * types + t, i * seq + j); (-1, -1) is padding.
 
         Returns:
-            Logits ``[batch, types, seq, seq]``; with ``labels`` the pair (loss, logits), the loss being the mean over
-            texts and types.
+            Logits ``[batch, types, seq, seq]``; with ``label_indices`` the pair (loss, logits), the loss
+            being the mean over texts and types.
         """
         logits = self.head(self.roformer(input_ids, attention_mask), token_mask)
-        if labels is None:
+        if label_indices is None:
             return logits
-        spans = [*logits.shape[:2], -1]  # not flatten, which paddle 2.6.2 lacks for bool without stride kernels
-        return multilabel_categorical_crossentropy(logits.reshape(spans), labels.reshape(spans)).mean(), logits
+        spans = logits.reshape([*logits.shape[:2], -1])
+        return sparse_multilabel_categorical_crossentropy(spans, label_indices).mean(), logits

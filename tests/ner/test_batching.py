@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from paddle.io import DataLoader
 
 from paddle_rope.roformer import CharTokenizer
 from tasks.common.errors import InputError
@@ -79,10 +80,23 @@ def test_collator_marks_tokens_that_stand_for_characters(texts):
     assert mask.tolist() == [[False, True, True, True, False], [False, True, False, False, False]]
 
 
-def test_collator_sets_one_label_for_each_span_of_each_type(texts):
-    labels = SpanCollator(num_types=2, pad_token_id=0)(texts)["labels"]
-    assert labels.shape == (2, 2, 5, 5) and labels.dtype == bool
-    assert np.argwhere(labels).tolist() == [[0, 0, 2, 2], [0, 1, 1, 3]]
+def test_collator_gives_the_row_and_class_of_each_span_of_each_type(texts):
+    indices = SpanCollator(num_types=2, pad_token_id=0)([texts[1], texts[0]])["label_indices"]
+    assert indices.dtype == np.int64
+    labels = np.zeros((2 * 2, 5 * 5), dtype=bool)  # as the loss reads them
+    labels[tuple(indices.T)] = True
+    assert np.argwhere(labels.reshape(2, 2, 5, 5)).tolist() == [[1, 0, 2, 2], [1, 1, 1, 3]]
+
+
+def test_collator_gives_padding_as_the_only_label_where_there_is_no_span(texts):
+    indices = SpanCollator(num_types=2, pad_token_id=0)(texts[1:])["label_indices"]
+    assert indices.tolist() == [[-1, -1]]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_batches_without_spans_pass_the_data_loader(texts, workers):
+    loader = DataLoader([texts[1], texts[0]], batch_size=1, num_workers=workers, collate_fn=SpanCollator(2, 0))
+    assert [batch["label_indices"].shape for batch in loader] == [[1, 2], [2, 2]]
 
 
 def test_collator_without_labels_gives_the_inputs_alone(texts):

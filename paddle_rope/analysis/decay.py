@@ -1,0 +1,164 @@
+r"""Long-range decay of RoPE: what the frequencies theta_i do to dot products as the relative distance grows.
+
+Sources: Su, https://kexue.fm/archives/8265, the section on long-range decay; Su et al. 2021, arXiv 2104.09864, section
+3.4.3, eq. (35)-(37).
+
+numpy only, float64. Every function takes the frequencies as an array, so that other choices than those of RoPE (all 0,
+all 1, ...) can be held against it.
+"""
+
+import numpy as np
+
+
+def frequencies(head_dim, base=10000.0):
+    """theta_i = base^(-2i/head_dim), i = 0 .. head_dim/2 - 1: those of ``RotaryPositionEmbedding``.
+
+    Args:
+        head_dim: positive even number.
+        base: positive and finite.
+
+    Returns:
+        ``[head_dim / 2]``.
+
+    Raises:
+        ValueError: ``head_dim`` or ``base`` is not as above.
+    """
+    if head_dim <= 0 or head_dim % 2:
+        raise ValueError(f"head_dim must be a positive even number (features turn in pairs), got {head_dim}")
+    if not 0 < base < np.inf:
+        raise ValueError(f"base must be positive and finite, got {base}")
+    return float(base) ** (-np.arange(0, head_dim, 2, dtype=np.float64) / head_dim)
+
+
+def mean_partial_sums(theta, distances):
+    r"""mean_{j = 1..d/2} |S_j(x)| with S_j(x) = sum_{i < j} exp(i x theta_i), x the relative distance m - n.
+
+    8265, the figure of the section; 2104.09864, eq. (37) and figure 2. At x = 0 this is (d/2 + 1) / 2, the largest
+    value there is.
+
+    Args:
+        theta: ``[d / 2]``.
+        distances: ``[count]``, any real numbers.
+
+    Returns:
+        ``[count]``.
+    """
+    theta, distances = _vector(theta, "theta"), _vector(distances, "distances")
+    partial, total = np.zeros(distances.size, np.complex128), np.zeros(distances.size)
+    for angle in theta:  # pair by pair: memory for the distances only, not for distances x pairs
+        partial += np.exp(1j * distances * angle)
+        total += np.abs(partial)
+    return total / theta.size
+
+
+def ones_scores(theta, distances):
+    r"""g(x) = 2 sum_i cos(x theta_i): <R_m q, R_n k> with q = k = (1, ..., 1), x = n - m.
+
+    Args and returns:
+        As :func:`mean_partial_sums`.
+    """
+    theta, distances = _vector(theta, "theta"), _vector(distances, "distances")
+    total = np.zeros(distances.size)
+    for angle in theta:
+        total += np.cos(distances * angle)
+    return 2 * total
+
+
+def pair_products(q, k):
+    r"""h_i = q_i conj(k_i), features read in pairs as complex numbers.
+
+    <R_m q, R_n k> = Re sum_i h_i exp(i (m - n) theta_i): 2104.09864, eq. (35).
+
+    Args:
+        q, k: ``[d]``, d even.
+
+    Returns:
+        complex ``[d / 2]``.
+
+    Raises:
+        ValueError: the shapes do not fit.
+    """
+    q, k = _vector(q, "q"), _vector(k, "k")
+    if q.size != k.size or q.size % 2:
+        raise ValueError(f"q and k must have the same even number of features, got {q.size} and {k.size}")
+    return (q[0::2] + 1j * q[1::2]) * (k[0::2] - 1j * k[1::2])
+
+
+def abel_bound(q, k, theta, distances):
+    r"""(max_i |h_{i+1} - h_i|) sum_{j = 1..d/2} |S_j(x)|, which is nowhere less than |<R_m q, R_n k>|, x = m - n.
+
+    8265 and 2104.09864, eq. (35)-(37). With h_{d/2} = 0 and S_0 = 0, summation by parts (Abel) gives
+    sum_i h_i (S_{i+1} - S_i) = -sum_i S_{i+1} (h_{i+1} - h_i), and the triangle inequality the rest. The vectors are
+    in the first factor only, the distance in the second only: d/2 times :func:`mean_partial_sums`.
+
+    Args:
+        q, k: ``[d]``.
+        theta: ``[d / 2]``.
+        distances: ``[count]``.
+
+    Returns:
+        ``[count]``.
+
+    Raises:
+        ValueError: the shapes do not fit.
+    """
+    theta = _vector(theta, "theta")
+    products = pair_products(q, k)
+    if products.size != theta.size:
+        raise ValueError(f"q and k must have {2 * theta.size} features for {theta.size} frequencies, got {len(q)}")
+    largest_step = np.abs(np.diff(products, append=0)).max()
+    return largest_step * theta.size * mean_partial_sums(theta, distances)
+
+
+def quarter_period(theta):
+    r"""pi / (2 min_i |theta_i|): the distance at which the cosine of the slowest pair has come down to 0.
+
+    About up to there the trend of g (:func:`ones_scores`) falls. For many pairs the sum over i tends to an integral
+    over s = 2i/d, g(x) = d int_0^1 cos(x base^-s) ds, and x dg/dx = (d / ln base) (cos x - cos(x / base)): the cosine
+    of the fastest pair averages out, so g falls as long as that of the slowest pair is positive.
+
+    Args:
+        theta: ``[d / 2]``.
+
+    Returns:
+        float; infinite if a pair does not turn at all.
+    """
+    slowest = np.abs(_vector(theta, "theta")).min()
+    return float(np.pi / (2 * slowest)) if slowest else np.inf
+
+
+def falls_until(values):
+    """The last index to which every value is less than the one before: 0 if already the second is not.
+
+    Args:
+        values: ``[count]``, e.g. g at the distances 0, 1, 2, ...
+
+    Returns:
+        int, 0 .. count - 1.
+    """
+    rises = np.flatnonzero(np.diff(_vector(values, "values")) >= 0)
+    return int(rises[0]) if rises.size else len(values) - 1
+
+
+def octave_averages(values):
+    """Averages over the octaves 1, 2-3, 4-7, ..., 2^k .. 2^(k+1) - 1: the trend without the ripple of the fast pairs.
+
+    Args:
+        values: ``[count]``, at the distances 0, 1, ..., count - 1.
+
+    Returns:
+        ``[octaves]``: of the octaves that are whole; the value at distance 0 is in none.
+    """
+    values = _vector(values, "values")
+    averages, start = [], 1
+    while 2 * start <= values.size:
+        averages.append(values[start : 2 * start].mean())
+        start *= 2
+    return np.array(averages)
+
+
+def _vector(x, name):
+    x = np.asarray(x, dtype=np.float64)
+    if x.ndim != 1 or not x.size:
+        raise ValueError(f"{name} must be a vector with at least one number, got the shape {list(x.shape)}")
+    return x
