@@ -36,16 +36,18 @@ def rotate(x, positions, base=10000.0):
     return paddle.stack(vectors, axis=-2)
 
 
-def softmax_attention(q, k, v, positions=None, key_mask=None):
+def softmax_attention(q, k, v, positions=None, key_mask=None, segment_ids=None, causal=False):
     r"""o_i = sum_j exp(s_ij) v_j / sum_j exp(s_ij), s_ij = (R_i q_i) . (R_j k_j) / sqrt(head_dim).
 
-    arXiv 2104.09864, eq. (14)-(16); j runs over the keys that are not masked.
+    arXiv 2104.09864, eq. (14)-(16); j runs over the keys that i sees. A query that sees no key gets 0.
 
     Args:
         q, k: ``[batch, heads, seq, head_dim]``.
         v: ``[batch, heads, seq, value_dim]``.
         positions: seq numbers for R; None for no rotation.
         key_mask: ``[batch][seq]`` truth values, False at padding; None for no padding.
+        segment_ids: ``[batch][seq]`` numbers: i sees the j with the same number; None for one segment.
+        causal: i sees j <= i only.
 
     Returns:
         ``[batch, heads, seq, value_dim]``.
@@ -54,49 +56,101 @@ def softmax_attention(q, k, v, positions=None, key_mask=None):
     if positions is not None:
         q, k = rotate(q, positions), rotate(k, positions)
 
-    def attend(row, head, i):
-        numerator, denominator = 0.0, 0.0
-        for j in _keys(k, key_mask, row):
-            weight = paddle.exp((q[row, head, i] * k[row, head, j]).sum() / math.sqrt(head_dim))
-            numerator = numerator + weight * v[row, head, j]
-            denominator = denominator + weight
-        return numerator / denominator
+    def weight(row, head, i, j):
+        return paddle.exp((q[row, head, i] * k[row, head, j]).sum() / math.sqrt(head_dim))
 
-    return _for_each_query(attend, q)
+    return _weighted_sums(weight, weight, v, key_mask, segment_ids, causal)
 
 
-def linear_attention(q, k, v, positions=None, key_mask=None):
-    r"""o_i = sum_j (R_i phi(q_i)) . (R_j phi(k_j)) v_j / sum_j phi(q_i) . phi(k_j), phi(x) = elu(x) + 1.
+def elu_plus_one(x):
+    """phi of arXiv 2006.16236, eq. (7), as it is written there."""
+    return paddle.nn.functional.elu(x) + 1
 
-    arXiv 2104.09864, eq. (19): R is in the numerator only. Both sums over j are taken anew for each i. A query without
-    any key gets 0.
+
+def linear_attention(
+    q,
+    k,
+    v,
+    positions=None,
+    key_mask=None,
+    phi_q=elu_plus_one,
+    phi_k=elu_plus_one,
+    normalizer="unrotated",
+    segment_ids=None,
+    causal=False,
+    decay=None,
+):
+    r"""o_i = sum_j g_ij (R_i phi(q_i)) . (R_j phi(k_j)) v_j / sum_j g_ij phi(q_i) . phi(k_j), g_ij = gamma^(i-j).
+
+    arXiv 2104.09864, eq. (19): R is in the numerator only (``normalizer="unrotated"``) or in both ("rotated"); "none":
+    o_i is the numerator over its root mean square. All sums over j are taken anew for each i.
+
+    Args:
+        phi_q, phi_k: functions of ``[batch, heads, seq, head_dim]`` that give the features.
+        decay: gamma, a number or tensor for each head; None for g_ij = 1. For ``causal`` alone.
+        q, k, v, positions, key_mask, segment_ids, causal: as :func:`softmax_attention`.
+
+    Returns:
+        ``[batch, heads, seq, value_dim]``.
+    """
+    plain_q, plain_k = phi_q(q), phi_k(k)
+    rotated_q, rotated_k = plain_q, plain_k
+    if positions is not None:
+        rotated_q, rotated_k = rotate(plain_q, positions), rotate(plain_k, positions)
+
+    def past(head, i, j):
+        return 1.0 if decay is None else decay[head] ** (i - j)
+
+    def rotated(row, head, i, j):
+        return past(head, i, j) * (rotated_q[row, head, i] * rotated_k[row, head, j]).sum()
+
+    def unrotated(row, head, i, j):
+        return past(head, i, j) * (plain_q[row, head, i] * plain_k[row, head, j]).sum()
+
+    below = {"unrotated": unrotated, "rotated": rotated, "none": None}[normalizer]
+    return _weighted_sums(rotated, below, v, key_mask, segment_ids, causal)
+
+
+def cosine_attention(q, k, v, positions=None, key_mask=None, segment_ids=None, causal=False):
+    r"""o_i = sum_j w_ij v_j / sum_j w_ij, w_ij = 1 + (R_i q_i) . (R_j k_j) / (|q_i| |k_j|): kexue.fm 7546, 8265.
 
     Args and returns:
         As :func:`softmax_attention`.
     """
-    phi_q, phi_k = paddle.nn.functional.elu(q) + 1, paddle.nn.functional.elu(k) + 1
-    rotated_q, rotated_k = phi_q, phi_k
+    turned_q, turned_k = q, k
     if positions is not None:
-        rotated_q, rotated_k = rotate(phi_q, positions), rotate(phi_k, positions)
+        turned_q, turned_k = rotate(q, positions), rotate(k, positions)
+
+    def weight(row, head, i, j):
+        lengths = paddle.sqrt((q[row, head, i] ** 2).sum()) * paddle.sqrt((k[row, head, j] ** 2).sum())
+        return 1 + (turned_q[row, head, i] * turned_k[row, head, j]).sum() / lengths
+
+    return _weighted_sums(weight, weight, v, key_mask, segment_ids, causal)
+
+
+def _weighted_sums(above, below, v, key_mask, segment_ids, causal):
+    """sum_j above(i, j) v_j / sum_j below(i, j) for each i over the j it sees, ``[batch, heads, seq, value_dim]``.
+
+    ``above`` and ``below`` are functions of row, head, i, j; without ``below`` the sum is divided by its root mean
+    square.
+    """
+    batch, heads, seq, _ = v.shape
+
+    def sees(row, i, j):
+        is_key = key_mask is None or bool(key_mask[row][j])
+        same = segment_ids is None or int(segment_ids[row][i]) == int(segment_ids[row][j])
+        return is_key and same and (j <= i or not causal)
 
     def attend(row, head, i):
         numerator, denominator = paddle.zeros_like(v[row, head, i]), 0.0
-        for j in _keys(k, key_mask, row):
-            numerator = numerator + (rotated_q[row, head, i] * rotated_k[row, head, j]).sum() * v[row, head, j]
-            denominator = denominator + (phi_q[row, head, i] * phi_k[row, head, j]).sum()
-        return numerator / denominator if _keys(k, key_mask, row) else numerator
+        keys = [j for j in range(seq) if sees(row, i, j)]
+        if not keys:
+            return numerator
+        for j in keys:
+            numerator = numerator + above(row, head, i, j) * v[row, head, j]
+            denominator = denominator + (0.0 if below is None else below(row, head, i, j))
+        return numerator / (paddle.sqrt((numerator**2).mean()) if below is None else denominator)
 
-    return _for_each_query(attend, q)
-
-
-def _keys(k, key_mask, row):
-    """The j of one text that are not masked."""
-    return [j for j in range(k.shape[2]) if key_mask is None or bool(key_mask[row][j])]
-
-
-def _for_each_query(attend, q):
-    """``attend(row, head, i)`` ``[value_dim]`` for every query -> ``[batch, heads, seq, value_dim]``."""
-    batch, heads, seq, _ = q.shape
     rows = []
     for row in range(batch):
         outputs = [paddle.stack([attend(row, head, i) for i in range(seq)]) for head in range(heads)]

@@ -7,35 +7,89 @@ import numpy as np
 import paddle
 from paddle import nn
 
+from paddle_rope.rotary_frequencies import FrequencyScaling, rotary_frequencies
+
+LAYOUTS = ("interleaved", "half")
+
+
+def interleaved_to_half(head_dim):
+    """The order of features that turns the layout "interleaved" into "half": 0, 2, 4, ..., 1, 3, 5, ...
+
+    With p = ``interleaved_to_half(d)``: ``half(x[..., p])`` equals ``interleaved(x)[..., p]``. Applied to the columns
+    of the query and key projections, head by head, it carries weights from one layout to the other with the same
+    attention scores; ``np.argsort(p)`` leads back. If only the first ``rotary_dim`` features turn, reorder those only.
+
+    Args:
+        head_dim: number of features that turn, positive and even.
+
+    Returns:
+        int64 array ``[head_dim]``.
+
+    Raises:
+        ValueError: ``head_dim`` is odd or not positive.
+    """
+    _check_even("head_dim", head_dim)
+    return np.arange(head_dim).reshape(-1, 2).T.reshape(-1)
+
 
 class RotaryPositionEmbedding(nn.Layer):
     r"""Rotates the vector at position m by the angles m * theta_i, so that dot products see relative position only.
 
-    The pair (x_{2i}, x_{2i+1}) is read as the complex number x_{2i} + i x_{2i+1} and multiplied by
-    exp(i m theta_i), theta_i = base^(-2i/head_dim). With R_m this (orthogonal) map,
-    <R_m q, R_n k> = <q, R_{n-m} k>.
+    Two features, a pair, are read as the complex number a + i b and multiplied by exp(i m theta_i),
+    theta_i = base^(-2i/rotary_dim). With R_m this (orthogonal) map, <R_m q, R_n k> = <q, R_{n-m} k>.
 
     Phases are computed in float64; cosine and sine are used in float32 (float64 for float64 inputs), also under
-    AMP. The table grows on demand: no length is too long, and nothing goes into the checkpoint.
+    AMP. The table grows on demand: no length is too long, and nothing goes into the checkpoint unless ``learned``.
+    In static graphs (``paddle.jit.to_static``) phases are computed in the graph, for any length, and the rotation is
+    written in real numbers, which inference engines know.
 
     Args:
-        head_dim: size of the last axis of the inputs, even.
+        head_dim: size of the last axis of the inputs.
         base: the 10000 of the equation; larger bases turn more slowly.
+        layout: which features are pair i: ``"interleaved"`` (2i, 2i+1), as in RoFormer, or ``"half"``
+            (i, i + rotary_dim/2), as in LLaMA. :func:`interleaved_to_half` converts weights.
+        rotary_dim: the first ``rotary_dim`` features turn, the rest pass unchanged; None for all.
+        scaling: :class:`~paddle_rope.LinearScaling`, :class:`~paddle_rope.NTKScaling` or
+            :class:`~paddle_rope.YaRNScaling` of the frequencies for texts longer than those of training; None for none.
+            YaRN also multiplies what it rotates by its ``amplitude``.
+        learned: make theta a float32 parameter ``theta`` ``[rotary_dim / 2]``, which starts at the fixed one
+            (rounded to float32) and is in the checkpoint. ``paddle.amp.decorate`` leaves it in float32.
 
     Raises:
-        ValueError: ``head_dim`` is odd or not positive, ``base`` is not positive.
+        ValueError: the number of features that turn is odd, not positive or more than ``head_dim``; ``base`` is not
+            positive; ``layout`` or ``scaling`` is not one of those above.
     """
 
-    def __init__(self, head_dim, base=10000.0):
+    def __init__(self, head_dim, base=10000.0, layout="interleaved", rotary_dim=None, scaling=None, learned=False):
         super().__init__()
-        if head_dim <= 0 or head_dim % 2:
-            raise ValueError(f"head_dim must be a positive even number (features turn in pairs), got {head_dim}")
+        if rotary_dim is None:
+            _check_even("head_dim", head_dim)
+            rotary_dim = head_dim
+        _check_even("rotary_dim", rotary_dim)
+        if rotary_dim > head_dim:
+            raise ValueError(f"rotary_dim must be at most head_dim = {head_dim}, got {rotary_dim}")
         if base <= 0:
             raise ValueError(f"base must be positive, got {base}")
+        if layout not in LAYOUTS:
+            raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}, got {layout!r}")
+        if scaling is not None and not isinstance(scaling, FrequencyScaling):
+            raise ValueError(f"scaling must be None, LinearScaling, NTKScaling or YaRNScaling, got {scaling!r}")
         self.head_dim = head_dim
         self.base = float(base)
-        self.theta = self.base ** (-np.arange(0, head_dim, 2, dtype=np.float64) / head_dim)  # [head_dim / 2]
-        self._tables = {}  # (dtype, place) -> complex tensor [length, head_dim / 2]; plain attribute: never saved
+        self.layout = layout
+        self.rotary_dim = rotary_dim
+        self.scaling = scaling
+        self.learned = learned
+        self.amplitude = scaling.amplitude if scaling else 1.0
+        theta = scaling.frequencies(rotary_dim, self.base) if scaling else rotary_frequencies(rotary_dim, self.base)
+        if learned:
+            start = nn.initializer.Assign(theta.astype(np.float32))
+            self.theta = self.create_parameter([rotary_dim // 2], dtype="float32", default_initializer=start)
+            # What paddle.amp.decorate asks before it casts a layer: 3.x reads the first name, 2.6 the second.
+            self._cast_to_low_precision = self._cast_to_low_precison = False
+        else:
+            self.theta = theta  # [rotary_dim / 2], float64
+        self._tables = {}  # cos and sin by dtype and device, [length, rotary_dim / 2]; plain attribute: never saved
 
     def forward(self, x, offset=0, positions=None, inverse=False):
         """Rotate ``x``.
@@ -44,61 +98,128 @@ class RotaryPositionEmbedding(nn.Layer):
             x: ``[..., seq, head_dim]``, any floating dtype.
             offset: integer position of the first vector; the others follow.
             positions: ``[seq]`` or ``[batch, seq]``, integer or real, instead of ``offset`` + 0, 1, 2, ...;
-                with ``[batch, seq]`` the first axis of ``x`` is the batch.
-            inverse: rotate by the negative angles, which undoes the rotation.
+                with ``[batch, seq]`` the first axis of ``x`` is the batch. Left padding, packed texts: any numbers.
+            inverse: undo the rotation (negative angles; division by YaRN's amplitude).
 
         Returns:
             Tensor of the shape and dtype of ``x``.
 
         Raises:
             ValueError: the shapes of ``x``, ``positions`` and ``head_dim`` do not fit, or both ``offset`` and
-                ``positions`` are given.
+                ``positions`` are given. In static graphs only what is known there is checked.
         """
         if x.ndim < 2 or x.shape[-1] != self.head_dim:
             raise ValueError(f"x must be [..., seq, {self.head_dim}], got {list(x.shape)}")
+        if positions is not None:
+            if offset:
+                raise ValueError("give either offset or positions, not both")
+            self._check_positions(positions, x)
+        with paddle.amp.auto_cast(enable=False):
+            return self._rotate(x, offset, positions, inverse)
+
+    def _rotate(self, x, offset, positions, inverse):
+        turning, rest = x, None
+        if self.rotary_dim < self.head_dim:
+            turning, rest = x[..., : self.rotary_dim], x[..., self.rotary_dim :]
         dtype = "float64" if x.dtype == paddle.float64 else "float32"
-        if positions is None:
-            rotation = self._table(offset, x.shape[-2], dtype)  # [seq, head_dim / 2]
-        elif offset:
-            raise ValueError("give either offset or positions, not both")
+        turning = turning.astype(dtype)
+        in_graph = not paddle.in_dynamic_mode()
+        if positions is not None or self.learned or in_graph:
+            cosine, sine = self._cosine_and_sine(turning, offset, positions)
         else:
-            rotation = self._rotation_at(positions, x, dtype)
+            cosine, sine = self._table(offset, x.shape[-2], dtype)  # [seq, rotary_dim / 2] each
         if inverse:
-            rotation = paddle.conj(rotation)
-        pairs = x.astype(dtype).reshape([*x.shape[:-1], self.head_dim // 2, 2])
-        rotated = paddle.as_real(paddle.as_complex(pairs) * rotation)  # [..., seq, head_dim / 2, 2]
-        return rotated.reshape(x.shape).astype(x.dtype)
+            sine = -sine
+        if self.amplitude != 1:
+            gain = paddle.full([1], 1 / self.amplitude if inverse else self.amplitude, dtype)
+            cosine, sine = cosine * gain, sine * gain
+        turn = _turn_half if self.layout == "half" else _turn_interleaved_in_graph if in_graph else _turn_interleaved
+        turned = turn(turning, cosine, sine).astype(x.dtype)
+        return turned if rest is None else paddle.concat([turned, rest], axis=-1)
 
     def _table(self, offset, length, dtype):
-        """exp(i m theta) for m = offset .. offset + length - 1: complex ``[length, head_dim / 2]``."""
+        """cos and sin of m theta for m = offset .. offset + length - 1: ``[length, rotary_dim / 2]`` each."""
         if offset < 0:
-            return self._phases_to_rotation(np.arange(offset, offset + length), dtype)
+            return self._tabulate(np.arange(offset, offset + length), dtype)
         end = offset + length
-        key = (dtype, str(paddle.get_device()))
-        table = self._tables.get(key)
-        if table is None or table.shape[0] < end:
-            size = max(end, 2 * table.shape[0] if table is not None else 512)
-            table = self._phases_to_rotation(np.arange(size), dtype)
-            self._tables[key] = table
-        return table[offset:end]
+        key = f"{dtype} {paddle.get_device()}"
+        known = self._tables[key][0].shape[0] if key in self._tables else 0
+        if known < end:
+            self._tables[key] = self._tabulate(np.arange(max(end, 2 * known, 512)), dtype)
+        cosine, sine = self._tables[key]
+        return cosine[offset:end], sine[offset:end]
 
-    def _phases_to_rotation(self, positions, dtype):
-        phases = np.outer(positions.astype(np.float64), self.theta)
-        rotation = np.exp(1j * phases).astype("complex128" if dtype == "float64" else "complex64")
-        return paddle.to_tensor(rotation)
+    def _tabulate(self, positions, dtype):
+        rotation = np.exp(1j * np.outer(positions.astype(np.float64), self.theta))
+        return paddle.to_tensor(rotation.real.astype(dtype)), paddle.to_tensor(rotation.imag.astype(dtype))
 
-    def _rotation_at(self, positions, x, dtype):
-        """exp(i m theta) at given positions, shaped to broadcast against the pairs of ``x``."""
-        if positions.ndim not in (1, 2) or positions.shape[-1] != x.shape[-2]:
+    def _check_positions(self, positions, x):
+        known = paddle.in_dynamic_mode()  # in static graphs sizes are not
+        if positions.ndim not in (1, 2) or (known and positions.shape[-1] != x.shape[-2]):
             raise ValueError(
                 f"positions must be [seq] or [batch, seq] with seq = {x.shape[-2]}, got {list(positions.shape)}"
             )
-        phases = positions.astype("float64").unsqueeze(-1) * paddle.to_tensor(self.theta)  # [(batch,) seq, d/2]
-        if positions.ndim == 2:
-            if x.ndim < 3 or positions.shape[0] not in (1, x.shape[0]):
-                raise ValueError(f"positions {list(positions.shape)} do not fit the batch of x {list(x.shape)}")
-            phases = phases.reshape([positions.shape[0], *[1] * (x.ndim - 3), *phases.shape[1:]])
-        return paddle.complex(paddle.cos(phases).astype(dtype), paddle.sin(phases).astype(dtype))
+        if positions.ndim == 2 and (x.ndim < 3 or (known and positions.shape[0] not in (1, x.shape[0]))):
+            raise ValueError(f"positions {list(positions.shape)} do not fit the batch of x {list(x.shape)}")
+
+    def _cosine_and_sine(self, x, offset, positions):
+        """cos and sin of m theta, ``[seq, rotary_dim / 2]`` or ``[batch, 1, ..., seq, rotary_dim / 2]``."""
+        if positions is None:
+            positions = paddle.arange(paddle.shape(x)[-2]) + offset
+        phases = positions.astype("float64").unsqueeze(-1) * self._theta_as_tensor()  # [(batch,) seq, rotary_dim / 2]
+        if positions.ndim == 2 and x.ndim > 3:
+            phases = phases.unsqueeze(list(range(1, x.ndim - 2)))
+        return paddle.cos(phases).astype(x.dtype), paddle.sin(phases).astype(x.dtype)
+
+    def _theta_as_tensor(self):
+        """float64 ``[rotary_dim / 2]``."""
+        if self.learned:
+            return self.theta.astype("float64")
+        if paddle.in_dynamic_mode():
+            return paddle.to_tensor(self.theta)
+        # The constants of static graphs are rounded to float32 by paddle 2.6.2: two of them hold 48 bits of theta.
+        near = self.theta.astype(np.float32)
+        rest = (self.theta - near).astype(np.float32)
+        return paddle.to_tensor(near).astype("float64") + paddle.to_tensor(rest).astype("float64")
 
     def extra_repr(self):
-        return f"head_dim={self.head_dim}, base={self.base:g}"
+        parts = [f"head_dim={self.head_dim}, base={self.base:g}"]
+        if self.layout != "interleaved":
+            parts.append(f"layout={self.layout!r}")
+        if self.rotary_dim != self.head_dim:
+            parts.append(f"rotary_dim={self.rotary_dim}")
+        if self.scaling:
+            parts.append(f"scaling={self.scaling}")
+        if self.learned:
+            parts.append("learned=True")
+        return ", ".join(parts)
+
+
+def _check_even(name, number):
+    if number <= 0 or number % 2:
+        raise ValueError(f"{name} must be a positive even number (features turn in pairs), got {number}")
+
+
+def _turn_interleaved(x, cosine, sine):
+    """Pairs (2i, 2i+1), as complex numbers: several times faster than real ones on CPU."""
+    pairs = x.reshape([*x.shape[:-1], x.shape[-1] // 2, 2]).contiguous()  # as_complex of a strided view is an error
+    return paddle.as_real(paddle.as_complex(pairs) * paddle.complex(cosine, sine)).reshape(x.shape)
+
+
+def _turn_interleaved_in_graph(x, cosine, sine):
+    """As :func:`_turn_interleaved` in real numbers and for unknown sizes."""
+    same = [0] * (x.ndim - 1)  # for reshape: sizes as they are
+    pairs = x.reshape([*same, x.shape[-1] // 2, 2])
+    turned = paddle.stack(_turn(pairs[..., 0], pairs[..., 1], cosine, sine), axis=-1)
+    return turned.reshape([*same, x.shape[-1]])
+
+
+def _turn_half(x, cosine, sine):
+    """Pairs (i, i + size/2)."""
+    half = x.shape[-1] // 2
+    return paddle.concat(_turn(x[..., :half], x[..., half:], cosine, sine), axis=-1)
+
+
+def _turn(a, b, cosine, sine):
+    """Real and imaginary part of (a + i b) (cosine + i sine)."""
+    return a * cosine - b * sine, a * sine + b * cosine

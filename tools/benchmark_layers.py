@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Time our layers against Paddle's on this machine, forward and backward, side by side in one run."""
+"""Time our layers against Paddle's, and the sparse loss against the dense one, forward and backward, side by side."""
 
 import bootstrap  # noqa: F401
 
@@ -11,10 +11,14 @@ import paddle
 import paddle.nn.functional as F
 from paddle import nn
 
-from paddle_rope.global_pointer import multilabel_categorical_crossentropy
+from paddle_rope.global_pointer import (
+    multilabel_categorical_crossentropy,
+    sparse_multilabel_categorical_crossentropy,
+)
 from paddle_rope.layers import Dropout, Linear
 
 BATCH, SEQ, HIDDEN, TYPES = 32, 40, 256, 10
+SPAN_SIZES = [(40, 10), (178, 8)]  # length, types
 ROUNDS = 20
 
 
@@ -37,6 +41,21 @@ def milliseconds(function, inputs):
     return 1000 * elapsed
 
 
+def span_loss_case(seq, types):
+    """(loss from 0/1 labels, loss from a list of 4 spans a text, [logits]) for the same spans of padded texts."""
+    logits = paddle.randn([BATCH * types, seq * seq])
+    logits = paddle.where(paddle.rand(logits.shape) < 0.5, logits, paddle.full_like(logits, -1e4))
+    logits.stop_gradient = False
+    spans = paddle.randint(0, logits.size, [4 * BATCH])
+    positives = paddle.stack([spans // (seq * seq), spans % (seq * seq)], axis=1)
+    labels = paddle.zeros([logits.size]).put_along_axis(spans, 1.0, 0).reshape(logits.shape).astype("bool")
+    return (
+        lambda x: multilabel_categorical_crossentropy(x, labels),
+        lambda x: sparse_multilabel_categorical_crossentropy(x, positives),
+        [logits],
+    )
+
+
 def main():
     paddle.set_device("cpu")
     hidden = paddle.randn([BATCH, SEQ, HIDDEN])
@@ -55,11 +74,13 @@ def main():
             [logits],
         ),
     }
+    for seq, types in SPAN_SIZES:
+        cases[f"index lists against 0/1 labels, {seq}x{seq} spans, {types} types"] = span_loss_case(seq, types)
     print(f"batch {BATCH}, length {SEQ}, hidden {HIDDEN}; milliseconds forward + backward, median of {ROUNDS}")
-    print("| layer | paddle | ours | paddle / ours |")
+    print("| layer | other | ours | other / ours |")
     print("|---|---|---|---|")
-    for name, (their_layer, our_layer, inputs) in cases.items():
-        times = {their_layer: [], our_layer: []}
+    for name, (other_layer, our_layer, inputs) in cases.items():
+        times = {other_layer: [], our_layer: []}
         for _ in range(ROUNDS + 2):
             for layer, results in times.items():
                 results.append(milliseconds(layer, inputs))

@@ -1,14 +1,24 @@
-"""Linear attention with RoPE in the numerator only."""
+"""Bidirectional linear attention, by default with RoPE in the numerator only."""
 
 import paddle
 
+from paddle_rope.attention.chunks import causal_sums
 from paddle_rope.attention.feature_maps import elu_plus_one
+from paddle_rope.attention.packing import check_segments
+from paddle_rope.attention.similarity import at_least_float32, check_options, normalize, similarity_features
 
-# Lower bound of the denominator: with phi > 0 only a query without any real key comes near it.
-MIN_DENOMINATOR = 1e-6
 
-
-def linear_attention(q, k, v, rotate=None, key_mask=None, feature_map=elu_plus_one):
+def linear_attention(
+    q,
+    k,
+    v,
+    rotate=None,
+    key_mask=None,
+    feature_map=elu_plus_one,
+    normalizer="unrotated",
+    segment_ids=None,
+    report=None,
+):
     r"""o_i = sum_j (R_i phi(q_i)) . (R_j phi(k_j)) v_j / sum_j phi(q_i) . phi(k_j), bidirectional.
 
     The denominator is not rotated: it stays positive, while the rotated sum may be zero or negative
@@ -21,23 +31,46 @@ def linear_attention(q, k, v, rotate=None, key_mask=None, feature_map=elu_plus_o
         v: ``[batch, heads, seq, value_dim]``.
         rotate: R, e.g. a :class:`~paddle_rope.RotaryPositionEmbedding`; None for no position.
         key_mask: bool ``[batch, seq]``, False at padding; padded keys enter neither numerator nor denominator.
-        feature_map: phi, elementwise and positive.
+        feature_map: phi, not negative: one of :mod:`~paddle_rope.attention.feature_maps`.
+        normalizer: ``"unrotated"``, as above; ``"rotated"``: R in the denominator too, which can vanish or turn
+            negative and is then cut at the bound (kept to show why not; see ``report``; right for ``OnePlusCosine``);
+            ``"none"``: o_i is the numerator over its root mean square, sqrt(mean over value_dim + 1e-12).
+        segment_ids: integer ``[batch, seq]`` for packed sequences: j runs over the tokens with the id of i. Equal ids
+            stand side by side. Still linear in seq, whatever the number of segments.
+        report: a :class:`~paddle_rope.attention.DenominatorReport` that counts denominators under the bound.
 
     Returns:
         ``[batch, heads, seq, value_dim]`` in the dtype of ``q``. The denominator is bounded from below by
-        ``MIN_DENOMINATOR``: where every key is padding the output is 0.
+        ``MIN_DENOMINATOR`` = 1e-6: where every key is padding the output is 0.
+
+    Raises:
+        ValueError: an unknown normaliser, options that contradict each other, segments with gaps.
     """
+    check_options(feature_map, normalizer, report, whole_sequence=segment_ids is None)
+    if segment_ids is not None:
+        check_segments(segment_ids, k.shape[0], k.shape[2], side_by_side=True)
     dtype = q.dtype
-    if dtype in (paddle.float16, paddle.bfloat16):
-        q, k, v = q.astype("float32"), k.astype("float32"), v.astype("float32")
+    q, k, v = at_least_float32(q, k, v)
     with paddle.amp.auto_cast(enable=False):  # which would take the sums in half precision
-        phi_q, phi_k = feature_map(q), feature_map(k)
-        if key_mask is not None:
-            phi_k = phi_k * key_mask.astype(phi_k.dtype).unsqueeze([1, 3])
-        denominator = paddle.matmul(phi_q, phi_k.sum(axis=2, keepdim=True), transpose_y=True)  # [batch, heads, seq, 1]
-        if rotate is not None:
-            phi_q, phi_k = rotate(phi_q), rotate(phi_k)
-        key_values = paddle.matmul(phi_k, v, transpose_x=True)  # [batch, heads, head_dim, value_dim]
-        numerator = paddle.matmul(phi_q, key_values)  # [batch, heads, seq, value_dim]
-        output = numerator / paddle.clip(denominator, min=MIN_DENOMINATOR)
+        above, below = similarity_features(q, k, rotate, key_mask, feature_map, normalizer)
+        if segment_ids is None:
+            denominator = None if below is None else _sum_of_weights(*below)
+            key_values = paddle.matmul(above[1], v, transpose_x=True)  # [batch, heads, features, value_dim]
+            numerator = paddle.matmul(above[0], key_values)  # [batch, heads, seq, value_dim]
+        else:
+            denominator = None if below is None else _segment_sums(*below, paddle.ones_like(v[..., :1]), segment_ids)
+            numerator = _segment_sums(*above, v, segment_ids)
+        output = normalize(numerator, denominator, report, key_mask)
     return output.astype(dtype)
+
+
+def _sum_of_weights(phi_q, phi_k):
+    """sum_j phi_q_i . phi_k_j ``[batch, heads, seq, 1]``."""
+    return paddle.matmul(phi_q, phi_k.sum(axis=2, keepdim=True), transpose_y=True)
+
+
+def _segment_sums(phi_q, phi_k, v, segment_ids):
+    """sum_j (phi_q_i . phi_k_j) v_j over the segment of i: from the left with i, from the right without it."""
+    reverse = [paddle.flip(x, axis=[2]) for x in (phi_q, phi_k, v)]
+    after = causal_sums(*reverse, segment_ids=paddle.flip(segment_ids, axis=[1]), strict=True)
+    return causal_sums(phi_q, phi_k, v, segment_ids=segment_ids) + paddle.flip(after, axis=[2])

@@ -1,6 +1,9 @@
 from paddle_rope.global_pointer.decoding import ScoredSpan, decode_spans
 from paddle_rope.global_pointer.heads import MASKED_LOGIT, EfficientGlobalPointer, GlobalPointer
-from paddle_rope.global_pointer.losses import multilabel_categorical_crossentropy
+from paddle_rope.global_pointer.losses import (
+    multilabel_categorical_crossentropy,
+    sparse_multilabel_categorical_crossentropy,
+)
 
 __all__ = [
     "MASKED_LOGIT",
@@ -9,4 +12,5 @@ __all__ = [
     "ScoredSpan",
     "decode_spans",
     "multilabel_categorical_crossentropy",
+    "sparse_multilabel_categorical_crossentropy",
 ]

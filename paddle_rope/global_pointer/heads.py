@@ -53,12 +53,14 @@ class GlobalPointer(nn.Layer):
         self.dense = Linear(hidden_size, num_types * 2 * head_size)
         self.rotary = RotaryPositionEmbedding(head_size) if use_rope else None
 
-    def forward(self, hidden, token_mask=None):
+    def forward(self, hidden, token_mask=None, positions=None):
         """Score all spans.
 
         Args:
             hidden: ``[batch, seq, hidden]``.
             token_mask: bool or 0/1 ``[batch, seq]``, 0 where no span may start or end (padding, special tokens).
+            positions: ``[seq]`` or ``[batch, seq]``, integer or real, where the tokens stand in their texts, for
+                RoPE; by default 0, 1, 2, ... in each row. Padding may have any. Without RoPE they change nothing.
 
         Returns:
             Logits ``[batch, types, seq, seq]``: [b, t, i, j] scores tokens i..j (j inclusive) as a span of type t;
@@ -66,10 +68,10 @@ class GlobalPointer(nn.Layer):
         """
         batch, seq, _ = hidden.shape
         qk = self.dense(hidden).reshape([batch, seq, self.num_types, 2, self.head_size])
-        qk = qk.transpose([3, 0, 2, 1, 4])  # [2, batch, types, seq, head_size]
+        qk = qk.transpose([0, 3, 2, 1, 4])  # [batch, 2, types, seq, head_size]
         if self.rotary is not None:
-            qk = self.rotary(qk)
-        logits = paddle.matmul(qk[0] * (1.0 / math.sqrt(self.head_size)), qk[1], transpose_y=True)
+            qk = self.rotary(qk, positions=positions)
+        logits = paddle.matmul(qk[:, 0] * (1.0 / math.sqrt(self.head_size)), qk[:, 1], transpose_y=True)
         return mask_non_spans(logits, token_mask)
 
 
@@ -91,7 +93,7 @@ class EfficientGlobalPointer(nn.Layer):
         self.type_scores = Linear(2 * head_size, 2 * num_types)
         self.rotary = RotaryPositionEmbedding(head_size) if use_rope else None
 
-    def forward(self, hidden, token_mask=None):
+    def forward(self, hidden, token_mask=None, positions=None):
         """As :meth:`GlobalPointer.forward`."""
         qk = self.dense(hidden)  # [batch, seq, 2 * head_size]
         q, k = qk[..., : self.head_size], qk[..., self.head_size :]
@@ -99,6 +101,6 @@ class EfficientGlobalPointer(nn.Layer):
         starts = type_scores[:, : self.num_types].unsqueeze(3)  # [batch, types, seq, 1]
         ends = type_scores[:, self.num_types :].unsqueeze(2)  # [batch, types, 1, seq]
         if self.rotary is not None:
-            q, k = self.rotary(q), self.rotary(k)
+            q, k = self.rotary(q, positions=positions), self.rotary(k, positions=positions)
         spans = paddle.matmul(q * (1.0 / math.sqrt(self.head_size)), k, transpose_y=True)  # [batch, seq, seq]
         return mask_non_spans(spans.unsqueeze(1) + starts + ends, token_mask)

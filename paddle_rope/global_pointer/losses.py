@@ -1,5 +1,8 @@
-"""Loss for choosing any number of classes out of many."""
+"""Loss for choosing any number of classes out of many, for labels as a 0/1 tensor and as a list of the positives."""
 
+import math
+
+import numpy as np
 import paddle
 import paddle.nn.functional as F
 
@@ -26,14 +29,78 @@ def multilabel_categorical_crossentropy(logits, labels):
     """
     if logits.shape != labels.shape:
         raise ValueError(f"logits {list(logits.shape)} and labels {list(labels.shape)} must have the same shape")
-    if logits.dtype != paddle.float64:
-        logits = logits.astype("float32")
+    logits = _at_least_float32(logits)
     with paddle.amp.auto_cast(enable=False):  # O2 would make EXCLUDED a float16, which is infinite
         positive = labels.astype("bool")
         excluded = paddle.full_like(logits, EXCLUDED)
         negatives = _logsumexp(paddle.where(positive, excluded, logits))
         positives = _logsumexp(paddle.where(positive, -logits, excluded))
         return F.softplus(negatives) + F.softplus(positives)  # softplus(logsumexp(x)) = log(1 + sum exp(x))
+
+
+def sparse_multilabel_categorical_crossentropy(logits, positives):
+    r"""The loss of :func:`multilabel_categorical_crossentropy`, given the places of the positives alone.
+
+    For many classes with few positives: no label tensor of the size of the logits is made. As in the sparse form of
+    Su, https://kexue.fm/archives/8888, the positives are gathered from the logits. The sum over the negatives is NOT
+    the sum over all minus the sum over the positives: nothing is left of that difference when the positives
+    dominate. Instead the positives are excluded in a copy of the logits and the rest is summed, so value
+    and gradient are those of the dense form for scores of any size.
+
+    Args:
+        logits: ``[..., classes]``. For GlobalPointer flatten the last two axes: class = start * seq + end.
+        positives: integers ``[count, 2]``, tensor or array: (row, class) of each positive, in any order. Rows number
+            the leading axes of the logits as if flattened; for GlobalPointer row = text * types + type. A pair given
+            twice counts once; pairs of row -1 are padding and count for nothing.
+
+    Returns:
+        float32 (float64 for float64 logits) ``[...]``, one loss for each row; take the mean.
+
+    Raises:
+        ValueError: ``positives`` is not ``[count, 2]`` integers, or a pair is outside the logits.
+    """
+    *leading, classes = logits.shape
+    places = _flat_places(positives, math.prod(leading), classes)
+    logits = _at_least_float32(logits)
+    with paddle.amp.auto_cast(enable=False):
+        logits = logits.reshape([-1])
+        if not len(places):
+            return F.softplus(_logsumexp(logits.reshape([*leading, classes])))
+        rows, row_of_place = np.unique(places // classes, return_inverse=True)
+        rows, row_of_place, places = (paddle.to_tensor(array) for array in (rows, row_of_place, places))
+        excluded = paddle.full(places.shape, EXCLUDED, dtype=logits.dtype)
+        negatives = _logsumexp(paddle.scatter(logits, places, excluded).reshape([-1, classes]))
+        positives = _segment_logsumexp(-paddle.gather(logits, places), row_of_place)  # of the rows that have any
+        losses = paddle.scatter_nd_add(F.softplus(negatives), rows.unsqueeze(1), F.softplus(positives))
+        return losses.reshape(leading)
+
+
+def _at_least_float32(logits):
+    return logits if logits.dtype == paddle.float64 else logits.astype("float32")
+
+
+def _flat_places(positives, rows, classes):
+    """``[count, 2]`` (row, class) -> sorted distinct row * classes + class, numpy int64; checks them."""
+    positives = positives.numpy() if isinstance(positives, paddle.Tensor) else np.asarray(positives)
+    if positives.ndim != 2 or positives.shape[1] != 2 or not np.issubdtype(positives.dtype, np.integer):
+        raise ValueError(
+            f"positives must be integers [count, 2], (row, class), got {positives.dtype} {list(positives.shape)}"
+        )
+    positives = positives[positives[:, 0] != -1].astype(np.int64)
+    outside = ((positives < 0) | (positives >= (rows, classes))).any(axis=1)
+    if outside.any():
+        raise ValueError(
+            f"positive (row, class) {tuple(positives[outside][0].tolist())} is outside the logits, "
+            f"which have {rows} rows and {classes} classes"
+        )
+    return np.unique(positives[:, 0] * classes + positives[:, 1])
+
+
+def _segment_logsumexp(x, segments):
+    """log(sum(exp(x))) over the entries of each segment; ``segments`` counts 0, 0, ..., 1, ... without gaps."""
+    largest = paddle.geometric.segment_max(x.detach(), segments)
+    shifted = paddle.exp(x - paddle.gather(largest, segments))
+    return paddle.log(paddle.geometric.segment_sum(shifted, segments)) + largest
 
 
 def _logsumexp(x):

@@ -1,0 +1,125 @@
+"""Frequencies of rotary position embedding, plain and scaled for texts longer than those of training.
+
+Sources: Su et al. 2021, arXiv 2104.09864, section 3.2.2; Chen et al. 2023, arXiv 2306.15595 (position interpolation);
+Peng et al. 2023, arXiv 2309.00071 (NTK-aware, NTK-by-parts, YaRN).
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+
+def rotary_frequencies(rotary_dim, base=10000.0):
+    """theta_i = base^(-2i/rotary_dim), i = 0 .. rotary_dim/2 - 1 (arXiv 2104.09864, section 3.2.2).
+
+    Args:
+        rotary_dim: number of features that turn, even.
+        base: positive.
+
+    Returns:
+        float64 array ``[rotary_dim / 2]``.
+    """
+    return float(base) ** (-np.arange(0, rotary_dim, 2, dtype=np.float64) / rotary_dim)
+
+
+@dataclass(frozen=True)
+class FrequencyScaling:
+    """What the scalings share; use one of the three below.
+
+    Attributes:
+        factor: s = (length wanted) / (length of training), at least 1.
+        amplitude: rotated vectors are multiplied by it (class attribute or property; 1 except for YaRN).
+
+    Raises:
+        ValueError: ``factor`` is below 1 or not finite.
+    """
+
+    factor: float
+    amplitude = 1.0
+
+    def __post_init__(self):
+        if not (math.isfinite(self.factor) and self.factor >= 1):
+            raise ValueError(
+                f"factor must be a finite number of at least 1 (length wanted / length of training), got {self.factor}"
+            )
+
+    def frequencies(self, rotary_dim, base):
+        """The scaled theta: float64 array ``[rotary_dim / 2]``."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class LinearScaling(FrequencyScaling):
+    """Position interpolation: theta'_i = theta_i / s, as if position m were m / s (arXiv 2306.15595, eq. 4)."""
+
+    def frequencies(self, rotary_dim, base):
+        return rotary_frequencies(rotary_dim, base) / self.factor
+
+
+@dataclass(frozen=True)
+class NTKScaling(FrequencyScaling):
+    """NTK-aware: base' = base * s^(d/(d-2)), d = rotary_dim (arXiv 2309.00071, section 3.1).
+
+    The highest frequency stays 1, the lowest becomes base^(-(d-2)/d) / s, as with :class:`LinearScaling`.
+
+    Raises:
+        ValueError: by :meth:`frequencies`, for d = 2, where there is one frequency and the exponent is infinite.
+    """
+
+    def frequencies(self, rotary_dim, base):
+        if rotary_dim < 4:
+            raise ValueError(
+                f"NTKScaling needs a rotary_dim of at least 4 (its exponent is d / (d - 2)), got {rotary_dim}; "
+                "use LinearScaling"
+            )
+        return rotary_frequencies(rotary_dim, base * self.factor ** (rotary_dim / (rotary_dim - 2)))
+
+
+@dataclass(frozen=True)
+class YaRNScaling(FrequencyScaling):
+    r"""YaRN: fast frequencies stay, slow ones are interpolated, scores are sharpened (arXiv 2309.00071, 3.2 and 3.4).
+
+    A frequency makes r_i = original_length * theta_i / (2 pi) turns within the length of training.
+    gamma_i = (r_i - beta_slow) / (beta_fast - beta_slow), cut to [0, 1];
+    theta'_i = (1 - gamma_i) theta_i / s + gamma_i theta_i.
+
+    The paper divides the scores by a temperature t with sqrt(1/t) = 0.1 ln s + 1, and does so by multiplying both
+    rotated vectors by that root. So here: ``amplitude`` = 0.1 ln s + 1 multiplies the features that turn, of queries
+    and of keys alike; a score of two rotated vectors grows by amplitude^2. Features beyond ``rotary_dim`` do not.
+
+    The ramp is linear in the turns r_i, as the paper defines it. The authors' program (jquesnelle/yarn) and those
+    that follow it make it linear in i between two rounded bounds (its issue 60): the middle frequencies differ.
+
+    Args:
+        factor: s, at least 1.
+        original_length: the length of training, in positions.
+        beta_fast: from this many turns on a frequency stays; the paper's beta.
+        beta_slow: up to this many turns a frequency is interpolated; the paper's alpha.
+
+    Raises:
+        ValueError: ``factor`` is below 1, ``original_length`` is not positive, or not 0 <= beta_slow < beta_fast.
+    """
+
+    original_length: float
+    beta_fast: float = 32.0
+    beta_slow: float = 1.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not (math.isfinite(self.original_length) and self.original_length > 0):
+            raise ValueError(f"original_length must be positive, the length of training, got {self.original_length}")
+        if not 0 <= self.beta_slow < self.beta_fast < math.inf:
+            raise ValueError(
+                f"beta_slow must be at least 0 and less than beta_fast, got {self.beta_slow} and {self.beta_fast}"
+            )
+
+    @property
+    def amplitude(self):
+        return 0.1 * math.log(self.factor) + 1.0
+
+    def frequencies(self, rotary_dim, base):
+        theta = rotary_frequencies(rotary_dim, base)
+        turns = self.original_length * theta / (2 * math.pi)
+        gamma = np.clip((turns - self.beta_slow) / (self.beta_fast - self.beta_slow), 0.0, 1.0)
+        return (1 - gamma) * theta / self.factor + gamma * theta

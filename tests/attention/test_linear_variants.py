@@ -1,0 +1,251 @@
+"""Bidirectional linear attention with every feature map and normaliser, against the double sum."""
+
+import numpy as np
+import paddle
+import pytest
+
+from paddle_rope import RotaryPositionEmbedding, linear_attention, reference
+from paddle_rope.attention import (
+    MIN_DENOMINATOR,
+    DenominatorReport,
+    OnePlusCosine,
+    OrthogonalRandomFeatures,
+    SoftmaxExp,
+    elu_plus_one,
+    exp,
+    relu,
+    squared_relu,
+)
+
+SHAPES = [(1, 1, 1, 2, 1), (2, 3, 5, 4, 3), (3, 1, 7, 6, 6)]  # batch, heads, seq, head_dim, value_dim
+
+
+def random_qkv(batch, heads, seq, head_dim, value_dim, dtype="float64"):
+    sizes = (head_dim, head_dim, value_dim)
+    qkv = [paddle.to_tensor(np.random.standard_normal((batch, heads, seq, size)), dtype=dtype) for size in sizes]
+    for x in qkv:
+        x.stop_gradient = False
+    return qkv
+
+
+def ragged_mask(batch, seq):
+    """The last row is full, the others lose keys at the end, in the middle or at the start."""
+    mask = np.ones((batch, seq), dtype=bool)
+    mask[: batch - 1, seq - seq // 3 :] = False
+    mask[: batch - 1, 1 : 1 + seq // 5] = False
+    if batch > 2:
+        mask[1, : seq // 2] = False
+    return mask
+
+
+def slowly(rotary, seq):
+    """Positions 0, 0.1, 0.2, ...: no angle is beyond 90 degrees, so that rotated denominators are positive too."""
+    positions = np.arange(seq) / 10
+    return lambda x: rotary(x, positions=paddle.to_tensor(positions)), positions
+
+
+def plain_maps(name, head_dim, mask):
+    """The map and its formula for queries and for keys."""
+
+    def softmax_over_keys(k):
+        e = paddle.exp(k)
+        if mask is not None:
+            e = e * paddle.to_tensor(mask[:, np.newaxis, :, np.newaxis].astype(np.float64))
+        return e / e.sum(axis=2, keepdim=True)
+
+    def both(phi, formula):
+        return phi, formula, formula
+
+    if name == "favor":
+        phi = OrthogonalRandomFeatures(head_dim, head_dim)
+        projection = phi.projection.astype("float64")
+
+        def formula(x):
+            y = x / head_dim**0.25
+            return paddle.exp(paddle.matmul(y, projection.t()) - (y * y).sum(axis=-1, keepdim=True) / 2)
+
+        return phi, formula, formula
+    return {
+        "elu_plus_one": both(elu_plus_one, reference.elu_plus_one),
+        "relu": both(lambda x: relu(x) + 0.1, lambda x: (x + x.abs()) / 2 + 0.1),
+        "squared_relu": both(lambda x: squared_relu(x) + 0.1, lambda x: ((x + x.abs()) / 2) ** 2 + 0.1),
+        "exp": both(exp, paddle.exp),
+        "softmax_exp": (SoftmaxExp(), lambda q: paddle.exp(q) / paddle.exp(q).sum(-1, keepdim=True), softmax_over_keys),
+    }[name]
+
+
+def assert_same_with_gradients(attended, expected, inputs, exact, tolerance=1e-10):
+    np.testing.assert_allclose(attended.numpy(), expected.numpy(), rtol=tolerance, atol=tolerance)
+    towards = paddle.to_tensor(np.random.standard_normal(expected.shape))
+    gradients = paddle.grad((attended * towards.astype(attended.dtype)).sum(), inputs)
+    expected_gradients = paddle.grad((expected * towards).sum(), exact)
+    for name, gradient, expected_gradient in zip("qkv", gradients, expected_gradients):
+        np.testing.assert_allclose(
+            gradient.numpy(), expected_gradient.numpy(), rtol=tolerance, atol=tolerance, err_msg=name
+        )
+
+
+@pytest.mark.parametrize("normalizer", ["unrotated", "rotated", "none"])
+@pytest.mark.parametrize("name", ["elu_plus_one", "relu", "squared_relu", "exp", "softmax_exp", "favor"])
+@pytest.mark.parametrize(
+    "shape, masked, rotated",
+    [(SHAPES[0], False, True), (SHAPES[1], True, True), (SHAPES[1], True, False), (SHAPES[2], False, True)],
+    ids=str,
+)
+def test_outputs_and_gradients_equal_the_double_sum(shape, masked, rotated, name, normalizer):
+    batch, _, seq, head_dim, _ = shape
+    mask = ragged_mask(batch, seq) if masked else None
+    rotate, positions = slowly(RotaryPositionEmbedding(head_dim), seq) if rotated else (None, None)
+    phi, phi_q, phi_k = plain_maps(name, head_dim, mask)
+    qkv = random_qkv(*shape)
+    key_mask = None if mask is None else paddle.to_tensor(mask)
+    attended = linear_attention(*qkv, rotate, key_mask, phi, normalizer)
+    expected = reference.linear_attention(*qkv, positions, mask, phi_q, phi_k, normalizer)
+    # a sum that cancels is far from its root mean square: value_dim 1 gives signs, of slope 0 up to the bound
+    tolerance = 1e-8 if normalizer == "none" else 1e-10
+    assert_same_with_gradients(attended, expected, qkv, qkv, tolerance)
+
+
+@pytest.mark.parametrize("masked", [False, True], ids=["no mask", "mask"])
+@pytest.mark.parametrize("rotated", [False, True], ids=["no position", "rope"])
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 2e-5), ("float64", 1e-10)])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_one_plus_cosine_equals_the_double_sum(shape, dtype, tolerance, rotated, masked):
+    batch, _, seq, head_dim, _ = shape
+    mask = ragged_mask(batch, seq) if masked else None
+    exact = random_qkv(*shape)
+    inputs = [x.detach().astype(dtype) for x in exact]
+    for x in inputs:
+        x.stop_gradient = False
+    rotate = RotaryPositionEmbedding(head_dim) if rotated else None
+    key_mask = None if mask is None else paddle.to_tensor(mask)
+    attended = linear_attention(*inputs, rotate, key_mask, OnePlusCosine(), "rotated")
+    expected = reference.cosine_attention(*exact, range(seq) if rotated else None, mask)
+    assert_same_with_gradients(attended, expected, inputs, exact, tolerance)
+
+
+@pytest.mark.parametrize("masked", [False, True], ids=["no mask", "mask"])
+def test_one_plus_cosine_with_rope_stays_a_probability(masked):
+    seq = 200
+    q, k, _ = random_qkv(2, 2, seq, 8, 1)
+    v = paddle.eye(seq, dtype="float64").expand([2, 2, seq, seq])  # the outputs are the weights
+    mask = ragged_mask(2, seq) if masked else np.ones((2, seq), dtype=bool)
+    rotary = RotaryPositionEmbedding(8)
+    weights = linear_attention(q, k, v, rotary, paddle.to_tensor(mask), OnePlusCosine(), "rotated").numpy()
+    np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=0, atol=1e-12)
+    assert (weights >= 0).all()
+    assert (weights.transpose([0, 3, 1, 2])[~mask] == 0).all()
+    straight = linear_attention(q, k, v, None, paddle.to_tensor(mask), OnePlusCosine(), "rotated").numpy()
+    assert np.abs(weights - straight).max() > 1e-4
+    numerator_only = linear_attention(q, k, v, rotary, paddle.to_tensor(mask)).numpy()
+    assert numerator_only.min() < 0, "elu + 1 with RoPE in the numerator is no probability"
+
+
+def test_a_rotated_denominator_falls_under_the_bound_and_an_unrotated_one_does_not():
+    seq = 300
+    q, k, v = random_qkv(2, 2, seq, 4, 3)
+    rotary = RotaryPositionEmbedding(4, base=2.0)  # no slow pair: rotated sums of either sign
+    reports = {normalizer: DenominatorReport() for normalizer in ("unrotated", "rotated")}
+    for normalizer, report in reports.items():
+        linear_attention(q, k, v, rotary, normalizer=normalizer, report=report)
+    phi_q, phi_k = (rotary(elu_plus_one(x)).numpy() for x in (q, k))
+    denominators = np.einsum("bhid,bhjd->bhi", phi_q, phi_k)
+    assert reports["rotated"].below == (denominators < MIN_DENOMINATOR).sum() > 0
+    assert reports["rotated"].total == reports["unrotated"].total == 2 * 2 * seq
+    assert reports["unrotated"].below == 0
+    assert 0.1 < reports["rotated"].share < 0.9
+    assert reports["unrotated"].share == 0
+
+
+def test_a_report_adds_up_over_calls_and_leaves_padding_out():
+    def phi(x):
+        return paddle.to_tensor([1.0, 0.0], dtype=x.dtype).expand(x.shape)
+
+    report = DenominatorReport()
+    assert report.share == 0
+    q, k, v = random_qkv(2, 3, 4, 2, 2)
+    mask = paddle.to_tensor([[True, True, True, False], [False] * 4])
+    linear_attention(q, k, v, None, mask, phi, report=report)
+    assert (report.below, report.total) == (0, 3 * 3)
+    half_turn = paddle.to_tensor([0.0, np.pi, np.pi, 0.0])
+    rotary = RotaryPositionEmbedding(2)
+    linear_attention(q, k, v, lambda x: rotary(x, positions=half_turn), mask, phi, "rotated", report=report)
+    assert (report.below, report.total) == (3, 2 * 3 * 3)  # 1 - 2 at query 0, 2 - 1 at queries 1 and 2
+    assert report.share == 3 / 18
+
+
+def test_a_denominator_under_the_bound_is_cut_at_the_bound():
+    def phi(x):
+        return paddle.to_tensor([1.0, 0.0], dtype=x.dtype).expand(x.shape)
+
+    q, k, v = random_qkv(1, 1, 3, 2, 2)
+    rotary = RotaryPositionEmbedding(2)
+    half_turn = paddle.to_tensor([0.0, np.pi, np.pi])
+    attended = linear_attention(q, k, v, lambda x: rotary(x, positions=half_turn), None, phi, "rotated")
+    values = v.numpy()[0, 0]
+    numerator = values[0] - values[1] - values[2]
+    np.testing.assert_allclose(attended.numpy()[0, 0, 0], numerator / MIN_DENOMINATOR, rtol=1e-10)
+    np.testing.assert_allclose(attended.numpy()[0, 0, 1], -numerator, rtol=1e-10)
+
+
+@pytest.mark.parametrize("phi", [relu, squared_relu], ids=["relu", "squared_relu"])
+def test_a_query_or_all_keys_without_positive_feature_give_zero(phi):
+    q, k, v = random_qkv(1, 1, 4, 4, 2)
+    for attended in (
+        linear_attention(-q.abs(), k, v, feature_map=phi),
+        linear_attention(q, -k.abs(), v, feature_map=phi),
+    ):
+        assert (attended.numpy() == 0).all()
+        assert all(np.isfinite(x.numpy()).all() for x in paddle.grad(attended.sum(), [q, k, v]))
+
+
+def test_without_normalizer_outputs_have_root_mean_square_one_whatever_the_length():
+    for seq in (1, 30, 3000):
+        q, k, v = random_qkv(2, 2, seq, 4, 5)
+        attended = linear_attention(q, k, v, RotaryPositionEmbedding(4), normalizer="none")
+        np.testing.assert_allclose((attended**2).mean(axis=-1).numpy(), 1, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("phi, normalizer", [(elu_plus_one, "none"), (OnePlusCosine(), "rotated"), (relu, "unrotated")])
+def test_sums_beyond_half_precision_are_right(phi, normalizer, dtype):
+    q = paddle.full([1, 1, 5000, 8], 3.0).astype(dtype)
+    v = paddle.full([1, 1, 5000, 3], 100.0).astype(dtype)
+    attended = linear_attention(q, q, v, feature_map=phi, normalizer=normalizer)
+    assert attended.dtype == q.dtype
+    np.testing.assert_allclose(attended.astype("float32").numpy(), 1 if normalizer == "none" else 100, rtol=1e-2)
+
+
+@pytest.mark.parametrize("normalizer", ["rotated", "none"])
+def test_padding_alone_gives_zero(normalizer):
+    q, k, v = random_qkv(2, 1, 3, 4, 2, dtype="float32")
+    mask = paddle.to_tensor([[True, True, True], [False, False, False]])
+    for phi in (elu_plus_one, SoftmaxExp(), OnePlusCosine(), OrthogonalRandomFeatures(4)):
+        attended = linear_attention(q, k, v, None, mask, phi, normalizer)
+        gradients = paddle.grad(attended.sum(), [q, k, v])
+        for x in (attended, *gradients):
+            assert np.isfinite(x.numpy()).all()
+            assert (x[1].numpy() == 0).all()
+
+
+def test_relative_positions_alone_count_with_more_features_than_head_dim():
+    q, k, v = random_qkv(1, 2, 6, 4, 3)
+    phi, rotary = OrthogonalRandomFeatures(4, 10), RotaryPositionEmbedding(10)
+    attended = linear_attention(q, k, v, rotary, feature_map=phi)
+    shifted = linear_attention(q, k, v, lambda x: rotary(x, offset=100), feature_map=phi)
+    np.testing.assert_allclose(shifted.numpy(), attended.numpy(), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"normalizer": "Rotated"}, "normalizer must be one of unrotated, rotated, none"),
+        ({"normalizer": None}, "normalizer must be one of"),
+        ({"feature_map": OnePlusCosine()}, "normalizer='rotated'"),
+        ({"normalizer": "none", "report": DenominatorReport()}, "no denominator"),
+    ],
+    ids=["spelling", "None", "cosine", "report"],
+)
+def test_options_that_contradict_each_other_are_an_error(options, words):
+    with pytest.raises(ValueError, match=words):
+        linear_attention(*random_qkv(1, 1, 3, 4, 2), **options)

@@ -1,0 +1,494 @@
+"""Layouts, partial, scaled and learned rotation, and rotation in static graphs; each against plain loops in float64."""
+
+import math
+
+import numpy as np
+import paddle
+import pytest
+from paddle import nn
+from paddle.static import InputSpec
+
+import paddle_rope.rotary
+from paddle_rope import LinearScaling, NTKScaling, RotaryPositionEmbedding, YaRNScaling, interleaved_to_half
+
+VARIANTS = {
+    "plain": {},
+    "half": {"layout": "half"},
+    "partial": {"rotary_dim": 6},
+    "half partial": {"layout": "half", "rotary_dim": 6},
+    "linear": {"scaling": LinearScaling(3.0)},
+    "ntk": {"scaling": NTKScaling(4.5), "layout": "half"},
+    "yarn": {"scaling": YaRNScaling(4.0, original_length=300), "rotary_dim": 8},
+    "learned": {"learned": True},
+    "all": {"layout": "half", "rotary_dim": 8, "scaling": YaRNScaling(2.5, 40), "learned": True, "base": 50.0},
+}
+HEAD_DIM = 10
+every_variant = pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
+
+
+def random_tensor(*shape, dtype="float32"):
+    return paddle.to_tensor(np.random.standard_normal(shape), dtype=dtype)
+
+
+def plain_theta(rotary_dim, base=10000.0):
+    return [base ** (-2 * i / rotary_dim) for i in range(rotary_dim // 2)]
+
+
+def theta_of(rotary):
+    """The frequencies in use, float64; parameters are float32."""
+    return rotary.theta.numpy().astype(np.float64) if rotary.learned else rotary.theta
+
+
+def turn_by_loops(x, positions, theta, layout="interleaved", gain=1.0, inverse=False):
+    """``x`` ``[..., seq, head_dim]`` with one vector, one pair at a time; ``theta`` numbers or a float64 tensor."""
+    pairs = len(theta)
+    vectors = []
+    for index in range(x.shape[-2]):
+        features = [x[..., index, feature] for feature in range(x.shape[-1])]
+        for i in range(pairs):
+            first, second = (2 * i, 2 * i + 1) if layout == "interleaved" else (i, i + pairs)
+            angle = paddle.to_tensor(float(positions[index]), dtype="float64") * theta[i] * (-1 if inverse else 1)
+            cosine, sine = gain * paddle.cos(angle), gain * paddle.sin(angle)
+            a, b = x[..., index, first], x[..., index, second]
+            features[first], features[second] = a * cosine - b * sine, a * sine + b * cosine
+        vectors.append(paddle.stack(features, axis=-1))
+    return paddle.stack(vectors, axis=-2)
+
+
+def expected_of(rotary, x, positions, inverse=False):
+    gain = 1 / rotary.amplitude if inverse else rotary.amplitude
+    return turn_by_loops(x.astype("float64"), positions, theta_of(rotary), rotary.layout, gain, inverse).numpy()
+
+
+# layouts and partial rotation
+
+
+@every_variant
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 2e-5), ("float64", 1e-12)])
+@pytest.mark.parametrize("shape", [(7, HEAD_DIM), (2, 3, 5, HEAD_DIM)], ids=str)
+def test_outputs_and_gradients_equal_the_loops(variant, shape, dtype, tolerance):
+    x = random_tensor(*shape, dtype=dtype)
+    exact = x.astype("float64")
+    x.stop_gradient = exact.stop_gradient = False
+    towards = random_tensor(*shape, dtype="float64")
+    rotary = RotaryPositionEmbedding(HEAD_DIM, **variant)
+    rotated = rotary(x, offset=3)
+    expected = turn_by_loops(exact, range(3, 3 + shape[-2]), theta_of(rotary), rotary.layout, rotary.amplitude)
+    assert rotated.dtype == x.dtype
+    np.testing.assert_allclose(rotated.numpy(), expected.numpy(), rtol=0, atol=tolerance)
+    (gradient,) = paddle.grad((rotated * towards.astype(dtype)).sum(), x)
+    (expected_gradient,) = paddle.grad((expected * towards).sum(), exact)
+    np.testing.assert_allclose(gradient.numpy(), expected_gradient.numpy(), rtol=0, atol=tolerance)
+
+
+@every_variant
+@pytest.mark.parametrize("positions", [[4, 0, 2], [[0, 0, 1], [0, 1, 0]], [[-2.5, 1e3, 0.125]]], ids=str)
+def test_left_padding_packing_and_real_positions_equal_the_loops(variant, positions):
+    x = random_tensor(2, 3, 3, HEAD_DIM, dtype="float64")
+    rotary = RotaryPositionEmbedding(HEAD_DIM, **variant)
+    rotated = rotary(x, positions=paddle.to_tensor(np.array(positions))).numpy()
+    for row, numbers in enumerate(np.broadcast_to(np.array(positions), (2, 3))):
+        np.testing.assert_allclose(rotated[row], expected_of(rotary, x[row], numbers), rtol=0, atol=1e-12)
+
+
+@every_variant
+@pytest.mark.parametrize("where", [{"offset": 700}, {"positions": [3.5, 80.0, -2.0]}], ids=str)
+def test_the_inverse_undoes_the_rotation(variant, where):
+    where = {name: paddle.to_tensor(value) if name == "positions" else value for name, value in where.items()}
+    rotary = RotaryPositionEmbedding(HEAD_DIM, **variant)
+    x = random_tensor(2, 3, HEAD_DIM, dtype="float64")
+    rotated = rotary(x, **where)
+    assert float((rotated - x).abs().max()) > 0.1
+    np.testing.assert_allclose(rotary(rotated, inverse=True, **where).numpy(), x.numpy(), rtol=0, atol=1e-12)
+
+
+@every_variant
+def test_dot_products_depend_on_the_distance_alone(variant):
+    rotary = RotaryPositionEmbedding(HEAD_DIM, **variant)
+    q, k = random_tensor(1, HEAD_DIM, dtype="float64"), random_tensor(1, HEAD_DIM, dtype="float64")
+
+    def score(m, n):
+        return float((rotary(q, offset=m) * rotary(k, offset=n)).sum())
+
+    assert abs(score(811, 830) - score(5, 24)) < 1e-11
+    assert abs(score(5, 24) - score(5, 25)) > 1e-3
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "half"])
+def test_features_beyond_rotary_dim_pass_and_the_others_turn_as_a_smaller_head(layout):
+    x = random_tensor(2, 5, 14)
+    rotated = RotaryPositionEmbedding(14, layout=layout, rotary_dim=6)(x).numpy()
+    small = RotaryPositionEmbedding(6, layout=layout)(x[..., :6]).numpy()
+    np.testing.assert_array_equal(rotated[..., 6:], x.numpy()[..., 6:])
+    np.testing.assert_allclose(rotated[..., :6], small, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("head_dim", [2, 6, 14])
+def test_the_permutation_turns_interleaved_vectors_into_half_vectors(head_dim):
+    order = interleaved_to_half(head_dim)
+    assert sorted(order) == list(range(head_dim))
+    x = random_tensor(2, 3, 5, head_dim, dtype="float64").numpy()
+    interleaved = RotaryPositionEmbedding(head_dim)(paddle.to_tensor(x)).numpy()
+    half = RotaryPositionEmbedding(head_dim, layout="half")(paddle.to_tensor(x[..., order])).numpy()
+    np.testing.assert_allclose(half, interleaved[..., order], rtol=0, atol=1e-14)
+    np.testing.assert_allclose(half[..., np.argsort(order)], interleaved, rtol=0, atol=1e-14)
+
+
+def test_permuted_projection_weights_give_the_same_scores():
+    hidden_size, heads, head_dim, seq = 7, 3, 6, 5
+    hidden = np.random.standard_normal((2, seq, hidden_size))
+    weights = np.random.standard_normal((2, hidden_size, heads * head_dim))  # of queries and of keys
+    order = np.concatenate([head * head_dim + interleaved_to_half(head_dim) for head in range(heads)])
+
+    def scores(weights, layout):
+        rotary = RotaryPositionEmbedding(head_dim, layout=layout)
+        q, k = (
+            rotary(paddle.to_tensor((hidden @ weight).reshape(2, seq, heads, head_dim).transpose(0, 2, 1, 3).copy()))
+            for weight in weights
+        )
+        return paddle.matmul(q, k, transpose_y=True).numpy()
+
+    expected = scores(weights, "interleaved")
+    np.testing.assert_allclose(scores(weights[:, :, order], "half"), expected, rtol=0, atol=1e-12)
+    assert np.abs(scores(weights, "half") - expected).max() > 0.1
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "half"])
+def test_strided_views_turn_as_copies_of_them(layout):
+    flag = "FLAGS_use_stride_kernel"
+    before = paddle.get_flags(flag)[flag]
+    paddle.set_flags({flag: True})
+    try:
+        rotary = RotaryPositionEmbedding(6, layout=layout)
+        whole = random_tensor(2, 12, 5)
+        for view in (whole.transpose([0, 2, 1])[..., ::2], whole[:, :6].transpose([0, 2, 1])):
+            np.testing.assert_array_equal(rotary(view).numpy(), rotary(paddle.to_tensor(view.numpy())).numpy())
+    finally:
+        paddle.set_flags({flag: before})
+
+
+# scaled frequencies
+
+
+def test_linear_scaling_divides_positions():
+    x = random_tensor(4, 8, dtype="float64")
+    scaled = RotaryPositionEmbedding(8, scaling=LinearScaling(4.0))(x, offset=20)
+    squeezed = RotaryPositionEmbedding(8)(x, positions=paddle.arange(20, 24).astype("float64") / 4)
+    np.testing.assert_allclose(scaled.numpy(), squeezed.numpy(), rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("rotary_dim", [4, 10])
+def test_ntk_scaling_changes_the_base_so_that_the_slowest_frequency_is_interpolated(rotary_dim):
+    plain = plain_theta(rotary_dim, 500.0)
+    scaled = RotaryPositionEmbedding(12, 500.0, rotary_dim=rotary_dim, scaling=NTKScaling(8.0)).theta
+    expected = plain_theta(rotary_dim, 500.0 * 8.0 ** (rotary_dim / (rotary_dim - 2)))
+    np.testing.assert_allclose(scaled, expected, rtol=1e-14)
+    assert scaled[0] == 1
+    np.testing.assert_allclose(scaled[-1], plain[-1] / 8, rtol=1e-14)
+
+
+def test_yarn_keeps_fast_frequencies_interpolates_slow_ones_and_mixes_between():
+    # 100, 10, 1 and 0.1 turns within the original length
+    scaling = YaRNScaling(5.0, original_length=200 * math.pi)
+    theta = RotaryPositionEmbedding(8, scaling=scaling).theta
+    share = (10 - 1) / (32 - 1)
+    np.testing.assert_allclose(theta, [1, 0.1 * (share + (1 - share) / 5), 0.01 / 5, 0.001 / 5], rtol=1e-12)
+
+
+def test_yarn_with_other_bounds_equals_the_equation():
+    factor, length, fast, slow, base, rotary_dim = 7.0, 4096, 20.0, 2.5, 500_000.0, 66
+    expected = []
+    for theta in plain_theta(rotary_dim, base):
+        turns = length * theta / (2 * math.pi)
+        gamma = 0.0 if turns < slow else 1.0 if turns > fast else (turns - slow) / (fast - slow)
+        expected.append((1 - gamma) * theta / factor + gamma * theta)
+    scaling = YaRNScaling(factor, length, beta_fast=fast, beta_slow=slow)
+    np.testing.assert_allclose(RotaryPositionEmbedding(rotary_dim, base, scaling=scaling).theta, expected, rtol=1e-13)
+
+
+def test_yarn_multiplies_scores_by_the_square_of_its_amplitude():
+    scaling = YaRNScaling(4.0, original_length=1e-9, beta_slow=0.5)  # slow in every frequency, as LinearScaling(4)
+    q, k = random_tensor(3, 6, dtype="float64"), random_tensor(3, 6, dtype="float64")
+
+    def scores(rotary):
+        return paddle.matmul(rotary(q), rotary(k), transpose_y=True).numpy()
+
+    linear = scores(RotaryPositionEmbedding(6, scaling=LinearScaling(4.0)))
+    yarn = scores(RotaryPositionEmbedding(6, scaling=scaling))
+    np.testing.assert_allclose(yarn, linear * (0.1 * math.log(4.0) + 1) ** 2, rtol=1e-12)
+
+
+@pytest.mark.parametrize("scaling", [LinearScaling(1), NTKScaling(1), YaRNScaling(1, 512)], ids=str)
+def test_a_factor_of_one_changes_nothing(scaling):
+    rotary = RotaryPositionEmbedding(8, scaling=scaling)
+    np.testing.assert_allclose(rotary.theta, plain_theta(8), rtol=1e-15)
+    assert rotary.amplitude == 1
+
+
+# learned frequencies
+
+
+def test_theta_is_in_the_checkpoint_if_it_is_learned_and_only_then(tmp_path):
+    learned = RotaryPositionEmbedding(HEAD_DIM, rotary_dim=8, learned=True)
+    np.testing.assert_array_equal(learned.theta.numpy(), np.float32(plain_theta(8)))
+    assert list(learned.state_dict()) == ["theta"]
+    for variant in VARIANTS.values():
+        if "learned" not in variant:
+            rotary = RotaryPositionEmbedding(HEAD_DIM, **variant)
+            rotary(random_tensor(600, HEAD_DIM))
+            assert len(rotary.state_dict()) == len(rotary.parameters()) == len(rotary.buffers()) == 0
+    learned.theta.set_value(learned.theta * 1.5)
+    paddle.save(learned.state_dict(), str(tmp_path / "rotary.pdparams"))
+    restored = RotaryPositionEmbedding(HEAD_DIM, rotary_dim=8, learned=True)
+    x = random_tensor(3, HEAD_DIM)
+    assert float((restored(x) - learned(x)).abs().max()) > 1e-3
+    restored.set_state_dict(paddle.load(str(tmp_path / "rotary.pdparams")))
+    np.testing.assert_array_equal(restored(x).numpy(), learned(x).numpy())
+
+
+@pytest.mark.parametrize("name", ["learned", "all"])
+@pytest.mark.parametrize("inverse", [False, True], ids=["forth", "back"])
+def test_gradients_of_theta_equal_finite_differences_and_the_loops(name, inverse):
+    rotary = RotaryPositionEmbedding(HEAD_DIM, **VARIANTS[name]).to(dtype="float64")
+    assert rotary.theta.dtype == paddle.float64
+    x, towards = random_tensor(2, 5, HEAD_DIM, dtype="float64"), random_tensor(2, 5, HEAD_DIM, dtype="float64")
+    positions = [0.5, 3.0, -2.0, 7.0, 1.0]
+
+    def loss():
+        return (rotary(x, positions=paddle.to_tensor(positions, dtype="float64"), inverse=inverse) * towards).sum()
+
+    (gradient,) = paddle.grad(loss(), rotary.theta)
+    theta = rotary.theta.detach().clone()
+    theta.stop_gradient = False
+    gain = 1 / rotary.amplitude if inverse else rotary.amplitude
+    expected = turn_by_loops(x, positions, [theta[i] for i in range(len(theta))], rotary.layout, gain, inverse)
+    (by_loops,) = paddle.grad((expected * towards).sum(), theta)
+    np.testing.assert_allclose(gradient.numpy(), by_loops.numpy(), rtol=0, atol=1e-11)
+    start, step = theta.numpy(), 1e-6
+    for i in range(len(start)):
+        sides = []
+        for sign in (1, -1):
+            moved = start.copy()
+            moved[i] += sign * step
+            rotary.theta.set_value(moved)
+            sides.append(float(loss()))
+        assert abs((sides[0] - sides[1]) / (2 * step) - float(gradient[i])) < 1e-6
+
+
+def test_the_gradient_of_a_float32_theta_is_summed_as_in_float64():
+    rotary = RotaryPositionEmbedding(6, learned=True)
+    x, towards = random_tensor(1, 300, 6), random_tensor(1, 300, 6)
+    (gradient,) = paddle.grad((rotary(x) * towards).sum(), rotary.theta)
+    theta = rotary.theta.astype("float64").detach()
+    theta.stop_gradient = False
+    exact = turn_by_loops(x.astype("float64"), range(300), [theta[i] for i in range(3)])
+    (expected,) = paddle.grad((exact * towards.astype("float64")).sum(), theta)
+    np.testing.assert_allclose(gradient.numpy(), expected.numpy(), rtol=1e-5, atol=1e-3)
+
+
+def test_training_moves_theta():
+    rotary = RotaryPositionEmbedding(6, learned=True)
+    optimizer = paddle.optimizer.SGD(0.001, parameters=rotary.parameters())
+    x = random_tensor(5, 6)
+    goal = RotaryPositionEmbedding(6, scaling=LinearScaling(1.2))(x)
+    losses = []
+    for _ in range(40):
+        loss = ((rotary(x) - goal) ** 2).sum()
+        losses.append(float(loss))
+        loss.backward()
+        optimizer.step()
+        optimizer.clear_grad()
+    assert losses[-1] < 0.5 * losses[0]
+
+
+# precision
+
+
+@every_variant
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-6), ("float16", 1e-3), ("bfloat16", 8e-3)])
+@pytest.mark.parametrize("as_positions", [False, True], ids=["offset", "positions"])
+def test_phases_are_right_at_position_one_million(variant, dtype, tolerance, as_positions):
+    million = 1_000_000
+    rotary = RotaryPositionEmbedding(HEAD_DIM, **variant)
+    ones = paddle.ones([1, HEAD_DIM], dtype="float32").astype(dtype)
+    where = {"positions": paddle.to_tensor([million])} if as_positions else {"offset": million}
+    if rotary.rotary_dim == HEAD_DIM and dtype == "float32":  # (1, 0) becomes (cos, sin)
+        pairs = np.arange(HEAD_DIM).reshape((-1, 2) if rotary.layout == "interleaved" else (2, -1))
+        ones[0, paddle.to_tensor(pairs[:, 1] if rotary.layout == "interleaved" else pairs[1])] = 0.0
+    rotated = rotary(ones, **where)
+    assert rotated.dtype == ones.dtype
+    expected = expected_of(rotary, ones.astype("float32"), [million])
+    error = np.abs(rotated.astype("float32").numpy() - expected)
+    assert (error <= tolerance * np.maximum(1, np.abs(expected))).all()
+
+
+@pytest.fixture
+def amp_as_on_gpu():
+    """Automatic mixed precision of level O2, which ``auto_cast`` does not switch on on a CPU."""
+    tracer = paddle.base.framework._dygraph_tracer()
+    before = tracer._amp_level
+    tracer._amp_level = paddle.base.core.AmpLevel.O2
+    yield tracer
+    tracer._amp_level = before
+
+
+@every_variant
+def test_the_arithmetic_is_not_under_automatic_mixed_precision(variant, amp_as_on_gpu, monkeypatch):
+    seen = []
+    for name in ("_turn_interleaved", "_turn_half"):
+        turn = getattr(paddle_rope.rotary, name)
+
+        def recorded(*args, turn=turn):
+            seen.append(amp_as_on_gpu._amp_level)
+            return turn(*args)
+
+        monkeypatch.setattr(paddle_rope.rotary, name, recorded)
+    RotaryPositionEmbedding(HEAD_DIM, **variant)(random_tensor(3, HEAD_DIM))
+    assert seen == [paddle.base.core.AmpLevel.O0]
+    assert amp_as_on_gpu._amp_level == paddle.base.core.AmpLevel.O2
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_theta_stays_float32_where_amp_makes_parameters_half(dtype):
+    from paddle.amp.auto_cast import amp_initialize  # what paddle.amp.decorate runs on a GPU, level O2
+
+    model = nn.Sequential(nn.Linear(6, 6), RotaryPositionEmbedding(6, learned=True))
+    amp_initialize([model], dtype=dtype, excluded_layers=None)
+    assert model[0].weight.dtype == getattr(paddle, dtype)
+    assert model[1].theta.dtype == paddle.float32
+
+
+# static graphs
+
+
+class Rotating(nn.Layer):
+    """A rotation with fixed arguments, to save."""
+
+    def __init__(self, rotary, **arguments):
+        super().__init__()
+        self.rotary = rotary
+        self.arguments = arguments
+
+    def forward(self, x, positions=None):
+        return self.rotary(x, positions=positions, **self.arguments)
+
+
+def saved_and_loaded(layer, path, *specs):
+    static = paddle.jit.to_static(layer, input_spec=list(specs), full_graph=True)
+    paddle.jit.save(static, str(path / "layer"))
+    return paddle.jit.load(str(path / "layer"))
+
+
+@every_variant
+def test_saved_graphs_rotate_any_length_and_batch(variant, tmp_path):
+    layer = Rotating(RotaryPositionEmbedding(HEAD_DIM, **variant))
+    loaded = saved_and_loaded(layer, tmp_path, InputSpec([None, 3, None, HEAD_DIM], "float32"))
+    for batch, seq in ((1, 1), (2, 7), (1, 1301)):
+        x = random_tensor(batch, 3, seq, HEAD_DIM)
+        np.testing.assert_allclose(loaded(x).numpy(), layer.rotary(x).numpy(), rtol=0, atol=2e-6)
+
+
+@every_variant
+def test_saved_graphs_are_right_at_position_one_million(variant, tmp_path):
+    layer = Rotating(RotaryPositionEmbedding(HEAD_DIM, **variant), offset=1_000_000, inverse=True)
+    loaded = saved_and_loaded(layer, tmp_path, InputSpec([None, None, HEAD_DIM], "float64"))
+    x = random_tensor(2, 3, HEAD_DIM, dtype="float64")
+    expected = expected_of(layer.rotary, x, range(1_000_000, 1_000_003), inverse=True)
+    np.testing.assert_allclose(loaded(x).numpy(), expected, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype, unit", [("float16", 2.0**-10), ("bfloat16", 2.0**-7)])
+def test_saved_graphs_take_half_precision(dtype, unit, tmp_path):
+    layer = Rotating(RotaryPositionEmbedding(HEAD_DIM, **VARIANTS["all"]))
+    loaded = saved_and_loaded(layer, tmp_path, InputSpec([None, None, HEAD_DIM], dtype))
+    x = random_tensor(2, 9, HEAD_DIM).astype(dtype)
+    rotated = loaded(x)
+    assert rotated.dtype == x.dtype
+    expected = expected_of(layer.rotary, x.astype("float32"), range(9))
+    np.testing.assert_allclose(rotated.astype("float32").numpy(), expected, rtol=unit, atol=1e-5)
+
+
+@pytest.mark.parametrize("axes", [1, 2])
+@pytest.mark.parametrize("dtype", ["int64", "float32"])
+def test_saved_graphs_take_positions(axes, dtype, tmp_path):
+    layer = Rotating(RotaryPositionEmbedding(HEAD_DIM, layout="half", rotary_dim=6))
+    specs = InputSpec([None, 3, None, HEAD_DIM], "float32"), InputSpec([None] * axes, dtype)
+    loaded = saved_and_loaded(layer, tmp_path, *specs)
+    for seq in (1, 6):
+        x = random_tensor(2, 3, seq, HEAD_DIM)
+        positions = paddle.randint(0, 1_000_000, [2, seq][-axes:]).astype(dtype)
+        expected = layer.rotary(x, positions=positions).numpy()
+        np.testing.assert_allclose(loaded(x, positions).numpy(), expected, rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", ["plain", "half partial", "all"])
+def test_gradients_through_static_graphs_equal_those_without(name):
+    rotary = RotaryPositionEmbedding(HEAD_DIM, **VARIANTS[name])
+    static = paddle.jit.to_static(Rotating(rotary), full_graph=True)
+    for seq in (2, 5):
+        x, towards = random_tensor(2, 3, seq, HEAD_DIM), random_tensor(2, 3, seq, HEAD_DIM)
+        x.stop_gradient = False
+        inputs = [x, rotary.theta] if rotary.learned else [x]
+        gradients = []
+        for rotate in (rotary, static):
+            (rotate(x) * towards).sum().backward()
+            gradients.append([tensor.grad.numpy() for tensor in inputs])
+            for tensor in inputs:
+                tensor.clear_gradient()
+        for plain, through in zip(*gradients):
+            np.testing.assert_allclose(through, plain, rtol=1e-5, atol=1e-5)
+
+
+# what the user can mend
+
+
+@pytest.mark.parametrize("rotary_dim", [0, -2, 3, 8])
+def test_a_rotary_dim_that_does_not_fit_is_an_error(rotary_dim):
+    with pytest.raises(ValueError, match="rotary_dim"):
+        RotaryPositionEmbedding(6, rotary_dim=rotary_dim)
+
+
+def test_an_odd_head_may_turn_in_part():
+    x = random_tensor(4, 7, dtype="float64")
+    rotary = RotaryPositionEmbedding(7, rotary_dim=4)
+    np.testing.assert_allclose(rotary(x).numpy(), expected_of(rotary, x, range(4)), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("head_dim", [5, 0, -4])
+def test_the_permutation_needs_pairs(head_dim):
+    with pytest.raises(ValueError, match="even"):
+        interleaved_to_half(head_dim)
+
+
+@pytest.mark.parametrize("arguments", [{"layout": "halves"}, {"scaling": 2.0}, {"scaling": "yarn"}], ids=str)
+def test_unknown_layouts_and_scalings_are_errors_that_name_the_known(arguments):
+    with pytest.raises(ValueError, match="half|YaRNScaling"):
+        RotaryPositionEmbedding(6, **arguments)
+
+
+@pytest.mark.parametrize("factor", [0.5, 0, -2, math.inf, math.nan])
+@pytest.mark.parametrize("scaling", [LinearScaling, NTKScaling, lambda factor: YaRNScaling(factor, 512)])
+def test_a_factor_below_one_or_not_finite_is_an_error(scaling, factor):
+    with pytest.raises(ValueError, match="at least 1"):
+        scaling(factor)
+
+
+@pytest.mark.parametrize(
+    "arguments, word",
+    [
+        ({"original_length": 0}, "original_length"),
+        ({"original_length": math.nan}, "original_length"),
+        ({"original_length": 512, "beta_fast": 1.0}, "beta_slow"),
+        ({"original_length": 512, "beta_slow": -1.0}, "beta_slow"),
+        ({"original_length": 512, "beta_fast": math.nan}, "beta_slow"),
+    ],
+    ids=str,
+)
+def test_impossible_values_of_yarn_are_errors(arguments, word):
+    with pytest.raises(ValueError, match=word):
+        YaRNScaling(2.0, **arguments)
+
+
+def test_ntk_scaling_of_a_single_frequency_is_an_error():
+    with pytest.raises(ValueError, match="LinearScaling"):
+        RotaryPositionEmbedding(8, rotary_dim=2, scaling=NTKScaling(2.0))
