@@ -10,6 +10,9 @@ from paddle import nn
 from paddle_rope.rotary_frequencies import FrequencyScaling, rotary_frequencies
 
 LAYOUTS = ("interleaved", "half")
+# paddle 3.x keeps a view whose last axis is strided, and as_complex refuses it. 2.6 copies by itself, and its
+# to_static does not know contiguous().
+_RESHAPE_COPIES_VIEWS = paddle.__version__.startswith("2.")
 
 
 def interleaved_to_half(head_dim):
@@ -202,7 +205,9 @@ def _check_even(name, number):
 
 def _turn_interleaved(x, cosine, sine):
     """Pairs (2i, 2i+1), as complex numbers: several times faster than real ones on CPU."""
-    pairs = x.reshape([*x.shape[:-1], x.shape[-1] // 2, 2]).contiguous()  # as_complex of a strided view is an error
+    pairs = x.reshape([*x.shape[:-1], x.shape[-1] // 2, 2])
+    if not _RESHAPE_COPIES_VIEWS:
+        pairs = pairs.contiguous()
     return paddle.as_real(paddle.as_complex(pairs) * paddle.complex(cosine, sine)).reshape(x.shape)
 
 

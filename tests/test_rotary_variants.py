@@ -421,6 +421,16 @@ def test_saved_graphs_take_positions(axes, dtype, tmp_path):
         np.testing.assert_allclose(loaded(x, positions).numpy(), expected, rtol=0, atol=2e-6)
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["plain", "half partial", "learned"])
+def test_to_static_without_further_arguments_changes_nothing(name):
+    rotary = RotaryPositionEmbedding(HEAD_DIM, **VARIANTS[name])
+    static = paddle.jit.to_static(Rotating(rotary))
+    for seq in (5, 700):
+        x = random_tensor(2, 3, seq, HEAD_DIM)
+        np.testing.assert_allclose(static(x).numpy(), rotary(x).numpy(), rtol=0, atol=2e-6)
+
+
 @pytest.mark.parametrize("name", ["plain", "half partial", "all"])
 def test_gradients_through_static_graphs_equal_those_without(name):
     rotary = RotaryPositionEmbedding(HEAD_DIM, **VARIANTS[name])
