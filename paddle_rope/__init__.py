@@ -16,13 +16,14 @@ from paddle_rope.global_pointer import (
     multilabel_categorical_crossentropy,
     sparse_multilabel_categorical_crossentropy,
 )
-from paddle_rope.roformer import CharTokenizer, RoFormerConfig, RoFormerModel
+from paddle_rope.roformer import CharTokenizer, Encoding, RoFormerConfig, RoFormerModel, WordTokenizer, load_tokenizer
 from paddle_rope.rotary import RotaryPositionEmbedding, interleaved_to_half
 from paddle_rope.rotary_frequencies import LinearScaling, NTKScaling, YaRNScaling
 
 __all__ = [
     "CharTokenizer",
     "EfficientGlobalPointer",
+    "Encoding",
     "GlobalPointer",
     "LinearScaling",
     "MultiHeadAttention",
@@ -30,12 +31,14 @@ __all__ = [
     "RoFormerConfig",
     "RoFormerModel",
     "RotaryPositionEmbedding",
+    "WordTokenizer",
     "YaRNScaling",
     "causal_linear_attention",
     "decode_spans",
     "interleaved_to_half",
     "linear_attention",
     "linear_attention_step",
+    "load_tokenizer",
     "multilabel_categorical_crossentropy",
     "softmax_attention",
     "sparse_multilabel_categorical_crossentropy",

@@ -1,5 +1,16 @@
+from paddle_rope.roformer.char_tokenizer import CharTokenizer
 from paddle_rope.roformer.configuration import RoFormerConfig
 from paddle_rope.roformer.modeling import RoFormerModel, RoFormerPretrainedModel
-from paddle_rope.roformer.tokenization import CharTokenizer, Encoding
+from paddle_rope.roformer.tokenizer import Encoding
+from paddle_rope.roformer.tokenizer_loading import load_tokenizer
+from paddle_rope.roformer.word_tokenizer import WordTokenizer
 
-__all__ = ["CharTokenizer", "Encoding", "RoFormerConfig", "RoFormerModel", "RoFormerPretrainedModel"]
+__all__ = [
+    "CharTokenizer",
+    "Encoding",
+    "RoFormerConfig",
+    "RoFormerModel",
+    "RoFormerPretrainedModel",
+    "WordTokenizer",
+    "load_tokenizer",
+]
