@@ -53,8 +53,8 @@ class WordTokenizer(Tokenizer):
     def _tokenize(self, text):
         clean = text.translate(_CLEAN)
         ids, offsets = [], []
-        for start, end in self._chunks(clean):
-            num_marks, tokens = self._tokens_of_chunk(clean[start:end])
+        for start, chunk in self._chunks(clean):
+            num_marks, tokens = self._remembered.get(chunk) or self._tokens_of_chunk(chunk)
             if num_marks and offsets and offsets[-1][1] == start:
                 offsets[-1] = (offsets[-1][0], start + num_marks)
             for index, token_start, token_end in tokens:
@@ -66,39 +66,35 @@ class WordTokenizer(Tokenizer):
         return ids, offsets
 
     def _chunks(self, clean):
-        """Half-open characters of the chunks of step 2."""
+        """(start, string) of each chunk of step 2."""
+        known = self.token_to_id
         rest = start = 0  # what is between rest and start belongs to no chunk yet
         for word in _cutter().cut(clean, HMM=False):
             end = start + len(word)
-            if word.isspace():
+            if word in known or word.isspace():
                 if rest < start:
-                    yield rest, start
-                rest = end
-            elif word in self.token_to_id:
-                if rest < start:
-                    yield rest, start
-                yield start, end
+                    yield rest, clean[rest:start]
+                if not word.isspace():
+                    yield start, word
                 rest = end
             else:
                 for match in _CHINESE.finditer(word):
                     at = start + match.start()
                     if rest < at:
-                        yield rest, at
-                    yield at, at + 1
+                        yield rest, clean[rest:at]
+                    yield at, clean[at]
                     rest = at + 1
             start = end
         if rest < start:
-            yield rest, start
+            yield rest, clean[rest:start]
 
     def _tokens_of_chunk(self, chunk):
-        """(number of marks at its start that belong to what is before, list of (id, start, end))."""
-        found = self._remembered.get(chunk)
-        if found is None:
-            found = self._cut_chunk(chunk)
-            if len(chunk) <= MAX_WORD:
-                if len(self._remembered) >= MAX_REMEMBERED:
-                    self._remembered.clear()
-                self._remembered[chunk] = found
+        """(number of marks at its start that belong to what is before, list of (id, start, end)); remembered."""
+        found = self._cut_chunk(chunk)
+        if len(chunk) <= MAX_WORD:
+            if len(self._remembered) >= MAX_REMEMBERED:
+                self._remembered.clear()
+            self._remembered[chunk] = found
         return found
 
     def _cut_chunk(self, chunk):
