@@ -16,7 +16,15 @@ from paddle_rope.global_pointer import (
     multilabel_categorical_crossentropy,
     sparse_multilabel_categorical_crossentropy,
 )
-from paddle_rope.roformer import CharTokenizer, RoFormerConfig, RoFormerModel
+from paddle_rope.positions import LearnedPositionEmbedding, alibi_bias, alibi_slopes, sinusoidal_embedding
+from paddle_rope.roformer import (
+    CharTokenizer,
+    RoFormerConfig,
+    RoFormerForCausalLM,
+    RoFormerForMaskedLM,
+    RoFormerForSequenceClassification,
+    RoFormerModel,
+)
 from paddle_rope.rotary import RotaryPositionEmbedding, interleaved_to_half
 from paddle_rope.rotary_frequencies import LinearScaling, NTKScaling, YaRNScaling
 
@@ -24,19 +32,26 @@ __all__ = [
     "CharTokenizer",
     "EfficientGlobalPointer",
     "GlobalPointer",
+    "LearnedPositionEmbedding",
     "LinearScaling",
     "MultiHeadAttention",
     "NTKScaling",
     "RoFormerConfig",
+    "RoFormerForCausalLM",
+    "RoFormerForMaskedLM",
+    "RoFormerForSequenceClassification",
     "RoFormerModel",
     "RotaryPositionEmbedding",
     "YaRNScaling",
+    "alibi_bias",
+    "alibi_slopes",
     "causal_linear_attention",
     "decode_spans",
     "interleaved_to_half",
     "linear_attention",
     "linear_attention_step",
     "multilabel_categorical_crossentropy",
+    "sinusoidal_embedding",
     "softmax_attention",
     "sparse_multilabel_categorical_crossentropy",
 ]

@@ -1,6 +1,7 @@
-"""Linear and Dropout: Paddle's layers, computed another way on CPU, where Paddle spends most of a step in them.
+"""Linear and Dropout, computed another way on CPU, where Paddle spends most of a step in them; RMS norm.
 
-On other devices, and in static graphs, they are Paddle's own. `tools/benchmark_layers.py` measures the difference.
+On other devices, and in static graphs, Linear and Dropout are Paddle's; `tools/benchmark_layers.py` measures the
+difference.
 """
 
 import numpy as np
@@ -50,3 +51,22 @@ class Dropout(nn.Dropout):
         scale = np.array([0.0, _LEVELS / (_LEVELS - dropped)], dtype=np.float32)
         mask = scale[(levels >= dropped).view(np.uint8)].reshape(x.shape)
         return x * paddle.to_tensor(mask).astype(x.dtype)
+
+
+class RMSNorm(nn.Layer):
+    """x / sqrt(mean(x^2) + epsilon) over the last axis, without a weight, as in RoFormer v2 (kexue.fm 8998).
+
+    The mean is taken in float32 at least.
+
+    Args:
+        epsilon: added to the mean square.
+    """
+
+    def __init__(self, epsilon=1e-12):
+        super().__init__()
+        self.epsilon = epsilon
+
+    def forward(self, x):
+        """``x`` of any shape -> same shape and dtype."""
+        wide = x.astype("float32") if x.dtype in (paddle.float16, paddle.bfloat16) else x
+        return (wide * paddle.rsqrt(wide.square().mean(axis=-1, keepdim=True) + self.epsilon)).astype(x.dtype)

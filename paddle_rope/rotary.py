@@ -3,6 +3,8 @@
 Sources: Su, https://kexue.fm/archives/8265, eq. (11)-(13); Su et al. 2021, arXiv 2104.09864, eq. (13)-(15), (34).
 """
 
+from functools import partial
+
 import numpy as np
 import paddle
 from paddle import nn
@@ -10,6 +12,8 @@ from paddle import nn
 from paddle_rope.rotary_frequencies import FrequencyScaling, rotary_frequencies
 
 LAYOUTS = ("interleaved", "half")
+# Tables begin at position 0; further than this beyond what is tabulated, positions are computed by themselves.
+_LARGEST_GAP = 4096
 # paddle 3.x keeps a view whose last axis is strided, and as_complex refuses it. 2.6 copies by itself, and its
 # to_static does not know contiguous().
 _RESHAPE_COPIES_VIEWS = paddle.__version__.startswith("2.")
@@ -111,42 +115,69 @@ class RotaryPositionEmbedding(nn.Layer):
             ValueError: the shapes of ``x``, ``positions`` and ``head_dim`` do not fit, or both ``offset`` and
                 ``positions`` are given. In static graphs only what is known there is checked.
         """
+        if positions is not None and offset:
+            raise ValueError("give either offset or positions, not both")
+        self._check(x, positions)
+        with paddle.amp.auto_cast(enable=False):
+            return self._rotate(x, inverse, lambda turning: self._cosine_and_sine(turning, offset, positions))
+
+    def at(self, positions):
+        """The rotation at fixed ``positions``, a function ``rotate(x, inverse=False)``: phases are computed once.
+
+        For the layers of a model, which all turn their queries and keys by the same angles. (Learned theta is computed
+        anew in each call, so that recomputation finds its gradient.)
+
+        Args:
+            positions: ``[seq]`` or ``[batch, seq]``, as in :meth:`forward`; None for 0, 1, 2, ...
+        """
+        if positions is None or self.learned:
+            return partial(self, positions=positions)
+        known = {}
+
+        def phases(turning):
+            key = f"{turning.dtype} {turning.ndim}"
+            if key not in known:
+                known[key] = self._cosine_and_sine(turning, 0, positions)
+            return known[key]
+
+        def rotate(x, inverse=False):
+            self._check(x, positions)
+            with paddle.amp.auto_cast(enable=False):
+                return self._rotate(x, inverse, phases)
+
+        return rotate
+
+    def _check(self, x, positions):
         if x.ndim < 2 or x.shape[-1] != self.head_dim:
             raise ValueError(f"x must be [..., seq, {self.head_dim}], got {list(x.shape)}")
         if positions is not None:
-            if offset:
-                raise ValueError("give either offset or positions, not both")
             self._check_positions(positions, x)
-        with paddle.amp.auto_cast(enable=False):
-            return self._rotate(x, offset, positions, inverse)
 
-    def _rotate(self, x, offset, positions, inverse):
+    def _rotate(self, x, inverse, cosine_and_sine):
         turning, rest = x, None
         if self.rotary_dim < self.head_dim:
             turning, rest = x[..., : self.rotary_dim], x[..., self.rotary_dim :]
         dtype = "float64" if x.dtype == paddle.float64 else "float32"
         turning = turning.astype(dtype)
-        in_graph = not paddle.in_dynamic_mode()
-        if positions is not None or self.learned or in_graph:
-            cosine, sine = self._cosine_and_sine(turning, offset, positions)
-        else:
-            cosine, sine = self._table(offset, x.shape[-2], dtype)  # [seq, rotary_dim / 2] each
+        cosine, sine = cosine_and_sine(turning)
         if inverse:
             sine = -sine
         if self.amplitude != 1:
             gain = paddle.full([1], 1 / self.amplitude if inverse else self.amplitude, dtype)
             cosine, sine = cosine * gain, sine * gain
-        turn = _turn_half if self.layout == "half" else _turn_interleaved_in_graph if in_graph else _turn_interleaved
+        turn = _turn_half
+        if self.layout == "interleaved":
+            turn = _turn_interleaved if paddle.in_dynamic_mode() else _turn_interleaved_in_graph
         turned = turn(turning, cosine, sine).astype(x.dtype)
         return turned if rest is None else paddle.concat([turned, rest], axis=-1)
 
     def _table(self, offset, length, dtype):
         """cos and sin of m theta for m = offset .. offset + length - 1: ``[length, rotary_dim / 2]`` each."""
-        if offset < 0:
-            return self._tabulate(np.arange(offset, offset + length), dtype)
         end = offset + length
         key = f"{dtype} {paddle.get_device()}"
         known = self._tables[key][0].shape[0] if key in self._tables else 0
+        if offset < 0 or offset > max(2 * known, _LARGEST_GAP):  # a table up to there would be nearly all unused
+            return self._tabulate(np.arange(offset, end), dtype)
         if known < end:
             self._tables[key] = self._tabulate(np.arange(max(end, 2 * known, 512)), dtype)
         cosine, sine = self._tables[key]
@@ -167,6 +198,8 @@ class RotaryPositionEmbedding(nn.Layer):
 
     def _cosine_and_sine(self, x, offset, positions):
         """cos and sin of m theta, ``[seq, rotary_dim / 2]`` or ``[batch, 1, ..., seq, rotary_dim / 2]``."""
+        if positions is None and not self.learned and paddle.in_dynamic_mode():
+            return self._table(offset, x.shape[-2], "float64" if x.dtype == paddle.float64 else "float32")
         if positions is None:
             positions = paddle.arange(paddle.shape(x)[-2]) + offset
         phases = positions.astype("float64").unsqueeze(-1) * self._theta_as_tensor()  # [(batch,) seq, rotary_dim / 2]

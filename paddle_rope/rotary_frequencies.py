@@ -123,3 +123,31 @@ class YaRNScaling(FrequencyScaling):
         turns = self.original_length * theta / (2 * math.pi)
         gamma = np.clip((turns - self.beta_slow) / (self.beta_fast - self.beta_slow), 0.0, 1.0)
         return (1 - gamma) * theta / self.factor + gamma * theta
+
+
+SCALINGS = {"linear": LinearScaling, "ntk": NTKScaling, "yarn": YaRNScaling}
+
+
+def frequency_scaling(settings):
+    """The scaling that a configuration names: ``{"type": "yarn", "factor": 4, "original_length": 512}``.
+
+    Args:
+        settings: dict with ``type``, a key of :data:`SCALINGS`, and the arguments of that class; None for no scaling.
+
+    Returns:
+        A :class:`FrequencyScaling` or None.
+
+    Raises:
+        ValueError: the type or an argument is unknown, lacking or out of range.
+    """
+    if settings is None:
+        return None
+    arguments = dict(settings)
+    kind = arguments.pop("type", None)
+    if kind not in SCALINGS:
+        raise ValueError(f"the type of rotary_scaling must be one of {', '.join(SCALINGS)}, got {kind!r}")
+    try:
+        return SCALINGS[kind](**arguments)
+    except TypeError:
+        names = ", ".join(SCALINGS[kind].__dataclass_fields__)
+        raise ValueError(f"rotary_scaling {kind!r} takes {names}; got {', '.join(arguments) or 'none'}") from None

@@ -160,3 +160,29 @@ def map_query(feature_map, q):
 def map_key(feature_map, k, key_mask):
     """phi(k) ``[batch, heads, seq, features]`` by a function or by an object with ``key``."""
     return feature_map.key(k, key_mask) if hasattr(feature_map, "key") else feature_map(k)
+
+
+_FUNCTIONS = {"elu_plus_one": elu_plus_one, "relu": relu, "squared_relu": squared_relu, "exp": exp}
+FEATURE_MAPS = (*_FUNCTIONS, "softmax_exp", "one_plus_cosine", "favor")
+
+
+def make_feature_map(name, head_dim, num_random_features=None, seed=0):
+    """The feature map that a configuration names, one of :data:`FEATURE_MAPS`.
+
+    Args:
+        name: ``"favor"`` is :class:`OrthogonalRandomFeatures`; the others are named like the functions and classes.
+        head_dim: size of queries and keys.
+        num_random_features, seed: of ``"favor"``.
+
+    Raises:
+        ValueError: the name is unknown.
+    """
+    if name in _FUNCTIONS:
+        return _FUNCTIONS[name]
+    if name == "softmax_exp":
+        return SoftmaxExp()
+    if name == "one_plus_cosine":
+        return OnePlusCosine()
+    if name == "favor":
+        return OrthogonalRandomFeatures(head_dim, num_random_features, seed)
+    raise ValueError(f"feature_map must be one of {', '.join(FEATURE_MAPS)}, got {name!r}")

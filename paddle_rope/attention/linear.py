@@ -5,6 +5,7 @@ import paddle
 from paddle_rope.attention.chunks import causal_sums
 from paddle_rope.attention.feature_maps import elu_plus_one
 from paddle_rope.attention.packing import check_segments
+from paddle_rope.attention.placement import rotate_at
 from paddle_rope.attention.similarity import at_least_float32, check_options, normalize, similarity_features
 
 
@@ -18,6 +19,7 @@ def linear_attention(
     normalizer="unrotated",
     segment_ids=None,
     report=None,
+    placement="qk",
 ):
     r"""o_i = sum_j (R_i phi(q_i)) . (R_j phi(k_j)) v_j / sum_j phi(q_i) . phi(k_j), bidirectional.
 
@@ -38,21 +40,24 @@ def linear_attention(
         segment_ids: integer ``[batch, seq]`` for packed sequences: j runs over the tokens with the id of i. Equal ids
             stand side by side. Still linear in seq, whatever the number of segments.
         report: a :class:`~paddle_rope.attention.DenominatorReport` that counts denominators under the bound.
+        placement: what R turns, some of the letters ``qkvo``: with v and o, o_i = R_i^T sum_j .. R_j v_j
+            (kexue.fm 10862; see :mod:`~paddle_rope.attention.placement`).
 
     Returns:
         ``[batch, heads, seq, value_dim]`` in the dtype of ``q``. The denominator is bounded from below by
         ``MIN_DENOMINATOR`` = 1e-6: where every key is padding the output is 0.
 
     Raises:
-        ValueError: an unknown normaliser, options that contradict each other, segments with gaps.
+        ValueError: an unknown normaliser or placement, options that contradict each other, segments with gaps.
     """
-    check_options(feature_map, normalizer, report, whole_sequence=segment_ids is None)
+    check_options(feature_map, normalizer, report, placement, whole_sequence=segment_ids is None)
     if segment_ids is not None:
         check_segments(segment_ids, k.shape[0], k.shape[2], side_by_side=True)
     dtype = q.dtype
     q, k, v = at_least_float32(q, k, v)
     with paddle.amp.auto_cast(enable=False):  # which would take the sums in half precision
-        above, below = similarity_features(q, k, rotate, key_mask, feature_map, normalizer)
+        above, below = similarity_features(q, k, rotate, key_mask, feature_map, normalizer, placement)
+        v = rotate_at("v", v, rotate, placement)
         if segment_ids is None:
             denominator = None if below is None else _sum_of_weights(*below)
             key_values = paddle.matmul(above[1], v, transpose_x=True)  # [batch, heads, features, value_dim]
@@ -60,7 +65,7 @@ def linear_attention(
         else:
             denominator = None if below is None else _segment_sums(*below, paddle.ones_like(v[..., :1]), segment_ids)
             numerator = _segment_sums(*above, v, segment_ids)
-        output = normalize(numerator, denominator, report, key_mask)
+        output = rotate_at("o", normalize(numerator, denominator, report, key_mask), rotate, placement)
     return output.astype(dtype)
 
 

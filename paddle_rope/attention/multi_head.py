@@ -1,48 +1,174 @@
 """Multi-head self-attention: projections around an attention kernel."""
 
+from typing import NamedTuple, Optional
+
+import paddle
 from paddle import nn
 
+from paddle_rope.attention.causal_linear import causal_linear_attention
+from paddle_rope.attention.feature_maps import elu_plus_one
 from paddle_rope.attention.linear import linear_attention
+from paddle_rope.attention.placement import check_placement, rotate_at
+from paddle_rope.attention.similarity import check_options
 from paddle_rope.attention.softmax import softmax_attention
 from paddle_rope.layers import Dropout, Linear
 
 ATTENTION_KINDS = ("softmax", "linear")
 
 
+class KeyValueState(NamedTuple):
+    """What a causal softmax attention remembers of the tokens before: their keys and values, turned where RoPE is."""
+
+    keys: paddle.Tensor  # [batch, heads, seq, head_dim]
+    values: Optional[paddle.Tensor]  # [batch, heads, seq, head_dim]; None where they are the keys
+
+
 class MultiHeadAttention(nn.Layer):
-    """Projects to heads, attends with RoPE on queries and keys, projects back.
+    """Projects to heads, attends with RoPE, projects back.
 
     Args:
         hidden_size: size of the inputs and outputs.
         num_heads: number of heads; divides ``hidden_size``.
         kind: ``"softmax"`` (quadratic in length) or ``"linear"``.
         dropout: on the attention weights; acts on softmax attention only, linear attention has no weights.
+        placement: what RoPE turns, some of the letters ``qkvo`` (:mod:`~paddle_rope.attention.placement`).
+        share_kv: one projection gives keys and values; with RoPE on both of them, or on neither, the cache of softmax
+            attention is then one tensor.
+        bias: whether the projections have biases.
+        causal: no token sees a later one.
+        feature_map, normalizer, decay: of linear attention, as :func:`~paddle_rope.causal_linear_attention`; a decay
+            is for ``causal`` alone.
+
+    Raises:
+        ValueError: sizes that do not fit, an unknown kind or placement, a decay without ``causal``, options of linear
+            attention that contradict each other.
     """
 
-    def __init__(self, hidden_size, num_heads, kind="softmax", dropout=0.0):
+    def __init__(
+        self,
+        hidden_size,
+        num_heads,
+        kind="softmax",
+        dropout=0.0,
+        placement="qk",
+        share_kv=False,
+        bias=True,
+        causal=False,
+        feature_map=elu_plus_one,
+        normalizer="unrotated",
+        decay=None,
+    ):
         super().__init__()
         if hidden_size % num_heads:
             raise ValueError(f"hidden_size {hidden_size} is not a multiple of num_heads {num_heads}")
         if kind not in ATTENTION_KINDS:
             raise ValueError(f"attention must be one of {', '.join(ATTENTION_KINDS)}, got {kind!r}")
+        if decay is not None and not causal:
+            raise ValueError("decay looks back from each token: it needs causal attention")
+        check_placement(placement)
+        if kind == "linear":
+            check_options(feature_map, normalizer, None, placement, whole_sequence=not causal)
         self.num_heads = num_heads
         self.kind = kind
+        self.placement = placement
+        self.share_kv = share_kv
+        self.causal = causal
         self.dropout = Dropout(dropout)
-        self.query = Linear(hidden_size, hidden_size)
-        self.key = Linear(hidden_size, hidden_size)
-        self.value = Linear(hidden_size, hidden_size)
-        self.output = Linear(hidden_size, hidden_size)
+        self.feature_map = feature_map
+        self.normalizer = normalizer
+        self.decay = decay
+        bias_attr = None if bias else False
+        self.query = Linear(hidden_size, hidden_size, bias_attr=bias_attr)
+        self.key = Linear(hidden_size, hidden_size, bias_attr=bias_attr)
+        if not share_kv:
+            self.value = Linear(hidden_size, hidden_size, bias_attr=bias_attr)
+        self.output = Linear(hidden_size, hidden_size, bias_attr=bias_attr)
 
-    def forward(self, hidden, rotate=None, key_mask=None):
-        """``hidden`` ``[batch, seq, hidden]``, ``key_mask`` bool ``[batch, seq]`` -> ``[batch, seq, hidden]``."""
-        q, k, v = (self._split_heads(project(hidden)) for project in (self.query, self.key, self.value))
+    def forward(self, hidden, rotate=None, key_mask=None, segment_ids=None, score_bias=None):
+        """Attend within ``hidden``.
+
+        Args:
+            hidden: ``[batch, seq, hidden]``.
+            rotate: called as ``rotate(x, inverse=False)`` on ``[batch, heads, seq, size]``; None for no rotation.
+            key_mask: bool ``[batch, seq]``, False at padding.
+            segment_ids: integer ``[batch, seq]`` of packed texts.
+            score_bias: added to the scores of softmax attention, broadcast to ``[batch, heads, seq, seq]``.
+
+        Returns:
+            ``[batch, seq, hidden]``.
+        """
+        q, k, v = self._project(hidden)
+        masks = {"key_mask": key_mask, "segment_ids": segment_ids}
         if self.kind == "softmax":
-            attended = softmax_attention(q, k, v, rotate, key_mask, self.dropout)
+            attended = softmax_attention(
+                q,
+                k,
+                v,
+                rotate,
+                dropout=self.dropout,
+                causal=self.causal,
+                placement=self.placement,
+                score_bias=score_bias,
+                **masks,
+            )
+        elif self.causal:
+            attended = causal_linear_attention(q, k, v, rotate, **masks, decay=self.decay, **self._linear_options())
         else:
-            attended = linear_attention(q, k, v, rotate, key_mask)
-        batch, heads, seq, head_dim = attended.shape
-        return self.output(attended.transpose([0, 2, 1, 3]).reshape([batch, seq, heads * head_dim]))
+            attended = linear_attention(q, k, v, rotate, **masks, **self._linear_options())
+        return self._merge(attended)
+
+    def extend(self, hidden, state=None, rotate=None, key_mask=None, score_bias=None):
+        """Attend to what ``state`` remembers and to ``hidden``, the tokens that follow it; for causal attention.
+
+        Args:
+            hidden: ``[batch, new, hidden]``.
+            state: as returned by the call before, None at the start. It is not changed.
+            rotate: as in :meth:`forward`, at the positions of the new tokens.
+            key_mask: bool ``[batch, seq]`` of all tokens, old and new.
+            score_bias: broadcast to ``[batch, heads, new, seq]``.
+
+        Returns:
+            ``[batch, new, hidden]``, what :meth:`forward` gives for the last tokens of the whole, and the new state: a
+            :class:`KeyValueState` or a :class:`~paddle_rope.attention.LinearAttentionState`.
+
+        Raises:
+            ValueError: the layer is not causal.
+        """
+        if not self.causal:
+            raise ValueError("only causal attention goes on from a state")
+        q, k, v = self._project(hidden)
+        if self.kind == "softmax":
+            state, attended = self._extend_softmax(q, k, v, state, rotate, key_mask, score_bias)
+        else:
+            state, attended = self._extend_linear(q, k, v, state, rotate, key_mask)
+        return self._merge(attended), state
+
+    def _extend_softmax(self, q, k, v, state, rotate, key_mask, score_bias):
+        one_tensor = self.share_kv and ("k" in self.placement) == ("v" in self.placement)
+        q, k, v = (rotate_at(place, x, rotate, self.placement) for place, x in zip("qkv", (q, k, v)))
+        if state is not None:
+            k = paddle.concat([state.keys, k], axis=2)
+            v = k if one_tensor else paddle.concat([state.values, v], axis=2)
+        attended = softmax_attention(q, k, v, None, key_mask, self.dropout, causal=True, score_bias=score_bias)
+        return KeyValueState(k, None if one_tensor else v), rotate_at("o", attended, rotate, self.placement)
+
+    def _extend_linear(self, q, k, v, state, rotate, key_mask):
+        new_keys = None if key_mask is None else key_mask[:, -k.shape[2] :]
+        return causal_linear_attention(
+            q, k, v, rotate, new_keys, decay=self.decay, state=state, return_state=True, **self._linear_options()
+        )
+
+    def _linear_options(self):
+        return {"feature_map": self.feature_map, "normalizer": self.normalizer, "placement": self.placement}
+
+    def _project(self, hidden):
+        """q, k, v ``[batch, heads, seq, head_dim]``."""
+        q, k = self._split_heads(self.query(hidden)), self._split_heads(self.key(hidden))
+        return q, k, k if self.share_kv else self._split_heads(self.value(hidden))
 
     def _split_heads(self, x):
-        batch, seq, hidden = x.shape
-        return x.reshape([batch, seq, self.num_heads, hidden // self.num_heads]).transpose([0, 2, 1, 3])
+        return x.reshape([0, 0, self.num_heads, x.shape[-1] // self.num_heads]).transpose([0, 2, 1, 3])
+
+    def _merge(self, attended):
+        _, heads, _, head_dim = attended.shape
+        return self.output(attended.transpose([0, 2, 1, 3]).reshape([0, 0, heads * head_dim]))

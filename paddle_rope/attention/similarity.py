@@ -3,6 +3,7 @@
 import paddle
 
 from paddle_rope.attention.feature_maps import map_key, map_query
+from paddle_rope.attention.placement import check_placement, rotate_at
 
 NORMALIZERS = ("unrotated", "rotated", "none")
 # Lower bound of the denominator: with phi > 0 only a query without any real key comes near it.
@@ -42,11 +43,12 @@ def at_least_float32(*tensors):
     return [x.astype("float32") if x.dtype in halves else x for x in tensors]
 
 
-def check_options(feature_map, normalizer, report, whole_sequence=False):
+def check_options(feature_map, normalizer, report, placement, whole_sequence=False):
     """Raise ValueError for options that contradict each other.
 
     ``whole_sequence``: each query sees all keys of its row, as a map over the sequence needs.
     """
+    check_placement(placement)
     if normalizer not in NORMALIZERS:
         raise ValueError(f"normalizer must be one of {', '.join(NORMALIZERS)}, got {normalizer!r}")
     if normalizer == "unrotated" and getattr(feature_map, "rotates_denominator", False):
@@ -58,7 +60,7 @@ def check_options(feature_map, normalizer, report, whole_sequence=False):
         raise ValueError(f"{name} looks at the whole sequence: it is neither causal nor for packed ones; take exp")
 
 
-def similarity_features(q, k, rotate, key_mask, feature_map, normalizer):
+def similarity_features(q, k, rotate, key_mask, feature_map, normalizer, placement):
     """Features whose products are the weights of the numerator, and those of the denominator.
 
     Args:
@@ -74,7 +76,7 @@ def similarity_features(q, k, rotate, key_mask, feature_map, normalizer):
         phi_k = phi_k * is_key
     unrotated = rotated = phi_q, phi_k
     if rotate is not None:
-        rotated = rotate(phi_q), rotate(phi_k)
+        rotated = rotate_at("q", phi_q, rotate, placement), rotate_at("k", phi_k, rotate, placement)
     if hasattr(feature_map, "after_rotation"):
         phi_q, phi_k = (feature_map.after_rotation(x) for x in rotated)
         rotated = phi_q, phi_k if is_key is None else phi_k * is_key

@@ -2,13 +2,17 @@
 
 from paddlenlp.transformers import PretrainedConfig
 
-from paddle_rope.attention import ATTENTION_KINDS
+from paddle_rope.attention import ATTENTION_KINDS, FEATURE_MAPS, NORMALIZERS, PLACEMENTS
+
+# What a model can know of positions: where RoPE turns, or another embedding in its place.
+POSITION_EMBEDDINGS = (*PLACEMENTS, "sinusoidal", "learned", "alibi", "none")
+ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "tanh")
 
 
 class RoFormerConfig(PretrainedConfig):
-    """Sizes of a RoFormer encoder (arXiv 2104.09864).
+    """Sizes and forms of a RoFormer (arXiv 2104.09864; version 2: kexue.fm 8998).
 
-    There is no ``max_position_embeddings``: RoPE has no longest position.
+    With RoPE there is no longest position; ``max_position_embeddings`` is for ``"learned"`` alone.
 
     Args:
         vocab_size: rows of the token embedding.
@@ -16,16 +20,40 @@ class RoFormerConfig(PretrainedConfig):
         num_hidden_layers: transformer blocks.
         num_attention_heads: heads a block; divides ``hidden_size`` into an even ``head_dim``.
         intermediate_size: inner size of the feed-forward layers.
-        attention: ``"softmax"`` (quadratic in length) or ``"linear"``.
+        embedding_size: columns of the embeddings; None for ``hidden_size``, otherwise a projection leads to it.
+        type_vocab_size: rows of the token type embedding; 0 for none.
+        version: 1, with biases and layer norm, or 2, without biases and with RMS norm without weight.
+        hidden_act: ``"gelu"`` (exact), ``"gelu_tanh"``, ``"relu"`` or ``"tanh"``, of feed-forward and language model
+            head.
+        attention: ``"softmax"`` (quadratic in length) or ``"linear"``; a list gives one of them for each layer.
+        causal: no token sees a later one.
+        position_embedding: where RoPE turns, some of the letters ``qkvo`` in this order (``"o"``: the output is turned
+            back; kexue.fm 10862; ``"qkv"`` is what others call rotary_value); or ``"sinusoidal"``, ``"learned"``,
+            ``"alibi"``, ``"none"``.
+        max_position_embeddings: positions of ``"learned"``.
         rotary_base: base of RoPE.
+        rotary_layout: ``"interleaved"`` or ``"half"``.
+        rotary_dim: the first features of a head that turn; None for all.
+        rotary_scaling: for texts longer than those of training, e.g. ``{"type": "ntk", "factor": 4}``
+            (:func:`~paddle_rope.rotary_frequencies.frequency_scaling`); None for none.
+        rotary_learned: train the frequencies.
+        share_kv: one projection for keys and values.
+        feature_map: phi of linear attention: ``"elu_plus_one"``, ``"relu"``, ``"squared_relu"``, ``"exp"``,
+            ``"softmax_exp"``, ``"one_plus_cosine"`` or ``"favor"``.
+        num_random_features: of ``"favor"``; None for ``head_dim``.
+        normalizer: of linear attention: ``"unrotated"``, ``"rotated"`` or ``"none"``.
+        decay: of causal linear attention, a number in (0, 1] for each head; None for none.
         hidden_dropout_prob: dropout after embedding, attention and feed-forward.
         attention_probs_dropout_prob: dropout on softmax attention weights.
-        initializer_range: standard deviation of the initial weights.
-        layer_norm_eps: epsilon of layer normalisation.
+        initializer_range: standard deviation of the initial weights of version 1.
+        layer_norm_eps: epsilon of the normalisation.
         pad_token_id: id of padding.
+        pooling: of sequence classification: ``"first"`` token or ``"mean"``.
+        classifier_activation: of sequence classification, as ``hidden_act``.
 
     Raises:
-        ValueError: a size is not positive, heads do not divide ``hidden_size`` evenly, or ``attention`` is unknown.
+        ValueError: a size is not positive, heads do not divide ``hidden_size`` evenly, a name is unknown, or options
+            contradict each other.
     """
 
     model_type = "paddle_rope_roformer"
@@ -37,41 +65,124 @@ class RoFormerConfig(PretrainedConfig):
         num_hidden_layers=12,
         num_attention_heads=12,
         intermediate_size=3072,
+        embedding_size=None,
+        type_vocab_size=0,
+        version=1,
+        hidden_act="gelu",
         attention="softmax",
+        causal=False,
+        position_embedding="qk",
+        max_position_embeddings=None,
         rotary_base=10000.0,
+        rotary_layout="interleaved",
+        rotary_dim=None,
+        rotary_scaling=None,
+        rotary_learned=False,
+        share_kv=False,
+        feature_map="elu_plus_one",
+        num_random_features=None,
+        normalizer="unrotated",
+        decay=None,
         hidden_dropout_prob=0.1,
         attention_probs_dropout_prob=0.1,
         initializer_range=0.02,
         layer_norm_eps=1e-12,
         pad_token_id=0,
+        pooling="first",
+        classifier_activation="tanh",
         **kwargs,
     ):
         super().__init__(pad_token_id=pad_token_id, **kwargs)
-        sizes = {
-            "vocab_size": vocab_size,
-            "hidden_size": hidden_size,
-            "num_hidden_layers": num_hidden_layers,
-            "num_attention_heads": num_attention_heads,
-            "intermediate_size": intermediate_size,
-        }
-        for name, size in sizes.items():
-            if size <= 0:
-                raise ValueError(f"{name} must be positive, got {size}")
-        if hidden_size % (2 * num_attention_heads):
-            raise ValueError(
-                f"hidden_size {hidden_size} does not split into {num_attention_heads} heads of even size; "
-                f"take a multiple of {2 * num_attention_heads}"
-            )
-        if attention not in ATTENTION_KINDS:
-            raise ValueError(f"attention must be one of {', '.join(ATTENTION_KINDS)}, got {attention!r}")
         self.vocab_size = vocab_size
         self.hidden_size = hidden_size
         self.num_hidden_layers = num_hidden_layers
         self.num_attention_heads = num_attention_heads
         self.intermediate_size = intermediate_size
-        self.attention = attention
+        self.embedding_size = hidden_size if embedding_size is None else embedding_size
+        self.type_vocab_size = type_vocab_size
+        self.version = version
+        self.hidden_act = hidden_act
+        self.attention = list(attention) if isinstance(attention, (list, tuple)) else attention
+        self.causal = causal
+        self.position_embedding = position_embedding
+        self.max_position_embeddings = max_position_embeddings
         self.rotary_base = rotary_base
+        self.rotary_layout = rotary_layout
+        self.rotary_dim = rotary_dim
+        self.rotary_scaling = rotary_scaling
+        self.rotary_learned = rotary_learned
+        self.share_kv = share_kv
+        self.feature_map = feature_map
+        self.num_random_features = num_random_features
+        self.normalizer = normalizer
+        self.decay = decay
         self.hidden_dropout_prob = hidden_dropout_prob
         self.attention_probs_dropout_prob = attention_probs_dropout_prob
         self.initializer_range = initializer_range
         self.layer_norm_eps = layer_norm_eps
+        self.pooling = pooling
+        self.classifier_activation = classifier_activation
+        self._check()
+
+    @property
+    def head_dim(self):
+        """Size of a head's queries, keys and values."""
+        return self.hidden_size // self.num_attention_heads
+
+    @property
+    def layer_attention(self):
+        """``"softmax"`` or ``"linear"`` for each layer, a list."""
+        return self.attention if isinstance(self.attention, list) else [self.attention] * self.num_hidden_layers
+
+    @property
+    def has_rotary(self):
+        """Whether positions are known by RoPE."""
+        return self.position_embedding in PLACEMENTS
+
+    def _check(self):
+        for name in (
+            "vocab_size",
+            "hidden_size",
+            "num_hidden_layers",
+            "num_attention_heads",
+            "intermediate_size",
+            "embedding_size",
+        ):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        if self.hidden_size % (2 * self.num_attention_heads):
+            raise ValueError(
+                f"hidden_size {self.hidden_size} does not split into {self.num_attention_heads} heads of even size; "
+                f"take a multiple of {2 * self.num_attention_heads}"
+            )
+        choices = {
+            "version": (1, 2),
+            "hidden_act": ACTIVATIONS,
+            "classifier_activation": ACTIVATIONS,
+            "position_embedding": POSITION_EMBEDDINGS,
+            "feature_map": FEATURE_MAPS,
+            "normalizer": NORMALIZERS,
+            "pooling": ("first", "mean"),
+        }
+        for name, known in choices.items():
+            if getattr(self, name) not in known:
+                options = ", ".join(map(str, known))
+                raise ValueError(f"{name} must be one of {options}, got {getattr(self, name)!r}")
+        unknown = [kind for kind in self.layer_attention if kind not in ATTENTION_KINDS]
+        if unknown:
+            raise ValueError(f"attention must be one of {', '.join(ATTENTION_KINDS)}, got {unknown[0]!r}")
+        if len(self.layer_attention) != self.num_hidden_layers:
+            raise ValueError(
+                f"attention lists {len(self.layer_attention)} layers, num_hidden_layers is {self.num_hidden_layers}"
+            )
+        if self.position_embedding == "alibi" and "linear" in self.layer_attention:
+            raise ValueError(
+                "position_embedding 'alibi' is added to the scores of softmax attention, which linear attention does "
+                "not have; in causal linear attention decay does the same: exp(-slope) for each head"
+            )
+        if self.position_embedding == "learned" and not (self.max_position_embeddings or 0) > 0:
+            raise ValueError("position_embedding 'learned' needs max_position_embeddings, the number of positions")
+        if self.position_embedding == "sinusoidal" and self.embedding_size % 2:
+            raise ValueError(f"sinusoidal positions need an even embedding_size, got {self.embedding_size}")
+        if self.decay is not None and not self.causal:
+            raise ValueError("decay looks back from each token: it needs causal=True")

@@ -1,35 +1,82 @@
-"""RoFormer: a transformer encoder whose only notion of position is RoPE (arXiv 2104.09864)."""
+"""RoFormer: a transformer encoder whose notion of position is RoPE (arXiv 2104.09864), or what it is compared with."""
+
+from typing import NamedTuple
 
 import paddle
 import paddle.nn.functional as F
 from paddle import nn
 from paddlenlp.transformers import PretrainedModel
 
-from paddle_rope.attention import MultiHeadAttention
-from paddle_rope.layers import Dropout, Linear
+from paddle_rope.attention import MultiHeadAttention, make_feature_map
+from paddle_rope.layers import Dropout, Linear, RMSNorm
+from paddle_rope.positions import LearnedPositionEmbedding, alibi_bias, alibi_slopes, sinusoidal_embedding
+from paddle_rope.recompute import recompute_layer
 from paddle_rope.roformer.configuration import RoFormerConfig
 from paddle_rope.rotary import RotaryPositionEmbedding
+from paddle_rope.rotary_frequencies import frequency_scaling
+
+ACTIVATION_FUNCTIONS = {
+    "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate=True),
+    "relu": F.relu,
+    "tanh": paddle.tanh,
+}
+
+
+def make_linear(config, in_features, out_features):
+    """A linear layer, with bias in version 1."""
+    return Linear(in_features, out_features, bias_attr=None if config.version == 1 else False)
+
+
+def make_norm(config, size):
+    """Layer norm in version 1, RMS norm in version 2."""
+    if config.version == 1:
+        return nn.LayerNorm(size, epsilon=config.layer_norm_eps)
+    return RMSNorm(config.layer_norm_eps)
 
 
 class RoFormerBlock(nn.Layer):
-    """One block with normalisation after each residual sum: attention, then feed-forward with GELU."""
+    """One block with normalisation after each residual sum: attention, then feed-forward.
 
-    def __init__(self, config):
+    Args:
+        config: :class:`RoFormerConfig`.
+        index: number of the layer, from 0.
+    """
+
+    def __init__(self, config, index=0):
         super().__init__()
-        hidden_size = config.hidden_size
         self.attention = MultiHeadAttention(
-            hidden_size, config.num_attention_heads, config.attention, config.attention_probs_dropout_prob
+            config.hidden_size,
+            config.num_attention_heads,
+            config.layer_attention[index],
+            config.attention_probs_dropout_prob,
+            placement=config.position_embedding if config.has_rotary else "qk",
+            share_kv=config.share_kv,
+            bias=config.version == 1,
+            causal=config.causal,
+            feature_map=make_feature_map(config.feature_map, config.head_dim, config.num_random_features, seed=index),
+            normalizer=config.normalizer,
+            decay=config.decay,
         )
-        self.attention_norm = nn.LayerNorm(hidden_size, epsilon=config.layer_norm_eps)
-        self.feed_forward_in = Linear(hidden_size, config.intermediate_size)
-        self.feed_forward_out = Linear(config.intermediate_size, hidden_size)
-        self.feed_forward_norm = nn.LayerNorm(hidden_size, epsilon=config.layer_norm_eps)
+        self.attention_norm = make_norm(config, config.hidden_size)
+        self.feed_forward_in = make_linear(config, config.hidden_size, config.intermediate_size)
+        self.feed_forward_out = make_linear(config, config.intermediate_size, config.hidden_size)
+        self.feed_forward_norm = make_norm(config, config.hidden_size)
+        self.activation = ACTIVATION_FUNCTIONS[config.hidden_act]
         self.dropout = Dropout(config.hidden_dropout_prob)
 
-    def forward(self, hidden, rotate, key_mask):
-        """``[batch, seq, hidden]`` -> ``[batch, seq, hidden]``."""
-        hidden = self.attention_norm(hidden + self.dropout(self.attention(hidden, rotate, key_mask)))
-        inner = self.feed_forward_out(F.gelu(self.feed_forward_in(hidden)))
+    def forward(self, hidden, rotate=None, key_mask=None, segment_ids=None, score_bias=None):
+        """``[batch, seq, hidden]`` -> ``[batch, seq, hidden]``; the rest as :class:`MultiHeadAttention`."""
+        return self._after_attention(hidden, self.attention(hidden, rotate, key_mask, segment_ids, score_bias))
+
+    def extend(self, hidden, state, rotate, key_mask, score_bias):
+        """As :meth:`forward` for tokens that follow those of ``state``: outputs and the new state."""
+        attended, state = self.attention.extend(hidden, state, rotate, key_mask, score_bias)
+        return self._after_attention(hidden, attended), state
+
+    def _after_attention(self, hidden, attended):
+        hidden = self.attention_norm(hidden + self.dropout(attended))
+        inner = self.feed_forward_out(self.activation(self.feed_forward_in(hidden)))
         return self.feed_forward_norm(hidden + self.dropout(inner))
 
 
@@ -41,15 +88,33 @@ class RoFormerPretrainedModel(PretrainedModel):
     model_config_file = "config.json"
 
     def _init_weights(self, layer):
-        """Normal weights of ``initializer_range`` for linear and embedding layers; biases stay 0."""
-        if isinstance(layer, (nn.Linear, nn.Embedding)):
-            layer.weight.set_value(
-                paddle.normal(std=self.config.initializer_range, shape=layer.weight.shape).astype(layer.weight.dtype)
-            )
+        """Normal weights for linear and embedding layers; biases stay 0.
+
+        The standard deviation is ``initializer_range`` in version 1, and 1 / sqrt(size * layers) in version 2, where
+        size is the number of inputs of a linear layer or the columns of an embedding (bert4keras, RoFormerV2).
+        """
+        if not isinstance(layer, (nn.Linear, nn.Embedding)):
+            return
+        deviation = self.config.initializer_range
+        if self.config.version == 2:
+            size = layer.weight.shape[0 if isinstance(layer, nn.Linear) else 1]
+            deviation = (size * self.config.num_hidden_layers) ** -0.5
+        layer.weight.set_value(paddle.normal(std=deviation, shape=layer.weight.shape).astype(layer.weight.dtype))
+
+
+class RoFormerCache(NamedTuple):
+    """What a causal RoFormer remembers of the tokens before."""
+
+    states: tuple  # one for each layer, see MultiHeadAttention.extend
+    key_mask: paddle.Tensor  # bool [batch, seq], False at padding
+    positions: paddle.Tensor  # int64 [batch, seq]
 
 
 class RoFormerModel(RoFormerPretrainedModel):
-    """The encoder: token embedding, ``num_hidden_layers`` blocks.
+    """The encoder: embeddings, ``num_hidden_layers`` blocks.
+
+    ``enable_recompute = True`` (PaddleNLP's Trainer sets it for ``recompute``) trades time for memory: in training each
+    block keeps its input only and is computed again in backward.
 
     Args:
         config: :class:`RoFormerConfig`.
@@ -57,24 +122,137 @@ class RoFormerModel(RoFormerPretrainedModel):
 
     def __init__(self, config):
         super().__init__(config)
-        self.token_embedding = nn.Embedding(config.vocab_size, config.hidden_size)
-        self.embedding_norm = nn.LayerNorm(config.hidden_size, epsilon=config.layer_norm_eps)
+        self.token_embedding = nn.Embedding(config.vocab_size, config.embedding_size)
+        if config.type_vocab_size:
+            self.token_type_embedding = nn.Embedding(config.type_vocab_size, config.embedding_size)
+        if config.position_embedding == "learned":
+            self.position_embedding = LearnedPositionEmbedding(config.max_position_embeddings, config.embedding_size)
+        self.embedding_norm = make_norm(config, config.embedding_size)
+        if config.embedding_size != config.hidden_size:
+            self.embedding_projection = make_linear(config, config.embedding_size, config.hidden_size)
         self.dropout = Dropout(config.hidden_dropout_prob)
-        self.rotary = RotaryPositionEmbedding(config.hidden_size // config.num_attention_heads, config.rotary_base)
-        self.blocks = nn.LayerList([RoFormerBlock(config) for _ in range(config.num_hidden_layers)])
+        if config.has_rotary:
+            self.rotary = self._make_rotary(config.head_dim)
+            if config.num_random_features not in (None, config.head_dim):
+                self.feature_rotary = self._make_rotary(config.num_random_features)
+        self.blocks = nn.LayerList([RoFormerBlock(config, index) for index in range(config.num_hidden_layers)])
+        self.enable_recompute = False
 
-    def forward(self, input_ids, attention_mask=None):
+    def _make_rotary(self, size):
+        config = self.config
+        return RotaryPositionEmbedding(
+            size,
+            config.rotary_base,
+            config.rotary_layout,
+            config.rotary_dim,
+            frequency_scaling(config.rotary_scaling),
+            config.rotary_learned,
+        )
+
+    def forward(self, input_ids, attention_mask=None, token_type_ids=None, positions=None, segment_ids=None):
         """Encode a batch.
 
         Args:
             input_ids: int64 ``[batch, seq]``, any seq.
             attention_mask: ``[batch, seq]``, bool or 0/1, 0 at padding; by default no padding.
+            token_type_ids: int64 ``[batch, seq]``; 0 by default.
+            positions: ``[batch, seq]``, by default 0, 1, 2, ...; give others under left padding where more than
+                relative positions count.
+            segment_ids: integer ``[batch, seq]``: texts packed into one row, which do not see each other.
 
         Returns:
             Hidden states ``[batch, seq, hidden]``; those at padding mean nothing.
+
+        Raises:
+            ValueError: positions beyond what ``"learned"`` has; token types that the model does not have.
         """
         key_mask = None if attention_mask is None else attention_mask.astype("bool")
-        hidden = self.dropout(self.embedding_norm(self.token_embedding(input_ids)))
+        hidden = self._embed(input_ids, token_type_ids, positions)
+        rotate = self._rotation(positions)
+        score_bias = None
+        if self.config.position_embedding == "alibi":
+            positions = _arange(input_ids) if positions is None else positions
+            score_bias = self._score_bias(positions, positions)
         for block in self.blocks:
-            hidden = block(hidden, self.rotary, key_mask)
+            arguments = (hidden, rotate, key_mask, segment_ids, score_bias)
+            hidden = recompute_layer(block, *arguments) if self._recomputes() else block(*arguments)
         return hidden
+
+    def extend(self, input_ids, cache=None, attention_mask=None, token_type_ids=None):
+        """Encode the tokens that follow those in ``cache``; for causal models.
+
+        Positions count real tokens: padding, to be given on the left, does not move them.
+
+        Args:
+            input_ids: int64 ``[batch, new]``.
+            cache: the :class:`RoFormerCache` of the call before, None at the start. It is not changed.
+            attention_mask: ``[batch, new]``, bool or 0/1, 0 at padding; by default no padding.
+            token_type_ids: int64 ``[batch, new]``; 0 by default.
+
+        Returns:
+            Hidden states ``[batch, new, hidden]``, those that :meth:`forward` gives for the whole, and the new cache.
+
+        Raises:
+            ValueError: the model is not causal; otherwise as :meth:`forward`.
+        """
+        if not self.config.causal:
+            raise ValueError("only a causal model goes on from a cache: give causal=True in its configuration")
+        is_token = paddle.ones_like(input_ids) if attention_mask is None else attention_mask.astype("int64")
+        key_mask, new_positions = is_token.astype("bool"), is_token.cumsum(axis=1) - 1
+        if cache is not None:
+            new_positions = new_positions + cache.key_mask.astype("int64").sum(axis=1, keepdim=True)
+            key_mask = paddle.concat([cache.key_mask, key_mask], axis=1)
+        new_positions = paddle.clip(new_positions, min=0)
+        positions = new_positions if cache is None else paddle.concat([cache.positions, new_positions], axis=1)
+        hidden = self._embed(input_ids, token_type_ids, new_positions)
+        rotate = self._rotation(new_positions)
+        score_bias = None
+        if self.config.position_embedding == "alibi":
+            score_bias = self._score_bias(new_positions, positions)
+        states = []
+        for index, block in enumerate(self.blocks):
+            hidden, state = block.extend(hidden, cache and cache.states[index], rotate, key_mask, score_bias)
+            states.append(state)
+        return hidden, RoFormerCache(tuple(states), key_mask, positions)
+
+    def _recomputes(self):
+        return self.enable_recompute and self.training
+
+    def _embed(self, input_ids, token_type_ids, positions):
+        config = self.config
+        hidden = self.token_embedding(input_ids)
+        if config.type_vocab_size:
+            types = paddle.zeros_like(input_ids) if token_type_ids is None else token_type_ids
+            hidden = hidden + self.token_type_embedding(types)
+        elif token_type_ids is not None:
+            raise ValueError("token_type_ids are given to a model without token types (type_vocab_size is 0)")
+        if config.position_embedding in ("sinusoidal", "learned"):
+            positions = _arange(input_ids) if positions is None else positions
+            if config.position_embedding == "learned":
+                hidden = hidden + self.position_embedding(positions)
+            else:
+                hidden = hidden + sinusoidal_embedding(positions, config.embedding_size).astype(hidden.dtype)
+        hidden = self.dropout(self.embedding_norm(hidden))
+        return hidden if config.embedding_size == config.hidden_size else self.embedding_projection(hidden)
+
+    def _rotation(self, positions):
+        """``rotate(x, inverse=False)`` at ``positions``, for features of either size; None without RoPE."""
+        if not self.config.has_rotary:
+            return None
+        rotate = self.rotary.at(positions)
+        if not hasattr(self, "feature_rotary"):
+            return rotate
+        rotate_features = self.feature_rotary.at(positions)
+
+        def rotate_either(x, inverse=False):
+            return (rotate if x.shape[-1] == self.config.head_dim else rotate_features)(x, inverse=inverse)
+
+        return rotate_either
+
+    def _score_bias(self, query_positions, key_positions):
+        return alibi_bias(alibi_slopes(self.config.num_attention_heads), query_positions, key_positions)
+
+
+def _arange(input_ids):
+    """0, 1, 2, ...: int64 ``[1, seq]``."""
+    return paddle.arange(paddle.shape(input_ids)[1]).unsqueeze(0)

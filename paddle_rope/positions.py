@@ -1,0 +1,82 @@
+"""The position embeddings that RoPE is compared with: sinusoidal, learned, and ALiBi."""
+
+import paddle
+from paddle import nn
+
+from paddle_rope.rotary_frequencies import rotary_frequencies
+
+
+def sinusoidal_embedding(positions, size, base=10000.0):
+    """p_{m, 2i} = sin(m theta_i), p_{m, 2i+1} = cos(m theta_i), theta_i = base^(-2i/size) (arXiv 1706.03762, 3.5).
+
+    Args:
+        positions: m, integer or real, any shape.
+        size: of the embedding, even.
+        base: of the frequencies.
+
+    Returns:
+        float32 ``[*positions.shape, size]``; phases are computed in float64.
+    """
+    phases = positions.astype("float64").unsqueeze(-1) * paddle.to_tensor(rotary_frequencies(size, base))
+    pairs = paddle.stack([paddle.sin(phases), paddle.cos(phases)], axis=-1)
+    return pairs.reshape([*positions.shape, size]).astype("float32")
+
+
+class LearnedPositionEmbedding(nn.Embedding):
+    """A trained vector for each position below ``max_positions``, as in BERT (arXiv 1810.04805).
+
+    Args:
+        max_positions: number of positions.
+        size: of the embedding.
+    """
+
+    def __init__(self, max_positions, size):
+        super().__init__(max_positions, size)
+        self.max_positions = max_positions
+
+    def forward(self, positions):
+        """``positions`` integer, any shape -> ``[*positions.shape, size]``.
+
+        Raises:
+            ValueError: a position is negative or not below ``max_positions``. In static graphs this is not checked.
+        """
+        if paddle.in_dynamic_mode() and positions.size:
+            first, last = int(positions.min()), int(positions.max())
+            if first < 0 or last >= self.max_positions:
+                raise ValueError(
+                    f"learned positions go from 0 to {self.max_positions - 1}, got {first} to {last}; cut the text, "
+                    "train with a larger max_position_embeddings, or take RoPE, which has no longest position"
+                )
+        return super().forward(positions)
+
+
+def alibi_slopes(num_heads):
+    """The slopes of ALiBi: 2^(-8/n), 2^(-16/n), ... for n heads, n a power of two (arXiv 2108.12409, section 3).
+
+    For another n: those of the largest power of two below it, then every other one of those of the next power of two,
+    as the authors' program does.
+
+    Returns:
+        list of ``num_heads`` floats in (0, 1).
+    """
+    below = 1 << (num_heads.bit_length() - 1)
+    slopes = [2.0 ** (-8 * (head + 1) / below) for head in range(below)]
+    return slopes + [2.0 ** (-4 * (2 * extra + 1) / below) for extra in range(num_heads - below)]
+
+
+def alibi_bias(slopes, query_positions, key_positions):
+    """What ALiBi adds to the scores: -slope |m - n|, the same forward and backward (arXiv 2108.12409, eq. 1).
+
+    For causal attention this is the paper's; for bidirectional attention it is the symmetric form.
+
+    Args:
+        slopes: as from :func:`alibi_slopes`.
+        query_positions: ``[batch, queries]``.
+        key_positions: ``[batch, seq]``.
+
+    Returns:
+        float32 ``[batch, heads, queries, seq]``.
+    """
+    distance = paddle.abs(query_positions.unsqueeze(2) - key_positions.unsqueeze(1)).astype("float32")
+    slopes = paddle.to_tensor(slopes, dtype="float32").reshape([1, -1, 1, 1])
+    return -slopes * distance.unsqueeze(1)
