@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 
 class Layout(NamedTuple):
-    """A way of naming: the prefix of the encoder, the separator, the leaves of each kind, and linear weights' order."""
+    """A way of naming."""
 
-    column: int
-    prefix: str
+    column: int  # of the tables below
+    prefix: str  # of the encoder
     separator: str
-    leaves: dict
-    transposed: bool
+    leaves: dict  # by the kind of module: {leaf here: leaf there}
+    transposed: bool  # linear weights are [out, in]
+    decoder: tuple  # copies of the token embedding and of the language model head's bias, as far as there are
 
 
 class Weight(NamedTuple):
@@ -38,10 +39,12 @@ _TENSORFLOW_LEAVES = {
     "linear": {"weight": "kernel", "bias": "bias"},
     "norm": {"weight": "gamma", "bias": "beta"},
 }
-HUGGINGFACE = Layout(0, "roformer.", ".", _PYTHON_LEAVES, True)
-PADDLENLP = Layout(1, "roformer.", ".", _PYTHON_LEAVES, False)
-PADDLENLP_V2 = Layout(1, "roformerv2.", ".", _PYTHON_LEAVES, False)
-TENSORFLOW = Layout(2, "bert/", "/", _TENSORFLOW_LEAVES, False)
+HUGGINGFACE = Layout(
+    0, "roformer.", ".", _PYTHON_LEAVES, True, ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
+)
+PADDLENLP = Layout(1, "roformer.", ".", _PYTHON_LEAVES, False, ("cls.predictions.decoder_weight", None))
+PADDLENLP_V2 = Layout(1, "roformerv2.", ".", _PYTHON_LEAVES, False, ("cls.decoder_weight", None))
+TENSORFLOW = Layout(2, "bert/", "/", _TENSORFLOW_LEAVES, False, (None, None))
 
 # Name here, kind, shape, then the names in the three columns of ``Layout.column``.
 _EMBEDDING = (
@@ -157,7 +160,7 @@ def lm_head_weights(config, layout):
 
 def classifier_weights(config, layout):
     """The weights of the head for sequences, of ``num_labels``: as :func:`encoder_weights`."""
-    return _weights(_CLASSIFIER, config, layout)
+    return _weights(_CLASSIFIER, {**config, "version": 1}, layout)  # biases in version 2 too
 
 
 def _weights(modules, config, layout, prefix="", source_prefix=""):
