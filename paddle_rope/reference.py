@@ -36,10 +36,13 @@ def rotate(x, positions, base=10000.0):
     return paddle.stack(vectors, axis=-2)
 
 
-def softmax_attention(q, k, v, positions=None, key_mask=None, segment_ids=None, causal=False):
-    r"""o_i = sum_j exp(s_ij) v_j / sum_j exp(s_ij), s_ij = (R_i q_i) . (R_j k_j) / sqrt(head_dim).
+def softmax_attention(
+    q, k, v, positions=None, key_mask=None, segment_ids=None, causal=False, placement="qk", slopes=None
+):
+    r"""o_i = sum_j exp(s_ij) v_j / sum_j exp(s_ij), s_ij = (R_i q_i) . (R_j k_j) / sqrt(head_dim) - slope |i - j|.
 
-    arXiv 2104.09864, eq. (14)-(16); j runs over the keys that i sees. A query that sees no key gets 0.
+    arXiv 2104.09864, eq. (14)-(16); j runs over the keys that i sees. A query that sees no key gets 0. With v and o in
+    ``placement``, o_i = R_i^-1 sum_j exp(s_ij) R_j v_j / sum_j exp(s_ij) (kexue.fm 10862).
 
     Args:
         q, k: ``[batch, heads, seq, head_dim]``.
@@ -48,18 +51,20 @@ def softmax_attention(q, k, v, positions=None, key_mask=None, segment_ids=None, 
         key_mask: ``[batch][seq]`` truth values, False at padding; None for no padding.
         segment_ids: ``[batch][seq]`` numbers: i sees the j with the same number; None for one segment.
         causal: i sees j <= i only.
+        placement: the letters of what R turns.
+        slopes: a number for each head (ALiBi, arXiv 2108.12409); None for 0.
 
     Returns:
         ``[batch, heads, seq, value_dim]``.
     """
     head_dim = q.shape[-1]
-    if positions is not None:
-        q, k = rotate(q, positions), rotate(k, positions)
+    q, k, v = _rotate_some(q, k, v, positions, placement)
 
     def weight(row, head, i, j):
-        return paddle.exp((q[row, head, i] * k[row, head, j]).sum() / math.sqrt(head_dim))
+        bias = 0.0 if slopes is None else -slopes[head] * abs(i - j)
+        return paddle.exp((q[row, head, i] * k[row, head, j]).sum() / math.sqrt(head_dim) + bias)
 
-    return _weighted_sums(weight, weight, v, key_mask, segment_ids, causal)
+    return _turn_back(_weighted_sums(weight, weight, v, key_mask, segment_ids, causal), positions, placement)
 
 
 def elu_plus_one(x):
@@ -79,6 +84,7 @@ def linear_attention(
     segment_ids=None,
     causal=False,
     decay=None,
+    placement="qk",
 ):
     r"""o_i = sum_j g_ij (R_i phi(q_i)) . (R_j phi(k_j)) v_j / sum_j g_ij phi(q_i) . phi(k_j), g_ij = gamma^(i-j).
 
@@ -88,15 +94,13 @@ def linear_attention(
     Args:
         phi_q, phi_k: functions of ``[batch, heads, seq, head_dim]`` that give the features.
         decay: gamma, a number or tensor for each head; None for g_ij = 1. For ``causal`` alone.
-        q, k, v, positions, key_mask, segment_ids, causal: as :func:`softmax_attention`.
+        q, k, v, positions, key_mask, segment_ids, causal, placement: as :func:`softmax_attention`.
 
     Returns:
         ``[batch, heads, seq, value_dim]``.
     """
     plain_q, plain_k = phi_q(q), phi_k(k)
-    rotated_q, rotated_k = plain_q, plain_k
-    if positions is not None:
-        rotated_q, rotated_k = rotate(plain_q, positions), rotate(plain_k, positions)
+    rotated_q, rotated_k, v = _rotate_some(plain_q, plain_k, v, positions, placement)
 
     def past(head, i, j):
         return 1.0 if decay is None else decay[head] ** (i - j)
@@ -108,7 +112,7 @@ def linear_attention(
         return past(head, i, j) * (plain_q[row, head, i] * plain_k[row, head, j]).sum()
 
     below = {"unrotated": unrotated, "rotated": rotated, "none": None}[normalizer]
-    return _weighted_sums(rotated, below, v, key_mask, segment_ids, causal)
+    return _turn_back(_weighted_sums(rotated, below, v, key_mask, segment_ids, causal), positions, placement)
 
 
 def cosine_attention(q, k, v, positions=None, key_mask=None, segment_ids=None, causal=False):
@@ -126,6 +130,20 @@ def cosine_attention(q, k, v, positions=None, key_mask=None, segment_ids=None, c
         return 1 + (turned_q[row, head, i] * turned_k[row, head, j]).sum() / lengths
 
     return _weighted_sums(weight, weight, v, key_mask, segment_ids, causal)
+
+
+def _rotate_some(q, k, v, positions, placement):
+    """q, k and v, rotated where ``placement`` has their letter."""
+    if positions is None:
+        return q, k, v
+    return [rotate(x, positions) if letter in placement else x for letter, x in zip("qkv", (q, k, v))]
+
+
+def _turn_back(output, positions, placement):
+    """R^-1 of the output where ``placement`` has the letter o."""
+    if positions is None or "o" not in placement:
+        return output
+    return rotate(output, [-position for position in positions])
 
 
 def _weighted_sums(above, below, v, key_mask, segment_ids, causal):

@@ -9,6 +9,7 @@ import numpy as np
 import paddle
 from paddle import nn
 
+from paddle_rope.precision import without_amp
 from paddle_rope.rotary_frequencies import FrequencyScaling, rotary_frequencies
 
 LAYOUTS = ("interleaved", "half")
@@ -118,7 +119,7 @@ class RotaryPositionEmbedding(nn.Layer):
         if positions is not None and offset:
             raise ValueError("give either offset or positions, not both")
         self._check(x, positions)
-        with paddle.amp.auto_cast(enable=False):
+        with without_amp():
             return self._rotate(x, inverse, lambda turning: self._cosine_and_sine(turning, offset, positions))
 
     def at(self, positions):
@@ -142,7 +143,7 @@ class RotaryPositionEmbedding(nn.Layer):
 
         def rotate(x, inverse=False):
             self._check(x, positions)
-            with paddle.amp.auto_cast(enable=False):
+            with without_amp():
                 return self._rotate(x, inverse, phases)
 
         return rotate

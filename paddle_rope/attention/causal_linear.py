@@ -11,6 +11,7 @@ from paddle_rope.attention.feature_maps import elu_plus_one
 from paddle_rope.attention.packing import check_segments
 from paddle_rope.attention.placement import rotate_at
 from paddle_rope.attention.similarity import at_least_float32, check_options, normalize, similarity_features
+from paddle_rope.precision import without_amp
 
 
 class LinearAttentionState(NamedTuple):
@@ -21,6 +22,7 @@ class LinearAttentionState(NamedTuple):
     length: int  # number of tokens so far, the position of the next
 
 
+@paddle.jit.not_to_static  # as linear_attention
 def causal_linear_attention(
     q,
     k,
@@ -59,11 +61,13 @@ def causal_linear_attention(
 
     Raises:
         ValueError: as :func:`~paddle_rope.linear_attention`; ``decay`` or ``chunk_size`` out of range; a feature map
-            that looks at the whole sequence.
+            that looks at the whole sequence; a static graph of unknown length.
     """
     check_options(feature_map, normalizer, report, placement)
     if chunk_size < 1:
         raise ValueError(f"chunk_size must be positive, got {chunk_size}")
+    if q.shape[2] < 0:
+        raise ValueError("the chunks of causal linear attention need a known length in static graphs")
     if segment_ids is not None:
         if state is not None or return_state:
             raise ValueError("a state is of one text: give it without segment_ids")
@@ -71,7 +75,7 @@ def causal_linear_attention(
     decay = _checked_decay(decay, q.shape[1])
     dtype = q.dtype
     q, k, v = at_least_float32(q, k, v)
-    with paddle.amp.auto_cast(enable=False):  # which would take the sums in half precision
+    with without_amp():  # which would take the sums in half precision
         above, below = similarity_features(q, k, rotate, key_mask, feature_map, normalizer, placement)
         v = rotate_at("v", v, rotate, placement)
         numerator = causal_sums(*above, v, decay, segment_ids, chunk_size)
@@ -88,6 +92,7 @@ def causal_linear_attention(
         return _state_after(state, above[1], None if below is None else below[1], v, decay), output
 
 
+@paddle.jit.not_to_static  # as linear_attention
 def linear_attention_step(
     state,
     q,
@@ -127,7 +132,7 @@ def linear_attention_step(
     dtype = q.dtype
     length = 0 if state is None else state.length
     q, k, v = at_least_float32(q, k, v)
-    with paddle.amp.auto_cast(enable=False):
+    with without_amp():
 
         rotate_here = None if rotate is None else partial(rotate, offset=length)
         above, below = similarity_features(q, k, rotate_here, None, feature_map, normalizer, placement)

@@ -7,8 +7,10 @@ from paddle_rope.attention.feature_maps import elu_plus_one
 from paddle_rope.attention.packing import check_segments
 from paddle_rope.attention.placement import rotate_at
 from paddle_rope.attention.similarity import at_least_float32, check_options, normalize, similarity_features
+from paddle_rope.precision import without_amp
 
 
+@paddle.jit.not_to_static  # traced as it is: paddle 3.x cannot rewrite a default that is a function
 def linear_attention(
     q,
     k,
@@ -55,7 +57,7 @@ def linear_attention(
         check_segments(segment_ids, k.shape[0], k.shape[2], side_by_side=True)
     dtype = q.dtype
     q, k, v = at_least_float32(q, k, v)
-    with paddle.amp.auto_cast(enable=False):  # which would take the sums in half precision
+    with without_amp():  # which would take the sums in half precision
         above, below = similarity_features(q, k, rotate, key_mask, feature_map, normalizer, placement)
         v = rotate_at("v", v, rotate, placement)
         if segment_ids is None:

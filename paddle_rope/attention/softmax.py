@@ -86,4 +86,5 @@ def _visible(scores, key_mask, segment_ids, causal):
     visible = conditions[0]
     for condition in conditions[1:]:
         visible = paddle.logical_and(visible, condition)
+    visible.stop_gradient = True  # which the expansion of bool in static graphs insists on
     return visible.expand(shape)

@@ -6,6 +6,8 @@ import numpy as np
 import paddle
 import paddle.nn.functional as F
 
+from paddle_rope.precision import without_amp
+
 EXCLUDED = -1e9  # a float32 score that counts for nothing beside any other
 _SMALLEST_EXPONENT = -40.0  # exp of it is lost in a float32 sum; smaller ones underflow, which is slow on CPU
 
@@ -30,7 +32,7 @@ def multilabel_categorical_crossentropy(logits, labels):
     if logits.shape != labels.shape:
         raise ValueError(f"logits {list(logits.shape)} and labels {list(labels.shape)} must have the same shape")
     logits = _at_least_float32(logits)
-    with paddle.amp.auto_cast(enable=False):  # O2 would make EXCLUDED a float16, which is infinite
+    with without_amp():  # O2 would make EXCLUDED a float16, which is infinite
         positive = labels.astype("bool")
         excluded = paddle.full_like(logits, EXCLUDED)
         negatives = _logsumexp(paddle.where(positive, excluded, logits))
@@ -62,7 +64,7 @@ def sparse_multilabel_categorical_crossentropy(logits, positives):
     *leading, classes = logits.shape
     places = _flat_places(positives, math.prod(leading), classes)
     logits = _at_least_float32(logits)
-    with paddle.amp.auto_cast(enable=False):
+    with without_amp():
         logits = logits.reshape([-1])
         if not len(places):
             return F.softplus(_logsumexp(logits.reshape([*leading, classes])))
