@@ -96,8 +96,8 @@ def tensorflow_reader():
         import tensorflow
     except ImportError:
         raise InputError(
-            "SOURCE is a TensorFlow checkpoint, and tensorflow is not installed; "
-            "pip install 'tensorflow-cpu<2.20'  # later ones need a protobuf that VisualDL does not work with"
+            "SOURCE is a TensorFlow checkpoint, and tensorflow is not installed; pip install 'tensorflow-cpu<2.20' "
+            "(newer ones need a protobuf that VisualDL does not work with)"
         ) from None
     return tensorflow.train.load_checkpoint
 

@@ -80,7 +80,7 @@ def report(model, folder, new, unused):
     """Warn of weights that are ``new`` and of those in the folder that are ``unused``, if there are any."""
     kind = type(model).__name__
     if new:
-        logger.warning("%s from %s: new, with random values: %s", kind, folder, _summary(new))
+        logger.warning("%s from %s: new, as initialised: %s", kind, folder, _summary(new))
     if unused:
         logger.warning("%s from %s: in the folder, but not used: %s", kind, folder, _summary(unused))
 

@@ -93,7 +93,7 @@ class RoFormerPretrainedModel(PretrainedModel):
         """Build a model with the weights of a folder on this machine; nothing is downloaded.
 
         The folder is one of this library (any of its models), of Hugging Face's RoFormer, or of PaddleNLP's RoFormer or
-        RoFormerV2. Weights that the folder lacks keep their random values and are named in a warning of the logger
+        RoFormerV2. Weights that the folder lacks stay as they are initialised and are named in a warning of the logger
         ``paddle_rope.roformer.loading``, as are those in the folder that the model has no place for: so a softmax
         checkpoint becomes a linear model, a masked language model a classifier.
 

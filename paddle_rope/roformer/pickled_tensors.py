@@ -10,6 +10,7 @@ Formats: numpy arrays as pickled by protocols 2 to 4, in the dictionaries of ``p
 
 import io
 import pickle
+import re
 import zipfile
 
 import numpy as np
@@ -53,6 +54,18 @@ class _Mapping(dict):
         pass
 
 
+class _Storage:
+    """Stands in for a torch storage: ``flat``, a flat array, or None while only its size is of interest."""
+
+    __slots__ = ("flat",)
+
+    def __init__(self, flat=None):
+        self.flat = flat
+
+    def __setstate__(self, state):
+        raise ForbiddenPickle("changes what it was given")
+
+
 class _Array:
     """Stands in for a numpy array or a torch tensor; ``array`` is None until its state has been read."""
 
@@ -74,7 +87,7 @@ class _Dtype:
     __slots__ = ("dtype",)
 
     def __init__(self, code, *_):
-        if not isinstance(code, str) or code.lstrip("<>=|")[:1] not in set("biuf"):
+        if not isinstance(code, str) or not re.fullmatch(r"[biuf]\d", code):
             raise ForbiddenPickle(f"holds an array of type {code!r}, which is not a plain number")
         self.dtype = np.dtype(code)
 
@@ -121,12 +134,14 @@ def _tuple_of(items=()):
 
 def _rebuild_tensor(storage, offset, size, strides, *_):
     """A view of a storage: its first element, sizes and strides counted in elements, all of it inside the storage."""
+    if not isinstance(storage, _Storage):
+        raise ForbiddenPickle("holds a tensor without a storage")
     counts = (offset, *size, *strides)
     if not all(isinstance(count, int) and count >= 0 for count in counts) or len(size) != len(strides):
         raise ForbiddenPickle("holds a tensor of impossible shape")
-    flat = storage.array
+    flat = storage.flat
     if flat is None:  # the first of two readings, see _load_torch_legacy
-        return storage
+        return _Array()
     last = offset + sum((count - 1) * stride for count, stride in zip(size, strides))
     if 0 in size:
         return _Array(np.empty(size, flat.dtype))
@@ -158,7 +173,7 @@ ADMITTED = {
 
 
 class _Unpickler(pickle.Unpickler):
-    """An unpickler of tensors. ``storage_of(type, key, numel)`` gives torch's storages as :class:`_Array`."""
+    """An unpickler of tensors. ``storage_of(type, key, numel)`` gives torch's storages as :class:`_Storage`."""
 
     def __init__(self, file, storage_of=None):
         super().__init__(file, encoding="latin1")
@@ -189,7 +204,7 @@ def _storage(data, dtype, numel, little_endian=True):
         raise NotTensors(f"is cut short: a storage has {len(data)} bytes instead of {numel * element.itemsize}")
     flat = np.frombuffer(data, element)
     flat = flat.astype(element.newbyteorder("="), copy=False)
-    return _Array(bfloat16_to_float32(flat) if dtype == BFLOAT16 else flat)
+    return _Storage(bfloat16_to_float32(flat) if dtype == BFLOAT16 else flat)
 
 
 def read_torch(path):
@@ -236,7 +251,7 @@ def _load_torch_legacy(file):
 
     def note(dtype, key, numel):
         sizes[key] = dtype, numel
-        return _Array()
+        return _Storage()
 
     def pickles(storage_of):
         file.seek(0)

@@ -122,7 +122,7 @@ def test_without_tensorflow_an_original_checkpoint_is_one_line_that_says_how_to_
 ):
     monkeypatch.setitem(sys.modules, "tensorflow", None)
     message = fails(tensorflow_folder[0], tmp_path / "new", "--to", "paddle_rope")
-    assert "pip install tensorflow-cpu" in message
+    assert "tensorflow is not installed; pip install 'tensorflow-cpu" in message
     assert not (tmp_path / "new").exists()
 
 

@@ -4,8 +4,10 @@ import json
 import os
 import pickle
 import shutil
+import sys
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import paddle
@@ -184,6 +186,7 @@ def test_a_pickle_that_would_run_something_is_refused_and_runs_nothing(name, pro
         ([np.ones(2)], "holds a list instead of a dictionary of tensors"),
         ({"a": np.array([None])}, "holds an array of type 'O8', which is not a plain number"),
         ({"a": np.array(["x"])}, "holds an array of type 'U1', which is not a plain number"),
+        ({"a": np.array([1j])}, "holds an array of type 'c16', which is not a plain number"),
         ({"a": np.zeros(2, [("x", "f4")])}, "holds an array of type 'V4', which is not a plain number"),
     ],
     ids=str,
@@ -200,6 +203,21 @@ def test_a_pickle_cannot_change_what_it_is_given(tmp_path):
     changing = b"\x80\x02ccollections\nOrderedDict\n}X\x08\x00\x00\x00stand_inK\x01sb."
     (tmp_path / "a.pdparams").write_bytes(changing)
     with pytest.raises(ValueError, match="changes what it was given"):
+        read_tensors(tmp_path / "a.pdparams")
+
+
+def test_a_tensor_on_something_else_than_a_storage_is_refused(tmp_path, monkeypatch):
+    # rows of a matrix taken for elements would lead beyond its memory
+    def rebuild():
+        pass
+
+    rebuild.__module__, rebuild.__qualname__ = "torch._utils", "_rebuild_tensor_v2"
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "torch", SimpleNamespace())
+        patch.setitem(sys.modules, "torch._utils", SimpleNamespace(_rebuild_tensor_v2=rebuild))
+        harm = Runs(rebuild, np.zeros((2, 1000)), 1, (1999,), (1,), False)
+        (tmp_path / "a.pdparams").write_bytes(pickle.dumps({"a": harm}, 2))
+    with pytest.raises(ValueError, match="holds a tensor without a storage"):
         read_tensors(tmp_path / "a.pdparams")
 
 
