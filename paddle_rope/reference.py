@@ -41,8 +41,8 @@ def softmax_attention(
 ):
     r"""o_i = sum_j exp(s_ij) v_j / sum_j exp(s_ij), s_ij = (R_i q_i) . (R_j k_j) / sqrt(head_dim) - slope |i - j|.
 
-    arXiv 2104.09864, eq. (14)-(16); j runs over the keys that i sees. A query that sees no key gets 0. With v and o in
-    ``placement``, o_i = R_i^-1 sum_j exp(s_ij) R_j v_j / sum_j exp(s_ij) (kexue.fm 10862).
+    arXiv 2104.09864, eq. (2) and (14)-(16); j runs over the keys that i sees. A query that sees no key gets 0. With v
+    and o in ``placement``, o_i = R_i^-1 sum_j exp(s_ij) R_j v_j / sum_j exp(s_ij) (kexue.fm 10862).
 
     Args:
         q, k: ``[batch, heads, seq, head_dim]``.
@@ -116,7 +116,7 @@ def linear_attention(
 
 
 def cosine_attention(q, k, v, positions=None, key_mask=None, segment_ids=None, causal=False):
-    r"""o_i = sum_j w_ij v_j / sum_j w_ij, w_ij = 1 + (R_i q_i) . (R_j k_j) / (|q_i| |k_j|): kexue.fm 7546, 8265.
+    r"""o_i = sum_j w_ij v_j / sum_j w_ij, w_ij = 1 + (R_i q_i) . (R_j k_j) / (|q_i| |k_j|): kexue.fm 7546, eq. (7).
 
     Args and returns:
         As :func:`softmax_attention`.
@@ -179,8 +179,8 @@ def _weighted_sums(above, below, v, key_mask, segment_ids, causal):
 def global_pointer(layer, hidden, token_mask=None, no_span=-1e4):
     r"""s_t(i, j) = (R_i q_{t,i}) . (R_j k_{t,j}) / sqrt(head_size), q_{t,i} = W_{q,t} h_i + b_{q,t}, k alike.
 
-    kexue.fm 8373, the formulas before and under "position information". The columns of the layer's weight are
-    q_1 k_1 q_2 k_2 ..., each of head_size.
+    kexue.fm 8373, eq. (1)-(2), with the factor 1 / sqrt(head_size) of its author's bert4keras. The columns of the
+    layer's weight are q_1 k_1 q_2 k_2 ..., each of head_size.
 
     Args:
         layer: a :class:`~paddle_rope.GlobalPointer`; its weights and sizes are read, its methods are not called.
@@ -208,8 +208,9 @@ def global_pointer(layer, hidden, token_mask=None, no_span=-1e4):
 def efficient_global_pointer(layer, hidden, token_mask=None, no_span=-1e4):
     r"""s_t(i, j) = (R_i q_i) . (R_j k_j) / sqrt(head_size) + (w_t . [q_i; k_i] + a_t + u_t . [q_j; k_j] + b_t) / 2.
 
-    kexue.fm 8877: one q and k for all types; the type is told by q and k themselves, before rotation. The columns of
-    ``type_scores.weight`` are w_1 .. w_T u_1 .. u_T, of its bias a_1 .. a_T b_1 .. b_T.
+    kexue.fm 8877, eq. (3), with sqrt(head_size) and 2 as in its author's bert4keras: one q and k for all types; the
+    type is told by q and k themselves, before rotation. The columns of ``type_scores.weight`` are
+    w_1 .. w_T u_1 .. u_T, of its bias a_1 .. a_T b_1 .. b_T.
 
     Args and returns:
         As :func:`global_pointer`, for a :class:`~paddle_rope.EfficientGlobalPointer`.

@@ -59,7 +59,7 @@ class LinearScaling(FrequencyScaling):
 
 @dataclass(frozen=True)
 class NTKScaling(FrequencyScaling):
-    """NTK-aware: base' = base * s^(d/(d-2)), d = rotary_dim (arXiv 2309.00071, section 3.1).
+    """NTK-aware: base' = base * s^(d/(d-2)), d = rotary_dim (arXiv 2309.00071, eq. 16).
 
     The highest frequency stays 1, the lowest becomes base^(-(d-2)/d) / s, as with :class:`LinearScaling`.
 
@@ -78,7 +78,7 @@ class NTKScaling(FrequencyScaling):
 
 @dataclass(frozen=True)
 class YaRNScaling(FrequencyScaling):
-    r"""YaRN: fast frequencies stay, slow ones are interpolated, scores are sharpened (arXiv 2309.00071, 3.2 and 3.4).
+    r"""YaRN: fast frequencies stay, slow ones are interpolated, scores are sharpened (arXiv 2309.00071, eq. 17-22).
 
     A frequency makes r_i = original_length * theta_i / (2 pi) turns within the length of training.
     gamma_i = (r_i - beta_slow) / (beta_fast - beta_slow), cut to [0, 1];

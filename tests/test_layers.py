@@ -4,7 +4,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_rope.layers import Dropout, Linear
+from paddle_rope.layers import Dropout, Linear, RMSNorm
 
 
 @pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
@@ -92,3 +92,24 @@ def test_the_gradient_of_dropout_is_its_mask():
     (gradient,) = paddle.grad(dropped.sum(), x)
     assert set(np.unique(gradient.numpy())) == {0.0, 2.0}
     np.testing.assert_array_equal((x * gradient).numpy(), dropped.numpy())
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("float64", 1e-12)])
+def test_rms_norm_has_mean_square_one_and_the_gradient_of_its_equation(dtype, tolerance):
+    x = paddle.to_tensor(np.random.standard_normal((3, 1, 7)) * 5, dtype=dtype, stop_gradient=False)
+    output = RMSNorm()(x)
+    assert output.dtype == x.dtype
+    np.testing.assert_allclose((output.numpy() ** 2).mean(axis=-1), 1, rtol=tolerance * 10)
+    towards = np.random.standard_normal(x.shape)
+    gradient = paddle.grad((output * paddle.to_tensor(towards, dtype=dtype)).sum(), [x])[0].numpy()
+    value = x.numpy().astype("float64")
+    scale = np.sqrt((value**2).mean(axis=-1, keepdims=True))
+    exact = towards / scale - value * (towards * value).mean(axis=-1, keepdims=True) / scale**3
+    np.testing.assert_allclose(gradient, exact, rtol=0, atol=tolerance)
+
+
+def test_rms_norm_of_half_precision_does_not_overflow_and_zero_stays_zero():
+    x = paddle.to_tensor([[300.0, -400.0], [0.0, 0.0]]).astype("float16")
+    output = RMSNorm()(x)
+    assert output.dtype == paddle.float16
+    np.testing.assert_allclose(output.astype("float32").numpy(), [[0.8485, -1.1314], [0, 0]], atol=1e-3)

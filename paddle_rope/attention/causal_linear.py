@@ -42,8 +42,8 @@ def causal_linear_attention(
     r"""o_i = sum_{j<=i} gamma^(i-j) (R_i phi(q_i)) . (R_j phi(k_j)) v_j / sum_{j<=i} gamma^(i-j) phi(q_i) . phi(k_j).
 
     :func:`~paddle_rope.linear_attention` where no token sees a later one (arXiv 2006.16236, eq. 8-9), with an optional
-    decay (arXiv 2307.08621). All chunks are taken in parallel but for the state that runs through them: memory and time
-    are linear in seq. The numbers do not depend on ``chunk_size`` except for rounding.
+    decay (arXiv 2307.08621, eq. 5-7). All chunks are taken in parallel but for the state that runs through them: memory
+    and time are linear in seq. The numbers do not depend on ``chunk_size`` except for rounding.
 
     Args:
         decay: gamma, one for each head in (0, 1]: a list or a tensor ``[heads]``, which may be trained. None for 1.
@@ -86,7 +86,8 @@ def causal_linear_attention(
             kept = _powers(decay, paddle.arange(1, v.shape[2] + 1), v.dtype)
             numerator = numerator + kept * paddle.matmul(above[0], state.key_values)
             denominator = None if below is None else denominator + kept * paddle.matmul(below[0], state.keys)
-        output = rotate_at("o", normalize(numerator, denominator, report, key_mask), rotate, placement).astype(dtype)
+        output = normalize(numerator, denominator, normalizer, report, key_mask)
+        output = rotate_at("o", output, rotate, placement).astype(dtype)
         if not return_state:
             return output
         return _state_after(state, above[1], None if below is None else below[1], v, decay), output
@@ -145,7 +146,7 @@ def linear_attention_step(
             keys = None if keys is None else keys + kept * state.keys
         numerator = paddle.matmul(above[0], key_values)
         denominator = None if below is None else paddle.matmul(below[0], keys)
-        output = rotate_at("o", normalize(numerator, denominator, report), rotate_here, placement)
+        output = rotate_at("o", normalize(numerator, denominator, normalizer, report), rotate_here, placement)
     return LinearAttentionState(key_values, keys, length + 1), output.astype(dtype)
 
 

@@ -43,7 +43,7 @@ def relu(x):
 
 
 def squared_relu(x):
-    """phi(x) = max(x, 0)^2 (So et al. 2021, arXiv 2109.08668), not negative; as :func:`relu`, but smooth at 0."""
+    """phi(x) = max(x, 0)^2, not negative; as :func:`relu`, but smooth at 0 (an activation in arXiv 2109.08668)."""
     return F.relu(x).square()
 
 
@@ -69,12 +69,14 @@ class SoftmaxExp:
     def key(self, x, key_mask=None):
         if key_mask is None:
             return F.softmax(x, axis=2)
-        is_key = key_mask.unsqueeze([1, 3]).expand(x.shape)
+        is_key = key_mask.unsqueeze([1, 3])
+        is_key.stop_gradient = True  # which the expansion of bool in static graphs insists on
+        is_key = is_key.expand(x.shape)
         return F.softmax(paddle.where(is_key, x, paddle.full_like(x, _MASKED_EXPONENT)), axis=2)
 
 
 class OnePlusCosine:
-    r"""sim(q_i, k_j) = 1 + cos(R_i q_i, R_j k_j), in [0, 2]: kexue.fm 7546 and 8265 (the section on linear attention).
+    r"""sim(q_i, k_j) = 1 + cos(R_i q_i, R_j k_j), in [0, 2]: kexue.fm 7546, eq. (7), and 8265, after eq. (19).
 
     phi(x) = x / |x|, of the same length after rotation; the 1 is one more feature, which is not rotated. With the
     rotation in numerator and denominator (``normalizer="rotated"``, or "none") attention stays a probability.

@@ -26,7 +26,7 @@ def linear_attention(
     r"""o_i = sum_j (R_i phi(q_i)) . (R_j phi(k_j)) v_j / sum_j phi(q_i) . phi(k_j), bidirectional.
 
     The denominator is not rotated: it stays positive, while the rotated sum may be zero or negative
-    (kexue.fm 8265, the section on linear attention; arXiv 2104.09864, eq. 19). The sum over j is taken once for all
+    (kexue.fm 8265, eq. 19; arXiv 2104.09864, eq. 19). The sum over j is taken once for all
     i, so time and memory are linear in seq. Sums are kept in float32 at least, also for half-precision inputs and
     under AMP.
 
@@ -47,7 +47,7 @@ def linear_attention(
 
     Returns:
         ``[batch, heads, seq, value_dim]`` in the dtype of ``q``. The denominator is bounded from below by
-        ``MIN_DENOMINATOR`` = 1e-6: where every key is padding the output is 0.
+        ``MIN_DENOMINATOR``, 1e-30 unrotated and 1e-6 rotated: where every key is padding the output is 0.
 
     Raises:
         ValueError: an unknown normaliser or placement, options that contradict each other, segments with gaps.
@@ -67,7 +67,7 @@ def linear_attention(
         else:
             denominator = None if below is None else _segment_sums(*below, paddle.ones_like(v[..., :1]), segment_ids)
             numerator = _segment_sums(*above, v, segment_ids)
-        output = rotate_at("o", normalize(numerator, denominator, report, key_mask), rotate, placement)
+        output = rotate_at("o", normalize(numerator, denominator, normalizer, report, key_mask), rotate, placement)
     return output.astype(dtype)
 
 

@@ -6,15 +6,18 @@ from paddle_rope.attention.feature_maps import map_key, map_query
 from paddle_rope.attention.placement import check_placement, rotate_at
 
 NORMALIZERS = ("unrotated", "rotated", "none")
-# Lower bound of the denominator: with phi > 0 only a query without any real key comes near it.
-MIN_DENOMINATOR = 1e-6
+# Lower bound of the denominator. Unrotated, it is a sum of what is not negative: the bound is for a query without any
+# real key or positive feature, and far under what small features (FAVOR+ of long keys) sum to. Rotated, it passes
+# through 0: the bound keeps the quotient finite in training.
+MIN_DENOMINATOR = {"unrotated": 1e-30, "rotated": 1e-6}
 # Added to the mean square of an output without denominator.
 _MIN_MEAN_SQUARE = 1e-12
 
 
 class DenominatorReport:
-    """Counts the denominators under ``MIN_DENOMINATOR``: never with ``normalizer="unrotated"`` and a positive phi.
+    """Counts the denominators under their ``MIN_DENOMINATOR``.
 
+    With ``normalizer="unrotated"`` and a positive phi these are queries without a real key.
     Give one object to any number of calls as ``report``. Queries at padding (``key_mask`` False) do not count.
     """
 
@@ -27,9 +30,9 @@ class DenominatorReport:
         """Share of the denominators that were under the bound; 0 before the first call."""
         return self.below / self.total if self.total else 0.0
 
-    def add(self, denominator, key_mask=None):
+    def add(self, denominator, bound, key_mask=None):
         """``denominator`` ``[batch, heads, seq, 1]`` before it is bounded, ``key_mask`` bool ``[batch, seq]``."""
-        is_below = denominator.detach() < MIN_DENOMINATOR
+        is_below = denominator.detach() < bound
         counted = paddle.ones_like(is_below)
         if key_mask is not None:
             counted = key_mask.unsqueeze([1, 3]).expand(is_below.shape)
@@ -83,12 +86,13 @@ def similarity_features(q, k, rotate, key_mask, feature_map, normalizer, placeme
     return rotated, {"unrotated": unrotated, "rotated": rotated, "none": None}[normalizer]
 
 
-def normalize(numerator, denominator, report=None, key_mask=None):
+def normalize(numerator, denominator, normalizer, report=None, key_mask=None):
     """numerator / max(denominator, ``MIN_DENOMINATOR``), or numerator / its root mean square without a denominator.
 
     Args:
         numerator: ``[batch, heads, seq, value_dim]``.
-        denominator: ``[batch, heads, seq, 1]`` or None.
+        denominator: ``[batch, heads, seq, 1]``; None for ``normalizer="none"``.
+        normalizer: one of :data:`NORMALIZERS`.
         report: a :class:`DenominatorReport` or None.
         key_mask: for the report.
 
@@ -98,5 +102,5 @@ def normalize(numerator, denominator, report=None, key_mask=None):
     if denominator is None:
         return numerator / paddle.sqrt(numerator.square().mean(axis=-1, keepdim=True) + _MIN_MEAN_SQUARE)
     if report is not None:
-        report.add(denominator, key_mask)
-    return numerator / paddle.clip(denominator, min=MIN_DENOMINATOR)
+        report.add(denominator, MIN_DENOMINATOR[normalizer], key_mask)
+    return numerator / paddle.clip(denominator, min=MIN_DENOMINATOR[normalizer])

@@ -1,7 +1,7 @@
 """GlobalPointer: every pair (start, end) of tokens gets a score for every type.
 
 Sources: Su, https://kexue.fm/archives/8373 (GlobalPointer) and https://kexue.fm/archives/8877 (Efficient
-GlobalPointer).
+GlobalPointer). The factors 1 / sqrt(head_size) and 1 / 2 are those of the author's program, bert4keras.
 """
 
 import math

@@ -233,12 +233,10 @@ def test_rope_on_values_and_outputs_is_a_complex_linear_recurrence():
 
     q, k, v = random_qkv(1, 1, seq, 4, value_dim)
     rotary = RotaryPositionEmbedding(value_dim)
-    average = causal_linear_attention(q, k, rotary(v), feature_map=ones, decay=[gamma])
+    options = {"feature_map": ones, "decay": [gamma], "placement": "vo"}
     weights = np.cumsum(gamma ** np.arange(seq))  # the denominator, sum_{j<=i} a_ij
-    attended = rotary(average, inverse=True).numpy()[0, 0] * weights[:, np.newaxis]
-    normed = rotary(
-        causal_linear_attention(q, k, rotary(v), feature_map=ones, decay=[gamma], normalizer="none"), inverse=True
-    ).numpy()[0, 0]
+    attended = causal_linear_attention(q, k, v, rotary, **options).numpy()[0, 0] * weights[:, np.newaxis]
+    normed = causal_linear_attention(q, k, v, rotary, normalizer="none", **options).numpy()[0, 0]
 
     complex_v = v.numpy()[0, 0, :, 0::2] + 1j * v.numpy()[0, 0, :, 1::2]
     factor = gamma * np.exp(-1j * 10000.0 ** (-np.arange(0, value_dim, 2) / value_dim))

@@ -150,11 +150,25 @@ def test_a_rotated_denominator_falls_under_the_bound_and_an_unrotated_one_does_n
         linear_attention(q, k, v, rotary, normalizer=normalizer, report=report)
     phi_q, phi_k = (rotary(elu_plus_one(x)).numpy() for x in (q, k))
     denominators = np.einsum("bhid,bhjd->bhi", phi_q, phi_k)
-    assert reports["rotated"].below == (denominators < MIN_DENOMINATOR).sum() > 0
+    assert reports["rotated"].below == (denominators < MIN_DENOMINATOR["rotated"]).sum() > 0
     assert reports["rotated"].total == reports["unrotated"].total == 2 * 2 * seq
     assert reports["unrotated"].below == 0
     assert 0.1 < reports["rotated"].share < 0.9
     assert reports["unrotated"].share == 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", ["elu", "favor"])
+def test_tiny_features_are_averaged_as_well_as_others(kind, dtype):
+    # with values 1 an average is 1, however small the features: elu + 1 at -12 is 6e-6, FAVOR+ of long keys less
+    q, k, v = random_qkv(1, 2, 40, 16, 3, dtype=dtype)
+    feature_map = elu_plus_one if kind == "elu" else OrthogonalRandomFeatures(16)
+    q, k = (x.detach() * 0.01 - 12 if kind == "elu" else x.detach() * 5 for x in (q, k))
+    k.stop_gradient = False
+    attended = linear_attention(q, k, paddle.ones_like(v), feature_map=feature_map)
+    np.testing.assert_allclose(attended.numpy(), 1, rtol=1e-5)
+    attended = linear_attention(q, k, v, feature_map=feature_map)
+    assert bool(paddle.isfinite(paddle.grad(attended.sum(), [k])[0]).all())
 
 
 def test_a_report_adds_up_over_calls_and_leaves_padding_out():
@@ -184,7 +198,7 @@ def test_a_denominator_under_the_bound_is_cut_at_the_bound():
     attended = linear_attention(q, k, v, lambda x: rotary(x, positions=half_turn), None, phi, "rotated")
     values = v.numpy()[0, 0]
     numerator = values[0] - values[1] - values[2]
-    np.testing.assert_allclose(attended.numpy()[0, 0, 0], numerator / MIN_DENOMINATOR, rtol=1e-10)
+    np.testing.assert_allclose(attended.numpy()[0, 0, 0], numerator / MIN_DENOMINATOR["rotated"], rtol=1e-10)
     np.testing.assert_allclose(attended.numpy()[0, 0, 1], -numerator, rtol=1e-10)
 
 

@@ -87,6 +87,19 @@ def test_the_placements_of_the_post_are_classed_as_it_says():
 
 
 @each_kernel
+@pytest.mark.parametrize("placement, direction", [("qkv", 1), ("qko", -1), ("v", 1), ("o", -1)])
+def test_with_one_of_v_and_o_a_shift_turns_the_whole_output(kernel, placement, direction):
+    attend, _, options = KERNELS[kernel]
+    rotary = RotaryPositionEmbedding(8)
+    qkv = [random_tensor(2, 3, 11, 8) for _ in range(3)]
+    here, there = (
+        attend(*qkv, partial(rotary, offset=offset), placement=placement, **options) for offset in (0, 37)
+    )
+    turned = rotary(here, positions=paddle.full([11], direction * 37))
+    np.testing.assert_allclose(there.numpy(), turned.numpy(), rtol=0, atol=1e-12)
+
+
+@each_kernel
 def test_vo_without_qk_still_tells_the_order_of_tokens(kernel):
     attend, _, options = KERNELS[kernel]
     rotary = RotaryPositionEmbedding(6)

@@ -1,0 +1,141 @@
+"""Causal language models token by token: caches, padding, drawing."""
+
+import numpy as np
+import paddle
+import pytest
+
+from paddle_rope import RoFormerConfig, RoFormerForCausalLM, RoFormerModel
+
+SIZES = {
+    "vocab_size": 31,
+    "hidden_size": 12,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "intermediate_size": 10,
+    "initializer_range": 0.6,
+}
+FORMS = {
+    "softmax": {},
+    "linear": {"attention": "linear"},
+    "mixed": {"attention": ["linear", "softmax"]},
+    "decay": {"attention": "linear", "causal": True, "decay": [0.9, 0.7, 1.0]},
+    "favor": {"attention": "linear", "feature_map": "favor", "num_random_features": 10},
+    "cosine": {"attention": "linear", "feature_map": "one_plus_cosine", "normalizer": "rotated"},
+    "no denominator": {"attention": "linear", "normalizer": "none"},
+    "shared qkvo": {"position_embedding": "qkvo", "share_kv": True},
+    "vo": {"position_embedding": "vo", "attention": ["softmax", "linear"]},
+    "qkv": {"position_embedding": "qkv"},
+    "sinusoidal": {"position_embedding": "sinusoidal", "attention": "linear"},
+    "learned": {"position_embedding": "learned", "max_position_embeddings": 40},
+    "alibi": {"position_embedding": "alibi"},
+    "version 2": {"version": 2, "type_vocab_size": 2},
+}
+each_form = pytest.mark.parametrize("form", sorted(FORMS))
+
+
+def make(**options):
+    model = RoFormerForCausalLM(RoFormerConfig(**{**SIZES, **options}))
+    model.eval()
+    return model
+
+
+def random_ids(*shape):
+    return paddle.to_tensor(np.random.randint(1, 31, shape))
+
+
+@each_form
+@pytest.mark.parametrize("pieces", [[1] * 11, [6, 1, 1, 3]], ids=["tokens", "pieces"])
+def test_a_cache_gives_the_hidden_states_of_the_whole(form, pieces):
+    model = make(**FORMS[form]).roformer
+    ids = random_ids(2, 11)
+    outputs, cache, start = [], None, 0
+    for length in pieces:
+        hidden, cache = model.extend(ids[:, start : start + length], cache)
+        outputs.append(hidden)
+        start += length
+    np.testing.assert_allclose(paddle.concat(outputs, axis=1).numpy(), model(ids).numpy(), rtol=0, atol=5e-5)
+    assert cache.positions.tolist() == [list(range(11))] * 2
+
+
+@each_form
+def test_generated_tokens_are_those_without_a_cache(form):
+    model = make(**FORMS[form])
+    ids = random_ids(2, 6)
+    generated = model.generate(ids, max_new_tokens=12)
+    assert generated.shape == [2, 12]
+    for _ in range(12):
+        ids = paddle.concat([ids, model(ids)[:, -1].argmax(axis=-1, keepdim=True)], axis=1)
+    assert generated.tolist() == ids[:, 6:].tolist()
+
+
+@each_form
+def test_a_text_padded_on_the_left_goes_on_as_it_does_alone(form):
+    model = make(**FORMS[form])
+    ids = random_ids(2, 9)
+    mask = paddle.to_tensor(np.arange(9) >= np.array([[4], [0]]))
+    together = model.generate(ids, mask, max_new_tokens=10)
+    alone = [model.generate(ids[:1, 4:], max_new_tokens=10), model.generate(ids[1:], max_new_tokens=10)]
+    assert together.tolist() == [alone[0][0].tolist(), alone[1][0].tolist()]
+
+
+def test_the_state_of_linear_attention_does_not_grow():
+    model = make(attention="linear").roformer
+    _, cache = model.extend(random_ids(1, 5))
+    sizes = [state.key_values.shape for state in cache.states]
+    for _ in range(20):
+        _, cache = model.extend(random_ids(1, 1), cache)
+    assert [state.key_values.shape for state in cache.states] == sizes
+    assert [state.length for state in cache.states] == [25, 25]
+
+
+def test_drawing_repeats_with_its_seed_and_follows_temperature_and_top_p():
+    model = make()
+    ids = random_ids(1, 4).expand([400, 4])
+    drawn = model.generate(ids, max_new_tokens=1, temperature=1.0, seed=3)
+    assert drawn.tolist() == model.generate(ids, max_new_tokens=1, temperature=1.0, seed=3).tolist()
+    assert drawn.tolist() != model.generate(ids, max_new_tokens=1, temperature=1.0, seed=4).tolist()
+    logits = model(ids[:1])[0, -1].numpy().astype("float64")
+    exact = np.exp(logits) / np.exp(logits).sum()
+    share = np.bincount(drawn.numpy()[:, 0], minlength=31) / 400
+    assert np.abs(share - exact).max() < 0.1
+    order = np.argsort(-exact)
+    kept = order[: int((np.cumsum(exact[order]) - exact[order] < 0.5).sum())]
+    assert len(kept) < 31
+    within = model.generate(ids, max_new_tokens=1, temperature=1.0, top_p=0.5, seed=5).numpy()[:, 0]
+    assert set(within) <= set(kept.tolist()) and (len(kept) == 1 or len(set(within)) > 1)
+    cold = model.generate(ids, max_new_tokens=1, temperature=1e-4, seed=6).numpy()
+    assert (cold == order[0]).all()
+
+
+def test_a_text_ends_with_its_end_token_and_is_filled_with_padding():
+    model = make()
+    ids = random_ids(3, 5)
+    free = model.generate(ids, max_new_tokens=8).numpy()
+    end = int(free[0, 2])
+    cut = model.generate(ids, max_new_tokens=8, eos_token_id=end).numpy()
+    for row, whole in zip(cut, free):
+        stop = whole.tolist().index(end) + 1 if end in whole else len(whole)
+        assert row[:stop].tolist() == whole[: min(stop, cut.shape[1])].tolist()
+        assert (row[stop:] == 0).all()
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        ({"max_new_tokens": 0}, "max_new_tokens"),
+        ({"temperature": -1.0}, "temperature"),
+        ({"top_p": 0.0}, "top_p"),
+        ({"attention_mask": paddle.to_tensor([[1, 1, 0]])}, "pad on the left"),
+    ],
+    ids=str,
+)
+def test_impossible_arguments_are_an_error(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        make().generate(random_ids(1, 3), **arguments)
+
+
+def test_only_causal_models_go_on():
+    with pytest.raises(ValueError, match="causal=True"):
+        RoFormerModel(RoFormerConfig(**SIZES)).extend(random_ids(1, 3))
+    with pytest.raises(ValueError, match="learned positions go from 0 to 39"):
+        make(**FORMS["learned"]).generate(random_ids(1, 38), max_new_tokens=4)
