@@ -12,6 +12,7 @@ from paddle_rope.layers import Dropout, Linear, RMSNorm
 from paddle_rope.positions import LearnedPositionEmbedding, alibi_bias, alibi_slopes, sinusoidal_embedding
 from paddle_rope.recompute import recompute_layer
 from paddle_rope.roformer.configuration import RoFormerConfig
+from paddle_rope.roformer.loading import load_pretrained
 from paddle_rope.rotary import RotaryPositionEmbedding
 from paddle_rope.rotary_frequencies import frequency_scaling
 
@@ -86,6 +87,30 @@ class RoFormerPretrainedModel(PretrainedModel):
     config_class = RoFormerConfig
     base_model_prefix = "roformer"
     model_config_file = "config.json"
+
+    @classmethod
+    def from_pretrained(cls, folder, config=None, **changes):
+        """Build a model with the weights of a folder on this machine; nothing is downloaded.
+
+        The folder is one of this library (any of its models), of Hugging Face's RoFormer, or of PaddleNLP's RoFormer or
+        RoFormerV2. Weights that the folder lacks stay as they are initialised and are named in a warning of the logger
+        ``paddle_rope.roformer.loading``, as are those in the folder that the model has no place for: so a softmax
+        checkpoint becomes a linear model, a masked language model a classifier.
+
+        Args:
+            folder: with ``config.json`` and ``model.safetensors``, ``pytorch_model.bin`` or ``model_state.pdparams`` or
+                the index of their parts. Of pickled files only tensors are admitted.
+            config: configuration to take instead of the folder's.
+            changes: options of the configuration that differ from the folder's, such as ``attention="linear"``.
+
+        Returns:
+            The model, in training mode and float32.
+
+        Raises:
+            ValueError: the folder or a file cannot be read, holds another kind of model or options that are not
+                supported, or weights are missing, ill-shaped or left over in the encoder.
+        """
+        return load_pretrained(cls, folder, config, **changes)
 
     def _init_weights(self, layer):
         """Normal weights for linear and embedding layers; biases stay 0.

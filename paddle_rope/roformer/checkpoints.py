@@ -1,0 +1,191 @@
+"""RoFormer checkpoints of others as configuration and weights of ours.
+
+Hugging Face's (also JunnYu's RoFormerV2, which goes by the same names), PaddleNLP's RoFormer and RoFormerV2, and the
+original TensorFlow checkpoints of ZhuiyiTechnology, which bert4keras reads.
+"""
+
+import re
+from pathlib import Path
+from typing import NamedTuple, Optional
+
+import numpy as np
+
+from paddle_rope.roformer.checkpoint_names import (
+    HUGGINGFACE,
+    PADDLENLP,
+    PADDLENLP_V2,
+    TENSORFLOW,
+    classifier_weights,
+    encoder_weights,
+    lm_head_weights,
+)
+from paddle_rope.roformer.checkpoint_settings import (
+    TENSORFLOW_CONFIG,
+    huggingface_config,
+    paddlenlp_config,
+    paddlenlp_v2_config,
+    read_json,
+    read_settings,
+    tensorflow_config,
+)
+from paddle_rope.roformer.tensor_files import WEIGHT_FILES, find_weights, read_tensors
+
+# Tables of positions and states of optimizers: neither used nor missed.
+REDUNDANT = re.compile(
+    r"(.*\.)?(embed_positions\.weight|position_ids|self_attn\.rotary\.(sin|cos))$"
+    r"|(.*/)?(adam_[mv](_\d+)?|AdamWeightDecayOptimizer.*|global_step)$"
+)
+POOLER = re.compile(r"[a-z0-9]+[./]pooler[./]")
+HEADS = ("cls.", "classifier.", "qa_outputs.")
+
+
+class Checkpoint(NamedTuple):
+    """A checkpoint in our terms."""
+
+    config: dict  # arguments of RoFormerConfig
+    tensors: dict  # float32 arrays by our names, those of the encoder with ``roformer.`` before
+    sources: dict  # what each of them is called in the file
+    unused: list  # what the file has besides
+    head: Optional[str]  # "lm", "classifier" or None
+
+
+def read_weights(folder):
+    """The tensors of the file of weights in ``folder``; raises ValueError if there is none or it cannot be read."""
+    path = find_weights(folder)
+    if path is None:
+        raise ValueError(f"{folder}: no weights here; one of {', '.join(WEIGHT_FILES)} must be in the folder")
+    return read_tensors(path)
+
+
+def read_checkpoint(folder):
+    """Read a folder of Hugging Face or PaddleNLP.
+
+    Args:
+        folder: with ``config.json`` (or PaddleNLP's older ``model_config.json``) and the weights.
+
+    Returns:
+        :class:`Checkpoint`.
+
+    Raises:
+        ValueError: the folder or a file cannot be read; an option is not supported; the decoder is not tied to the
+            embedding; or tensors are missing, ill-shaped, or left over in the encoder.
+    """
+    settings = read_settings(folder)
+    kind = str(settings.get("model_type") or settings.get("init_class", ""))
+    if not kind.lower().startswith("roformer"):
+        raise ValueError(f"{folder}: model_type is {kind!r}; only RoFormer and RoFormerV2 can be read")
+    tensors = read_weights(folder)
+    architecture = str(settings.get("architectures") or settings.get("init_class"))
+    if kind.lower().startswith("roformerv2"):
+        return _convert(folder, tensors, paddlenlp_v2_config(folder, settings), PADDLENLP_V2, architecture)
+    if any(name.endswith("self_attn.q_proj.weight") for name in tensors):
+        return _convert(folder, tensors, paddlenlp_config(folder, settings), PADDLENLP, architecture)
+    return _convert(folder, tensors, huggingface_config(folder, settings), HUGGINGFACE, architecture)
+
+
+def read_tensorflow(folder, open_checkpoint):
+    """Read an original checkpoint: ``bert_config.json``, and ``NAME.index`` with its ``NAME.data-...``.
+
+    Version 2 is known by having no weights of normalisation.
+
+    Args:
+        folder: of the checkpoint.
+        open_checkpoint: ``tensorflow.train.load_checkpoint``; called with the path of ``NAME``, it gives an object with
+            ``get_variable_to_shape_map()`` and ``get_tensor(name)``.
+
+    Returns:
+        :class:`Checkpoint`.
+
+    Raises:
+        ValueError: as :func:`read_checkpoint`.
+    """
+    folder = Path(folder)
+    settings = read_json(folder / TENSORFLOW_CONFIG)
+    indices = sorted(folder.glob("*.index"))
+    if len(indices) != 1:
+        raise ValueError(f"{folder}: has {len(indices)} files *.index; a TensorFlow checkpoint has one")
+    try:
+        reader = open_checkpoint(str(indices[0].with_suffix("")))
+        names = [name for name in reader.get_variable_to_shape_map() if not REDUNDANT.match(name)]
+        tensors = {name: np.asarray(reader.get_tensor(name)) for name in names}
+    except Exception as error:  # tensorflow has kinds of errors of its own
+        raise ValueError(f"{indices[0]}: cannot be read ({error}); copy or download the checkpoint again") from error
+    version = 1 if "bert/embeddings/LayerNorm/gamma" in tensors else 2
+    return _convert(folder, tensors, tensorflow_config(folder, settings, version), TENSORFLOW, "RoFormerForMaskedLM")
+
+
+def _convert(folder, tensors, config, layout, architecture):
+    """A :class:`Checkpoint` of tensors by the names of ``layout``; ``architecture`` is the class that was saved."""
+    tensors = {name: array for name, array in tensors.items() if not REDUNDANT.match(name)}
+    weights = encoder_weights(config, layout)
+    embedding = weights[0].source
+    if embedding.removeprefix(layout.prefix) in tensors:  # an encoder that was saved alone has no prefix
+        tensors = {name if name.startswith(HEADS) else layout.prefix + name: array for name, array in tensors.items()}
+    _drop_copies(folder, tensors, embedding, layout)
+    head = None
+    lm_head = lm_head_weights(config, layout)
+    if any(weight.source in tensors for weight in lm_head):
+        weights, head = weights + lm_head, "lm"
+    elif config["version"] == 2 and re.search("MaskedLM|CausalLM", architecture):
+        head = "lm"  # which has no weights of its own
+    elif _has_classifier(tensors, layout, architecture):
+        bias = f"{'classifier.out_proj' if layout is HUGGINGFACE else 'classifier'}.bias"
+        config = {**config, "num_labels": tensors[bias].size}
+        if len(config.get("id2label", ())) != config["num_labels"]:
+            config = {key: value for key, value in config.items() if key not in ("id2label", "label2id")}
+        weights, head = weights + classifier_weights(config, layout), "classifier"
+    _check(folder, tensors, weights, layout)
+    sources = {weight.name: weight.source for weight in weights}
+    arrays = {
+        weight.name: np.ascontiguousarray(
+            tensors[weight.source].T if weight.transposed else tensors[weight.source], dtype=np.float32
+        )
+        for weight in weights
+    }
+    return Checkpoint(config, arrays, sources, sorted(set(tensors) - set(sources.values())), head)
+
+
+def _drop_copies(folder, tensors, embedding, layout):
+    """Take the decoder, which must be a copy of the embedding and of the head's bias, out of ``tensors``."""
+    for copy, original in zip(layout.decoder, (embedding, "cls.predictions.bias")):
+        if copy not in tensors:
+            continue
+        array = tensors.pop(copy)
+        if original in tensors and not np.array_equal(array, tensors[original]):
+            raise ValueError(
+                f"{folder}: {copy} is not equal to {original}, to which the language model head of this library ties "
+                "it. For the encoder alone, save it alone with the library that wrote this folder"
+            )
+        tensors.setdefault(original, array)
+
+
+def _has_classifier(tensors, layout, architecture):
+    """Whether there is a head for sequences of two layers; PaddleNLP calls other heads ``classifier`` too."""
+    if layout is HUGGINGFACE:
+        return "classifier.out_proj.bias" in tensors
+    return layout is PADDLENLP and "ForSequenceClassification" in architecture and "classifier.bias" in tensors
+
+
+def _check(folder, tensors, weights, layout):
+    """Raise ValueError for tensors that are missing or ill-shaped, or left over in the encoder.
+
+    An encoder with a tensor that ours has no place for would compute something else; other heads do not matter.
+    """
+    missing, wrong = [], []
+    for weight in weights:
+        shape = weight.shape[::-1] if weight.transposed else weight.shape
+        if weight.source not in tensors:
+            missing.append(weight.source)
+        elif tensors[weight.source].shape != shape:
+            wrong.append(f"{weight.source} {list(tensors[weight.source].shape)} instead of {list(shape)}")
+    known = {weight.source for weight in weights}
+    left_over = sorted(
+        name for name in set(tensors) - known if name.startswith(layout.prefix) and not POOLER.match(name)
+    )
+    problems = [
+        f"{what} {', '.join(names)}"
+        for what, names in (("missing:", missing), ("of another shape:", wrong), ("left over:", left_over))
+        if names
+    ]
+    if problems:
+        raise ValueError(f"{folder}: the weights are not those that its configuration asks for; {'; '.join(problems)}")

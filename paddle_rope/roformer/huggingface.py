@@ -1,0 +1,99 @@
+"""Our models as folders of Hugging Face's RoFormer."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from paddle_rope.roformer.checkpoint_names import HUGGINGFACE, classifier_weights, encoder_weights, lm_head_weights
+from paddle_rope.roformer.checkpoint_settings import SAME_KEYS
+
+ACTIVATION_NAMES = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu", "tanh": "tanh"}
+KNOWN = ("RoFormerModel", "RoFormerForMaskedLM", "RoFormerForCausalLM", "RoFormerForSequenceClassification")
+
+
+def write_huggingface(model, folder, max_position_embeddings=1536):
+    """Write a model as a folder that Hugging Face's RoFormer reads: ``config.json`` and ``model.safetensors``.
+
+    Without token types here, the table there is of zeros. There the longest text is ``max_position_embeddings``.
+
+    Args:
+        model: :class:`RoFormerModel` or one of the RoFormers with a head.
+        folder: made if need be; files of the same names are replaced.
+        max_position_embeddings: rows of Hugging Face's table of positions.
+
+    Raises:
+        ValueError: Hugging Face's RoFormer cannot express the model; says what.
+    """
+    config, kind = model.config, type(model).__name__
+    _check_expressible(config, kind)
+    sizes = {**config.to_dict(), "num_labels": config.num_labels, "version": 1}
+    sizes["type_vocab_size"] = config.type_vocab_size or 2
+    state = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+    prefix = ""
+    if kind == "RoFormerModel":
+        state, prefix = {f"roformer.{name}": array for name, array in state.items()}, HUGGINGFACE.prefix
+    if not config.type_vocab_size:
+        zeros = np.zeros((2, config.embedding_size), np.float32)
+        state["roformer.token_type_embedding.weight"] = zeros
+    weights = encoder_weights(sizes, HUGGINGFACE)
+    if kind.endswith("LM"):
+        weights += lm_head_weights(sizes, HUGGINGFACE)
+    if kind == "RoFormerForSequenceClassification":
+        weights += classifier_weights(sizes, HUGGINGFACE)
+    tensors = {}
+    for weight in weights:
+        array = state[weight.name].T if weight.transposed else state[weight.name]
+        tensors[weight.source.removeprefix(prefix)] = np.ascontiguousarray(array)
+    table = f"{HUGGINGFACE.prefix}encoder.embed_positions.weight".removeprefix(prefix)
+    tensors[table] = _position_table(max_position_embeddings, config.head_dim)
+    settings = {
+        "model_type": "roformer",
+        "architectures": [kind],
+        **{key: sizes[key] for key in SAME_KEYS},
+        "embedding_size": config.embedding_size,
+        "hidden_act": ACTIVATION_NAMES[config.hidden_act],
+        "rotary_value": config.position_embedding == "qkv",
+        "max_position_embeddings": max_position_embeddings,
+        "is_decoder": config.causal,
+        "tie_word_embeddings": True,
+    }
+    if kind == "RoFormerForSequenceClassification":
+        settings.update(id2label=config.id2label, label2id=config.label2id)
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(settings, ensure_ascii=False, indent=2, sort_keys=True)
+    (folder / "config.json").write_text(text + "\n", encoding="utf-8")
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def _check_expressible(config, kind):
+    """Raise ValueError for what Hugging Face's RoFormer does not have."""
+    if kind not in KNOWN:
+        raise ValueError(f"{kind} has no counterpart in Hugging Face's RoFormer; save one of {', '.join(KNOWN)}")
+    wanted = {
+        "version": (1,),
+        "position_embedding": ("qk", "qkv"),
+        "rotary_base": (10000,),
+        "rotary_layout": ("interleaved",),
+        "rotary_dim": (None, config.head_dim),
+        "rotary_scaling": (None,),
+        "rotary_learned": (False,),
+        "share_kv": (False,),
+    }
+    if kind == "RoFormerForSequenceClassification":
+        wanted.update(pooling=("first",), classifier_activation=(config.hidden_act,))
+    problems = [
+        f"{key} {getattr(config, key)!r}" for key, values in wanted.items() if getattr(config, key) not in values
+    ]
+    if "linear" in config.layer_attention:
+        problems.append("linear attention")
+    if problems:
+        raise ValueError(f"Hugging Face's RoFormer does not have {', '.join(problems)}; the model cannot be written")
+
+
+def _position_table(rows, head_dim):
+    """sin, then cos, of position * 10000^(-2i / head_dim): what Hugging Face keeps with the weights."""
+    angles = np.arange(rows)[:, np.newaxis] / np.power(10000.0, 2 * np.arange(head_dim // 2) / head_dim)
+    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1).astype(np.float32)

@@ -1,0 +1,311 @@
+"""Tensors out of pickles without running what a pickle may ask for.
+
+A pickle is a program: it may name any function of any module and have it called. The reader here knows a handful of
+names, those that ``torch.save`` and ``paddle.save`` use for tensors, and answers each with a stand-in of its own:
+torch, paddle and numpy's unpickling are never called. Any other name ends the reading before it could be called.
+
+Formats: numpy arrays as pickled by protocols 2 to 4, in the dictionaries of ``paddle.save``; the zip archive of
+``torch.save`` since torch 1.6, and its older sequence of pickles followed by the storages.
+"""
+
+import io
+import pickle
+import re
+import zipfile
+
+import numpy as np
+
+BFLOAT16 = "bfloat16"  # no numpy type: its bits, as uint16, are the upper half of a float32
+TORCH_STORAGES = {
+    "FloatStorage": "float32",
+    "DoubleStorage": "float64",
+    "HalfStorage": "float16",
+    "BFloat16Storage": BFLOAT16,
+    "LongStorage": "int64",
+    "IntStorage": "int32",
+    "ShortStorage": "int16",
+    "CharStorage": "int8",
+    "ByteStorage": "uint8",
+    "BoolStorage": "bool",
+}
+TORCH_LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
+TORCH_LEGACY_PROTOCOL = 1001
+PADDLE_NAMES = "StructuredToParameterName@@"  # paddle's own names of the parameters: strings, no tensors
+PADDLE_SPLIT = "UnpackBigParamInfor@@"  # which entries are the parts of a large tensor
+
+
+class NotTensors(ValueError):
+    """A file that is not what it should be; the message continues the file's name."""
+
+
+class ForbiddenPickle(NotTensors):
+    """A pickle that asks for something tensors are not made of."""
+
+
+def bfloat16_to_float32(bits):
+    """uint16 array of bfloat16 bits -> the float32 array of the same values."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+class _Mapping(dict):
+    """Stands in for ``collections.OrderedDict``; what hangs on it (torch's ``_metadata``) is dropped."""
+
+    def __setstate__(self, state):
+        pass
+
+
+class _Storage:
+    """Stands in for a torch storage: ``flat``, a flat array, or None while only its size is of interest."""
+
+    __slots__ = ("flat",)
+
+    def __init__(self, flat=None):
+        self.flat = flat
+
+    def __setstate__(self, state):
+        raise ForbiddenPickle("changes what it was given")
+
+
+class _Array:
+    """Stands in for a numpy array or a torch tensor; ``array`` is None until its state has been read."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array=None):
+        self.array = array
+
+    def __setstate__(self, state):
+        _, shape, dtype, fortran_order, data = state
+        if not isinstance(dtype, _Dtype) or not isinstance(data, bytes):
+            raise ForbiddenPickle("holds an array of something else than numbers")
+        self.array = np.frombuffer(data, dtype.dtype).reshape(shape, order="F" if fortran_order else "C")
+
+
+class _Dtype:
+    """Stands in for ``numpy.dtype``: plain numbers and booleans only."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, code, *_):
+        if not isinstance(code, str) or not re.fullmatch(r"[biuf]\d", code):
+            raise ForbiddenPickle(f"holds an array of type {code!r}, which is not a plain number")
+        self.dtype = np.dtype(code)
+
+    def __setstate__(self, state):
+        self.dtype = self.dtype.newbyteorder(state[1])
+
+
+class _Admitted:
+    """A name that a pickle may use: calls ``stand_in``, and cannot be changed by the pickle."""
+
+    __slots__ = ("stand_in",)
+
+    def __init__(self, stand_in):
+        object.__setattr__(self, "stand_in", stand_in)
+
+    def __call__(self, *arguments):
+        return self.stand_in(*arguments)
+
+    def __setattr__(self, name, value):
+        raise ForbiddenPickle("changes what it was given")
+
+    def __setstate__(self, state):
+        raise ForbiddenPickle("changes what it was given")
+
+
+def _numpy_reconstruct(*_):
+    return _Array()
+
+
+def _bytes_of_text(text, encoding):
+    """``_codecs.encode``, which protocol 2 uses for bytes."""
+    if encoding != "latin1" or not isinstance(text, str):
+        raise ForbiddenPickle(f"encodes something as {encoding!r}")
+    return text.encode("latin1")
+
+
+def _no_bytes():
+    return b""
+
+
+def _tuple_of(items=()):
+    return tuple(items) if isinstance(items, list | tuple) else ()
+
+
+def _rebuild_tensor(storage, offset, size, strides, *_):
+    """A view of a storage: its first element, sizes and strides counted in elements, all of it inside the storage."""
+    if not isinstance(storage, _Storage):
+        raise ForbiddenPickle("holds a tensor without a storage")
+    counts = (offset, *size, *strides)
+    if not all(isinstance(count, int) and count >= 0 for count in counts) or len(size) != len(strides):
+        raise ForbiddenPickle("holds a tensor of impossible shape")
+    flat = storage.flat
+    if flat is None:  # the first of two readings, see _load_torch_legacy
+        return _Array()
+    last = offset + sum((count - 1) * stride for count, stride in zip(size, strides))
+    if 0 in size:
+        return _Array(np.empty(size, flat.dtype))
+    if last >= flat.size:
+        raise ForbiddenPickle("holds a tensor that reaches beyond its storage")
+    steps = [stride * flat.itemsize for stride in strides]
+    return _Array(np.ascontiguousarray(np.lib.stride_tricks.as_strided(flat[offset:], size, steps)).reshape(size))
+
+
+def _rebuild_parameter(tensor, *_):
+    return tensor
+
+
+ADMITTED = {
+    ("numpy.core.multiarray", "_reconstruct"): _numpy_reconstruct,  # numpy 1
+    ("numpy._core.multiarray", "_reconstruct"): _numpy_reconstruct,  # numpy 2
+    ("numpy", "ndarray"): _numpy_reconstruct,  # an argument of _reconstruct
+    ("numpy", "dtype"): _Dtype,
+    ("collections", "OrderedDict"): _Mapping,
+    ("_codecs", "encode"): _bytes_of_text,
+    ("builtins", "tuple"): _tuple_of,
+    ("__builtin__", "tuple"): _tuple_of,
+    ("builtins", "bytes"): _no_bytes,
+    ("__builtin__", "bytes"): _no_bytes,
+    ("torch._utils", "_rebuild_tensor"): _rebuild_tensor,
+    ("torch._utils", "_rebuild_tensor_v2"): _rebuild_tensor,
+    ("torch._utils", "_rebuild_parameter"): _rebuild_parameter,
+}
+
+
+class _Unpickler(pickle.Unpickler):
+    """An unpickler of tensors. ``storage_of(type, key, numel)`` gives torch's storages as :class:`_Storage`."""
+
+    def __init__(self, file, storage_of=None):
+        super().__init__(file, encoding="latin1")
+        self.storage_of = storage_of
+
+    def find_class(self, module, name):
+        if module == "torch" and name in TORCH_STORAGES:
+            return TORCH_STORAGES[name]
+        if (module, name) not in ADMITTED:
+            raise ForbiddenPickle(f"asks for {module}.{name}, which tensors are not made of")
+        return _Admitted(ADMITTED[module, name])
+
+    def persistent_load(self, persistent_id):
+        if self.storage_of is None:
+            raise ForbiddenPickle("refers to something outside of itself")
+        kind, dtype, key, _, numel, *view = persistent_id
+        if kind != "storage" or dtype not in TORCH_STORAGES.values() or not isinstance(numel, int):
+            raise ForbiddenPickle(f"refers to {kind!r}, which is not a storage of numbers")
+        if view and view[0] is not None:
+            raise ForbiddenPickle("holds views of storages as torch 0.3 and older wrote them")
+        return self.storage_of(dtype, key, numel)
+
+
+def _storage(data, dtype, numel, little_endian=True):
+    """The elements of a torch storage as a flat array, bfloat16 as float32."""
+    element = np.dtype("uint16" if dtype == BFLOAT16 else dtype).newbyteorder("<" if little_endian else ">")
+    if len(data) != numel * element.itemsize:
+        raise NotTensors(f"is cut short: a storage has {len(data)} bytes instead of {numel * element.itemsize}")
+    flat = np.frombuffer(data, element)
+    flat = flat.astype(element.newbyteorder("="), copy=False)
+    return _Storage(bfloat16_to_float32(flat) if dtype == BFLOAT16 else flat)
+
+
+def read_torch(path):
+    """The tensors of a file of ``torch.save`` that holds one dictionary of tensors.
+
+    Returns:
+        ``{name: numpy array}``; bfloat16 as float32.
+
+    Raises:
+        ValueError: the file is no such file; :class:`NotTensors` where it is known what is wrong.
+    """
+    with open(path, "rb") as file:
+        if zipfile.is_zipfile(file):
+            return _tensors(_load_torch_zip(file))
+        file.seek(0)
+        return _tensors(_load_torch_legacy(file))
+
+
+def _load_torch_zip(file):
+    with zipfile.ZipFile(file) as archive:
+        members = {name.split("/", 1)[-1]: name for name in archive.namelist()}
+        if "data.pkl" not in members:
+            raise NotTensors("is a zip archive, but not one of torch.save")
+        little_endian = "byteorder" not in members or archive.read(members["byteorder"]) == b"little"
+        storages = {}
+
+        def storage_of(dtype, key, numel):
+            if key not in storages:
+                member = archive.getinfo(members[f"data/{key}"])
+                if member.compress_type != zipfile.ZIP_STORED:
+                    raise ForbiddenPickle("holds compressed storages, which torch.save does not write")
+                storages[key] = _storage(archive.read(member), dtype, numel, little_endian)
+            return storages[key]
+
+        return _Unpickler(io.BytesIO(archive.read(members["data.pkl"])), storage_of).load()
+
+
+def _load_torch_legacy(file):
+    """Pickles of a magic number, a protocol, facts about the machine, the object and the keys; then the storages.
+
+    The storages come after the object that refers to them, so that the pickles are read twice.
+    """
+    sizes = {}
+
+    def note(dtype, key, numel):
+        sizes[key] = dtype, numel
+        return _Storage()
+
+    def pickles(storage_of):
+        file.seek(0)
+        magic, protocol, machine, found, keys = (_Unpickler(file, storage_of).load() for _ in range(5))
+        if (magic, protocol) != (TORCH_LEGACY_MAGIC, TORCH_LEGACY_PROTOCOL):
+            raise NotTensors("was not written by torch.save")
+        return machine, found, keys
+
+    if _Unpickler(file).load() != TORCH_LEGACY_MAGIC:
+        raise NotTensors("was not written by torch.save")
+    machine, _, keys = pickles(note)
+    little_endian = bool(machine.get("little_endian", True))
+    storages = {}
+    for key in keys:
+        dtype, numel = sizes[key]
+        width = 2 if dtype == BFLOAT16 else np.dtype(dtype).itemsize
+        if int.from_bytes(file.read(8), "little" if little_endian else "big") != numel:
+            raise NotTensors("is damaged: a storage does not have the size it is said to have")
+        storages[key] = _storage(file.read(numel * width), dtype, numel, little_endian)
+    return pickles(lambda dtype, key, numel: storages[key])[1]
+
+
+def read_paddle(path):
+    """The tensors of a file of ``paddle.save`` that holds one dictionary of tensors.
+
+    uint16 is what paddle writes for bfloat16 (it has no unsigned 16-bit numbers of its own) and becomes float32.
+
+    Returns:
+        ``{name: numpy array}``
+
+    Raises:
+        ValueError: the file is no such file; :class:`NotTensors` where it is known what is wrong.
+    """
+    with open(path, "rb") as file:
+        found = _Unpickler(file).load()
+    if isinstance(found, dict):
+        found.pop(PADDLE_NAMES, None)
+        for name, parts in found.pop(PADDLE_SPLIT, {}).items():
+            arrays = [found.pop(part).array for part in parts["slices"]]
+            found[name] = _Array(np.concatenate(arrays).reshape(parts["OriginShape"]))
+    tensors = _tensors(found)
+    return {name: bfloat16_to_float32(array) if array.dtype == np.uint16 else array for name, array in tensors.items()}
+
+
+def _tensors(found):
+    """``{name: array}`` of what a pickle held."""
+    if not isinstance(found, dict):
+        raise NotTensors(f"holds a {type(found).__name__} instead of a dictionary of tensors")
+    arrays = {}
+    for name, value in found.items():
+        if isinstance(value, tuple) and len(value) == 2:  # paddle: (its own name, array)
+            value = value[1]
+        if not isinstance(name, str) or not isinstance(value, _Array) or value.array is None:
+            raise NotTensors(f"holds under {name!r} a {type(value).__name__.lstrip('_')} instead of a tensor")
+        array = value.array
+        arrays[name] = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    return arrays

@@ -1,0 +1,119 @@
+"""Files of named tensors as numpy arrays: safetensors, PyTorch's, Paddle's, and checkpoints split into several."""
+
+import json
+import pickle
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import safetensors
+
+from paddle_rope.roformer.pickled_tensors import (
+    ForbiddenPickle,
+    NotTensors,
+    bfloat16_to_float32,
+    read_paddle,
+    read_torch,
+)
+
+# In the order in which a folder is searched; each may instead be an index of several, NAME.index.json.
+WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin", "model_state.pdparams")
+INDEX = ".index.json"
+SAFETENSORS_DTYPES = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "i1",
+    "U8": "u1",
+    "BOOL": "?",
+}
+# What unpickling, unzipping and the arithmetic of shapes raise on bytes that were cut or changed.
+DAMAGED = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    NotImplementedError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    pickle.UnpicklingError,
+    safetensors.SafetensorError,
+    zipfile.BadZipFile,
+)
+
+
+class TensorFileError(ValueError):
+    """A file of tensors that cannot be read: which, why, and what to do."""
+
+
+def find_weights(folder):
+    """The file of weights in ``folder``, or None: the first of ``WEIGHT_FILES`` or of their indices that is there."""
+    names = [name for stem in WEIGHT_FILES for name in (stem, stem + INDEX)]
+    return next((Path(folder) / name for name in names if (Path(folder) / name).is_file()), None)
+
+
+def read_tensors(path):
+    """Read a file of named tensors. Nothing in the file is executed.
+
+    Args:
+        path: ``.safetensors``; ``.bin`` (``torch.save``, both of its formats); ``.pdparams`` (``paddle.save``); or
+            ``*.index.json``, which names such files beside it.
+
+    Returns:
+        ``{name: numpy array}`` in the file's types; bfloat16, which numpy does not have, as float32 (exact).
+
+    Raises:
+        ValueError (TensorFileError): the file is damaged, of another kind, or a pickle asks for something that tensors
+            are not made of.
+    """
+    path = Path(path)
+    readers = {".safetensors": _read_safetensors, ".bin": read_torch, ".pdparams": read_paddle, ".json": _read_index}
+    if path.suffix not in readers:
+        raise TensorFileError(f"{path}: not a file of tensors; one ends in {', '.join(readers)}")
+    try:
+        return readers[path.suffix](path)
+    except TensorFileError:  # of a file that an index names
+        raise
+    except ForbiddenPickle as error:
+        remedy = "nothing of it was run. Get the weights from a source you trust, best as safetensors"
+        raise TensorFileError(f"{path}: {error}; {remedy}") from None
+    except NotTensors as error:
+        raise TensorFileError(f"{path}: {error}; copy, download or convert it again") from None
+    except OSError as error:
+        raise TensorFileError(f"{path}: cannot be read ({error.strerror or error})") from None
+    except DAMAGED as error:
+        what = f"is damaged or cut short ({error or type(error).__name__})"
+        raise TensorFileError(f"{path}: {what}; copy or download it again") from None
+
+
+def _read_safetensors(path):
+    tensors = {}
+    for name, tensor in safetensors.deserialize(path.read_bytes()):
+        dtype, data = tensor["dtype"], tensor["data"]
+        if dtype in ("BF16", "U16"):  # U16: how paddle writes bfloat16
+            array = bfloat16_to_float32(np.frombuffer(data, "<u2"))
+        elif dtype in SAFETENSORS_DTYPES:
+            array = np.frombuffer(data, SAFETENSORS_DTYPES[dtype])
+        else:
+            raise NotTensors(f"holds {name} as {dtype}, which is not supported")
+        tensors[name] = array.reshape(tensor["shape"])
+    return tensors
+
+
+def _read_index(path):
+    """The tensors of all files that ``weight_map`` names."""
+    files = json.loads(path.read_text(encoding="utf-8"))["weight_map"]
+    tensors = {}
+    for name in sorted(set(files.values())):
+        if Path(name).name != name or name.endswith(INDEX):
+            raise NotTensors(f"holds the name {name!r}, which is not that of a file beside it")
+        tensors.update(read_tensors(path.parent / name))
+    missing = sorted(set(files) - set(tensors))
+    if missing:
+        raise NotTensors(f"is not complete: its files lack {', '.join(missing)}")
+    return tensors

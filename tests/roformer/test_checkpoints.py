@@ -1,0 +1,473 @@
+"""Checkpoints of Hugging Face, PaddleNLP and TensorFlow: same outputs, bit-equal round trips, messages."""
+
+import json
+import logging
+import shutil
+from pathlib import Path
+
+import numpy as np
+import paddle
+import paddlenlp.transformers as paddlenlp
+import pytest
+from paddlenlp.transformers.roformer.configuration import RoFormerConfig as PaddlenlpConfig
+from paddlenlp.transformers.roformerv2.configuration import RoFormerv2Config as PaddlenlpV2Config
+from safetensors.numpy import load_file, save_file
+
+from paddle_rope.roformer import (
+    RoFormerConfig,
+    RoFormerForCausalLM,
+    RoFormerForMaskedLM,
+    RoFormerForSequenceClassification,
+    RoFormerModel,
+)
+from paddle_rope.roformer.checkpoint_names import TENSORFLOW, encoder_weights, lm_head_weights
+from paddle_rope.roformer.checkpoints import read_checkpoint, read_tensorflow
+from paddle_rope.roformer.huggingface import write_huggingface
+from tasks.ner.model import NerModel
+
+DATA = Path(__file__).parent / "data"
+HUGGINGFACE = ["hf_tiny", "hf_tiny_rotary_value"]
+BATCHES = [[1], [2, 1], [7, 3], [64, 33], [512, 511, 1]]
+SIZES = {
+    "vocab_size": 40,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "max_position_embeddings": 512,
+}
+OURS = {**SIZES, "max_position_embeddings": None}
+
+
+@pytest.fixture
+def reported(caplog):
+    """The warnings about new and unused weights so far."""
+    caplog.set_level(logging.WARNING, logger="paddle_rope")
+    return lambda: "\n".join(record.getMessage() for record in caplog.records)
+
+
+def randomise(model, deviation=0.25):
+    """Every parameter random, those of norms about 1 and 0: attention and positions matter."""
+    for name, parameter in model.named_parameters():
+        centre = 1.0 if "norm" in name and name.endswith("weight") else 0.0
+        parameter.set_value((centre + deviation * np.random.standard_normal(parameter.shape)).astype("float32"))
+    model.eval()
+    return model
+
+
+def evaluated(model, *inputs):
+    model.eval()
+    with paddle.no_grad():
+        return model(*inputs).numpy()
+
+
+def padded_batch(lengths, vocab_size=40):
+    """Right-padded ids, mask and token types; 0 at padding only, as PaddleNLP takes it."""
+    mask = np.arange(max(lengths)) < np.array(lengths)[:, np.newaxis]
+    ids = np.where(mask, np.random.randint(1, vocab_size, mask.shape), 0)
+    return ids, mask.astype("int64"), np.where(mask, np.random.randint(0, 2, mask.shape), 0)
+
+
+def folder_of(source, tmp_path, name="folder", without=(), settings=None, tensors=None):
+    """A copy of a Hugging Face fixture with other settings or tensors."""
+    folder = tmp_path / name
+    shutil.copytree(DATA / source, folder, ignore=shutil.ignore_patterns(*without, "expected.npz"))
+    if settings:
+        stored = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        (folder / "config.json").write_text(json.dumps({**stored, **settings}), encoding="utf-8")
+    if tensors is not None:
+        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
+
+
+@pytest.mark.parametrize("source", HUGGINGFACE)
+@pytest.mark.parametrize("without", ["pytorch_model.bin", "model.safetensors"])
+def test_hidden_states_and_logits_are_those_of_hugging_face(source, without, tmp_path, reported):
+    folder = folder_of(source, tmp_path, without=[without])
+    expected = np.load(DATA / source / "expected.npz")
+    ids, types = (paddle.to_tensor(expected[name].astype("int64")) for name in ("input_ids", "token_type_ids"))
+    mask = np.arange(512) < expected["lengths"][:, np.newaxis]
+    model = RoFormerForMaskedLM.from_pretrained(folder)
+    assert reported() == ""
+    encoder = RoFormerModel.from_pretrained(str(folder))
+    assert "not used: cls.predictions." in reported()
+    assert "new" not in reported()
+    hidden = evaluated(encoder, ids, paddle.to_tensor(mask), types)
+    logits = evaluated(model, ids, paddle.to_tensor(mask), types)
+    assert np.abs(expected["logits"]).max() > 1
+    np.testing.assert_allclose(hidden[mask], expected["hidden"], rtol=0, atol=1e-4)
+    np.testing.assert_allclose(logits[mask], expected["logits"], rtol=0, atol=1e-4)
+    for row, length in enumerate(expected["lengths"]):  # the same texts without padding
+        alone = evaluated(model, ids[row : row + 1, :length], None, types[row : row + 1, :length])[0]
+        start = int(expected["lengths"][:row].sum())
+        np.testing.assert_allclose(alone, expected["logits"][start : start + length], rtol=0, atol=1e-4)
+
+
+def test_the_options_of_hugging_face_are_kept():
+    config = RoFormerModel.from_pretrained(DATA / "hf_tiny_rotary_value").config
+    assert config.position_embedding == "qkv"
+    assert config.hidden_act == "gelu_tanh"
+    assert config.layer_norm_eps == 1e-3
+    assert (config.type_vocab_size, config.version, config.causal) == (2, 1, False)
+    assert RoFormerModel.from_pretrained(DATA / "hf_tiny").config.embedding_size == 24
+
+
+def test_the_classifier_is_that_of_hugging_face(reported):
+    folder = DATA / "hf_tiny_classifier"
+    expected = np.load(folder / "expected.npz")
+    model = RoFormerForSequenceClassification.from_pretrained(folder)
+    assert model.config.num_labels == 3
+    assert reported() == ""
+    inputs = (paddle.to_tensor(expected[name].astype("int64")) for name in ("input_ids", "attention_mask"))
+    np.testing.assert_allclose(evaluated(model, *inputs), expected["logits"], rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("source", [*HUGGINGFACE, "hf_tiny_classifier"])
+def test_written_as_hugging_face_the_tensors_are_bit_equal(source, tmp_path):
+    kind = RoFormerForSequenceClassification if "classifier" in source else RoFormerForMaskedLM
+    write_huggingface(kind.from_pretrained(DATA / source), tmp_path, max_position_embeddings=512)
+    stored, written = load_file(DATA / source / "model.safetensors"), load_file(tmp_path / "model.safetensors")
+    assert set(stored) == set(written)
+    for name in stored:
+        np.testing.assert_array_equal(written[name], stored[name])
+    settings, stored = (
+        json.loads((folder / "config.json").read_text(encoding="utf-8")) for folder in (tmp_path, DATA / source)
+    )
+    assert {key: stored.get(key) for key in settings} == settings
+
+
+@pytest.mark.parametrize(
+    "kind", [RoFormerModel, RoFormerForMaskedLM, RoFormerForCausalLM, RoFormerForSequenceClassification]
+)
+@pytest.mark.parametrize(
+    "options", [{"type_vocab_size": 3, "embedding_size": 20}, {"position_embedding": "qkv"}], ids=str
+)
+def test_a_round_trip_through_hugging_face_is_bit_equal(kind, options, tmp_path, reported):
+    model = randomise(kind(RoFormerConfig(**OURS, **options, classifier_activation="gelu", num_labels=5)))
+    write_huggingface(model, tmp_path, max_position_embeddings=20)
+    again = kind.from_pretrained(tmp_path)
+    assert reported() == ""
+    state, state_again = model.state_dict(), again.state_dict()
+    added = set(state_again) - set(state)
+    assert not set(state) - set(state_again)
+    assert {name.split(".")[-2] for name in added} == (
+        set() if "type_vocab_size" in options else {"token_type_embedding"}
+    )
+    for name in state:
+        np.testing.assert_array_equal(state_again[name].numpy(), state[name].numpy())
+    ids = paddle.to_tensor(np.random.randint(0, 40, (2, 30)))
+    np.testing.assert_array_equal(evaluated(again, ids), evaluated(model, ids))
+    again.save_pretrained(str(tmp_path / "ours"), safe_serialization=True)
+    loaded = kind.from_pretrained(tmp_path / "ours").state_dict()
+    assert all((loaded[name].numpy() == state_again[name].numpy()).all() for name in state_again)
+
+
+@pytest.mark.parametrize(
+    "options, named",
+    [
+        ({"version": 2}, "version 2"),
+        ({"attention": "linear"}, "linear attention"),
+        ({"attention": ["softmax", "linear"]}, "linear attention"),
+        ({"position_embedding": "vo"}, "position_embedding 'vo'"),
+        ({"position_embedding": "none"}, "position_embedding 'none'"),
+        ({"rotary_base": 500.0}, "rotary_base 500.0"),
+        ({"rotary_layout": "half"}, "rotary_layout 'half'"),
+        ({"rotary_dim": 4}, "rotary_dim 4"),
+        ({"rotary_scaling": {"type": "ntk", "factor": 4}}, "rotary_scaling"),
+        ({"rotary_learned": True}, "rotary_learned True"),
+        ({"share_kv": True}, "share_kv True"),
+    ],
+    ids=str,
+)
+def test_what_hugging_face_cannot_express_is_an_error_that_names_it(options, named, tmp_path):
+    model = RoFormerModel(RoFormerConfig(**{**OURS, **options}))
+    with pytest.raises(ValueError, match=named):
+        write_huggingface(model, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+PADDLENLP = {
+    "v1": (PaddlenlpConfig, "RoFormer", {"embedding_size": 24}),
+    "v1 rotary value": (
+        PaddlenlpConfig,
+        "RoFormer",
+        {"embedding_size": 32, "rotary_value": True, "hidden_act": "relu"},
+    ),
+    "v2": (PaddlenlpV2Config, "RoFormerv2", {}),
+}
+
+
+@pytest.mark.parametrize("which", PADDLENLP)
+@pytest.mark.parametrize("saved", ["Model", "ForMaskedLM"])
+@pytest.mark.parametrize("safetensors", [True, False], ids=["safetensors", "pdparams"])
+def test_hidden_states_and_logits_are_those_of_paddlenlp(which, saved, safetensors, tmp_path, reported):
+    config_class, stem, options = PADDLENLP[which]
+    theirs = randomise(getattr(paddlenlp, stem + saved)(config_class(**SIZES, **options)))
+    theirs.save_pretrained(str(tmp_path), safe_serialization=safetensors)
+    kind = {"Model": RoFormerModel, "ForMaskedLM": RoFormerForMaskedLM}[saved]
+    ours = kind.from_pretrained(tmp_path)
+    assert ours.config.version == (2 if which == "v2" else 1)
+    assert "new" not in reported()
+    encoder = getattr(theirs, theirs.base_model_prefix, theirs)
+    our_encoder = RoFormerModel.from_pretrained(tmp_path)
+    for lengths in BATCHES:
+        ids, mask, types = map(paddle.to_tensor, padded_batch(lengths))
+        with paddle.no_grad():
+            hidden = encoder(ids, token_type_ids=types, attention_mask=mask)
+            hidden = (hidden[0] if isinstance(hidden, tuple) else hidden).numpy()
+        real = mask.numpy().astype(bool)
+        np.testing.assert_allclose(evaluated(our_encoder, ids, mask, types)[real], hidden[real], rtol=0, atol=1e-4)
+        if saved == "ForMaskedLM":
+            with paddle.no_grad():
+                logits = theirs(ids, token_type_ids=types, attention_mask=mask).numpy()
+            np.testing.assert_allclose(evaluated(ours, ids, mask, types)[real], logits[real], rtol=0, atol=1e-4)
+
+
+def test_the_classifier_is_that_of_paddlenlp(tmp_path, reported):
+    theirs = randomise(
+        paddlenlp.RoFormerForSequenceClassification(PaddlenlpConfig(**SIZES, embedding_size=32, num_labels=3))
+    )
+    theirs.save_pretrained(str(tmp_path))
+    ours = RoFormerForSequenceClassification.from_pretrained(tmp_path)
+    assert reported() == ""
+    ids, mask, types = map(paddle.to_tensor, padded_batch([9, 4, 1]))
+    with paddle.no_grad():
+        logits = theirs(ids, token_type_ids=types, attention_mask=mask).numpy()
+    np.testing.assert_allclose(evaluated(ours, ids, mask, types), logits, rtol=0, atol=1e-4)
+
+
+def test_paddlenlps_older_configuration_is_read(tmp_path):
+    theirs = randomise(paddlenlp.RoFormerForMaskedLM(PaddlenlpConfig(**SIZES, embedding_size=24)))
+    theirs.save_pretrained(str(tmp_path))
+    (tmp_path / "config.json").unlink()
+    inner = {**SIZES, "embedding_size": 24, "pad_token_id": 0, "pool_act": "tanh", "init_class": "RoFormerModel"}
+    older = {"init_args": [inner], "init_class": "RoFormerForMaskedLM"}
+    (tmp_path / "model_config.json").write_text(json.dumps(older), encoding="utf-8")
+    ids, mask, types = map(paddle.to_tensor, padded_batch([9, 4]))
+    with paddle.no_grad():
+        logits = theirs(ids, token_type_ids=types, attention_mask=mask).numpy()
+    ours = evaluated(RoFormerForMaskedLM.from_pretrained(tmp_path), ids, mask, types)
+    np.testing.assert_allclose(ours[mask.numpy() == 1], logits[mask.numpy() == 1], rtol=0, atol=1e-4)
+
+
+class FakeReader:
+    """What tensorflow.train.load_checkpoint gives."""
+
+    def __init__(self, tensors):
+        self.tensors = tensors
+
+    def get_variable_to_shape_map(self):
+        return {name: list(array.shape) for name, array in self.tensors.items()}
+
+    def get_tensor(self, name):
+        return self.tensors[name]
+
+
+def as_tensorflow(model, folder):
+    """The folder of an original checkpoint, and its tensors, of a model of ours."""
+    sizes = {**model.config.to_dict(), "version": model.config.version}
+    weights = encoder_weights(sizes, TENSORFLOW) + lm_head_weights(sizes, TENSORFLOW)
+    tensors = {weight.source: model.state_dict()[weight.name].numpy() for weight in weights}
+    tensors["bert/pooler/dense/kernel"] = tensors["bert/pooler/dense/kernel/adam_m"] = np.zeros((32, 32), np.float32)
+    tensors["global_step"] = np.int64(7)
+    settings = {**SIZES, "type_vocab_size": 2, "hidden_act": model.config.hidden_act}
+    if model.config.embedding_size != 32:
+        settings["embedding_size"] = model.config.embedding_size
+    (folder / "bert_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    (folder / "bert_model.ckpt.index").write_bytes(b"")
+    return tensors
+
+
+@pytest.mark.parametrize("options", [{"embedding_size": 24}, {"version": 2, "hidden_act": "relu"}], ids=str)
+def test_an_original_checkpoint_gives_the_same_weights(options, tmp_path):
+    model = randomise(RoFormerForMaskedLM(RoFormerConfig(**OURS, **options, type_vocab_size=2)))
+    tensors = as_tensorflow(model, tmp_path)
+    opened = []
+    checkpoint = read_tensorflow(tmp_path, lambda path: opened.append(path) or FakeReader(tensors))
+    assert opened == [str(tmp_path / "bert_model.ckpt")]
+    config = RoFormerConfig(**checkpoint.config)
+    assert {key: getattr(config, key) for key in options} == options
+    assert checkpoint.head == "lm"
+    assert checkpoint.unused == ["bert/pooler/dense/kernel"]
+    state = model.state_dict()
+    assert set(checkpoint.tensors) == set(state)
+    for name in state:
+        np.testing.assert_array_equal(checkpoint.tensors[name], state[name].numpy())
+
+
+def test_the_names_of_an_original_checkpoint_are_those_of_bert4keras(tmp_path):
+    names = set(
+        as_tensorflow(RoFormerForMaskedLM(RoFormerConfig(**OURS, embedding_size=24, type_vocab_size=2)), tmp_path)
+    )
+    assert names >= {
+        "bert/embeddings/word_embeddings",
+        "bert/embeddings/token_type_embeddings",
+        "bert/embeddings/LayerNorm/beta",
+        "bert/embeddings/LayerNorm/gamma",
+        "bert/encoder/embedding_hidden_mapping_in/kernel",
+        "bert/encoder/layer_1/attention/self/query/kernel",
+        "bert/encoder/layer_1/attention/self/key/bias",
+        "bert/encoder/layer_1/attention/self/value/kernel",
+        "bert/encoder/layer_1/attention/output/dense/kernel",
+        "bert/encoder/layer_1/attention/output/LayerNorm/gamma",
+        "bert/encoder/layer_1/intermediate/dense/kernel",
+        "bert/encoder/layer_1/output/dense/bias",
+        "bert/encoder/layer_1/output/LayerNorm/beta",
+        "cls/predictions/transform/dense/kernel",
+        "cls/predictions/transform/LayerNorm/gamma",
+        "cls/predictions/output_bias",
+    }
+
+
+def test_junnyus_version_2_is_read(tmp_path):
+    model = randomise(RoFormerForMaskedLM(RoFormerConfig(**OURS, version=2, hidden_act="relu", type_vocab_size=2)))
+    as_version_1 = RoFormerForMaskedLM(RoFormerConfig(**OURS, type_vocab_size=2))
+    for name, weight in model.state_dict().items():
+        as_version_1.state_dict()[name].set_value(weight)
+    write_huggingface(as_version_1, tmp_path / "v1")
+    tensors = {
+        name: array
+        for name, array in load_file(tmp_path / "v1/model.safetensors").items()
+        if not name.endswith("bias") and "LayerNorm" not in name and "transform" not in name
+    }
+    tensors["cls.predictions.decoder.weight"] = tensors["roformer.embeddings.word_embeddings.weight"]
+    settings = json.loads((tmp_path / "v1/config.json").read_text(encoding="utf-8"))
+    settings.update(norm_type="rms_norm", use_bias=False, hidden_act="relu")
+    (tmp_path / "config.json").write_text(json.dumps(settings), encoding="utf-8")
+    save_file(tensors, tmp_path / "model.safetensors")
+    again = RoFormerForMaskedLM.from_pretrained(tmp_path)
+    ids = paddle.to_tensor(np.random.randint(0, 40, (2, 30)))
+    np.testing.assert_array_equal(evaluated(again, ids), evaluated(model, ids))
+
+
+def test_a_softmax_checkpoint_becomes_a_linear_model(reported):
+    model = RoFormerForMaskedLM.from_pretrained(DATA / "hf_tiny", attention="linear", feature_map="favor")
+    softmax = RoFormerForMaskedLM.from_pretrained(DATA / "hf_tiny")
+    assert model.config.attention == "linear"
+    assert reported() == (
+        f"RoFormerForMaskedLM from {DATA / 'hf_tiny'}: new, as initialised: "
+        "roformer.blocks.*.attention.feature_map.projection (2)"
+    )
+    state = model.state_dict()
+    for name, weight in softmax.state_dict().items():
+        np.testing.assert_array_equal(state[name].numpy(), weight.numpy())
+    ids = paddle.to_tensor(np.random.randint(0, 40, (1, 9)))
+    assert np.abs(evaluated(model, ids) - evaluated(softmax, ids)).max() > 1e-2
+
+
+def test_folders_of_ours_report_what_is_new_and_what_is_not_used(tmp_path, reported):
+    model = RoFormerForMaskedLM(RoFormerConfig(**OURS))
+    model.save_pretrained(str(tmp_path), safe_serialization=True)
+    classifier = RoFormerForSequenceClassification.from_pretrained(tmp_path, num_labels=4, hidden_dropout_prob=0.0)
+    assert (classifier.config.num_labels, classifier.config.hidden_dropout_prob) == (4, 0.0)
+    assert reported().splitlines() == [
+        f"RoFormerForSequenceClassification from {tmp_path}: new, as initialised: classifier.dense.weight, "
+        "classifier.dense.bias, classifier.output.weight, classifier.output.bias",
+        f"RoFormerForSequenceClassification from {tmp_path}: in the folder, but not used: lm_head.bias, "
+        "lm_head.dense.bias, lm_head.dense.weight, lm_head.norm.bias, lm_head.norm.weight",
+    ]
+    state = model.state_dict()
+    assert all(
+        (weight.numpy() == state[name].numpy()).all()
+        for name, weight in classifier.state_dict().items()
+        if name.startswith("roformer.")
+    )
+
+
+def test_an_encoder_is_read_into_a_model_with_a_head_and_the_reverse(tmp_path, reported):
+    encoder = RoFormerModel(RoFormerConfig(**OURS))
+    encoder.save_pretrained(str(tmp_path / "encoder"))  # pickled
+    headed = RoFormerForMaskedLM.from_pretrained(tmp_path / "encoder")
+    assert "new, as initialised: lm_head.bias" in reported()
+    headed.save_pretrained(str(tmp_path / "headed"))
+    again = RoFormerModel.from_pretrained(tmp_path / "headed")
+    for name, weight in encoder.state_dict().items():
+        np.testing.assert_array_equal(again.state_dict()[name].numpy(), weight.numpy())
+
+
+def test_a_ner_model_takes_its_encoder_from_hugging_face(tmp_path, reported):
+    model = NerModel.from_pretrained(DATA / "hf_tiny", types=["人名", "place"], head_size=6)
+    assert model.config.types == ["人名", "place"]
+    assert "NerModel" in reported()
+    new, unused = reported().splitlines()
+    assert "new, as initialised: head." in new
+    assert "roformer." not in new
+    assert "cls.predictions.bias" in unused
+    encoder = RoFormerModel.from_pretrained(DATA / "hf_tiny")
+    for name, weight in encoder.state_dict().items():
+        np.testing.assert_array_equal(model.roformer.state_dict()[name].numpy(), weight.numpy())
+    model.save_pretrained(str(tmp_path), safe_serialization=True)
+    assert NerModel.from_pretrained(tmp_path).config.types == ["人名", "place"]
+
+
+def test_other_heads_are_left_and_named(tmp_path, reported):
+    tensors = load_file(DATA / "hf_tiny/model.safetensors")
+    tensors["qa_outputs.weight"] = np.zeros((2, 32), np.float32)
+    folder = folder_of("hf_tiny", tmp_path, tensors=tensors)
+    RoFormerForMaskedLM.from_pretrained(folder)
+    assert reported() == f"RoFormerForMaskedLM from {folder}: in the folder, but not used: qa_outputs.weight"
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"hidden_act": "swish"}, "hidden_act is 'swish'; known are gelu, "),
+        ({"add_cross_attention": True}, "add_cross_attention is True"),
+        ({"model_type": "bert"}, "model_type is 'bert'; only RoFormer and RoFormerV2 can be read"),
+        ({"vocab_size": "many"}, "vocab_size is 'many' in its configuration, not a number"),
+        ({"norm_type": "rms_norm", "use_bias": True}, "use_bias is True in its configuration; only False"),
+        ({"num_hidden_layers": 3}, r"missing: roformer\.encoder\.layer\.2\.attention\.self\.query\.weight, "),
+        ({"num_hidden_layers": 1}, r"left over: roformer\.encoder\.layer\.1\.attention\.output\.LayerNorm\.bias, "),
+        (
+            {"vocab_size": 41},
+            r"of another shape: roformer\.embeddings\.word_embeddings\.weight \[40, 24\] instead of \[41, 24\], "
+            r"cls\.predictions\.bias",
+        ),
+        ({"intermediate_size": 7}, r"intermediate\.dense\.weight \[48, 32\] instead of \[7, 32\]"),
+    ],
+    ids=str,
+)
+def test_a_configuration_that_does_not_fit_is_an_error_that_names_it(settings, message, tmp_path):
+    folder = folder_of("hf_tiny", tmp_path, settings=settings)
+    with pytest.raises(ValueError, match=message) as raised:
+        RoFormerModel.from_pretrained(folder)
+    assert str(folder) in str(raised.value)
+
+
+def test_an_untied_decoder_is_an_error(tmp_path):
+    tensors = load_file(DATA / "hf_tiny/model.safetensors")
+    tensors["cls.predictions.decoder.weight"] = tensors["roformer.embeddings.word_embeddings.weight"] + 1
+    folder = folder_of("hf_tiny", tmp_path, tensors=tensors)
+    with pytest.raises(ValueError, match=r"cls\.predictions\.decoder\.weight is not equal to .*word_embeddings"):
+        read_checkpoint(folder)
+
+
+@pytest.mark.parametrize("name", ["junnyu/roformer_chinese_base", "nowhere"])
+def test_a_name_that_is_no_folder_is_an_error_that_says_what_to_do(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=f"{name}: no such folder.*nothing is downloaded: get the files first"):
+        RoFormerModel.from_pretrained(name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_folders_without_a_model_are_errors_that_say_what_is_missing(tmp_path):
+    with pytest.raises(ValueError, match="no model here, config.json is missing$"):
+        RoFormerModel.from_pretrained(tmp_path)
+    (tmp_path / "bert_config.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(ValueError, match="convert it with tools/convert_weights.py"):
+        RoFormerModel.from_pretrained(tmp_path)
+    folder = folder_of("hf_tiny", tmp_path, without=["model.safetensors", "pytorch_model.bin"])
+    with pytest.raises(ValueError, match="no weights here; one of model.safetensors, pytorch_model.bin, "):
+        RoFormerModel.from_pretrained(folder)
+    (folder / "config.json").write_text("{", encoding="utf-8")
+    with pytest.raises(ValueError, match="config.json: is not JSON"):
+        RoFormerModel.from_pretrained(folder)
+
+
+def test_options_that_do_not_exist_or_do_not_fit_are_errors():
+    with pytest.raises(TypeError, match="RoFormerConfig has no option atention"):
+        RoFormerModel.from_pretrained(DATA / "hf_tiny", atention="linear")
+    with pytest.raises(TypeError, match="give config or attention, not both"):
+        RoFormerModel.from_pretrained(DATA / "hf_tiny", RoFormerConfig(), attention="linear")
+    with pytest.raises(ValueError, match=r"token_embedding.weight is \[40, 24\] there and \[50, 24\] in the model"):
+        RoFormerModel.from_pretrained(DATA / "hf_tiny", vocab_size=50)

@@ -1,0 +1,137 @@
+#!/usr/bin/env python
+"""Convert a RoFormer checkpoint to a folder of this library or of Hugging Face.
+
+SOURCE is a folder of this library, of Hugging Face's RoFormer, of PaddleNLP's RoFormer or RoFormerV2, or an original
+TensorFlow checkpoint of ZhuiyiTechnology (bert_config.json, bert_model.ckpt.*; needs tensorflow). vocab.txt and
+tokenizer_config.json go along. Weights are not changed: there and back they are bit-equal.
+"""
+
+import bootstrap  # noqa: F401
+
+import argparse
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error
+
+TARGETS = ("paddle_rope", "huggingface")
+TOKENIZER_FILES = ("vocab.txt", "tokenizer_config.json")
+LONGEST_TEXT = 1536  # Hugging Face's table of positions, where the source has no limit
+
+
+@exit_on_input_error
+def main(argv=None):
+    parser = OneLineArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source", metavar="SOURCE", type=Path, help="folder of a checkpoint")
+    parser.add_argument("target", metavar="TARGET", type=Path, help="folder to make; must not exist or be empty")
+    parser.add_argument("--to", required=True, choices=TARGETS, help="format of TARGET")
+    options = parser.parse_args(argv)
+    check_target(options.target)
+    from tasks.common.quiet import quiet_paddlenlp
+
+    quiet_paddlenlp()
+    try:
+        model = read_model(options.source)
+        temporary = options.target.absolute().with_name(f".{options.target.name}.{os.getpid()}.tmp")
+        temporary.mkdir()
+        try:
+            write(model, temporary, options)
+            os.replace(temporary, options.target)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+    except (ValueError, OSError) as error:
+        raise InputError(" ".join(str(error).split())) from error
+    print(f"{options.target}: {type(model).__name__} as {options.to}")
+    return 0
+
+
+def check_target(target):
+    """Raise InputError unless ``target`` is free and its parent can be written."""
+    if target.is_dir() and any(target.iterdir()):
+        raise InputError(f"{target}: is not empty; give another TARGET or remove the folder")
+    if target.exists() and not target.is_dir():
+        raise InputError(f"{target}: is a file; give another TARGET")
+    parent = target.absolute().parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise InputError(f"{target}: cannot be made ({parent} is not a writable folder); give another TARGET")
+
+
+def read_model(source):
+    """The model of a folder, of the class that fits what the folder holds."""
+    import paddle_rope.roformer as roformer
+    from paddle_rope.roformer.checkpoint_settings import TENSORFLOW_CONFIG, is_ours, read_settings
+    from paddle_rope.roformer.checkpoints import read_checkpoint, read_tensorflow
+
+    if (source / TENSORFLOW_CONFIG).is_file() and not (source / "config.json").is_file():
+        return build(read_tensorflow(source, tensorflow_reader()), source)
+    settings = read_settings(source)
+    if not is_ours(settings):
+        return build(read_checkpoint(source), source)
+    saved = (settings.get("architectures") or [""])[0]
+    known = ("RoFormerForMaskedLM", "RoFormerForCausalLM", "RoFormerForSequenceClassification")
+    return getattr(roformer, saved if saved in known else "RoFormerModel").from_pretrained(source)
+
+
+def build(checkpoint, source):
+    """The model of a :class:`paddle_rope.roformer.checkpoints.Checkpoint`."""
+    import paddle_rope.roformer as roformer
+    from paddle_rope.roformer.loading import report, set_weights
+
+    config = roformer.RoFormerConfig(**checkpoint.config)
+    language_model = roformer.RoFormerForCausalLM if config.causal else roformer.RoFormerForMaskedLM
+    heads = {"lm": language_model, "classifier": roformer.RoFormerForSequenceClassification}
+    model = heads.get(checkpoint.head, roformer.RoFormerModel)(config)
+    new, _ = set_weights(model, checkpoint.tensors, source)
+    report(model, source, new, checkpoint.unused)
+    return model
+
+
+def tensorflow_reader():
+    """``tensorflow.train.load_checkpoint``."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    try:
+        import tensorflow
+    except ImportError:
+        raise InputError(
+            "SOURCE is a TensorFlow checkpoint, and tensorflow is not installed; pip install 'tensorflow-cpu<2.20' "
+            "(newer ones need a protobuf that VisualDL does not work with)"
+        ) from None
+    return tensorflow.train.load_checkpoint
+
+
+def write(model, folder, options):
+    """Write the model and the tokenizer's files."""
+    from paddle_rope.roformer.huggingface import write_huggingface
+
+    if options.to == "huggingface":
+        write_huggingface(model, folder, longest_text(options.source))
+    else:
+        model.save_pretrained(str(folder), safe_serialization=True)
+    for name in TOKENIZER_FILES:
+        if (options.source / name).is_file():
+            shutil.copyfile(options.source / name, folder / name)
+    settings_file = folder / TOKENIZER_FILES[1]
+    if not (folder / TOKENIZER_FILES[0]).is_file():
+        return
+    # an original checkpoint has no settings, and is uncased
+    settings = json.loads(settings_file.read_text(encoding="utf-8")) if settings_file.is_file() else {}
+    settings.setdefault("do_lower_case", True)
+    if options.to == "huggingface" and settings.get("tokenizer_class") == "CharTokenizer":
+        del settings["tokenizer_class"]  # which Hugging Face does not know
+    settings_file.write_text(json.dumps(settings, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+
+
+def longest_text(source):
+    """The longest text in the source's configuration, or Hugging Face's usual one."""
+    from paddle_rope.roformer.checkpoint_settings import CONFIG_FILES, TENSORFLOW_CONFIG, read_json
+
+    path = next(source / name for name in (*CONFIG_FILES, TENSORFLOW_CONFIG) if (source / name).is_file())
+    longest = read_json(path).get("max_position_embeddings")
+    return longest if isinstance(longest, int) and longest > 0 else LONGEST_TEXT
+
+
+if __name__ == "__main__":
+    sys.exit(main())
