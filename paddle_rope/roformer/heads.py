@@ -49,8 +49,8 @@ class LanguageModelHead(nn.Layer):
         return paddle.matmul(self.norm(self.activation(hidden)), embedding, transpose_y=True) + self.bias
 
 
-class RoFormerForMaskedLM(RoFormerPretrainedModel):
-    """Scores of the vocabulary at every token, for tokens that were masked.
+class RoFormerLanguageModel(RoFormerPretrainedModel):
+    """An encoder with a :class:`LanguageModelHead`: what the masked and the causal language model share.
 
     Args:
         config: :class:`RoFormerConfig`.
@@ -67,8 +67,8 @@ class RoFormerForMaskedLM(RoFormerPretrainedModel):
         """Score a batch.
 
         Args:
-            labels: int64 ``[batch, seq]``, the true token, -100 where there is nothing to predict.
             input_ids, attention_mask, token_type_ids, positions, segment_ids: as :class:`RoFormerModel`.
+            labels: int64 ``[batch, seq]``, the token to predict at each place, -100 where there is nothing to predict.
 
         Returns:
             Logits ``[batch, seq, vocab]``. With ``labels`` the pair (loss, logits ``[labelled, vocab]``): the mean
@@ -79,14 +79,27 @@ class RoFormerForMaskedLM(RoFormerPretrainedModel):
             ValueError: no token is labelled.
         """
         hidden = self.roformer(input_ids, attention_mask, token_type_ids, positions, segment_ids)
-        return _score(self, hidden, labels)
+        embedding = self.roformer.token_embedding.weight
+        if labels is None:
+            return self.lm_head(hidden, embedding)
+        labels = labels.reshape([-1])
+        labelled = paddle.nonzero(labels != IGNORED_LABEL).reshape([-1])
+        if labelled.shape[0] == 0:
+            raise ValueError(f"no token is labelled: all labels are {IGNORED_LABEL}")
+        chosen = paddle.index_select(hidden.reshape([-1, hidden.shape[-1]]), labelled)
+        logits = self.lm_head(chosen, embedding)
+        return F.cross_entropy(logits, paddle.index_select(labels, labelled)), logits
 
 
-class RoFormerForCausalLM(RoFormerPretrainedModel):
-    """Scores of the next token, where no token sees a later one; ``causal`` of the configuration is taken as True.
+class RoFormerForMaskedLM(RoFormerLanguageModel):
+    """Scores of the vocabulary at every token; ``labels`` are the true tokens where ``[MASK]`` or another stands."""
+
+
+class RoFormerForCausalLM(RoFormerLanguageModel):
+    """Scores of the next token, where no token sees a later one; ``labels`` are the tokens that **follow**.
 
     Args:
-        config: :class:`RoFormerConfig`.
+        config: :class:`RoFormerConfig`; ``causal`` is taken as True.
     """
 
     def __init__(self, config):
@@ -94,23 +107,6 @@ class RoFormerForCausalLM(RoFormerPretrainedModel):
             config = copy.deepcopy(config)
             config.causal = True
         super().__init__(config)
-        self.roformer = RoFormerModel(config)
-        self.lm_head = LanguageModelHead(config)
-
-    def forward(
-        self, input_ids, attention_mask=None, token_type_ids=None, positions=None, segment_ids=None, labels=None
-    ):
-        """Score a batch.
-
-        Args:
-            labels: int64 ``[batch, seq]``, the token that **follows** each, -100 where there is nothing to predict.
-            input_ids, attention_mask, token_type_ids, positions, segment_ids: as :class:`RoFormerModel`.
-
-        Returns:
-            As :meth:`RoFormerForMaskedLM.forward`.
-        """
-        hidden = self.roformer(input_ids, attention_mask, token_type_ids, positions, segment_ids)
-        return _score(self, hidden, labels)
 
     def extend(self, input_ids, cache=None, attention_mask=None, token_type_ids=None):
         """As :meth:`RoFormerModel.extend`, but with the last token's logits, ``[batch, vocab]``."""
@@ -192,17 +188,3 @@ def pool(hidden, attention_mask, pooling):
         is_token = is_token * (is_token.cumsum(axis=1) == 1).astype(hidden.dtype)
     weights = is_token / paddle.clip(is_token.sum(axis=1, keepdim=True), min=1.0)
     return paddle.matmul(weights.unsqueeze(1), hidden).squeeze(1)
-
-
-def _score(model, hidden, labels):
-    """Logits, or loss and logits of the labelled tokens."""
-    embedding = model.roformer.token_embedding.weight
-    if labels is None:
-        return model.lm_head(hidden, embedding)
-    labels = labels.reshape([-1])
-    labelled = paddle.nonzero(labels != IGNORED_LABEL).reshape([-1])
-    if labelled.shape[0] == 0:
-        raise ValueError(f"no token is labelled: all labels are {IGNORED_LABEL}")
-    chosen = paddle.index_select(hidden.reshape([-1, hidden.shape[-1]]), labelled)
-    logits = model.lm_head(chosen, embedding)
-    return F.cross_entropy(logits, paddle.index_select(labels, labelled)), logits
