@@ -1,20 +1,32 @@
 #!/usr/bin/env python
 """Find entities in texts with a trained NER model.
 
-Reads plain text, one text a line, or JSON lines with a "text"; writes JSON lines in the same order:
-{"text": ..., "entities": [{"start": 0, "end": 4, "type": ..., "text": ..., "score": ...}]}, offsets in characters,
-end exclusive.
+Reads plain text, one text a line, or JSON lines with a "text", and writes in the same order as it goes: what a pipe
+has brought so far is read, predicted in batches of like length, written, and then more is read. A file given as
+--output or --html appears when all of it is written.
+
+Formats of the output; offsets count characters:
+  jsonl    {"text": ..., "entities": [{"start": 0, "end": 4, "type": ..., "text": ..., "score": ...}]}, end exclusive
+  cluener  {"text": ..., "label": {type: {surface: [[first, last], ...]}}}, last inclusive
+  doccano  {"text": ..., "label": [[start, end, type], ...]}, end exclusive
+  bio      one character and its tag a line. Of nested and overlapping entities it holds only one: that with the
+           highest score stays; how many are left out is told at the end
 """
 
 import bootstrap  # noqa: F401
 
 import argparse
-import json
+import contextlib
 import os
 import sys
 
+from tqdm import tqdm
+
 from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error
-from tasks.ner.data import STDIN, read_texts
+from tasks.ner.data import STDIN
+from tasks.ner.prediction_formats import FORMATS, write_predictions
+
+CHUNK_BATCHES = 64  # batches whose texts are sorted by length together
 
 
 @exit_on_input_error
@@ -23,39 +35,76 @@ def main(argv=None):
     parser.add_argument("model_dir", metavar="MODEL_DIR", help="folder OUTPUT_DIR/model of a training run")
     parser.add_argument("--input", default=STDIN, metavar="FILE", help="texts; - is standard input (default)")
     parser.add_argument("--output", default=STDIN, metavar="FILE", help="results; - is standard output (default)")
+    parser.add_argument("--format", default="jsonl", choices=FORMATS, help="of the results (default: jsonl)")
+    parser.add_argument("--html", metavar="FILE", help="also draw the texts and their entities, as a page for a browser")
     parser.add_argument("--max_length", type=int, help="longest text in characters (default: as trained)")
     parser.add_argument("--batch_size", type=int, default=32)
     parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
     options = parser.parse_args(argv)
-    from tasks.common.files import check_output_file, write_json_lines
+    check_files(options)
+    from tasks.common.files import atomic_writer
+    from tasks.ner.batching import check_length
+    from tasks.ner.html import write_html
     from tasks.ner.prediction import NerPredictor
+    from tasks.ner.text_stream import TextStream
 
-    if options.output != STDIN:
-        check_output_file(options.output)
-        if os.path.realpath(options.output) == os.path.realpath(options.input):
-            raise InputError(f"{options.output}: is the input too; give another --output")
-    texts, where = zip(*read_texts(options.input))
-    predictor = NerPredictor(
-        options.model_dir, options.device, options.batch_size, options.max_length, show_progress=sys.stderr.isatty()
-    )
-    records = predictor(texts, where)
-    if options.output == STDIN:
-        print_records(records)
-    else:
-        write_json_lines(options.output, records)
+    stream = TextStream(options.input, CHUNK_BATCHES * options.batch_size)
+    predictor = NerPredictor(options.model_dir, options.device, options.batch_size, options.max_length)
+    stream.check = lambda text, where: check_length(text, where, predictor.max_length)
+    drawn, left_out = [], 0
+    output = standard_output() if options.output == STDIN else atomic_writer(options.output)
+    with output as file, progress_bar(stream) as progress:
+        for chunk in stream:
+            texts, where = zip(*chunk)
+            records = predictor(texts, where)
+            left_out += write_predictions(records, file, options.format)
+            file.flush()
+            if options.html:
+                drawn += records
+            progress.update(stream.position - progress.n if stream.size else len(records))
+    if left_out:
+        print(
+            f"note: {left_out} nested or overlapping entities are left out, as BIO cannot hold them; "
+            "--format jsonl keeps all",
+            file=sys.stderr,
+        )
+    if options.html:
+        with atomic_writer(options.html) as file:
+            write_html(file, drawn, predictor.types, f"Entities of {stream.name}")
     return 0
 
 
-def print_records(records):
-    """JSON lines in UTF-8, whatever the locale; silent when the reader, such as ``head``, has left."""
+def check_files(options):
+    """Raise InputError if a file to write cannot be written or is another file of the command line."""
+    from tasks.common.files import check_output_file
+
+    taken = {} if options.input == STDIN else {os.path.realpath(options.input): "the input"}
+    for name, path in (("--output", options.output), ("--html", options.html)):
+        if path is None or (name == "--output" and path == STDIN):
+            continue
+        check_output_file(path)
+        if os.path.realpath(path) in taken:
+            raise InputError(f"{path}: is {taken[os.path.realpath(path)]} too; give another {name}")
+        taken[os.path.realpath(path)] = "the --output"
+
+
+@contextlib.contextmanager
+def standard_output():
+    """Standard output in UTF-8, whatever the locale. When the reader, such as ``head``, leaves, the work ends."""
     if hasattr(sys.stdout, "reconfigure"):  # not where it is replaced by a stream of text
-        sys.stdout.reconfigure(encoding="utf-8")
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     try:
-        for record in records:
-            print(json.dumps(record, ensure_ascii=False))
+        yield sys.stdout
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+        sys.exit(0)
+
+
+def progress_bar(stream):
+    """On a terminal: bytes of a file, so that the time left is known, or texts of a pipe."""
+    unit = {"unit": "B", "unit_scale": True, "total": stream.size} if stream.size else {"unit": "text"}
+    return tqdm(disable=not sys.stderr.isatty(), **unit)
 
 
 if __name__ == "__main__":
