@@ -1,11 +1,12 @@
 #!/usr/bin/env python
-"""Score a trained NER model on labelled data: precision, recall and F1 of each type and of all."""
+"""Score a trained NER model on labelled data: precision, recall and F1 of each type, the kinds of errors, which types
+are taken for each other, scores by length and nesting, and the texts with the most errors."""
 
 import bootstrap  # noqa: F401
 
 import sys
 
-from tasks.common.errors import OneLineArgumentParser, exit_on_input_error
+from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error
 
 
 @exit_on_input_error
@@ -13,7 +14,8 @@ def main(argv=None):
     parser = OneLineArgumentParser(description=__doc__)
     parser.add_argument("model_dir", metavar="MODEL_DIR", help="folder OUTPUT_DIR/model of a training run")
     parser.add_argument("data", metavar="DATA", help="labelled file: CLUENER JSON lines, BIO or BMES")
-    parser.add_argument("--output", metavar="FILE", help="write the scores to FILE as JSON")
+    parser.add_argument("--output", metavar="FILE", help="write all of it to FILE as JSON")
+    parser.add_argument("--examples", type=int, default=5, metavar="N", help="texts with errors to show (default: 5)")
     parser.add_argument("--max_length", type=int, help="longest text in characters (default: as trained)")
     parser.add_argument("--batch_size", type=int, default=32)
     parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
@@ -21,10 +23,12 @@ def main(argv=None):
     from tasks.common.files import check_output_file, write_json
     from tasks.ner import recipe
 
+    if options.examples < 0:
+        raise InputError(f"--examples {options.examples}: must be 0 or more")
     if options.output:
         check_output_file(options.output)
     scores = recipe.evaluate(
-        options.model_dir, options.data, options.device, options.batch_size, options.max_length
+        options.model_dir, options.data, options.device, options.batch_size, options.max_length, options.examples
     )
     if options.output:
         write_json(options.output, scores)

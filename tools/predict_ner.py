@@ -36,7 +36,7 @@ def main(argv=None):
     parser.add_argument("--input", default=STDIN, metavar="FILE", help="texts; - is standard input (default)")
     parser.add_argument("--output", default=STDIN, metavar="FILE", help="results; - is standard output (default)")
     parser.add_argument("--format", default="jsonl", choices=FORMATS, help="of the results (default: jsonl)")
-    parser.add_argument("--html", metavar="FILE", help="also draw the texts and their entities, as a page for a browser")
+    parser.add_argument("--html", metavar="FILE", help="also draw texts and entities as a page for a browser")
     parser.add_argument("--max_length", type=int, help="longest text in characters (default: as trained)")
     parser.add_argument("--batch_size", type=int, default=32)
     parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")

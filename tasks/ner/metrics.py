@@ -20,14 +20,15 @@ def entity_scores(gold, predicted, types):
         gold_count.update(kind for _, _, kind in wanted)
         predicted_count.update(kind for _, _, kind in found)
         correct_count.update(kind for _, _, kind in wanted & found)
-    scores = _scores(sum(gold_count.values()), sum(predicted_count.values()), sum(correct_count.values()))
+    scores = f1_row(sum(gold_count.values()), sum(predicted_count.values()), sum(correct_count.values()))
     scores["per_type"] = {
-        kind: _scores(gold_count[kind], predicted_count[kind], correct_count[kind]) for kind in types
+        kind: f1_row(gold_count[kind], predicted_count[kind], correct_count[kind]) for kind in types
     }
     return scores
 
 
-def _scores(support, predicted, correct):
+def f1_row(support, predicted, correct):
+    """Precision, recall and F1 with the counts they come from; a quotient 0/0 counts as 0."""
     precision = correct / predicted if predicted else 0.0
     recall = correct / support if support else 0.0
     f1 = 2 * correct / (predicted + support) if predicted + support else 0.0

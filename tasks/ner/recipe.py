@@ -18,10 +18,11 @@ from tasks.common.quiet import quiet_paddlenlp
 from tasks.ner.arguments import MODEL_KEYS, resolve_config
 from tasks.ner.batching import NerDataset, SpanCollator
 from tasks.ner.data import entity_types, read_examples
+from tasks.ner.error_analysis import error_analysis, worst_examples
 from tasks.ner.metrics import entity_scores
 from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.prediction import NerPredictor, as_record, predict_entities
-from tasks.ner.report import print_data_report, print_scores
+from tasks.ner.report import print_data_report, print_errors, print_scores, print_worst_examples
 
 
 class NerTrainer(Trainer):
@@ -61,12 +62,13 @@ class NerTrainer(Trainer):
 
 
 def evaluate_model(model, dataset, batch_size, show_progress=False):
-    """Scores of ``model`` on a :class:`NerDataset`, and its predictions (start, end, type, score) for each text."""
+    """Scores and errors of ``model`` on a :class:`NerDataset`, and its predictions (start, end, type, score) for each
+    text."""
     types = model.config.types
     found = predict_entities(model, dataset.texts, types, model.config.pad_token_id, batch_size, show_progress)
     gold = [{(entity.start, entity.end, entity.type) for entity in example.entities} for example in dataset.examples]
     predicted = [{(start, end, kind) for start, end, kind, _ in entities} for entities in found]
-    return entity_scores(gold, predicted, types), found
+    return {**entity_scores(gold, predicted, types), **error_analysis(gold, predicted, types)}, found
 
 
 def train(config):
@@ -159,8 +161,8 @@ def read_splits(run):
     return splits
 
 
-def evaluate(model_dir, data_file, device=None, batch_size=32, max_length=None):
-    """Score a trained model on a labelled file, print the table and return the scores.
+def evaluate(model_dir, data_file, device=None, batch_size=32, max_length=None, num_examples=5):
+    """Score a trained model on a labelled file, print scores, errors and the worst examples, and return all of it.
 
     Raises:
         InputError: the model or the file is wrong, or the file has a type that the model does not know.
@@ -170,8 +172,11 @@ def evaluate(model_dir, data_file, device=None, batch_size=32, max_length=None):
     predictor = NerPredictor(model_dir, device, batch_size, max_length)
     dataset = NerDataset(examples, predictor.tokenizer, predictor.types, predictor.max_length)
     print_data_report({str(data_file): dataset})
-    scores, _ = evaluate_model(predictor.model, dataset, batch_size, show_progress=True)
+    scores, found = evaluate_model(predictor.model, dataset, batch_size, show_progress=True)
+    scores["worst_examples"] = worst_examples(examples, found, num_examples)
     print_scores(str(data_file), scores)
+    print_errors(scores)
+    print_worst_examples(scores["worst_examples"])
     return scores
 
 

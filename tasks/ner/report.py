@@ -1,20 +1,113 @@
 """What training and evaluation print."""
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
+
+COLUMNS = ("precision", "recall", "F1", "gold", "predicted")
 
 
 def print_scores(title, scores):
     """Print the result of :func:`tasks.ner.metrics.entity_scores` as a table, one line a type and one for all."""
-    table = Table(title=title, title_justify="left")
-    table.add_column("type")
-    for name in ("precision", "recall", "F1", "gold", "predicted"):
-        table.add_column(name, justify="right")
-    for kind, row in scores["per_type"].items():
-        table.add_row(kind, *_cells(row))
+    rows = [*scores["per_type"].items(), None, ("all (micro)", scores)]
+    _print_rows(_console(), title, "type", rows)
+
+
+def print_errors(analysis):
+    """Print the result of :func:`tasks.ner.error_analysis.error_analysis` as tables."""
+    console, errors = _console(), analysis["errors"]
+    console.print("errors", style="italic")
+    for name, count, meaning in (
+        ("type", errors["type"], "right boundaries, wrong type"),
+        (
+            "boundary",
+            errors["boundary"],
+            f"right type, wrong boundaries: {errors['too_long']} too long, {errors['too_short']} too short, "
+            f"{errors['crossing']} crossing",
+        ),
+        ("both", errors["both"], "wrong type and boundaries, but overlapping"),
+        ("missed", errors["missed"], "gold, and nothing found there"),
+        ("spurious", errors["spurious"], "found, and nothing gold there"),
+    ):
+        console.print(f"  {name:<9}{count:>6}  {meaning}", highlight=False, markup=False)
+    _print_confusion(console, analysis["confusion"])
+    rows = [(_length_name(row), row) for row in analysis["by_length"]]
+    _print_rows(console, "by length in characters", "length", rows)
+    if analysis["by_nesting"]:
+        _print_rows(console, "by nesting", "entities", analysis["by_nesting"].items())
+
+
+def print_worst_examples(examples):
+    """Print the result of :func:`tasks.ner.error_analysis.worst_examples`."""
+    console = _console()
+    if examples:
+        console.print("worst examples", style="italic")
+    for example in examples:
+        lines = [f"  {example['where']}: {_count_errors(example)}", f"    {example['text']}"]
+        for error in example["errors"]:
+            sides = [f"{side} {_entity(error[side])}" for side in ("gold", "predicted") if error[side]]
+            lines.append(f"    {error['kind'].replace('_', ' '):<10}{', '.join(sides)}")
+        console.print("\n".join(lines), highlight=False, markup=False)
+
+
+def _count_errors(example):
+    return "1 error" if example["number_of_errors"] == 1 else f"{example['number_of_errors']} errors"
+
+
+def _entity(entity):
+    score = f" {entity['score']:.2f}" if "score" in entity else ""
+    return f"{entity['type']} {entity['text']!r} [{entity['start']}, {entity['end']}){score}"
+
+
+def _length_name(row):
+    if row["to"] is None:
+        return f"{row['from']} or more"
+    return str(row["from"]) if row["from"] == row["to"] else f"{row['from']} to {row['to']}"
+
+
+def _print_confusion(console, confusion):
+    """Rows are gold, columns predicted; zeros are dots, so that the errors stand out. Types are lettered, so that the
+    columns are narrow."""
+    types = confusion["types"]
+    letters = [_letters(index) for index in range(len(types))]
+    table = Table(
+        title="confusion between types: rows gold, columns predicted",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    for name in ("", "", *letters, "other span", "missed"):
+        table.add_column(name, justify="right" if name else "left", no_wrap=True)
+    for index, kind in enumerate(types):
+        row = [*confusion["same_boundaries"][index], confusion["gold_other_boundaries"][index]]
+        table.add_row(letters[index], kind, *_dotted([*row, confusion["missed"][index]]))
     table.add_section()
-    table.add_row("all (micro)", *_cells(scores))
-    _console().print(table)
+    table.add_row("", "other span", *_dotted(confusion["predicted_other_boundaries"]))
+    table.add_row("", "spurious", *_dotted(confusion["spurious"]))
+    console.print(table, width=max(console.width, 40 + 8 * len(types)))
+
+
+def _letters(index):
+    """a, b, ... z, aa, ab, ..."""
+    before, letter = divmod(index, 26)
+    return (_letters(before - 1) if before else "") + chr(ord("a") + letter)
+
+
+def _dotted(counts):
+    return [str(count) if count else "." for count in counts]
+
+
+def _print_rows(console, title, first_column, rows):
+    table = Table(title=title, title_justify="left")
+    table.add_column(first_column)
+    for name in COLUMNS:
+        table.add_column(name, justify="right")
+    for row in rows:
+        if row is None:
+            table.add_section()
+        else:
+            table.add_row(row[0], *_cells(row[1]))
+    console.print(table)
 
 
 def _cells(row):

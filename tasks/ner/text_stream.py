@@ -13,7 +13,7 @@ import stat
 import sys
 
 from tasks.common.errors import InputError
-from tasks.ner.data import STDIN, _decode, _is_json_text, _json_text, _parse_json
+from tasks.ner.data import STDIN, _is_json_text, _json_text, _parse_json
 from tasks.ner.tagging import BLANKS
 
 READ_BYTES = 1 << 20
