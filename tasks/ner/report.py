@@ -1,6 +1,8 @@
 """What training and evaluation print."""
 
-from rich import box
+import itertools
+
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
@@ -67,24 +69,23 @@ def _length_name(row):
 
 def _print_confusion(console, confusion):
     """Rows are gold, columns predicted; zeros are dots, so that the errors stand out. Types are lettered, so that the
-    columns are narrow."""
+    columns are narrow; a table of rich would be cut at the width of the terminal."""
     types = confusion["types"]
     letters = [_letters(index) for index in range(len(types))]
-    table = Table(
-        title="confusion between types: rows gold, columns predicted",
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-    )
-    for name in ("", "", *letters, "other span", "missed"):
-        table.add_column(name, justify="right" if name else "left", no_wrap=True)
+    rows = [("", "", [*letters, "other span", "missed"])]
     for index, kind in enumerate(types):
-        row = [*confusion["same_boundaries"][index], confusion["gold_other_boundaries"][index]]
-        table.add_row(letters[index], kind, *_dotted([*row, confusion["missed"][index]]))
-    table.add_section()
-    table.add_row("", "other span", *_dotted(confusion["predicted_other_boundaries"]))
-    table.add_row("", "spurious", *_dotted(confusion["spurious"]))
-    console.print(table, width=max(console.width, 40 + 8 * len(types)))
+        counts = [*confusion["same_boundaries"][index], confusion["gold_other_boundaries"][index]]
+        rows.append((letters[index], kind, _dotted([*counts, confusion["missed"][index]])))
+    rows.append(("", "other span", _dotted(confusion["predicted_other_boundaries"])))
+    rows.append(("", "spurious", _dotted(confusion["spurious"])))
+    names = [cell_len(name) for _, name, _ in rows]
+    columns = itertools.zip_longest(*(cells for _, _, cells in rows), fillvalue="")
+    widths = [max(map(len, column)) for column in columns]
+    console.print("confusion between types: rows gold, columns predicted", style="italic")
+    for (letter, name, cells), length in zip(rows, names):
+        counts = "  ".join(cell.rjust(width) for cell, width in zip(cells, widths))
+        line = f"  {letter:<2} {name}{' ' * (max(names) - length)}  {counts}"
+        console.print(line, highlight=False, markup=False)
 
 
 def _letters(index):
