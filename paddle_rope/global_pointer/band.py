@@ -28,9 +28,9 @@ def band_products(q, k, width):
     q = _pad(q, -2, blocks * size - seq).reshape([-1, blocks, size, features])
     k = _pad(k, -2, (blocks + 1) * size - seq).reshape([-1, blocks + 1, size, features])
     k = paddle.concat([k[:, :-1], k[:, 1:]], axis=2)[:, :, : size + columns - 1]
-    products = paddle.matmul(q, k, transpose_y=True).reshape([-1, blocks, size * (size + columns - 1)])
-    band = _pad(products, -1, size).reshape([-1, blocks * size, size + columns])
-    return _pad(band[:, :seq, :columns], -1, width - columns).reshape([*leading, seq, width])
+    band = paddle.matmul(q, k, transpose_y=True).reshape([-1, blocks, size * (size + columns - 1)])
+    band = _pad(band, -1, size).reshape([-1, blocks * size, size + columns])[:, :seq, :columns]
+    return _pad(band, -1, width - columns).reshape([*leading, seq, width])
 
 
 def band_ends(x, width):

@@ -18,9 +18,8 @@ from tasks.common.quiet import quiet_paddlenlp
 from tasks.ner.arguments import MODEL_KEYS, resolve_config
 from tasks.ner.batching import NerDataset, SpanCollator
 from tasks.ner.data import entity_types, read_examples
-from tasks.ner.metrics import entity_scores
 from tasks.ner.model import NerConfig, NerModel
-from tasks.ner.prediction import NerPredictor, as_record, predict_entities
+from tasks.ner.prediction import NerPredictor, as_record, predict_entities, score_predictions
 from tasks.ner.report import print_data_report, print_scores
 
 
@@ -64,9 +63,7 @@ def evaluate_model(model, dataset, batch_size, show_progress=False):
     """Scores of ``model`` on a :class:`NerDataset`, and its predictions (start, end, type, score) for each text."""
     types = model.config.types
     found = predict_entities(model, dataset.texts, types, model.config.pad_token_id, batch_size, show_progress)
-    gold = [{(entity.start, entity.end, entity.type) for entity in example.entities} for example in dataset.examples]
-    predicted = [{(start, end, kind) for start, end, kind, _ in entities} for entities in found]
-    return entity_scores(gold, predicted, types), found
+    return score_predictions(dataset.examples, found, types), found
 
 
 def train(config):
@@ -92,13 +89,17 @@ def train(config):
     examples = read_splits(run)
     types = entity_types(*examples.values())
     tokenizer = CharTokenizer.from_corpus((e.text for e in examples["train"]), run.vocab_min_count)
-    datasets = {name: NerDataset(split, tokenizer, types, run.max_length) for name, split in examples.items()}
+    datasets = {
+        name: NerDataset(split, tokenizer, types, run.max_length, run.max_span_length)
+        for name, split in examples.items()
+    }
     model = build_model(run, types, tokenizer)
     parameters = sum(int(p.size) for p in model.parameters())
 
     if is_first_process():
         output_dir = claim_output_dir(output_dir)
         print_data_report(datasets)
+        print_too_long(datasets, run.max_span_length)
         print(f"model: {run.attention} attention, {parameters:,} parameters, {len(types)} types: {', '.join(types)}")
         with atomic_writer(output_dir / "config.yaml") as file:
             yaml.safe_dump(config, file, allow_unicode=True, sort_keys=False)
@@ -107,7 +108,7 @@ def train(config):
         args=arguments,
         train_dataset=datasets["train"],
         eval_dataset=datasets["dev"],
-        data_collator=SpanCollator(len(types), tokenizer.pad_token_id),
+        data_collator=SpanCollator(tokenizer.pad_token_id),
     )
     trainer.add_callback(VisualDLMonitor(arguments.logging_dir, config, ["precision", "recall", "f1"]))
     training_started = time.perf_counter()
@@ -167,12 +168,29 @@ def evaluate(model_dir, data_file, device=None, batch_size=32, max_length=None):
     """
     quiet_paddlenlp()
     examples = read_examples(data_file)
-    predictor = NerPredictor(model_dir, device, batch_size, max_length)
-    dataset = NerDataset(examples, predictor.tokenizer, predictor.types, predictor.max_length)
+    predictor = NerPredictor(model_dir, device, batch_size, max_length, show_progress=True)
+    texts = [example.text for example in examples]
+    max_span_length = predictor.model.config.max_span_length
+    dataset = NerDataset(examples, predictor.tokenizer, predictor.types, max(map(len, texts)), max_span_length)
     print_data_report({str(data_file): dataset})
-    scores, _ = evaluate_model(predictor.model, dataset, batch_size, show_progress=True)
+    print_too_long({str(data_file): dataset}, max_span_length)
+    scores = score_predictions(examples, predictor.find(texts), predictor.types)
     print_scores(str(data_file), scores)
     return scores
+
+
+def print_too_long(datasets, max_span_length):
+    """Print the gold entities of each data set that are longer than a banded head scores."""
+    for name, dataset in datasets.items():
+        if dataset.too_long:
+            examples = "; ".join(
+                f"{example.where} {entity.type} {example.text[entity.start : entity.end]!r}"
+                for example, entity in dataset.too_long[:3]
+            )
+            print(
+                f"{name}: {len(dataset.too_long)} entities have more than max_span_length {max_span_length} tokens and "
+                f"cannot be found by the model (they count as missed): {examples}"
+            )
 
 
 def is_first_process():
