@@ -14,6 +14,7 @@ from paddle_rope.global_pointer import (
     GlobalPointer,
     decode_spans,
     multilabel_categorical_crossentropy,
+    span_positives,
     sparse_multilabel_categorical_crossentropy,
 )
 from paddle_rope.positions import LearnedPositionEmbedding, alibi_bias, alibi_slopes, sinusoidal_embedding
@@ -58,6 +59,7 @@ __all__ = [
     "load_tokenizer",
     "multilabel_categorical_crossentropy",
     "sinusoidal_embedding",
+    "span_positives",
     "softmax_attention",
     "sparse_multilabel_categorical_crossentropy",
 ]

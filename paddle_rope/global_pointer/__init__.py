@@ -2,6 +2,7 @@ from paddle_rope.global_pointer.decoding import ScoredSpan, decode_spans
 from paddle_rope.global_pointer.heads import MASKED_LOGIT, EfficientGlobalPointer, GlobalPointer
 from paddle_rope.global_pointer.losses import (
     multilabel_categorical_crossentropy,
+    span_positives,
     sparse_multilabel_categorical_crossentropy,
 )
 
@@ -12,5 +13,6 @@ __all__ = [
     "ScoredSpan",
     "decode_spans",
     "multilabel_categorical_crossentropy",
+    "span_positives",
     "sparse_multilabel_categorical_crossentropy",
 ]

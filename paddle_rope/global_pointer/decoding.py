@@ -15,19 +15,34 @@ class ScoredSpan(NamedTuple):
     score: float
 
 
-def decode_spans(logits, threshold=0.0):
+def decode_spans(logits, threshold=0.0, banded=False):
     """All spans that score above ``threshold``; nested and overlapping spans are kept.
 
     Args:
-        logits: ``[batch, types, seq, seq]``, tensor or array, as from :class:`GlobalPointer`.
-        threshold: a score above it makes a span; 0 is what the loss trains for.
+        logits: ``[batch, types, seq, seq]``, tensor or array, as from :class:`GlobalPointer`; with ``banded`` the
+            band ``[batch, types, seq, max_span_length]``.
+        threshold: a score above it makes a span, one number or one for each type; 0 is what the loss trains for.
+        banded: whether the head was given a ``max_span_length``.
 
     Returns:
         For each row of the batch a list of :class:`ScoredSpan`, ordered by start, end, type.
+
+    Raises:
+        ValueError: the thresholds are not one for each type.
     """
     logits = logits.astype("float32").numpy() if isinstance(logits, paddle.Tensor) else np.asarray(logits)
-    spans = [[] for _ in range(logits.shape[0])]
-    found = np.nonzero(logits > threshold)
-    for (row, kind, start, end), score in zip(np.stack(found, axis=1).tolist(), logits[found].tolist()):
-        spans[row].append(ScoredSpan(start, end + 1, kind, score))
-    return [sorted(row) for row in spans]
+    batch, types, seq, _ = logits.shape
+    threshold = np.asarray(threshold, dtype=np.float64)
+    if threshold.shape not in ((), (types,)):
+        raise ValueError(f"threshold must be a number or one for each of {types} types, got {list(threshold.shape)}")
+    bound = np.broadcast_to(threshold, [types]).astype(logits.dtype)  # of another dtype it would make a wider copy
+    row, kind, start, column = np.nonzero(logits > bound[:, np.newaxis, np.newaxis])
+    score = logits[row, kind, start, column]
+    end = column + 1 + (start if banded else 0)
+    order = np.lexsort((kind, end, start, row))
+    order = order[end[order] <= seq]  # a band goes past the end of the text, which thresholds below the mask would find
+    spans = [[] for _ in range(batch)]
+    found = (column_of[order].tolist() for column_of in (row, start, end, kind, score))
+    for text, *span in zip(*found):
+        spans[text].append(ScoredSpan(*span))
+    return spans

@@ -1,4 +1,4 @@
-"""GlobalPointer: every pair (start, end) of tokens gets a score for every type.
+"""GlobalPointer: every pair (start, end) of tokens gets a score for every type, or every pair of a band.
 
 Sources: Su, https://kexue.fm/archives/8373 (GlobalPointer) and https://kexue.fm/archives/8877 (Efficient
 GlobalPointer). The factors 1 / sqrt(head_size) and 1 / 2 are those of the author's program, bert4keras.
@@ -9,6 +9,7 @@ import math
 import paddle
 from paddle import nn
 
+from paddle_rope.global_pointer.band import band_ends, band_products
 from paddle_rope.layers import Linear
 from paddle_rope.rotary import RotaryPositionEmbedding
 
@@ -16,24 +17,36 @@ from paddle_rope.rotary import RotaryPositionEmbedding
 MASKED_LOGIT = -1e4
 
 
-def mask_non_spans(logits, token_mask=None):
-    """Set the pairs that are no span to ``MASKED_LOGIT``: end before start, or an end of the pair masked out.
+def mask_non_spans(logits, token_mask=None, max_span_length=None):
+    """Set what is no span to ``MASKED_LOGIT``: end before start or past the text, or an end of the pair masked out.
 
     Args:
-        logits: ``[batch, types, seq, seq]``, rows are starts, columns are ends (inclusive).
+        logits: ``[batch, types, seq, seq]``, rows are starts, columns are ends (inclusive); with ``max_span_length``
+            the band ``[batch, types, seq, max_span_length]``, columns are end - start.
         token_mask: bool or 0/1 ``[batch, seq]``, 0 where no span may start or end (padding, special tokens).
+        max_span_length: width of a band; None for all spans.
 
     Returns:
         Tensor of the same shape and dtype.
     """
-    seq = logits.shape[-1]
-    position = paddle.arange(seq)
-    is_span = (position.unsqueeze(0) >= position.unsqueeze(1)).unsqueeze([0, 1])  # [1, 1, seq, seq], end >= start
-    if token_mask is not None:
-        token_mask = token_mask.astype("bool")
-        pairs = paddle.logical_and(token_mask.unsqueeze(2), token_mask.unsqueeze(1))  # [batch, seq, seq]
-        is_span = paddle.logical_and(is_span, pairs.unsqueeze(1))
+    batch, _, seq, columns = logits.shape
+    token_mask = paddle.ones([1, seq], dtype="bool") if token_mask is None else token_mask.astype("bool")
+    if max_span_length is None:
+        position = paddle.arange(seq)
+        is_end = (position >= position.unsqueeze(1)).unsqueeze(0)  # [1, seq, seq], end >= start
+        is_end = paddle.logical_and(is_end, token_mask.unsqueeze(1))
+    else:
+        is_end = band_ends(token_mask.astype("float32"), columns) > 0
+    is_span = paddle.logical_and(is_end, token_mask.unsqueeze(2)).unsqueeze(1)
     return paddle.where(is_span.expand(logits.shape), logits, paddle.full_like(logits, MASKED_LOGIT))
+
+
+def check_max_span_length(max_span_length):
+    """Raise ValueError unless it is None or a positive integer."""
+    if max_span_length is None:
+        return
+    if isinstance(max_span_length, bool) or not isinstance(max_span_length, int) or max_span_length < 1:
+        raise ValueError(f"max_span_length must be a positive integer or None, got {max_span_length!r}")
 
 
 class GlobalPointer(nn.Layer):
@@ -44,10 +57,17 @@ class GlobalPointer(nn.Layer):
         num_types: number of span types.
         head_size: size of q and k, even.
         use_rope: rotate q and k; without it the scores do not see how far i and j are apart.
+        max_span_length: score only spans of at most so many tokens, in time and memory linear in seq instead of
+            quadratic; None for all spans. The scores of those spans and the parameters are the same.
+
+    Raises:
+        ValueError: ``head_size`` is odd with RoPE, or ``max_span_length`` is not a positive integer.
     """
 
-    def __init__(self, hidden_size, num_types, head_size=64, use_rope=True):
+    def __init__(self, hidden_size, num_types, head_size=64, use_rope=True, max_span_length=None):
         super().__init__()
+        check_max_span_length(max_span_length)
+        self.max_span_length = max_span_length
         self.num_types = num_types
         self.head_size = head_size
         self.dense = Linear(hidden_size, num_types * 2 * head_size)
@@ -64,15 +84,16 @@ class GlobalPointer(nn.Layer):
 
         Returns:
             Logits ``[batch, types, seq, seq]``: [b, t, i, j] scores tokens i..j (j inclusive) as a span of type t;
-            above 0 means span. Pairs that are no span hold ``MASKED_LOGIT``.
+            above 0 means span. With ``max_span_length`` the band ``[batch, types, seq, max_span_length]``:
+            [b, t, i, d] scores tokens i..i+d. Pairs that are no span hold ``MASKED_LOGIT``.
         """
         batch, seq, _ = hidden.shape
         qk = self.dense(hidden).reshape([batch, seq, self.num_types, 2, self.head_size])
         qk = qk.transpose([0, 3, 2, 1, 4])  # [batch, 2, types, seq, head_size]
         if self.rotary is not None:
             qk = self.rotary(qk, positions=positions)
-        logits = paddle.matmul(qk[:, 0] * (1.0 / math.sqrt(self.head_size)), qk[:, 1], transpose_y=True)
-        return mask_non_spans(logits, token_mask)
+        logits = _products(qk[:, 0] * (1.0 / math.sqrt(self.head_size)), qk[:, 1], self.max_span_length)
+        return mask_non_spans(logits, token_mask, self.max_span_length)
 
 
 class EfficientGlobalPointer(nn.Layer):
@@ -82,11 +103,13 @@ class EfficientGlobalPointer(nn.Layer):
     costs 4 * head_size + 2 parameters instead of 2 * hidden_size * head_size.
 
     Args:
-        hidden_size, num_types, head_size, use_rope: as for :class:`GlobalPointer`.
+        hidden_size, num_types, head_size, use_rope, max_span_length: as for :class:`GlobalPointer`.
     """
 
-    def __init__(self, hidden_size, num_types, head_size=64, use_rope=True):
+    def __init__(self, hidden_size, num_types, head_size=64, use_rope=True, max_span_length=None):
         super().__init__()
+        check_max_span_length(max_span_length)
+        self.max_span_length = max_span_length
         self.num_types = num_types
         self.head_size = head_size
         self.dense = Linear(hidden_size, 2 * head_size)
@@ -99,8 +122,16 @@ class EfficientGlobalPointer(nn.Layer):
         q, k = qk[..., : self.head_size], qk[..., self.head_size :]
         type_scores = self.type_scores(qk).transpose([0, 2, 1]) / 2  # [batch, 2 * types, seq]
         starts = type_scores[:, : self.num_types].unsqueeze(3)  # [batch, types, seq, 1]
-        ends = type_scores[:, self.num_types :].unsqueeze(2)  # [batch, types, 1, seq]
+        ends = type_scores[:, self.num_types :]  # [batch, types, seq]
+        ends = ends.unsqueeze(2) if self.max_span_length is None else band_ends(ends, self.max_span_length)
         if self.rotary is not None:
             q, k = self.rotary(q, positions=positions), self.rotary(k, positions=positions)
-        spans = paddle.matmul(q * (1.0 / math.sqrt(self.head_size)), k, transpose_y=True)  # [batch, seq, seq]
-        return mask_non_spans(spans.unsqueeze(1) + starts + ends, token_mask)
+        spans = _products(q * (1.0 / math.sqrt(self.head_size)), k, self.max_span_length)  # [batch, seq, seq or band]
+        return mask_non_spans(spans.unsqueeze(1) + starts + ends, token_mask, self.max_span_length)
+
+
+def _products(q, k, max_span_length):
+    """q k^T, ``[..., seq, seq]``, or its band ``[..., seq, max_span_length]``."""
+    if max_span_length is None:
+        return paddle.matmul(q, k, transpose_y=True)
+    return band_products(q, k, max_span_length)

@@ -1,4 +1,7 @@
-"""Loss for choosing any number of classes out of many, for labels as a 0/1 tensor and as a list of the positives."""
+"""Loss for choosing any number of classes out of many, for labels as a 0/1 tensor and as a list of the positives.
+
+:func:`span_positives` numbers the spans of a GlobalPointer as such classes.
+"""
 
 import math
 
@@ -50,10 +53,10 @@ def sparse_multilabel_categorical_crossentropy(logits, positives):
     and gradient are those of the dense form for scores of any size.
 
     Args:
-        logits: ``[..., classes]``. For GlobalPointer flatten the last two axes: class = start * seq + end.
+        logits: ``[..., classes]``. For GlobalPointer flatten the last two axes; see :func:`span_positives`.
         positives: integers ``[count, 2]``, tensor or array: (row, class) of each positive, in any order. Rows number
-            the leading axes of the logits as if flattened; for GlobalPointer row = text * types + type. A pair given
-            twice counts once; pairs of row -1 are padding and count for nothing.
+            the leading axes of the logits as if flattened. A pair given twice counts once; pairs of row -1 are padding
+            and count for nothing.
 
     Returns:
         float32 (float64 for float64 logits) ``[...]``, one loss for each row; take the mean.
@@ -75,6 +78,43 @@ def sparse_multilabel_categorical_crossentropy(logits, positives):
         positives = _segment_logsumexp(-paddle.gather(logits, places), row_of_place)  # of the rows that have any
         losses = paddle.scatter_nd_add(F.softplus(negatives), rows.unsqueeze(1), F.softplus(positives))
         return losses.reshape(leading)
+
+
+def span_positives(spans, num_types, seq, max_span_length=None):
+    """Spans as the positives of :func:`sparse_multilabel_categorical_crossentropy` on flattened GlobalPointer logits.
+
+    Args:
+        spans: integers ``[batch, count, 3]``, tensor or array: (type, first token, last token) of the spans of each
+            text; a type of -1 is padding.
+        num_types, seq: sizes of the logits ``[batch, types, seq, ...]``.
+        max_span_length: width of a band; None for the logits of all spans.
+
+    Returns:
+        int64 array ``[number of spans, 2]``, (row, class): row = text * types + type; class = first * seq + last, in a
+        band first * max_span_length + last - first.
+
+    Raises:
+        ValueError: ``spans`` is not of this shape, or a span is outside the logits.
+    """
+    spans = spans.numpy() if isinstance(spans, paddle.Tensor) else np.asarray(spans)
+    if spans.ndim != 3 or spans.shape[2] != 3 or not np.issubdtype(spans.dtype, np.integer):
+        raise ValueError(
+            "spans must be integers [batch, count, 3], (type, first token, last token), "
+            f"got {spans.dtype} {list(spans.shape)}"
+        )
+    spans = spans.astype(np.int64)
+    kind, first, last = spans[spans[..., 0] != -1].T
+    text = np.nonzero(spans[..., 0] != -1)[0]
+    longest = seq if max_span_length is None else max_span_length
+    fits = (kind >= 0) & (kind < num_types) & (first >= 0) & (first <= last) & (last < seq) & (last - first < longest)
+    if not fits.all():
+        at = np.argmin(fits)
+        raise ValueError(
+            f"span (type, first token, last token) {(int(kind[at]), int(first[at]), int(last[at]))} of text "
+            f"{int(text[at])} is outside the logits of {num_types} types, {seq} tokens and spans of at most {longest}"
+        )
+    classes = first * seq + last if max_span_length is None else first * max_span_length + last - first
+    return np.stack([text * num_types + kind, classes], axis=1)
 
 
 def _at_least_float32(logits):

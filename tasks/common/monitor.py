@@ -3,9 +3,12 @@
 import json
 import time
 
+import numpy as np
 import paddle
 from paddlenlp.trainer import TrainerCallback
 from visualdl import LogWriter
+
+HISTOGRAM_BUCKETS = 40
 
 
 class VisualDLMonitor(TrainerCallback):
@@ -17,13 +20,17 @@ class VisualDLMonitor(TrainerCallback):
         log_dir: folder of the VisualDL log.
         settings: dict of the run's settings, shown as text and as hyper-parameters.
         metrics: names of the evaluation metrics that the hyper-parameter view compares runs by.
+        log_histograms: also write histograms of every weight at each evaluation, and of its gradient in the first step
+            of training and after each evaluation.
     """
 
-    def __init__(self, log_dir, settings, metrics):
+    def __init__(self, log_dir, settings, metrics, log_histograms=False):
         self.log_dir = str(log_dir)
         self.settings = settings
         self.metrics = metrics
+        self.log_histograms = log_histograms
         self.writer = None
+        self._gradients_due = log_histograms
         self._reset()
 
     def _reset(self):
@@ -49,11 +56,16 @@ class VisualDLMonitor(TrainerCallback):
         self._seconds += time.perf_counter() - self._step_start
 
     def on_optimizer_begin(self, args, state, control, scaler=None, model=None, **kwargs):
-        if self.writer is None or (state.global_step + 1) % args.logging_steps:
+        if self.writer is None:
             return
-        squares = [paddle.sum(p.grad.astype("float32") ** 2) for p in model.parameters() if p.grad is not None]
-        norm = float(paddle.sqrt(paddle.add_n(squares)))
-        self._gradient_norm = norm if scaler is None else norm / scaler._scale.item()
+        scale = 1.0 if scaler is None else scaler._scale.item()
+        if self._gradients_due:
+            gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+            self._write_histograms("gradients", gradients, state.global_step + 1, scale)
+            self._gradients_due = False
+        if (state.global_step + 1) % args.logging_steps == 0:
+            squares = [paddle.sum(p.grad.astype("float32") ** 2) for p in model.parameters() if p.grad is not None]
+            self._gradient_norm = float(paddle.sqrt(paddle.add_n(squares))) / scale
 
     def on_log(self, args, state, control, logs=None, **kwargs):
         """Training figures: the loss has been averaged since the last log; speed leaves evaluation out."""
@@ -67,10 +79,14 @@ class VisualDLMonitor(TrainerCallback):
         self._write("train", figures, state.global_step)
         self._reset()
 
-    def on_evaluate(self, args, state, control, metrics=None, **kwargs):
-        if self.writer is not None:
-            figures = {name[len("eval_") :]: value for name, value in metrics.items() if name.startswith("eval_")}
-            self._write("dev", figures, state.global_step)
+    def on_evaluate(self, args, state, control, metrics=None, model=None, **kwargs):
+        if self.writer is None:
+            return
+        figures = {name[len("eval_") :]: value for name, value in metrics.items() if name.startswith("eval_")}
+        self._write("dev", figures, state.global_step)
+        if self.log_histograms:
+            self._write_histograms("weights", dict(model.named_parameters()), state.global_step)
+            self._gradients_due = True
 
     def on_train_end(self, args, state, control, **kwargs):
         if self.writer is not None:
@@ -82,3 +98,9 @@ class VisualDLMonitor(TrainerCallback):
             tag = f"{group}_{name}" if "/" in name else f"{group}/{name}"
             self.writer.add_scalar(tag, float(value), step)
         self.writer.flush()
+
+    def _write_histograms(self, group, tensors, step, scale=1.0):
+        for name, tensor in tensors.items():
+            values = tensor.astype("float32").numpy().ravel() / scale
+            if np.isfinite(values).all():  # gradients of mixed precision may overflow; that step is then left out
+                self.writer.add_histogram(f"{group}/{name}", values, step, buckets=HISTOGRAM_BUCKETS)

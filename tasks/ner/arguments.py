@@ -52,6 +52,7 @@ class NerArguments:
     attention: str = field(default="softmax", metadata={"help": "softmax or linear"})
     span_head: str = field(default="efficient", metadata={"help": "efficient or dense GlobalPointer"})
     head_size: int = field(default=64, metadata={"help": "size of the head's queries and keys"})
+    max_span_length: Optional[int] = field(default=None, metadata={"help": "longest entity in tokens; none: any"})
     hidden_size: int = field(default=256, metadata={"help": "size of the hidden states"})
     num_hidden_layers: int = field(default=4, metadata={"help": "transformer blocks"})
     num_attention_heads: int = field(default=4, metadata={"help": "heads a block"})
@@ -62,8 +63,8 @@ class NerArguments:
 
 
 MODEL_KEYS = (
-    "max_length", "attention", "span_head", "head_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
-    "intermediate_size", "hidden_dropout_prob", "attention_probs_dropout_prob",
+    "max_length", "attention", "span_head", "head_size", "max_span_length", "hidden_size", "num_hidden_layers",
+    "num_attention_heads", "intermediate_size", "hidden_dropout_prob", "attention_probs_dropout_prob",
 )  # fmt: skip
 
 
@@ -113,6 +114,7 @@ def check_ranges(run, arguments):
     )  # fmt: skip
     ranges = {
         **{key: (lambda value: 0 < value < float("inf"), "greater than 0") for key in positive},
+        "max_span_length": (lambda value: value is None or value > 0, "greater than 0"),
         "hidden_dropout_prob": (lambda value: 0 <= value < 1, "at least 0 and less than 1"),
         "attention_probs_dropout_prob": (lambda value: 0 <= value < 1, "at least 0 and less than 1"),
         "seed": (lambda value: 0 <= value <= LARGEST_SEED, f"from 0 to {LARGEST_SEED}"),

@@ -58,18 +58,21 @@ class NerDataset(Dataset):
         tokenizer: with ``encode(text)``.
         types: entity types; their order numbers them.
         max_length: longest text in characters.
+        max_span_length: longest entity in tokens that the model scores; None for any.
 
     Attributes:
         unaligned: list of (example, entity) that no token boundary fits: they cannot be learned.
+        too_long: list of (example, entity) of more than ``max_span_length`` tokens: they cannot be learned either.
 
     Raises:
         InputError: a text is longer than ``max_length``, or an entity has a type that is not in ``types``.
     """
 
-    def __init__(self, examples, tokenizer, types, max_length):
+    def __init__(self, examples, tokenizer, types, max_length, max_span_length=None):
         super().__init__()
         self.examples = examples
         self.unaligned = []
+        self.too_long = []
         self.texts = []
         number = {name: index for index, name in enumerate(types)}
         for example in examples:
@@ -78,7 +81,12 @@ class NerDataset(Dataset):
             ids, offsets, _ = tokenizer.encode(example.text)
             aligned, unaligned = align_entities(example.entities, offsets)
             self.unaligned += [(example, entity) for entity in unaligned]
-            spans = [(number[entity.type], first, last) for entity, first, last in aligned]
+            spans = []
+            for entity, first, last in aligned:
+                if max_span_length is not None and last - first >= max_span_length:
+                    self.too_long.append((example, entity))
+                else:
+                    spans.append((number[entity.type], first, last))
             self.texts.append(TokenizedText(ids, offsets, spans))
 
     def __len__(self):
@@ -102,19 +110,17 @@ class SpanCollator:
     """Pads a list of :class:`TokenizedText` to the inputs of :class:`tasks.ner.model.NerModel`.
 
     Args:
-        num_types: number of entity types.
         pad_token_id: id of padding.
         with_labels: whether to add ``labels``.
     """
 
-    def __init__(self, num_types, pad_token_id, with_labels=True):
-        self.num_types = num_types
+    def __init__(self, pad_token_id, with_labels=True):
         self.pad_token_id = pad_token_id
         self.with_labels = with_labels
 
     def __call__(self, texts):
         """dict of arrays: ``input_ids`` int64, ``attention_mask``, ``token_mask`` bool ``[batch, seq]``, ``labels``
-        bool ``[batch, types, seq, seq]``."""
+        int64 ``[batch, entities, 3]``, (type, first token, last token), padded with -1."""
         shape = (len(texts), max(len(text.ids) for text in texts))
         batch = {
             "input_ids": np.full(shape, self.pad_token_id, dtype=np.int64),
@@ -126,8 +132,8 @@ class SpanCollator:
             batch["attention_mask"][row, : len(text.ids)] = True
             batch["token_mask"][row, : len(text.ids)] = [end > start for start, end in text.offsets]
         if self.with_labels:
-            batch["labels"] = np.zeros((shape[0], self.num_types, shape[1], shape[1]), dtype=bool)
+            most = max(1, *(len(text.spans) for text in texts))  # at least 1: empty tensors are no good in a loader
+            batch["labels"] = np.full((shape[0], most, 3), -1, dtype=np.int64)
             for row, text in enumerate(texts):
-                for kind, first, last in text.spans:
-                    batch["labels"][row, kind, first, last] = True
+                batch["labels"][row, : len(text.spans)] = np.reshape(text.spans, (-1, 3))
         return batch

@@ -110,9 +110,7 @@ def error_analysis(gold, predicted, types):
             **{kind: boundaries[kind] for kind in BOUNDARY_ERRORS},
         },
         "confusion": _confusion(matches, types),
-        "by_length": [
-            {"from": first, "to": last, **_row(count)} for (first, last), count in lengths.items() if count
-        ],
+        "by_length": [{"from": first, "to": last, **_row(count)} for (first, last), count in lengths.items() if count],
         "by_nesting": {name: _row(count) for name, count in nesting.items()} if nesting["nested"]["gold"] else None,
     }
 
@@ -170,8 +168,7 @@ def _confusion(matches, types):
     number = {kind: index for index, kind in enumerate(types)}
     same = [[0] * len(types) for _ in types]
     rest = {
-        name: [0] * len(types)
-        for name in ("gold_other_boundaries", "missed", "predicted_other_boundaries", "spurious")
+        name: [0] * len(types) for name in ("gold_other_boundaries", "missed", "predicted_other_boundaries", "spurious")
     }
     for match in matches:
         if match.kind in ("correct", "type"):

@@ -1,6 +1,8 @@
-"""Precision, recall and F1 of entities."""
+"""Precision, recall and F1 of entities, and precision-recall curves."""
 
 from collections import Counter
+
+import numpy as np
 
 
 def entity_scores(gold, predicted, types):
@@ -40,3 +42,43 @@ def f1_row(support, predicted, correct):
         "predicted": predicted,
         "correct": correct,
     }
+
+
+def precision_recall_curve(gold, candidates, kind, steps=100):
+    """Precision and recall of one type for thresholds on the probability sigmoid(score).
+
+    Args:
+        gold: for each text the set of its (start, end, type).
+        candidates: for each text its (start, end, type, score): all spans with a probability above 1 / ``steps``. Gold
+            entities that are not among them count as missed at every threshold, so that nothing is approximated.
+        kind: the type.
+        steps: number of thresholds 1 / steps, 2 / steps, ... 1; a span is predicted above, not at, the threshold, so
+            that one half is the logit 0.
+
+    Returns:
+        dict of float arrays ``[steps]``: ``precision`` (1 where nothing is predicted) and ``recall`` (0 where nothing
+        is gold), and int arrays ``tp``, ``fp``, ``fn`` and ``tn``. The spans that are rightly not predicted cannot be
+        counted; ``tn`` are those among the candidates.
+    """
+    probability = np.arange(1, steps) / steps
+    thresholds = np.append(np.log(probability / (1 - probability)), np.inf)
+    scores = {True: [], False: []}
+    for wanted, found in zip(gold, candidates):
+        for start, end, of_kind, score in found:
+            if of_kind == kind:
+                scores[(start, end, kind) in wanted].append(score)
+    tp, fp = (_number_above(scores[is_gold], thresholds) for is_gold in (True, False))
+    support = sum(entity[2] == kind for wanted in gold for entity in wanted)
+    return {
+        "precision": np.where(tp + fp > 0, tp / np.maximum(tp + fp, 1), 1.0),
+        "recall": tp / max(support, 1),
+        "tp": tp,
+        "fp": fp,
+        "fn": support - tp,
+        "tn": len(scores[False]) - fp,
+    }
+
+
+def _number_above(scores, thresholds):
+    """How many scores are above each of the rising thresholds."""
+    return len(scores) - np.searchsorted(np.sort(np.asarray(scores, dtype=np.float64)), thresholds, side="right")

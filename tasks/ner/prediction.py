@@ -8,13 +8,14 @@ import paddle
 from safetensors import safe_open
 from tqdm import tqdm
 
-from paddle_rope.global_pointer import decode_spans
 from paddle_rope.roformer import CharTokenizer
 from tasks.common.device import choose_device
 from tasks.common.errors import InputError
 from tasks.common.quiet import quiet_paddlenlp
-from tasks.ner.batching import SpanCollator, TokenizedText, check_length
+from tasks.ner.batching import SpanCollator, TokenizedText
+from tasks.ner.metrics import entity_scores
 from tasks.ner.model import NerConfig, NerModel
+from tasks.ner.windows import cut_text, merge_windows
 
 MODEL_FILES = ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json")
 # Scores of one batch held at once: bounds memory for long texts.
@@ -28,14 +29,16 @@ class NerPredictor:
         model_dir: folder that training wrote as ``OUTPUT_DIR/model``.
         device: ``"cpu"``, ``"gpu"`` ...; None takes a GPU where there is one.
         batch_size: texts a batch at most.
-        max_length: longest text in characters; None takes what the model was trained with.
+        max_length: tokens (a character each, mostly) that are computed at once; None takes what the model was trained
+            with. Longer texts are cut into overlapping windows, see :mod:`tasks.ner.windows`.
         show_progress: show a progress bar.
+        overlap: longest entity in tokens that is sure to lie whole in a window; None takes a quarter of ``max_length``.
 
     Raises:
-        InputError: the folder does not hold a model, the device cannot be used, or a size is not positive.
+        InputError: the folder does not hold a model, the device cannot be used, or a size is out of range.
     """
 
-    def __init__(self, model_dir, device=None, batch_size=32, max_length=None, show_progress=False):
+    def __init__(self, model_dir, device=None, batch_size=32, max_length=None, show_progress=False, overlap=None):
         for name, size in (("batch_size", batch_size), ("max_length", max_length)):
             if size is not None and size < 1:
                 raise InputError(f"--{name} {size}: must be 1 or more")
@@ -46,6 +49,9 @@ class NerPredictor:
         self.types = self.model.config.types
         self.batch_size = batch_size
         self.max_length = max_length or self.model.config.max_length
+        self.overlap = self.max_length // 4 if overlap is None else overlap
+        if overlap is not None and not 0 <= overlap <= self.max_length - 2:
+            raise InputError(f"--overlap {overlap}: must be from 0 to max_length - 2, {self.max_length - 2}")
         self.show_progress = show_progress
 
     def __call__(self, texts, where=None):
@@ -57,11 +63,20 @@ class NerPredictor:
 
         Returns:
             For each text, in order, ``{"text": ..., "entities": [...]}``; each entity is a dict with the half-open
-            character offsets ``start`` and ``end``, ``type``, ``text`` and the logit ``score`` (above 0). Entities
-            are ordered by start, end and type, and may be nested.
+            character offsets ``start`` and ``end``, ``type``, ``text`` and the logit ``score`` (above the threshold of
+            its type, 0 unless tuned). Entities are ordered by start, end and type, and may be nested.
 
         Raises:
-            InputError: ``texts`` is not a list of strings, or one is longer than ``max_length``.
+            InputError: ``texts`` is not a list of strings.
+        """
+        return [as_record(text, entities) for text, entities in zip(texts, self.find(texts, where))]
+
+    def find(self, texts, where=None, thresholds=None):
+        """As :meth:`__call__`, but for each text the list of its (start, end, type, score).
+
+        Args:
+            texts, where: as there.
+            thresholds: logits above which a span is an entity, one or one for each type, instead of the model's.
         """
         if isinstance(texts, str):
             raise InputError("texts must be a list of strings, got one string; write [text]")
@@ -69,13 +84,28 @@ class NerPredictor:
         for text, place in zip(texts, where):
             if not isinstance(text, str):
                 raise InputError(f"{place}: texts must be strings, got {type(text).__name__}")
-            check_length(text, place, self.max_length)
         encodings = [self.tokenizer.encode(text) for text in texts]
         tokenized = [TokenizedText(encoding.ids, encoding.offsets, spans=[]) for encoding in encodings]
-        found = predict_entities(
-            self.model, tokenized, self.types, self.tokenizer.pad_token_id, self.batch_size, self.show_progress
+        windows = [cut_text(text, self.max_length, self.overlap) for text in tokenized]
+        found = iter(
+            predict_entities(
+                self.model,
+                [window.text for of_text in windows for window in of_text],
+                self.types,
+                self.tokenizer.pad_token_id,
+                self.batch_size,
+                self.show_progress,
+                thresholds,
+            )
         )
-        return [as_record(text, entities) for text, entities in zip(texts, found)]
+        return [merge_windows(of_text, [next(found) for _ in of_text]) for of_text in windows]
+
+
+def score_predictions(examples, found, types):
+    """:func:`tasks.ner.metrics.entity_scores` of labelled examples and the (start, end, type, score) found in each."""
+    gold = [{(entity.start, entity.end, entity.type) for entity in example.entities} for example in examples]
+    predicted = [{(start, end, kind) for start, end, kind, _ in entities} for entities in found]
+    return entity_scores(gold, predicted, types)
 
 
 def as_record(text, entities):
@@ -89,7 +119,7 @@ def as_record(text, entities):
     }
 
 
-def predict_entities(model, texts, types, pad_token_id, batch_size, show_progress=False):
+def predict_entities(model, texts, types, pad_token_id, batch_size, show_progress=False, thresholds=None):
     """Entities of tokenized texts, computed in batches of like length.
 
     Args:
@@ -99,18 +129,20 @@ def predict_entities(model, texts, types, pad_token_id, batch_size, show_progres
         pad_token_id: id of padding.
         batch_size: texts a batch at most.
         show_progress: show a progress bar.
+        thresholds: instead of those of the model.
 
     Returns:
         For each text the list of its (start, end, type, score), in characters, half-open, ordered.
     """
-    collate = SpanCollator(len(types), pad_token_id, with_labels=False)
+    collate = SpanCollator(pad_token_id, with_labels=False)
     entities = [None] * len(texts)
     was_training = model.training
     model.eval()
     with paddle.no_grad(), tqdm(total=len(texts), unit="text", disable=not show_progress) as progress:
-        for rows in _batches_of_like_length([len(text.ids) for text in texts], batch_size, len(types)):
+        lengths = [len(text.ids) for text in texts]
+        for rows in _batches_of_like_length(lengths, batch_size, model.scores_of_text):
             batch = {name: paddle.to_tensor(array) for name, array in collate([texts[row] for row in rows]).items()}
-            for row, spans in zip(rows, decode_spans(model(**batch))):
+            for row, spans in zip(rows, model.decode(model(**batch), thresholds)):
                 offsets = texts[row].offsets
                 entities[row] = sorted(
                     (offsets[span.start][0], offsets[span.end - 1][1], types[span.type], span.score) for span in spans
@@ -121,12 +153,11 @@ def predict_entities(model, texts, types, pad_token_id, batch_size, show_progres
     return entities
 
 
-def _batches_of_like_length(lengths, batch_size, num_types):
+def _batches_of_like_length(lengths, batch_size, scores_of_text):
     """Lists of indices, longest texts first, each list small enough for memory."""
     order = np.argsort(lengths, kind="stable")[::-1].tolist()
     while order:
-        scores_per_text = num_types * lengths[order[0]] ** 2
-        size = max(1, min(batch_size, MAX_BATCH_SCORES // max(1, scores_per_text)))
+        size = max(1, min(batch_size, MAX_BATCH_SCORES // max(1, scores_of_text(lengths[order[0]]))))
         yield order[:size]
         order = order[size:]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import numpy as np
 import paddle
 import yaml
 from paddlenlp.trainer import Trainer, set_seed
@@ -13,7 +14,6 @@ from paddle_rope.roformer import CharTokenizer
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_dir, claim_output_dir, write_json, write_json_lines
 from tasks.common.length_grouping import LengthGroupedBatchSampler
-from tasks.common.monitor import VisualDLMonitor
 from tasks.common.quiet import quiet_paddlenlp
 from tasks.ner.arguments import MODEL_KEYS, resolve_config
 from tasks.ner.batching import NerDataset, SpanCollator
@@ -21,12 +21,18 @@ from tasks.ner.data import entity_types, read_examples
 from tasks.ner.error_analysis import error_analysis, worst_examples
 from tasks.ner.metrics import entity_scores
 from tasks.ner.model import NerConfig, NerModel
+from tasks.ner.monitoring import LOWEST_LOGIT, NerMonitor
 from tasks.ner.prediction import NerPredictor, as_record, predict_entities
 from tasks.ner.report import print_data_report, print_errors, print_scores, print_worst_examples
 
 
 class NerTrainer(Trainer):
-    """PaddleNLP's Trainer with batches of like length, and entity scores as its evaluation."""
+    """PaddleNLP's Trainer with batches of like length, and entity scores as its evaluation, which ``monitor`` shows."""
+
+    def __init__(self, monitor, **kwargs):
+        super().__init__(**kwargs)
+        self.monitor = monitor
+        self.add_callback(monitor)
 
     def _get_train_sampler(self):
         return LengthGroupedBatchSampler(
@@ -39,9 +45,9 @@ class NerTrainer(Trainer):
 
     def evaluate(self, eval_dataset=None, ignore_keys=None, metric_key_prefix="eval"):
         """Score the dev set; every process computes the same."""
-        scores, _ = evaluate_model(
-            self.model, eval_dataset or self.eval_dataset, self.args.per_device_eval_batch_size
-        )
+        dataset = eval_dataset or self.eval_dataset
+        watch = self.monitor.watch(self.model, dataset, self.state.global_step)
+        scores, _ = evaluate_model(self.model, dataset, self.args.per_device_eval_batch_size, watch)
         metrics = {f"{metric_key_prefix}_{name}": scores[name] for name in ("precision", "recall", "f1")}
         for kind, row in scores["per_type"].items():
             for name in ("precision", "recall", "f1"):
@@ -61,14 +67,26 @@ class NerTrainer(Trainer):
             self._rotate_checkpoints(use_mtime=True, output_dir=self.args.output_dir)
 
 
-def evaluate_model(model, dataset, batch_size, show_progress=False):
+def evaluate_model(model, dataset, batch_size, watch=None):
     """Scores and errors of ``model`` on a :class:`NerDataset`, and its predictions (start, end, type, score) for each
-    text."""
-    types = model.config.types
-    found = predict_entities(model, dataset.texts, types, model.config.pad_token_id, batch_size, show_progress)
-    gold = [{(entity.start, entity.end, entity.type) for entity in example.entities} for example in dataset.examples]
+    text. ``watch`` is called with all spans that score above ``LOWEST_LOGIT``, in the same form."""
+    types, thresholds = model.config.types, model.config.thresholds
+    bound = thresholds if watch is None else LOWEST_LOGIT
+    found = predict_entities(
+        model, dataset.texts, types, model.config.pad_token_id, batch_size, thresholds=bound
+    )
+    if watch is not None:
+        watch(found)
+        least = dict(zip(types, np.broadcast_to(thresholds, [len(types)]).tolist()))
+        found = [[entity for entity in entities if entity[3] > least[entity[2]]] for entities in found]
+    return scores_and_errors(dataset.examples, found, types), found
+
+
+def scores_and_errors(examples, found, types):
+    """What is said of predictions: :func:`entity_scores` and :func:`error_analysis` in one dict."""
+    gold = [{(entity.start, entity.end, entity.type) for entity in example.entities} for example in examples]
     predicted = [{(start, end, kind) for start, end, kind, _ in entities} for entities in found]
-    return {**entity_scores(gold, predicted, types), **error_analysis(gold, predicted, types)}, found
+    return {**entity_scores(gold, predicted, types), **error_analysis(gold, predicted, types)}
 
 
 def train(config):
@@ -94,24 +112,28 @@ def train(config):
     examples = read_splits(run)
     types = entity_types(*examples.values())
     tokenizer = CharTokenizer.from_corpus((e.text for e in examples["train"]), run.vocab_min_count)
-    datasets = {name: NerDataset(split, tokenizer, types, run.max_length) for name, split in examples.items()}
+    datasets = {
+        name: NerDataset(split, tokenizer, types, run.max_length, run.max_span_length)
+        for name, split in examples.items()
+    }
     model = build_model(run, types, tokenizer)
     parameters = sum(int(p.size) for p in model.parameters())
 
     if is_first_process():
         output_dir = claim_output_dir(output_dir)
         print_data_report(datasets)
+        print_too_long(datasets, run.max_span_length)
         print(f"model: {run.attention} attention, {parameters:,} parameters, {len(types)} types: {', '.join(types)}")
         with atomic_writer(output_dir / "config.yaml") as file:
             yaml.safe_dump(config, file, allow_unicode=True, sort_keys=False)
     trainer = NerTrainer(
+        NerMonitor(arguments.logging_dir, config, ["precision", "recall", "f1"]),
         model=model,
         args=arguments,
         train_dataset=datasets["train"],
         eval_dataset=datasets["dev"],
-        data_collator=SpanCollator(len(types), tokenizer.pad_token_id),
+        data_collator=SpanCollator(tokenizer.pad_token_id),
     )
-    trainer.add_callback(VisualDLMonitor(arguments.logging_dir, config, ["precision", "recall", "f1"]))
     training_started = time.perf_counter()
     trainer.train()
     train_seconds = time.perf_counter() - training_started
@@ -169,15 +191,33 @@ def evaluate(model_dir, data_file, device=None, batch_size=32, max_length=None, 
     """
     quiet_paddlenlp()
     examples = read_examples(data_file)
-    predictor = NerPredictor(model_dir, device, batch_size, max_length)
-    dataset = NerDataset(examples, predictor.tokenizer, predictor.types, predictor.max_length)
+    predictor = NerPredictor(model_dir, device, batch_size, max_length, show_progress=True)
+    texts = [example.text for example in examples]
+    max_span_length = predictor.model.config.max_span_length
+    dataset = NerDataset(examples, predictor.tokenizer, predictor.types, max(map(len, texts)), max_span_length)
     print_data_report({str(data_file): dataset})
-    scores, found = evaluate_model(predictor.model, dataset, batch_size, show_progress=True)
+    print_too_long({str(data_file): dataset}, max_span_length)
+    found = predictor.find(texts)
+    scores = scores_and_errors(examples, found, predictor.types)
     scores["worst_examples"] = worst_examples(examples, found, num_examples)
     print_scores(str(data_file), scores)
     print_errors(scores)
     print_worst_examples(scores["worst_examples"])
     return scores
+
+
+def print_too_long(datasets, max_span_length):
+    """Print the gold entities of each data set that are longer than a banded head scores."""
+    for name, dataset in datasets.items():
+        if dataset.too_long:
+            examples = "; ".join(
+                f"{example.where} {entity.type} {example.text[entity.start : entity.end]!r}"
+                for example, entity in dataset.too_long[:3]
+            )
+            print(
+                f"{name}: {len(dataset.too_long)} entities have more than max_span_length {max_span_length} tokens and "
+                f"cannot be found by the model (they count as missed): {examples}"
+            )
 
 
 def is_first_process():

@@ -1,0 +1,93 @@
+"""The scores of all spans of a short text as a picture, one matrix a type."""
+
+import math
+import warnings
+
+import numpy as np
+from matplotlib import font_manager
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+MAX_CHARACTERS = 40
+MAX_PANELS = 12
+HIGHEST = 8.0  # colours end at this logit on both sides of 0
+CHINESE_FONTS = (
+    "Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Microsoft YaHei", "SimHei",
+    "PingFang SC", "Heiti SC", "Noto Sans CJK JP",
+)  # fmt: skip
+
+
+def draw_scores(text, spans, gold, types, title):
+    """Draw a matrix for each type: first character of a span downwards, last character to the right.
+
+    Red squares score above 0, blue ones below; gold entities have a frame. Of many types, those of gold entities and
+    then those with the highest scores are drawn, ``MAX_PANELS`` in all; of a long text the first ``MAX_CHARACTERS``.
+
+    Args:
+        text: string.
+        spans: (start, end, type, score) of all its spans, in characters, half-open.
+        gold: set of (start, end, type).
+        types: names of the types, in order.
+        title: line above the picture.
+
+    Returns:
+        uint8 array ``[height, width, 3]``.
+    """
+    text = text[:MAX_CHARACTERS]
+    matrices = {kind: np.full([len(text), len(text)], np.nan) for kind in types}
+    for start, end, kind, score in spans:
+        if end <= len(text):
+            matrices[kind][start, end - 1] = score
+    shown = _chosen(types, matrices, gold)
+    font = _chinese_font()
+    columns = min(4, len(shown))
+    rows = math.ceil(len(shown) / columns)
+    side = 0.135 * len(text) + 0.35  # inches of a panel with what is around it
+    width, height = columns * side + 1.3, rows * side + 1.0
+    figure = Figure(figsize=(width, height), dpi=100, facecolor="white")
+    labels = [symbol if font and symbol.isprintable() else str(index) for index, symbol in enumerate(text)]
+    for place, kind in enumerate(shown):
+        row, column = divmod(place, columns)
+        left, bottom = 0.45 + column * side, height - 0.65 - (row + 1) * side + 0.3
+        axes = figure.add_axes([left / width, bottom / height, (side - 0.2) / width, (side - 0.35) / height])
+        image = axes.imshow(matrices[kind], cmap="RdBu_r", vmin=-HIGHEST, vmax=HIGHEST, interpolation="nearest")
+        axes.set_facecolor("#e8e8e8")
+        axes.set_title(kind, fontsize=9, pad=3, fontproperties=font)
+        is_last_of_column = place + columns >= len(shown)
+        for axis, labelled in ((axes.xaxis, is_last_of_column), (axes.yaxis, column == 0)):
+            axis.set_ticks(range(len(text)) if labelled else [])
+            if labelled:
+                axis.set_ticklabels(labels, fontsize=7, fontproperties=font)
+        axes.tick_params(length=0, pad=2)
+        for start, end, of_kind in gold:
+            if of_kind == kind and end <= len(text):
+                axes.add_patch(_frame(start, end - 1))
+    bar = figure.add_axes([1 - 0.6 / width, 0.45 / height, 0.13 / width, (height - 1.2) / height])
+    figure.colorbar(image, cax=bar).set_label("logit; above 0 is an entity", fontsize=8)
+    bar.tick_params(labelsize=7)
+    figure.text(0.45 / width, 1 - 0.28 / height, title, fontsize=10, fontproperties=font)
+    canvas = FigureCanvasAgg(figure)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # drawn as an empty box
+        canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+
+
+def _chosen(types, matrices, gold):
+    if len(types) <= MAX_PANELS:
+        return list(types)
+    in_gold = {kind for _, _, kind in gold}
+    ranked = sorted(types, key=lambda kind: (kind not in in_gold, -np.nanmax(matrices[kind], initial=-np.inf)))
+    return [kind for kind in types if kind in ranked[:MAX_PANELS]]
+
+
+def _chinese_font():
+    """Properties of a font with Chinese characters, or None: then characters are numbered."""
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    name = next((name for name in CHINESE_FONTS if name in installed), None)
+    return name and font_manager.FontProperties(family=name)
+
+
+def _frame(row, column):
+    return Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor="black", linewidth=1.4)

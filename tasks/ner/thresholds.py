@@ -1,0 +1,121 @@
+"""A threshold for each entity type, chosen on labelled data."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from tasks.common.errors import InputError
+from tasks.common.files import check_output_file, write_json
+from tasks.common.quiet import quiet_paddlenlp
+from tasks.ner.batching import check_types
+from tasks.ner.data import read_examples
+from tasks.ner.prediction import NerPredictor, score_predictions
+from tasks.ner.report import print_scores
+
+# Spans that score less are not looked at: the loss trains for 0, and of lower ones there are as many as spans.
+LOWEST_THRESHOLD = -5.0
+
+
+def tune_thresholds(gold, candidates, types):
+    """The thresholds with the highest corpus micro F1.
+
+    F1 = 2 C / (P + G) with C correct and P predicted spans, sums over the types, and G gold spans. If f is the highest
+    F1, its thresholds are those with the highest 2 C - f P (Dinkelbach 1967), which each type reaches by itself. So f
+    starts at the F1 of threshold 0, each type takes its best, and f is computed again until it stays: a few rounds,
+    exact, in integers. Where several thresholds are as good, the nearest to 0 is taken. It stands in the middle between
+    the two observed logits that it separates, or at 0 if 0 does the same.
+
+    Args:
+        gold: for each text the set of its (start, end, type).
+        candidates: for each text its (start, end, type, score), all that score above ``LOWEST_THRESHOLD``.
+        types: names of the types.
+
+    Returns:
+        List of floats, one for each type.
+    """
+    scores = {kind: [] for kind in types}
+    for wanted, found in zip(gold, candidates):
+        for start, end, kind, score in found:
+            scores[kind].append((score, (start, end, kind) in wanted))
+    cuts = [_Cuts(scores[kind]) for kind in types]
+    support = sum(len(wanted) for wanted in gold)
+    chosen = [cut.at_zero for cut in cuts]
+    best = -1.0
+    while True:
+        correct = sum(int(cut.correct[k]) for cut, k in zip(cuts, chosen))
+        counted = sum(int(cut.predicted[k]) for cut, k in zip(cuts, chosen)) + support
+        f1 = 2 * correct / counted if counted else 0.0
+        if f1 <= best:
+            break
+        best = f1
+        chosen = [cut.best(correct, counted) for cut in cuts]
+    return [cut.threshold(k) for cut, k in zip(cuts, chosen)]
+
+
+class _Cuts:
+    """The ways to cut the candidates of one type, k = 0 .. distinct scores: the k highest scores are predicted.
+
+    Args:
+        scored: list of (score, whether it is correct).
+    """
+
+    def __init__(self, scored):
+        scored = np.array(scored, dtype=np.float64).reshape(-1, 2)
+        levels, level = np.unique(-scored[:, 0], return_inverse=True)  # from the highest score down
+        self.scores = -levels
+        self.predicted = np.cumsum([0, *np.bincount(level, minlength=len(levels))])
+        self.correct = np.cumsum([0, *np.bincount(level[scored[:, 1] > 0], minlength=len(levels))])
+        self.at_zero = int((self.scores > 0).sum())
+
+    def best(self, correct, counted):
+        """The k with the highest 2 C - f P for f = 2 ``correct`` / ``counted``, the nearest to ``at_zero``."""
+        value = self.correct * counted - self.predicted * correct
+        best = np.flatnonzero(value == value.max())
+        return int(best[np.argmin(np.abs(best - self.at_zero))])
+
+    def threshold(self, k):
+        if k == self.at_zero:
+            return 0.0
+        above = self.scores[k - 1] if k else self.scores[0] + 1
+        below = self.scores[k] if k < len(self.scores) else LOWEST_THRESHOLD
+        return float((above + below) / 2)
+
+
+def tune_model(model_dir, data_file, device=None, batch_size=32, max_length=None):
+    """Tune the thresholds of a trained model on a labelled file, print the scores and write them into its config.json.
+
+    Returns:
+        dict with ``before`` and ``after``, scores as of :func:`tasks.ner.metrics.entity_scores`, and ``thresholds``, a
+        number for each type.
+
+    Raises:
+        InputError: the model or the file is wrong, or the folder cannot be written.
+    """
+    quiet_paddlenlp()
+    examples = read_examples(data_file)
+    if not any(example.entities for example in examples):
+        raise InputError(f"{data_file}: no entity is labelled in it; give data with entities")
+    config_file = Path(model_dir) / "config.json"
+    predictor = NerPredictor(model_dir, device, batch_size, max_length, show_progress=True)
+    check_output_file(config_file)
+    types = predictor.types
+    for example in examples:
+        check_types(example, types)
+    candidates = predictor.find([example.text for example in examples], thresholds=LOWEST_THRESHOLD)
+    gold = [{(entity.start, entity.end, entity.type) for entity in example.entities} for example in examples]
+
+    def scores_with(thresholds):
+        bound = dict(zip(types, np.broadcast_to(thresholds, len(types)).tolist()))
+        found = [[entity for entity in entities if entity[3] > bound[entity[2]]] for entities in candidates]
+        return score_predictions(examples, found, types)
+
+    tuned = tune_thresholds(gold, candidates, types)
+    before, after = scores_with(predictor.model.config.thresholds), scores_with(tuned)
+    print_scores(f"{data_file} before", before)
+    print_scores(f"{data_file} after", after)
+    write_json(config_file, {**json.loads(config_file.read_text(encoding="utf-8")), "thresholds": tuned})
+    for kind, threshold in zip(types, tuned):
+        print(f"{kind}: {threshold:.4f}")
+    print(f"{config_file}: thresholds written; micro F1 {before['f1']:.4f} before, {after['f1']:.4f} after")
+    return {"before": before, "after": after, "thresholds": dict(zip(types, tuned))}
