@@ -37,20 +37,21 @@ def main(argv=None):
     parser.add_argument("--output", default=STDIN, metavar="FILE", help="results; - is standard output (default)")
     parser.add_argument("--format", default="jsonl", choices=FORMATS, help="of the results (default: jsonl)")
     parser.add_argument("--html", metavar="FILE", help="also draw texts and entities as a page for a browser")
-    parser.add_argument("--max_length", type=int, help="longest text in characters (default: as trained)")
+    parser.add_argument("--max_length", type=int, help="tokens at once (default: as trained); longer texts are cut")
+    parser.add_argument("--overlap", type=int, help="of the parts of a cut text (default: a quarter of max_length)")
     parser.add_argument("--batch_size", type=int, default=32)
     parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
     options = parser.parse_args(argv)
     check_files(options)
     from tasks.common.files import atomic_writer
-    from tasks.ner.batching import check_length
     from tasks.ner.html import write_html
     from tasks.ner.prediction import NerPredictor
     from tasks.ner.text_stream import TextStream
 
     stream = TextStream(options.input, CHUNK_BATCHES * options.batch_size)
-    predictor = NerPredictor(options.model_dir, options.device, options.batch_size, options.max_length)
-    stream.check = lambda text, where: check_length(text, where, predictor.max_length)
+    predictor = NerPredictor(
+        options.model_dir, options.device, options.batch_size, options.max_length, overlap=options.overlap
+    )
     drawn, left_out = [], 0
     output = standard_output() if options.output == STDIN else atomic_writer(options.output)
     with output as file, progress_bar(stream) as progress:

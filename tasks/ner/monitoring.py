@@ -68,7 +68,7 @@ class NerMonitor(VisualDLMonitor):
         row = _example_to_draw(dataset.examples)
         example = dataset.examples[row]
         (spans,) = _predict(model, [dataset.texts[row]], thresholds=-1e3)  # all but the masked ones
-        title = f"step {step}: {example.where}"
+        title = f"step {step}, {example.where}: {example.text}"
         self.writer.add_image(
             "dev/scores", draw_scores(example.text, spans, _gold(example), model.config.types, title), step
         )

@@ -6,12 +6,13 @@ import warnings
 import numpy as np
 from matplotlib import font_manager
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 MAX_CHARACTERS = 40
 MAX_PANELS = 12
-HIGHEST = 8.0  # colours end at this logit on both sides of 0
+LOWEST, HIGHEST = -32.0, 8.0  # logits at which the colours end; most spans score far below 0
 CHINESE_FONTS = (
     "Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Microsoft YaHei", "SimHei",
     "PingFang SC", "Heiti SC", "Noto Sans CJK JP",
@@ -41,24 +42,25 @@ def draw_scores(text, spans, gold, types, title):
             matrices[kind][start, end - 1] = score
     shown = _chosen(types, matrices, gold)
     font = _chinese_font()
+    colours = TwoSlopeNorm(0, LOWEST, HIGHEST)
     columns = min(4, len(shown))
     rows = math.ceil(len(shown) / columns)
-    side = 0.135 * len(text) + 0.35  # inches of a panel with what is around it
-    width, height = columns * side + 1.3, rows * side + 1.0
+    side = max(0.135 * len(text), 2.0) + 0.35  # inches of a panel with what is around it
+    width, height = columns * side + 1.3, rows * side + 1.1
     figure = Figure(figsize=(width, height), dpi=100, facecolor="white")
     labels = [symbol if font and symbol.isprintable() else str(index) for index, symbol in enumerate(text)]
     for place, kind in enumerate(shown):
         row, column = divmod(place, columns)
-        left, bottom = 0.45 + column * side, height - 0.65 - (row + 1) * side + 0.3
+        left, bottom = 0.45 + column * side, height - 0.75 - (row + 1) * side + 0.3
         axes = figure.add_axes([left / width, bottom / height, (side - 0.2) / width, (side - 0.35) / height])
-        image = axes.imshow(matrices[kind], cmap="RdBu_r", vmin=-HIGHEST, vmax=HIGHEST, interpolation="nearest")
+        image = axes.imshow(matrices[kind], cmap="RdBu_r", norm=colours, interpolation="nearest")
         axes.set_facecolor("#e8e8e8")
-        axes.set_title(kind, fontsize=9, pad=3, fontproperties=font)
+        axes.set_title(kind, pad=3, **_style(font, 9))
         is_last_of_column = place + columns >= len(shown)
         for axis, labelled in ((axes.xaxis, is_last_of_column), (axes.yaxis, column == 0)):
             axis.set_ticks(range(len(text)) if labelled else [])
             if labelled:
-                axis.set_ticklabels(labels, fontsize=7, fontproperties=font)
+                axis.set_ticklabels(labels, **_style(font, 8))
         axes.tick_params(length=0, pad=2)
         for start, end, of_kind in gold:
             if of_kind == kind and end <= len(text):
@@ -66,7 +68,13 @@ def draw_scores(text, spans, gold, types, title):
     bar = figure.add_axes([1 - 0.6 / width, 0.45 / height, 0.13 / width, (height - 1.2) / height])
     figure.colorbar(image, cax=bar).set_label("logit; above 0 is an entity", fontsize=8)
     bar.tick_params(labelsize=7)
-    figure.text(0.45 / width, 1 - 0.28 / height, title, fontsize=10, fontproperties=font)
+    figure.text(0.45 / width, 1 - 0.28 / height, title, **_style(font, 11))
+    figure.text(
+        0.45 / width,
+        1 - 0.46 / height,
+        "down: first character, to the right: last character; framed: gold",
+        **_style(font, 8),
+    )
     canvas = FigureCanvasAgg(figure)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # drawn as an empty box
@@ -83,10 +91,13 @@ def _chosen(types, matrices, gold):
 
 
 def _chinese_font():
-    """Properties of a font with Chinese characters, or None: then characters are numbered."""
+    """Name of a font with Chinese characters, or None: then characters are numbered."""
     installed = {font.name for font in font_manager.fontManager.ttflist}
-    name = next((name for name in CHINESE_FONTS if name in installed), None)
-    return name and font_manager.FontProperties(family=name)
+    return next((name for name in CHINESE_FONTS if name in installed), None)
+
+
+def _style(font, size):
+    return {"fontfamily": font or "sans-serif", "fontsize": size}
 
 
 def _frame(row, column):

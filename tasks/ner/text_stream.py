@@ -29,7 +29,6 @@ class TextStream:
     Args:
         source: path, or ``-`` for standard input.
         chunk_texts: texts a chunk at most.
-        check: None, or a function of (text, place) that raises InputError for a text that cannot be used.
 
     Attributes:
         size: bytes of the input, None if it is not a file of known size.
@@ -40,14 +39,13 @@ class TextStream:
             wrong one are given out first.
     """
 
-    def __init__(self, source, chunk_texts=2048, check=None):
+    def __init__(self, source, chunk_texts=2048):
         self._is_stdin = os.fspath(source) == STDIN
         self.name = "<stdin>" if self._is_stdin else os.fspath(source)
         self._input = _open_stdin(self.name) if self._is_stdin else _open(self.name)
         self.size = _size(self._input)
         self.position = 0
         self._chunk_texts = chunk_texts
-        self.check = check
         self._lines = 0
         self._is_json = None
         self._waiting = []  # blank lines while the format is not known
@@ -115,15 +113,11 @@ class TextStream:
             self._is_json = _is_json_text(line)
         if self._is_json:
             self._waiting = []
-            texts = [] if is_blank else [(_json_text(_parse_json(line, where), where), where)]
-        elif self._is_json is None:
+            return [] if is_blank else [(_json_text(_parse_json(line, where), where), where)]
+        if self._is_json is None:
             self._waiting.append((line, where))
             return []
-        else:
-            texts, self._waiting = [*self._waiting, (line, where)], []
-        if self.check is not None:
-            for text, place in texts:
-                self.check(text, place)
+        texts, self._waiting = [*self._waiting, (line, where)], []
         return texts
 
 
