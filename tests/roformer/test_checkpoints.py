@@ -138,7 +138,8 @@ def test_the_classifier_is_that_of_hugging_face(reported):
 @pytest.mark.parametrize("source", [*HUGGINGFACE, "hf_tiny_classifier"])
 def test_written_as_hugging_face_the_tensors_are_bit_equal(source, tmp_path):
     kind = RoFormerForSequenceClassification if "classifier" in source else RoFormerForMaskedLM
-    write_huggingface(kind.from_pretrained(DATA / source), tmp_path, max_position_embeddings=512)
+    longest = json.loads((DATA / source / "config.json").read_text(encoding="utf-8"))["max_position_embeddings"]
+    write_huggingface(kind.from_pretrained(DATA / source), tmp_path, longest)
     stored, written = load_file(DATA / source / "model.safetensors"), load_file(tmp_path / "model.safetensors")
     assert set(stored) == set(written)
     for name in stored:
