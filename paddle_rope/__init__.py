@@ -19,11 +19,14 @@ from paddle_rope.global_pointer import (
 from paddle_rope.positions import LearnedPositionEmbedding, alibi_bias, alibi_slopes, sinusoidal_embedding
 from paddle_rope.roformer import (
     CharTokenizer,
+    Encoding,
     RoFormerConfig,
     RoFormerForCausalLM,
     RoFormerForMaskedLM,
     RoFormerForSequenceClassification,
     RoFormerModel,
+    WordTokenizer,
+    load_tokenizer,
 )
 from paddle_rope.rotary import RotaryPositionEmbedding, interleaved_to_half
 from paddle_rope.rotary_frequencies import LinearScaling, NTKScaling, YaRNScaling
@@ -31,6 +34,7 @@ from paddle_rope.rotary_frequencies import LinearScaling, NTKScaling, YaRNScalin
 __all__ = [
     "CharTokenizer",
     "EfficientGlobalPointer",
+    "Encoding",
     "GlobalPointer",
     "LearnedPositionEmbedding",
     "LinearScaling",
@@ -42,6 +46,7 @@ __all__ = [
     "RoFormerForSequenceClassification",
     "RoFormerModel",
     "RotaryPositionEmbedding",
+    "WordTokenizer",
     "YaRNScaling",
     "alibi_bias",
     "alibi_slopes",
@@ -50,6 +55,7 @@ __all__ = [
     "interleaved_to_half",
     "linear_attention",
     "linear_attention_step",
+    "load_tokenizer",
     "multilabel_categorical_crossentropy",
     "sinusoidal_embedding",
     "softmax_attention",

@@ -202,7 +202,8 @@ class RotaryPositionEmbedding(nn.Layer):
         if positions is None and not self.learned and paddle.in_dynamic_mode():
             return self._table(offset, x.shape[-2], "float64" if x.dtype == paddle.float64 else "float32")
         if positions is None:
-            positions = paddle.arange(paddle.shape(x)[-2]) + offset
+            # not + offset: paddle 2.6.2 rounds numbers added to a tensor to float32
+            positions = paddle.arange(paddle.shape(x)[-2]) + paddle.full([1], offset, "int64")
         phases = positions.astype("float64").unsqueeze(-1) * self._theta_as_tensor()  # [(batch,) seq, rotary_dim / 2]
         if positions.ndim == 2 and x.ndim > 3:
             phases = phases.unsqueeze(list(range(1, x.ndim - 2)))

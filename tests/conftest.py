@@ -15,6 +15,7 @@ import pytest  # noqa: E402
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 BERT_VOCAB = "vocab/bert_base_chinese_vocab.txt"
+ROFORMER_VOCAB = "vocab/roformer_chinese_word_vocab.txt"
 # As the real one: special tokens, punctuation, digits, letters, pieces, Chinese characters; uncased.
 SMALL_BERT_VOCAB = [
     *["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"！，。：（）,.-%/+:()", *"0123456789"],
@@ -22,6 +23,13 @@ SMALL_BERT_VOCAB = [
     *(f"##{character}" for character in "0123456789abcdefghijklmnopqrstuvwxyz"),
     *["20", "##24", "##ing", "learn", "deep", "python", "gpu", "nlp", "the", "ro", "##former"],
     *"一二三四五六七八九十的是了在和有人大中国上海北京学生年月日我他她们机器习自然语言处理模型训练数据",
+]
+# As RoFormer's: a vocabulary like BERT's with Chinese words.
+SMALL_WORD_VOCAB = [
+    *SMALL_BERT_VOCAB,
+    *"#&_[]“”、①々豈葛",
+    *["中国", "北京", "大学", "大学生", "学习", "语言", "处理", "模型", "一年", "我们", "t恤", "c++", "aa制"],
+    *["caf", "か", "ᄀ", "##ᅡ", "##ᆨ", "##①", "ς", "σ", "##ς", "##σ", "ι", "##ι", "κ", "##κ", "iphone", "2024", "mask"],
 ]
 
 
@@ -53,4 +61,14 @@ def bert_vocab_file(request, shared_data, tmp_path):
         return shared_data / BERT_VOCAB
     path = tmp_path / "small_bert_vocab.txt"
     path.write_bytes("".join(f"{token}\n" for token in SMALL_BERT_VOCAB).encode("utf-8"))
+    return path
+
+
+@pytest.fixture(params=["small", *(["real"] if (_data_folder() / ROFORMER_VOCAB).is_file() else [])])
+def word_vocab_file(request, shared_data, tmp_path):
+    """A vocabulary file in the format of RoFormer's: a small one of our own, and the real one where it is."""
+    if request.param == "real":
+        return shared_data / ROFORMER_VOCAB
+    path = tmp_path / "small_word_vocab.txt"
+    path.write_bytes("".join(f"{token}\n" for token in SMALL_WORD_VOCAB).encode("utf-8"))
     return path

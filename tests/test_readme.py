@@ -27,6 +27,14 @@ def test_python_example_of_the_layers_runs_and_gives_the_shapes_it_says(name):
 
 
 @pytest.mark.parametrize("name", READMES)
+def test_python_example_of_generation_runs(name):
+    names = {}
+    exec(next(block for block in blocks(name, "python") if "generate(" in block), names)
+    assert len(names["texts"]) == 2 and all(isinstance(text, str) for text in names["texts"])
+    assert names["mask"].tolist()[0][:2] == [False, True]
+
+
+@pytest.mark.parametrize("name", READMES)
 def test_commands_name_files_that_exist(name):
     paths = re.findall(r"\b(?:tools|configs)/[\w/]+\.\w+", "\n".join(blocks(name, "bash")))
     assert len(paths) >= 6

@@ -218,3 +218,31 @@ def test_positions_for_each_row_need_a_batch():
 def test_an_offset_beside_positions_is_an_error():
     with pytest.raises(ValueError, match="not both"):
         RotaryPositionEmbedding(6)(random_tensor(2, 5, 6), offset=1, positions=paddle.arange(5))
+
+
+@pytest.mark.parametrize("shape", [(7,), (2, 7)], ids=["seq", "batch"])
+@pytest.mark.parametrize("options", [{}, {"layout": "half"}, {"rotary_dim": 4}, {"learned": True}], ids=str)
+def test_the_rotation_at_fixed_positions_is_that_of_forward(options, shape):
+    rotary = RotaryPositionEmbedding(8, **options)
+    positions = paddle.to_tensor(np.random.randint(0, 5000, shape))
+    rotate = rotary.at(positions)
+    for dtype in ("float32", "float64"):
+        x = paddle.to_tensor(np.random.standard_normal((2, 3, 7, 8)), dtype=dtype)
+        np.testing.assert_array_equal(rotate(x).numpy(), rotary(x, positions=positions).numpy())
+        np.testing.assert_allclose(rotate(rotate(x), inverse=True).numpy(), x.numpy(), rtol=0, atol=1e-5)
+        flat = x[:, 0]  # without heads
+        np.testing.assert_array_equal(rotate(flat).numpy(), rotary(flat, positions=positions).numpy())
+    with pytest.raises(ValueError, match="positions must be"):
+        rotate(paddle.zeros([2, 3, 6, 8]))
+    np.testing.assert_array_equal(rotary.at(None)(x).numpy(), rotary(x).numpy())
+
+
+def test_a_far_offset_is_exact_and_tabulates_nothing_before_it():
+    rotary = RotaryPositionEmbedding(6)
+    x = paddle.to_tensor(np.random.standard_normal((1, 5, 6)))
+    positions = paddle.to_tensor(np.arange(5) + 123_456_789)
+    np.testing.assert_allclose(
+        rotary(x, offset=123_456_789).numpy(), rotary(x, positions=positions).numpy(), rtol=0, atol=1e-12
+    )
+    rotary(x, offset=900)
+    assert all(cosine.shape[0] <= 1024 for cosine, _ in rotary._tables.values())

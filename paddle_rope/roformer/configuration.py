@@ -3,6 +3,7 @@
 from paddlenlp.transformers import PretrainedConfig
 
 from paddle_rope.attention import ATTENTION_KINDS, FEATURE_MAPS, NORMALIZERS, PLACEMENTS
+from paddle_rope.rotary_frequencies import frequency_scaling
 
 # What a model can know of positions: where RoPE turns, or another embedding in its place.
 POSITION_EMBEDDINGS = (*PLACEMENTS, "sinusoidal", "learned", "alibi", "none")
@@ -186,3 +187,4 @@ class RoFormerConfig(PretrainedConfig):
             raise ValueError(f"sinusoidal positions need an even embedding_size, got {self.embedding_size}")
         if self.decay is not None and not self.causal:
             raise ValueError("decay looks back from each token: it needs causal=True")
+        frequency_scaling(self.rotary_scaling)

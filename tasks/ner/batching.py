@@ -75,7 +75,7 @@ class NerDataset(Dataset):
         for example in examples:
             check_length(example.text, example.where, max_length)
             check_types(example, number)
-            ids, offsets = tokenizer.encode(example.text)
+            ids, offsets, _ = tokenizer.encode(example.text)
             aligned, unaligned = align_entities(example.entities, offsets)
             self.unaligned += [(example, entity) for entity in unaligned]
             spans = [(number[entity.type], first, last) for entity, first, last in aligned]

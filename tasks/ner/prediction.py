@@ -70,7 +70,8 @@ class NerPredictor:
             if not isinstance(text, str):
                 raise InputError(f"{place}: texts must be strings, got {type(text).__name__}")
             check_length(text, place, self.max_length)
-        tokenized = [TokenizedText(*self.tokenizer.encode(text), spans=[]) for text in texts]
+        encodings = [self.tokenizer.encode(text) for text in texts]
+        tokenized = [TokenizedText(encoding.ids, encoding.offsets, spans=[]) for encoding in encodings]
         found = predict_entities(
             self.model, tokenized, self.types, self.tokenizer.pad_token_id, self.batch_size, self.show_progress
         )

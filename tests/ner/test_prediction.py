@@ -177,7 +177,7 @@ DAMAGES = {
     "empty vocabulary": ("lacks [PAD]", cut("vocab.txt", 0)),
     "vocabulary without [SEP]": ("lacks [SEP]", replace_in("vocab.txt", "[SEP]\n", "")),
     "shorter vocabulary": ("vocab.txt has ", replace_in("vocab.txt", "[SPACE]\n", "")),
-    "vocabulary not UTF-8": ("UnicodeDecodeError", lambda folder: (folder / "vocab.txt").write_bytes(b"\xd6\xd0")),
+    "vocabulary not UTF-8": ("is not UTF-8", lambda folder: (folder / "vocab.txt").write_bytes(b"\xd6\xd0")),
     "broken tokenizer settings": ("tokenizer_config.json", cut("tokenizer_config.json", 3)),
     "tokenizer settings without case": ("do_lower_case", replace_in("tokenizer_config.json", "do_lower", "do_upper")),
 }

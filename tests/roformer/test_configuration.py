@@ -1,8 +1,9 @@
 """RoFormerConfig and NerConfig refuse what cannot be built."""
 
+import paddle
 import pytest
 
-from paddle_rope import RoFormerConfig
+from paddle_rope import RoFormerConfig, RoFormerModel
 from tasks.ner.model import NerConfig
 
 
@@ -18,6 +19,23 @@ from tasks.ner.model import NerConfig
         ({"hidden_size": 12, "num_attention_heads": 4}, "even size; take a multiple of 8"),
         ({"attention": "quadratic"}, "attention must be one of softmax, linear, got 'quadratic'"),
         ({"attention": None}, "attention"),
+        ({"attention": ["softmax"] * 11}, "attention lists 11 layers, num_hidden_layers is 12"),
+        ({"attention": ["softmax"] * 11 + ["lstm"]}, "attention must be one of softmax, linear, got 'lstm'"),
+        ({"embedding_size": 0}, "embedding_size"),
+        ({"version": 3}, "version must be one of 1, 2, got 3"),
+        ({"hidden_act": "swish"}, "hidden_act must be one of gelu, "),
+        ({"position_embedding": "rope"}, "position_embedding must be one of q, .*alibi, none, got 'rope'"),
+        ({"position_embedding": "kq"}, "position_embedding must be one of"),
+        ({"position_embedding": "learned"}, "needs max_position_embeddings"),
+        ({"position_embedding": "alibi", "attention": "linear"}, "does the same: exp"),
+        ({"position_embedding": "sinusoidal", "embedding_size": 7}, "even embedding_size"),
+        ({"feature_map": "gelu"}, "feature_map must be one of elu_plus_one"),
+        ({"normalizer": None}, "normalizer must be one of"),
+        ({"decay": [0.5] * 12}, "needs causal=True"),
+        ({"pooling": "max"}, "pooling must be one of first, mean"),
+        ({"rotary_scaling": {"factor": 2}}, "type of rotary_scaling must be one of linear, ntk, yarn, got None"),
+        ({"rotary_scaling": {"type": "yarn", "factor": 2}}, "'yarn' takes factor, original_length"),
+        ({"rotary_scaling": {"type": "ntk", "factor": 0.5}}, "factor must be"),
     ],
     ids=str,
 )
@@ -46,6 +64,44 @@ def test_every_value_survives_saving_and_loading(config, tmp_path):
         values.update(types=["人名", "place"], span_head="dense", head_size=6, max_length=77)
     config(**values).save_pretrained(tmp_path)
     loaded = config.from_pretrained(str(tmp_path))
+    assert {name: getattr(loaded, name) for name in values} == values
+
+
+def test_contradictions_of_linear_attention_are_an_error():
+    for options, words in (
+        ({"feature_map": "softmax_exp", "causal": True}, "whole sequence"),
+        ({"feature_map": "one_plus_cosine"}, "normalizer='rotated'"),
+        ({"causal": True, "decay": [0.5]}, "12 numbers"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            config = RoFormerConfig(attention="linear", num_hidden_layers=1, vocab_size=5, **options)
+            RoFormerModel(config)(paddle.to_tensor([[1, 2]]))
+
+
+def test_every_form_survives_saving_and_loading(tmp_path):
+    values = {
+        "num_hidden_layers": 2,
+        "attention": ["linear", "softmax"],
+        "embedding_size": 128,
+        "type_vocab_size": 2,
+        "version": 2,
+        "hidden_act": "relu",
+        "causal": True,
+        "position_embedding": "qkvo",
+        "rotary_layout": "half",
+        "rotary_dim": 32,
+        "rotary_scaling": {"type": "yarn", "factor": 4, "original_length": 512},
+        "rotary_learned": True,
+        "share_kv": True,
+        "feature_map": "favor",
+        "num_random_features": 96,
+        "normalizer": "none",
+        "decay": [0.9] * 12,
+        "pooling": "mean",
+        "classifier_activation": "gelu",
+    }
+    RoFormerConfig(**values).save_pretrained(tmp_path)
+    loaded = RoFormerConfig.from_pretrained(str(tmp_path))
     assert {name: getattr(loaded, name) for name in values} == values
 
 

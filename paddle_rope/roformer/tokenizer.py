@@ -1,0 +1,249 @@
+"""What the tokenizers share: vocabulary, special tokens, pairs, truncation, padding, decoding, files."""
+
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from paddle_rope.roformer.tokenizer_files import VOCAB_FILE, read_settings, read_vocab, write_tokenizer
+
+PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
+SPACE = "[SPACE]"  # a run of white space; vocabularies that do not have it (BERT's) skip white space
+PIECE = "##"  # begins a token that continues a word
+
+
+class Encoding(NamedTuple):
+    """Tokens of one text or a pair of texts; for each token:
+
+    Attributes:
+        ids: its number in the vocabulary.
+        offsets: the half-open characters (start, end) it stands for, in its own text of a pair. Special tokens stand
+            for no character: (0, 0).
+        token_type_ids: which text it is of, 0 or 1; ``[CLS]`` is of the first, ``[SEP]`` of the text that it ends.
+    """
+
+    ids: list
+    offsets: list
+    token_type_ids: list
+
+
+class Tokenizer:
+    """Base of the tokenizers, which say in ``_tokenize`` how a text is cut.
+
+    Text is text: ``[MASK]`` written in it is cut like any other characters.
+
+    Args:
+        vocab: tokens in the order of their ids; holds ``[PAD]``, ``[UNK]``, ``[CLS]``, ``[SEP]``.
+        do_lower_case: whether the vocabulary is uncased.
+
+    Attributes:
+        vocab, token_to_id: token of an id and id of a token.
+        pad_token_id, unk_token_id, cls_token_id, sep_token_id: ids of special tokens.
+        mask_token_id: id of ``[MASK]``, None where the vocabulary lacks it.
+
+    Raises:
+        ValueError: a token occurs twice, or a special token is missing.
+    """
+
+    def __init__(self, vocab, do_lower_case):
+        self.vocab = list(vocab)
+        self.do_lower_case = do_lower_case
+        self.token_to_id = {token: index for index, token in enumerate(self.vocab)}
+        if len(self.token_to_id) != len(self.vocab):
+            twice = next(token for token, count in Counter(self.vocab).items() if count > 1)
+            raise ValueError(f"token {twice!r} occurs more than once in the vocabulary")
+        missing = [token for token in (PAD, UNK, CLS, SEP) if token not in self.token_to_id]
+        if missing:
+            raise ValueError(f"the vocabulary lacks {', '.join(missing)}")
+        self.pad_token_id = self.token_to_id[PAD]
+        self.unk_token_id = self.token_to_id[UNK]
+        self.cls_token_id = self.token_to_id[CLS]
+        self.sep_token_id = self.token_to_id[SEP]
+        self.mask_token_id = self.token_to_id.get(MASK)
+        self._has_pieces = any(_is_piece(token) for token in self.vocab)
+        self._longest_token = max(len(token) for token in self.vocab)
+
+    @classmethod
+    def from_vocab_file(cls, path, do_lower_case=True):
+        """Read a ``vocab.txt``: one token a line, the line number (from 0) is the id.
+
+        Raises:
+            ValueError: the file is missing or not UTF-8, a token occurs twice, or a special token is missing.
+        """
+        vocab = read_vocab(path)
+        try:
+            return cls(vocab, do_lower_case)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+
+    @classmethod
+    def from_pretrained(cls, folder):
+        """Read what :meth:`save_pretrained` wrote, or a folder of PaddleNLP or Hugging Face for a tokenizer of this
+        kind (see :func:`load_tokenizer`, which also finds out the kind).
+
+        Raises:
+            ValueError: a file is missing or damaged, or the folder is of another kind of tokenizer.
+        """
+        kind, do_lower_case = read_settings(folder)
+        if kind != cls.__name__:
+            raise ValueError(f"{folder}: holds a {kind}, not a {cls.__name__}; read it with load_tokenizer")
+        return cls.from_vocab_file(Path(folder) / VOCAB_FILE, do_lower_case)
+
+    def save_pretrained(self, folder):
+        """Write ``vocab.txt`` and ``tokenizer_config.json`` into ``folder``."""
+        write_tokenizer(folder, type(self).__name__, self.vocab, self.do_lower_case)
+
+    def __len__(self):
+        return len(self.vocab)
+
+    def encode(self, text, pair=None, max_length=None, add_special_tokens=True):
+        """Tokenize a text to ``[CLS] text [SEP]``, or two texts to ``[CLS] text [SEP] pair [SEP]``.
+
+        Args:
+            text: a string.
+            pair: the second string of a pair.
+            max_length: longest result in tokens, special tokens counted. Tokens are dropped from the end; of a pair
+                one by one from the longer text, and from the second where both are as long.
+            add_special_tokens: False leaves out ``[CLS]`` and ``[SEP]``.
+
+        Returns:
+            :class:`Encoding`.
+
+        Raises:
+            ValueError: ``text`` or ``pair`` is not a string, or ``max_length`` is less than the special tokens.
+        """
+        texts = [text] if pair is None else [text, pair]
+        for part in texts:
+            if not isinstance(part, str):
+                raise ValueError(f"encode takes a string, got {type(part).__name__}; lists go to encode_batch")
+        tokens = [self._tokenize(part) for part in texts]
+        if max_length is not None:
+            num_special = len(texts) + 1 if add_special_tokens else 0
+            if max_length < num_special:
+                raise ValueError(f"max_length {max_length} does not hold the {num_special} special tokens; give more")
+            kept = _kept_lengths([len(ids) for ids, _ in tokens], max_length - num_special)
+            tokens = [(ids[:length], offsets[:length]) for (ids, offsets), length in zip(tokens, kept)]
+        result = Encoding([], [], [])
+        if add_special_tokens:
+            _append(result, [self.cls_token_id], [(0, 0)], 0)
+        for token_type, (ids, offsets) in enumerate(tokens):
+            _append(result, ids, offsets, token_type)
+            if add_special_tokens:
+                _append(result, [self.sep_token_id], [(0, 0)], token_type)
+        return result
+
+    def encode_batch(self, texts, pairs=None, max_length=None, padding_side="right"):
+        """Tokenize texts, or pairs of texts, and pad them to the longest.
+
+        Args:
+            texts: list of strings.
+            pairs: list of as many second strings.
+            max_length: as in :meth:`encode`.
+            padding_side: ``"right"``, or ``"left"`` so that every text ends in the last column, for generation.
+
+        Returns:
+            dict of numpy arrays ``[batch, seq]``: ``input_ids`` and ``token_type_ids`` int64, ``attention_mask`` bool,
+            False for padding; and ``offsets``, for each text the list of the offsets of its ``seq`` tokens, (0, 0) for
+            padding.
+
+        Raises:
+            ValueError: as :meth:`encode`; ``texts`` is one string, ``pairs`` are not as many, or ``padding_side`` is
+                unknown.
+        """
+        if isinstance(texts, str) or isinstance(pairs, str):
+            raise ValueError("encode_batch takes lists of strings, got one string; write [text], or use encode")
+        if padding_side not in ("left", "right"):
+            raise ValueError(f'padding_side must be "left" or "right", got {padding_side!r}')
+        texts = list(texts)
+        pairs = [None] * len(texts) if pairs is None else list(pairs)
+        if len(pairs) != len(texts):
+            raise ValueError(f"{len(texts)} texts but {len(pairs)} pairs; give one second text for each")
+        encodings = [self.encode(text, pair, max_length) for text, pair in zip(texts, pairs)]
+        shape = (len(texts), max((len(encoding.ids) for encoding in encodings), default=0))
+        batch = {
+            "input_ids": np.full(shape, self.pad_token_id, dtype=np.int64),
+            "token_type_ids": np.zeros(shape, dtype=np.int64),
+            "attention_mask": np.zeros(shape, dtype=bool),
+            "offsets": [],
+        }
+        for row, (ids, offsets, token_type_ids) in enumerate(encodings):
+            padding = [(0, 0)] * (shape[1] - len(ids))
+            start = len(padding) if padding_side == "left" else 0
+            columns = slice(start, start + len(ids))
+            batch["input_ids"][row, columns] = ids
+            batch["token_type_ids"][row, columns] = token_type_ids
+            batch["attention_mask"][row, columns] = True
+            batch["offsets"].append(padding + offsets if padding_side == "left" else offsets + padding)
+        return batch
+
+    def decode(self, ids, skip_special_tokens=True):
+        """Text of tokens: tokens are joined, ``##`` pieces continue their word, ``[SPACE]`` is a space.
+
+        A vocabulary with ``##`` pieces but without ``[SPACE]`` loses white space; there a space is put between words
+        of ASCII letters and digits, which only white space can have kept apart.
+
+        Args:
+            ids: sequence of token ids.
+            skip_special_tokens: leave out ``[PAD]``, ``[CLS]``, ``[SEP]`` and ``[MASK]``. ``[UNK]`` stands for
+                characters, and stays.
+        """
+        space_words = self._has_pieces and SPACE not in self.token_to_id
+        text = ""
+        for token in (self.vocab[index] for index in ids):
+            if token in (PAD, CLS, SEP, MASK):
+                text += "" if skip_special_tokens else token
+            elif token == SPACE:
+                text += " "
+            elif _is_piece(token):
+                text += token[len(PIECE) :]
+            elif space_words and _is_ascii_word(text[-1:]) and _is_ascii_word(token[:1]):
+                text += f" {token}"
+            else:
+                text += token
+        return text
+
+    def _tokenize(self, text):
+        """(ids, offsets) of a text, without special tokens."""
+        raise NotImplementedError
+
+    def _pieces_of_word(self, word):
+        """WordPiece: the longest tokens from left to right, those within the word with ``##``.
+
+        Returns:
+            list of (id, start, end); one ``[UNK]`` for a word that tokens do not cover.
+        """
+        pieces, start = [], 0
+        while start < len(word):
+            prefix = PIECE if start else ""
+            for end in range(min(len(word), start + self._longest_token), start, -1):
+                index = self.token_to_id.get(prefix + word[start:end])
+                if index is not None:
+                    pieces.append((index, start, end))
+                    start = end
+                    break
+            else:
+                return [(self.unk_token_id, 0, len(word))]
+        return pieces
+
+
+def _is_piece(token):
+    return token.startswith(PIECE) and len(token) > len(PIECE)
+
+
+def _is_ascii_word(character):
+    return character.isascii() and character.isalnum()
+
+
+def _append(encoding, ids, offsets, token_type):
+    encoding.ids.extend(ids)
+    encoding.offsets.extend(offsets)
+    encoding.token_type_ids.extend([token_type] * len(ids))
+
+
+def _kept_lengths(lengths, room):
+    """Lengths of one or two texts when tokens are dropped one by one from the longer, of equals from the second."""
+    if len(lengths) == 1:
+        return [min(lengths[0], room)]
+    first = min(lengths[0], max(room - lengths[1], (room + 1) // 2))
+    return [first, min(lengths[1], room - first)]

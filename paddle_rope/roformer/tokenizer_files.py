@@ -1,0 +1,78 @@
+"""The files of a tokenizer: ``vocab.txt`` and ``tokenizer_config.json``, as our own tokenizers, PaddleNLP and Hugging
+Face write them."""
+
+import json
+from pathlib import Path
+
+VOCAB_FILE = "vocab.txt"
+CONFIG_FILE = "tokenizer_config.json"
+OWN_CLASSES = ("CharTokenizer", "WordTokenizer")
+BERT_LIKE_CLASSES = ("BertTokenizer", "BertTokenizerFast", "RoFormerv2Tokenizer")
+ROFORMER_CLASSES = ("RoFormerTokenizer", "RoFormerTokenizerFast")
+
+
+def read_vocab(path):
+    """Tokens of a ``vocab.txt``: one a line, the line number (from 0) is the id.
+
+    Raises:
+        ValueError: there is no such file, or it is not UTF-8.
+    """
+    try:
+        text = Path(path).read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise ValueError(f"{path}: no such file; give a vocabulary with one token a line") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: is not UTF-8 ({error}); give a vocabulary in UTF-8, one token a line") from None
+    lines = text.split("\n")  # splitlines() would also split at U+2028, which BERT's vocabularies hold as a token
+    if lines[-1] == "":
+        lines.pop()
+    return [line.rstrip("\r") for line in lines]
+
+
+def read_settings(folder):
+    """What ``tokenizer_config.json`` asks for.
+
+    PaddleNLP's ``RoFormerTokenizer`` says in ``use_jieba`` whether it cuts words; Hugging Face's always does and has no
+    such key.
+
+    Args:
+        folder: a folder that one of our tokenizers, PaddleNLP or Hugging Face wrote.
+
+    Returns:
+        (name of our class, do_lower_case).
+
+    Raises:
+        ValueError: the file is missing, damaged, or names a tokenizer that is none of ours.
+    """
+    path = Path(folder) / CONFIG_FILE
+    by_hand = f"or read {VOCAB_FILE} with from_vocab_file of {' or '.join(OWN_CLASSES)}"
+    try:
+        settings = json.loads(path.read_bytes().decode("utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise ValueError(f"{path}: no such file; give a folder that save_pretrained wrote, {by_hand}") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: is not JSON ({error}); copy the folder again, {by_hand}") from None
+    settings = settings if isinstance(settings, dict) else {}
+    name = settings.get("tokenizer_class")
+    if name in OWN_CLASSES:
+        kind, lower = name, settings.get("do_lower_case")
+    elif name in ROFORMER_CLASSES:
+        kind = "WordTokenizer" if settings.get("use_jieba", True) else "CharTokenizer"
+        lower = settings.get("do_lower_case", True)
+    elif name in BERT_LIKE_CLASSES:
+        kind, lower = "CharTokenizer", settings.get("do_lower_case", True)
+    else:
+        known = ", ".join((*OWN_CLASSES, *ROFORMER_CLASSES, *BERT_LIKE_CLASSES))
+        raise ValueError(f"{path}: tokenizer_class is {name!r}, not one of {known}; correct it, {by_hand}")
+    if not isinstance(lower, bool):
+        raise ValueError(f"{path}: do_lower_case is {lower!r}; make it true or false")
+    return kind, lower
+
+
+def write_tokenizer(folder, kind, vocab, do_lower_case):
+    """Write both files into ``folder``, which is made where it is missing."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = {"tokenizer_class": kind, "do_lower_case": do_lower_case}
+    (folder / VOCAB_FILE).write_bytes("".join(f"{token}\n" for token in vocab).encode("utf-8"))
+    (folder / CONFIG_FILE).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,25 @@
+"""The tokenizer of a folder, whichever it is."""
+
+from paddle_rope.roformer.char_tokenizer import CharTokenizer
+from paddle_rope.roformer.tokenizer_files import read_settings
+from paddle_rope.roformer.word_tokenizer import WordTokenizer
+
+
+def load_tokenizer(folder):
+    """Read the tokenizer of ``folder``; ``tokenizer_class`` in its ``tokenizer_config.json`` says which.
+
+    ``CharTokenizer`` and ``WordTokenizer`` are read as they were saved. Folders of PaddleNLP and Hugging Face that hold
+    a ``vocab.txt``: ``RoFormerTokenizer`` becomes a :class:`WordTokenizer`, or with ``"use_jieba": false`` a
+    :class:`CharTokenizer`; ``BertTokenizer`` and ``RoFormerv2Tokenizer`` become a :class:`CharTokenizer`.
+
+    Args:
+        folder: folder with ``vocab.txt`` and ``tokenizer_config.json``.
+
+    Returns:
+        :class:`CharTokenizer` or :class:`WordTokenizer`.
+
+    Raises:
+        ValueError: a file is missing or damaged, or asks for another tokenizer.
+    """
+    kind, _ = read_settings(folder)
+    return {"CharTokenizer": CharTokenizer, "WordTokenizer": WordTokenizer}[kind].from_pretrained(folder)

@@ -1,0 +1,184 @@
+"""Word tokenizer of the Chinese RoFormer, with exact character offsets."""
+
+import functools
+import logging
+import re
+import unicodedata
+
+import jieba
+
+from paddle_rope.roformer.tokenizer import Tokenizer
+
+MAX_WORD = 100  # normalised characters; BERT's WordPiece takes a longer word as unknown
+MAX_REMEMBERED = 1 << 16  # chunks whose tokens are kept for the next text
+# BERT's blocks of Chinese characters; kana and hangul are not among them.
+_CHINESE = re.compile(
+    "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002ceaf\U0002f800-\U0002fa1f]"
+)
+# Letters and numbers by their Unicode category, but PaddleNLP's tokenizers cut at them as at symbols.
+_LETTERS_CUT_AS_SYMBOLS = frozenset("²µºØŋƱ〇")
+
+
+class WordTokenizer(Tokenizer):
+    """Words of jieba that the vocabulary has; other words as characters and pieces.
+
+    The steps are those that PaddleNLP's ``RoFormerTokenizer`` takes with ``use_jieba=True``, and the ids are the same:
+
+    1. Control characters (Unicode category C) are removed; white space parts words and has no token.
+    2. jieba cuts the text, with its own dictionary and without HMM. A word of the vocabulary is a chunk of its own, and
+       so is each Chinese character of another word. What remains between those and white space is a chunk.
+    3. Chunks are normalised: lower case, canonical decomposition, accents (category Mn) removed.
+    4. Chunks are cut at punctuation and symbols, each of which stands alone, and the rest into the longest pieces of
+       the vocabulary. What they do not cover, and what is longer than 100 characters, is one ``[UNK]``.
+
+    Offsets refer to the text as given. An accent, or another mark of category Mn, belongs to the character before it. A
+    removed control character belongs to no token unless it is within one. The pieces of one character (a hangul
+    syllable is decomposed) share its offsets.
+
+    The dictionary of jieba is read when the first text is encoded, once for all tokenizers; it is separate from the
+    one behind ``jieba.cut``, so that words added there change nothing here.
+
+    Args:
+        vocab: tokens in the order of their ids; holds ``[PAD]``, ``[UNK]``, ``[CLS]``, ``[SEP]``.
+        do_lower_case: step 3; False leaves chunks as they are, for cased vocabularies.
+
+    Raises:
+        ValueError: a token occurs twice, or a special token is missing.
+    """
+
+    def __init__(self, vocab, do_lower_case=True):
+        super().__init__(vocab, do_lower_case)
+        self._remembered = {}
+
+    def _tokenize(self, text):
+        clean = text.translate(_CLEAN)
+        ids, offsets = [], []
+        for start, chunk in self._chunks(clean):
+            num_marks, tokens = self._remembered.get(chunk) or self._tokens_of_chunk(chunk)
+            if num_marks and offsets and offsets[-1][1] == start:
+                offsets[-1] = (offsets[-1][0], start + num_marks)
+            for index, token_start, token_end in tokens:
+                ids.append(index)
+                offsets.append((start + token_start, start + token_end))
+        if len(clean) != len(text):
+            kept = [index for index, character in enumerate(text) if _CLEAN[ord(character)] is not None]
+            offsets = [(kept[start], kept[end - 1] + 1) for start, end in offsets]
+        return ids, offsets
+
+    def _chunks(self, clean):
+        """(start, string) of each chunk of step 2."""
+        known = self.token_to_id
+        rest = start = 0  # what is between rest and start belongs to no chunk yet
+        for word in _cutter().cut(clean, HMM=False):
+            end = start + len(word)
+            if word in known or word.isspace():
+                if rest < start:
+                    yield rest, clean[rest:start]
+                if not word.isspace():
+                    yield start, word
+                rest = end
+            else:
+                for match in _CHINESE.finditer(word):
+                    at = start + match.start()
+                    if rest < at:
+                        yield rest, clean[rest:at]
+                    yield at, clean[at]
+                    rest = at + 1
+            start = end
+        if rest < start:
+            yield rest, clean[rest:start]
+
+    def _tokens_of_chunk(self, chunk):
+        """(number of marks at its start that belong to what is before, list of (id, start, end)); remembered."""
+        found = self._cut_chunk(chunk)
+        if len(chunk) <= MAX_WORD:
+            if len(self._remembered) >= MAX_REMEMBERED:
+                self._remembered.clear()
+            self._remembered[chunk] = found
+        return found
+
+    def _cut_chunk(self, chunk):
+        num_marks, normal, starts, ends = _normalise(chunk) if self.do_lower_case else _as_it_is(chunk)
+        tokens = []
+        for start, end in _words(normal):
+            if end - start > MAX_WORD:
+                pieces = [(self.unk_token_id, 0, end - start)]
+            else:
+                pieces = self._pieces_of_word(normal[start:end])
+            tokens += [(index, starts[start + first], ends[start + last - 1]) for index, first, last in pieces]
+        return num_marks, tokens
+
+
+class _CleanTable(dict):
+    """For ``str.translate``: None for control characters, a space for spaces, other characters as they are."""
+
+    def __missing__(self, code):
+        category = unicodedata.category(chr(code))
+        if code in (9, 10, 13) or category == "Zs":
+            self[code] = " "
+        elif code == 0xFFFD or category.startswith("C"):
+            self[code] = None
+        else:
+            self[code] = code
+        return self[code]
+
+
+_CLEAN = _CleanTable()
+
+
+@functools.cache
+def _cutter():
+    """jieba with its own dictionary, read without its messages."""
+    logger = logging.getLogger("jieba")
+    level = logger.level
+    cutter = jieba.Tokenizer()
+    logger.setLevel(logging.WARNING)
+    try:
+        cutter.initialize()
+    finally:
+        logger.setLevel(level)
+    return cutter
+
+
+def _normalise(chunk):
+    """Lower case without accents.
+
+    Returns:
+        (number of marks at the start of ``chunk``, normalised string, and for each of its characters the start and the
+        end of what it stands for in ``chunk``).
+    """
+    lowered = chunk.lower()  # of the whole: a sigma at the end of a word has its own lower case
+    if chunk.isascii():
+        return _as_it_is(lowered)
+    num_marks, normal, starts, ends, at = 0, "", [], [], 0
+    for index, character in enumerate(chunk):
+        width = len(character.lower())
+        for part in unicodedata.normalize("NFD", lowered[at : at + width]):
+            if unicodedata.category(part) != "Mn":
+                normal += part
+                starts.append(index)
+                ends.append(index + 1)
+            elif ends:
+                ends[-1] = index + 1
+            else:
+                num_marks = index + 1
+        at += width
+    return num_marks, normal, starts, ends
+
+
+def _as_it_is(chunk):
+    """As :func:`_normalise`, for a chunk whose characters stay in place."""
+    return 0, chunk, range(len(chunk)), range(1, len(chunk) + 1)
+
+
+def _words(normal):
+    """Half-open characters of the words of a normalised chunk; punctuation and symbols stand alone."""
+    start = 0
+    for index, character in enumerate(normal):
+        if unicodedata.category(character)[0] in "PS" or character in _LETTERS_CUT_AS_SYMBOLS:
+            if start < index:
+                yield start, index
+            yield index, index + 1
+            start = index + 1
+    if start < len(normal):
+        yield start, len(normal)

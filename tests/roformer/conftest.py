@@ -1,0 +1,66 @@
+"""Sentences for the tokenizers: of our own, and real ones where the data are."""
+
+import json
+import random
+
+import pytest
+
+SENTENCES = [
+    "",
+    " \t \u3000\n",
+    "中国人民在北京学习自然语言处理。",
+    "我们训练了一个语言模型，他是北京大学的大学生。",
+    "一年有12个月：2024年10月3日，GPU100上跑Deep Learning！",
+    "T恤和C++，AA制",
+    "iPhone13和iPhone 2024 learning gpu20",
+    "x_1=y-2;a.b.c#1&d%+3",
+    "她说：“一个café，Ünïcödé Ñandú”",
+    "cafe\u0301店 e\u0301\u0323x 北\u0301京 \u0301中 。\u0301 が か\u3099 ガ",
+    "İstanbul aİb İİ中 ΣΟΦΟΣ σιΚΙΣ ΣΙ。ΚΙΣ",
+    "가각 ABC가 가\u0301中",
+    "ＡＢ１２，（ａ） ①② gpu① ²µº〇ŋ 二〇二一年 々 ㎡ ﬁ",
+    "a\x00b\ufeff中\x07国 北\u200b京 大\xad学 \x85x\x1cy \ue000z\ufffd",
+    "👨\u200d👩\u200d👧好👍\U0001f3fd❤\ufe0f葛\U000e0100城 1\ufe0f\u20e3",
+    "𠮷野家 𝒳 豈﨑 \U0002f800\U0002f801㐀㐁𪜀𪜁𫝀𫝁𫠠𫠡龘靐齉",
+    "第\u2028一\u2029章\u00a0\u2003完\r\n。",
+    "半\ud83d个 \udc00中",
+    "[MASK]是[UNK] [CLS]",
+    "a" * 100 + "中" + "b" * 101 + "国" + "learning" * 30 + "，" + "é" * 99 + "x",
+    "हिन्दी ภาษาไทย العربية עברית русский",
+]
+
+
+
+
+@pytest.fixture(scope="session")
+def sentences():
+    """Texts of our own with whatever can go wrong in a text."""
+    return SENTENCES
+
+
+@pytest.fixture(scope="session")
+def real_sentences(shared_data):
+    """2,000 sentences of the real texts; none where there are no data."""
+    readers = {
+        "text/CLUECorpusSmall_bert_sampled.txt": str.splitlines,
+        "text/chnsenticorp.txt": str.splitlines,
+        "text/cmrc2018_wiki_paragraphs.txt": str.splitlines,
+        "text/tech_weekly.txt": str.splitlines,
+        "ner/cluener/dev.json": lambda text: [json.loads(line)["text"] for line in text.splitlines()],
+        "ner/peoples_daily/example.dev": _first_columns,
+        "ner/resume/dev.char.bmes": _first_columns,
+        "matching/afqmc/dev.txt": lambda text: [part for line in text.splitlines() for part in line.split("\t")[:2]],
+        "matching/cail2019_scm/input.txt": lambda text: [json.loads(line)["A"] for line in text.splitlines()],
+    }
+    chosen = random.Random(2021)
+    found = []
+    for name, read in readers.items():
+        if (shared_data / name).is_file():
+            texts = read((shared_data / name).read_text(encoding="utf-8"))
+            found += chosen.sample([text for text in texts if text.strip()], 250)
+    return chosen.sample(found, min(2000, len(found)))
+
+
+def _first_columns(text):
+    """Sentences of a file with a character and its tag a line and an empty line between sentences."""
+    return ["".join(line[0] for line in block.split("\n") if line) for block in text.split("\n\n")]
