@@ -20,9 +20,9 @@ from paddle_rope.roformer import (
     RoFormerForSequenceClassification,
     RoFormerModel,
 )
-from paddle_rope.roformer.checkpoint_names import TENSORFLOW, encoder_weights, lm_head_weights
-from paddle_rope.roformer.checkpoints import read_checkpoint, read_tensorflow
-from paddle_rope.roformer.huggingface import write_huggingface
+from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
+from paddle_rope.roformer.checkpoints.names import TENSORFLOW, encoder_weights, lm_head_weights
+from paddle_rope.roformer.checkpoints.reading import read_checkpoint, read_tensorflow
 from tasks.ner.model import NerModel
 
 DATA = Path(__file__).parent / "data"

@@ -20,7 +20,7 @@ from paddle_rope.roformer import (
     RoFormerForSequenceClassification,
     RoFormerModel,
 )
-from paddle_rope.roformer.checkpoint_names import TENSORFLOW, encoder_weights, lm_head_weights
+from paddle_rope.roformer.checkpoints.names import TENSORFLOW, encoder_weights, lm_head_weights
 
 DATA = Path(__file__).parent / "data"
 SIZES = {"vocab_size": 40, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
@@ -131,7 +131,7 @@ def test_tokenizer_files_go_along(tmp_path):
     CharTokenizer(VOCAB, do_lower_case=False).save_pretrained(tmp_path / "ours")
     convert(tmp_path / "ours", tmp_path / "theirs", "huggingface")
     settings = json.loads((tmp_path / "theirs/tokenizer_config.json").read_text(encoding="utf-8"))
-    assert settings == {"do_lower_case": False}
+    assert settings == {"tokenizer_class": "BertTokenizer", "do_lower_case": False}
     convert(tmp_path / "theirs", tmp_path / "again", "paddle_rope")
     tokenizer = CharTokenizer.from_pretrained(tmp_path / "again")
     assert tokenizer.vocab == VOCAB

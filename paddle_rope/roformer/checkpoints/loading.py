@@ -7,8 +7,8 @@ from pathlib import Path
 
 import paddle
 
-from paddle_rope.roformer.checkpoint_settings import is_ours, read_settings
-from paddle_rope.roformer.checkpoints import read_checkpoint, read_weights
+from paddle_rope.roformer.checkpoints.reading import read_checkpoint, read_weights
+from paddle_rope.roformer.checkpoints.settings import is_ours, read_settings
 
 logger = logging.getLogger(__name__)
 
