@@ -9,8 +9,8 @@ tokenizer_config.json go along. Weights are not changed: there and back they are
 import bootstrap  # noqa: F401
 
 import argparse
-import json
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -18,7 +18,8 @@ from pathlib import Path
 from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error
 
 TARGETS = ("paddle_rope", "huggingface")
-TOKENIZER_FILES = ("vocab.txt", "tokenizer_config.json")
+HUGGINGFACE_TOKENIZERS = {"CharTokenizer": "BertTokenizer", "WordTokenizer": "RoFormerTokenizer"}
+CHINESE_WORD = re.compile("[\u4e00-\u9fff]{2}")
 LONGEST_TEXT = 1536  # Hugging Face's table of positions, where the source has no limit
 
 
@@ -110,18 +111,30 @@ def write(model, folder, options):
         write_huggingface(model, folder, longest_text(options.source))
     else:
         model.save_pretrained(str(folder), safe_serialization=True)
-    for name in TOKENIZER_FILES:
-        if (options.source / name).is_file():
-            shutil.copyfile(options.source / name, folder / name)
-    settings_file = folder / TOKENIZER_FILES[1]
-    if not (folder / TOKENIZER_FILES[0]).is_file():
+    write_tokenizer(options.source, folder, options.to)
+
+
+def write_tokenizer(source, folder, to):
+    """Copy the vocabulary, with settings in words that ``to`` knows.
+
+    Original checkpoints have no settings: they are uncased, and those with words in the vocabulary cut words.
+    """
+    from paddle_rope.roformer.checkpoint_settings import read_json
+    from paddle_rope.roformer.tokenizer_files import CONFIG_FILE, VOCAB_FILE, read_settings, read_vocab
+    from tasks.common.files import write_json
+
+    if not (source / VOCAB_FILE).is_file():
         return
-    # an original checkpoint has no settings, and is uncased
-    settings = json.loads(settings_file.read_text(encoding="utf-8")) if settings_file.is_file() else {}
-    settings.setdefault("do_lower_case", True)
-    if options.to == "huggingface" and settings.get("tokenizer_class") == "CharTokenizer":
-        del settings["tokenizer_class"]  # which Hugging Face does not know
-    settings_file.write_text(json.dumps(settings, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    shutil.copyfile(source / VOCAB_FILE, folder / VOCAB_FILE)
+    settings = read_json(source / CONFIG_FILE) if (source / CONFIG_FILE).is_file() else {}
+    if settings.get("tokenizer_class") is None:
+        has_words = any(CHINESE_WORD.match(token) for token in read_vocab(source / VOCAB_FILE))
+        settings["tokenizer_class"] = "WordTokenizer" if has_words else "CharTokenizer"
+        settings.setdefault("do_lower_case", True)
+    write_json(folder / CONFIG_FILE, settings)
+    if to == "huggingface":
+        settings["tokenizer_class"] = HUGGINGFACE_TOKENIZERS[read_settings(folder)[0]]
+        write_json(folder / CONFIG_FILE, settings)
 
 
 def longest_text(source):
