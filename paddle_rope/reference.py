@@ -233,6 +233,26 @@ def efficient_global_pointer(layer, hidden, token_mask=None, no_span=-1e4):
     return _for_each_span(score, hidden, types, token_mask, no_span)
 
 
+def band_of_spans(logits, max_span_length, no_span=-1e4):
+    """b_t(i, d) = s_t(i, i + d), d = 0 .. max_span_length - 1.
+
+    Args:
+        logits: ``[batch, types, seq, seq]`` as from :func:`global_pointer`.
+        max_span_length: columns of the band.
+        no_span: score where i + d is past the end.
+
+    Returns:
+        ``[batch, types, seq, max_span_length]``.
+    """
+    seq = logits.shape[-1]
+    outside = paddle.full(logits.shape[:2], no_span, dtype=logits.dtype)
+    rows = []
+    for i in range(seq):
+        spans = [logits[:, :, i, i + d] if i + d < seq else outside for d in range(max_span_length)]
+        rows.append(paddle.stack(spans, axis=-1))
+    return paddle.stack(rows, axis=-2)
+
+
 def _project(hidden, weight, bias, start, size, rotary):
     """h_i W + b with the columns start .. start + size - 1 of W, rotated by R_i if ``rotary`` is not None."""
     projected = paddle.matmul(hidden, weight[:, start : start + size]) + bias[start : start + size]

@@ -65,3 +65,32 @@ def test_tensors_and_arrays_give_the_same(dtype):
 def test_spans_are_plain_python_numbers():
     (span,) = decode_spans(logits_with(1, 1, 2, (0, 0, 0, 1, 1.5)))[0]
     assert [type(value) for value in span] == [int, int, int, float]
+
+
+def test_each_type_may_have_its_own_threshold():
+    scores = [(0, kind, start, start, score) for kind in range(3) for start, score in enumerate([-1.0, 0.5, 3.0])]
+    (spans,) = decode_spans(logits_with(1, 3, 3, *scores), [0.0, -2.0, 3.0])
+    assert [span[:3] for span in spans] == [(0, 1, 1), (1, 2, 0), (1, 2, 1), (2, 3, 0), (2, 3, 1)]
+
+
+@pytest.mark.parametrize("threshold", [[0.0], [0.0] * 3, [[0.0, 0.0]]], ids=str)
+def test_thresholds_that_are_not_one_for_each_type_are_an_error(threshold):
+    with pytest.raises(ValueError, match="a number or one for each of 2 types"):
+        decode_spans(logits_with(1, 2, 3), threshold)
+
+
+def test_columns_of_a_band_count_from_the_start():
+    band = np.full((2, 2, 5, 3), MASKED_LOGIT, dtype=np.float32)
+    band[0, 1, 3, 1] = band[0, 0, 3, 0] = band[0, 0, 0, 2] = band[1, 1, 4, 0] = 1.5
+    assert decode_spans(band, banded=True) == [[(0, 3, 0, 1.5), (3, 4, 0, 1.5), (3, 5, 1, 1.5)], [(4, 5, 1, 1.5)]]
+
+
+def test_a_band_gives_no_span_past_the_end_however_low_the_threshold():
+    found = decode_spans(np.full((1, 1, 4, 3), MASKED_LOGIT, dtype=np.float32), -2e4, banded=True)[0]
+    assert [span[:2] for span in found] == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)]
+
+
+def test_a_thousand_types_are_decoded():
+    logits = np.full((1, 1000, 60, 60), -3.0, dtype=np.float32)
+    logits[0, 999, 3, 4] = logits[0, 0, 3, 4] = logits[0, 500, 0, 59] = 1.0
+    assert [span[:3] for span in decode_spans(logits)[0]] == [(0, 60, 500), (3, 5, 0), (3, 5, 999)]

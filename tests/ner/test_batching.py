@@ -47,6 +47,14 @@ def test_dataset_counts_gold_entities_that_no_token_boundary_fits(tokenizer):
     assert len(dataset[0].spans) == 1
 
 
+def test_dataset_counts_gold_entities_that_are_longer_than_the_band(tokenizer):
+    entities = (Entity(0, 2, "org"), Entity(0, 3, "org"), Entity(0, 4, "org"))
+    example = Example("北京大学", entities, "x:1")
+    dataset = NerDataset([example], tokenizer, ["org"], max_length=4, max_span_length=3)
+    assert dataset.too_long == [(example, entities[2])] and dataset.unaligned == []
+    assert dataset[0].spans == [(0, 1, 2), (0, 1, 3)]
+
+
 def test_text_longer_than_max_length_is_an_error_with_its_place_and_the_remedy(tokenizer):
     dataset = NerDataset([Example("北京", (), "x:1")], tokenizer, ["org"], max_length=2)
     assert len(dataset) == 1
@@ -68,22 +76,26 @@ def texts():
 
 
 def test_collator_pads_to_the_longest_text_and_masks_the_padding(texts):
-    batch = SpanCollator(num_types=2, pad_token_id=99)(texts)
+    batch = SpanCollator(pad_token_id=99)(texts)
     assert batch["input_ids"].dtype == np.int64
     assert batch["input_ids"].tolist() == [[2, 7, 8, 9, 3], [2, 6, 3, 99, 99]]
     assert batch["attention_mask"].tolist() == [[True] * 5, [True, True, True, False, False]]
 
 
 def test_collator_marks_tokens_that_stand_for_characters(texts):
-    mask = SpanCollator(num_types=2, pad_token_id=0)(texts)["token_mask"]
+    mask = SpanCollator(pad_token_id=0)(texts)["token_mask"]
     assert mask.tolist() == [[False, True, True, True, False], [False, True, False, False, False]]
 
 
-def test_collator_sets_one_label_for_each_span_of_each_type(texts):
-    labels = SpanCollator(num_types=2, pad_token_id=0)(texts)["labels"]
-    assert labels.shape == (2, 2, 5, 5) and labels.dtype == bool
-    assert np.argwhere(labels).tolist() == [[0, 0, 2, 2], [0, 1, 1, 3]]
+def test_collator_lists_the_spans_of_each_text_and_pads_with_minus_one(texts):
+    labels = SpanCollator(pad_token_id=0)(texts)["labels"]
+    assert labels.dtype == np.int64
+    assert labels.tolist() == [[[1, 1, 3], [0, 2, 2]], [[-1, -1, -1]] * 2]
+
+
+def test_collator_gives_a_batch_without_entities_one_row_of_padding(texts):
+    assert SpanCollator(pad_token_id=0)(texts[1:])["labels"].tolist() == [[[-1, -1, -1]]]
 
 
 def test_collator_without_labels_gives_the_inputs_alone(texts):
-    assert SpanCollator(2, 0, with_labels=False)(texts).keys() == {"input_ids", "attention_mask", "token_mask"}
+    assert SpanCollator(0, with_labels=False)(texts).keys() == {"input_ids", "attention_mask", "token_mask"}

@@ -3,14 +3,19 @@
 import json
 import random
 import shutil
+from types import SimpleNamespace
 
 import evaluate_ner
+import numpy as np
+import paddle
 import predict_ner
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from paddle_rope import CharTokenizer, decode_spans
 from tasks.common.errors import InputError
 from tasks.ner import NerPredictor, prediction
+from tasks.ner.model import NerModel
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +102,7 @@ def test_no_text_gives_no_record(predictor):
 def test_batches_never_hold_more_scores_than_the_bound(monkeypatch):
     monkeypatch.setattr(prediction, "MAX_BATCH_SCORES", 100)
     lengths = [3, 50, 5, 5, 2, 0]
-    batches = list(prediction._batches_of_like_length(lengths, batch_size=3, num_types=2))
+    batches = list(prediction._batches_of_like_length(lengths, 3, lambda length: 2 * length**2))
     assert sorted(index for batch in batches for index in batch) == list(range(6))
     assert all(len(batch) <= 3 for batch in batches)
     assert all(len(b) == 1 or len(b) * 2 * max(lengths[i] for i in b) ** 2 <= 100 for b in batches)
@@ -105,6 +110,136 @@ def test_batches_never_hold_more_scores_than_the_bound(monkeypatch):
 
 def test_evaluation_tool_equals_the_metrics_of_the_run(evaluate, trained, corpus):
     assert evaluate(corpus.dev) == trained.metrics["dev"]
+
+
+# ---- texts longer than max_length, thresholds, band
+
+
+class BracketModel:
+    """Finds what stands between brackets, wherever it sees both, in place of a trained model."""
+
+    training = False
+    config = SimpleNamespace(types=["round"], max_length=16)
+
+    def __init__(self, tokenizer):
+        self.open, self.close = tokenizer.encode("()").ids[1:3]
+
+    def eval(self):
+        return self
+
+    def scores_of_text(self, length):
+        return length
+
+    def __call__(self, input_ids, attention_mask, token_mask):
+        logits = np.full((len(input_ids), 1, input_ids.shape[1], input_ids.shape[1]), -1.0)
+        for row, ids in enumerate(input_ids.tolist()):
+            opened = []
+            for index, token in enumerate(ids):
+                if token == self.open:
+                    opened.append(index)
+                elif token == self.close and opened:
+                    logits[row, 0, opened.pop(), index] = 1.0
+        return logits
+
+    def decode(self, logits, thresholds=None):
+        return decode_spans(logits, thresholds or 0.0)
+
+
+def brackets(text):
+    """(start, end) of all pairs, by counting."""
+    opened, found = [], []
+    for index, character in enumerate(text):
+        if character == "(":
+            opened.append(index)
+        elif character == ")":
+            found.append((opened.pop(), index + 1))
+    return sorted(found)
+
+
+def random_brackets(seed, size, longest):
+    """A text of nested and adjacent pairs of at most ``longest`` characters, between other characters."""
+    random_ = random.Random(seed)
+
+    def pair(room):
+        inner = ""
+        while room - 2 - len(inner) >= 2 and random_.random() < 0.5:
+            inner += pair(room - 2 - len(inner)) if random_.random() < 0.7 else "a"
+        return f"({inner}{'a' * random_.choice([0, 0, room - 2 - len(inner)])})"
+
+    text = ""
+    while len(text) < size:
+        text += pair(random_.randint(2, longest)) if random_.random() < 0.5 else "a" * random_.randint(0, 5)
+    return text
+
+
+@pytest.mark.parametrize("max_length, overlap", [(16, None), (16, 14), (9, 2), (7, 5), (40, 12), (16, 4)])
+def test_no_entity_up_to_the_overlap_is_lost_or_found_twice_in_texts_of_any_length(monkeypatch, max_length, overlap):
+    tokenizer = CharTokenizer.from_corpus(["(a)"])
+    monkeypatch.setattr(prediction, "check_model_dir", lambda folder: None)
+    monkeypatch.setattr(prediction, "load_model", lambda folder: (tokenizer, BracketModel(tokenizer)))
+    predictor = NerPredictor("fake", "cpu", max_length=max_length, overlap=overlap)
+    assert predictor.overlap == (max_length // 4 if overlap is None else overlap)
+    texts = [random_brackets(seed, 3 * seed, predictor.overlap) for seed in range(60)]
+    assert sum(len(text) > max_length for text in texts) > 30
+    for text, entities in zip(texts, predictor.find(texts)):
+        assert [(start, end) for start, end, _, _ in entities] == brackets(text)
+
+
+def test_long_text_is_predicted_in_windows_with_offsets_of_the_whole(predictor, dev_texts):
+    text = "".join(dev_texts)
+    assert len(text) > 10 * predictor.max_length
+    (record,) = predictor([text])
+    assert len(record["entities"]) > 50
+    assert all(text[e["start"] : e["end"]] == e["text"] for e in record["entities"])
+    assert record["entities"][-1]["start"] > len(text) - predictor.max_length
+    keys = [(e["start"], e["end"], e["type"]) for e in record["entities"]]
+    assert keys == sorted(set(keys))
+
+
+def test_text_of_max_length_is_one_window(predictor, trained, dev_texts):
+    text = "".join(dev_texts)[:64]
+    alone = NerPredictor(trained.model, "cpu", max_length=1000)
+    assert predictor([text]) == alone([text]) != [{"text": text, "entities": []}]
+
+
+def test_thresholds_of_the_configuration_decide(predictor, trained, dev_texts, tmp_path, predict):
+    shutil.copytree(trained.model, tmp_path / "model")
+    config = json.loads((tmp_path / "model" / "config.json").read_text(encoding="utf-8"))
+    thresholds = [-1.0, 3.0, 0.0, 1e9, 0.5, 2.0]
+    config["thresholds"] = thresholds
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    bound = dict(zip(predictor.types, thresholds))
+    expected = [
+        [entity for entity in entities if entity[3] > bound[entity[2]]]
+        for entities in predictor.find(dev_texts, thresholds=-1.0)
+    ]
+    found = NerPredictor(tmp_path / "model", "cpu").find(dev_texts)
+    assert found == expected != predictor.find(dev_texts)
+
+
+def test_banded_head_trains_and_finds_what_the_full_one_finds_of_short_entities(
+    train, predict, tmp_path, corpus, capsys
+):
+    run = train(tmp_path / "run", max_span_length=6, attention="linear", num_train_epochs=6)
+    assert run.model_config["max_span_length"] == 6
+    assert run.metrics["dev"]["f1"] > 0.2
+    labels = [pair for record in corpus.dev_records for kind in record["label"].values() for pair in kind.values()]
+    longer = sum(last - first >= 6 for pairs in labels for first, last in pairs)
+    message = f"dev: {longer} entities have more than max_span_length 6 tokens and cannot be found by the model"
+    assert longer and message in capsys.readouterr().out
+    records = predict("".join(record["text"] for record in corpus.dev_records), run.model)
+    lengths = [entity["end"] - entity["start"] for entity in records[0]["entities"]]
+    assert len(lengths) > 20 and max(lengths) <= 6
+
+    full = NerModel.from_pretrained(str(run.model), max_span_length=None)
+    full.eval()
+    text = CharTokenizer.from_pretrained(run.model).encode(corpus.dev_records[0]["text"])
+    inputs = [paddle.to_tensor([text.ids]), paddle.ones([1, len(text.ids)], dtype="bool")]
+    spans = full.decode(full(*inputs, inputs[1]), -1.0)[0]
+    banded = NerModel.from_pretrained(str(run.model))
+    banded.eval()
+    short = banded.decode(banded(*inputs, inputs[1]), -1.0)[0]
+    assert [span[:3] for span in short] == [span[:3] for span in spans if span.end - span.start <= 6] != []
 
 
 # ---- what a user can get wrong
@@ -116,16 +251,17 @@ def test_texts_that_are_no_list_of_strings_are_an_error(predictor, texts, messag
         predictor(texts)
 
 
-def test_text_longer_than_max_length_is_an_error_with_its_place(predictor):
-    with pytest.raises(InputError, match="^text 2: the text has 65 characters, more than max_length 64; "):
-        predictor(["a", "b" * 65])
-    assert predictor(["b" * 64])[0]["text"] == "b" * 64
-
-
 @pytest.mark.parametrize("sizes", [{"batch_size": 0}, {"max_length": 0}, {"max_length": -1}])
 def test_sizes_below_one_are_an_error(trained, sizes):
     with pytest.raises(InputError, match="must be 1 or more"):
         NerPredictor(trained.model, **sizes)
+
+
+@pytest.mark.parametrize("overlap", [-1, 63, 64])
+def test_overlap_that_leaves_no_window_is_an_error(trained, overlap):
+    with pytest.raises(InputError, match=rf"--overlap {overlap}: must be from 0 to max_length - 2, 62"):
+        NerPredictor(trained.model, "cpu", overlap=overlap)
+    assert NerPredictor(trained.model, "cpu", overlap=62).overlap == 62
 
 
 def test_training_folder_instead_of_its_model_names_the_model(fails, trained, corpus):
@@ -168,6 +304,8 @@ DAMAGES = {
     "config of more layers": ("16 missing", replace_in("config.json", '_layers": 1', '_layers": 2')),
     "config of unknown attention": ("attention must be one of", replace_in("config.json", '"softmax"', '"hard"')),
     "config of odd head": ("even", replace_in("config.json", '"head_size": 16', '"head_size": 15')),
+    "config of empty band": ("max_span_length must be", replace_in("config.json", '"types"', '"max_span_length": 0, "types"')),
+    "config of few thresholds": ("one for each of 6", replace_in("config.json", '"types"', '"thresholds": [1], "types"')),
     "config of no max_length": ("max_length is 'a'", replace_in("config.json", 'max_length": 64', 'max_length": "a"')),
     "empty weights": ("model.safetensors", cut("model.safetensors", 0)),
     "weights cut in the header": ("model.safetensors", cut("model.safetensors", 100)),
