@@ -9,7 +9,6 @@ The format of SOURCE is recognised by its content. TARGET appears only when all 
 import bootstrap  # noqa: F401
 
 import argparse
-import logging
 import os
 import sys
 
@@ -30,7 +29,6 @@ def main(argv=None):
         "--from", dest="source_format", choices=FORMATS, metavar="FORMAT", help="format of SOURCE (default: recognised)"
     )
     options = parser.parse_args(argv)
-    logging.basicConfig(format="%(message)s", level=logging.WARNING)
     to_stdout = options.target == STDIN
     if not to_stdout and os.path.realpath(options.source) == os.path.realpath(options.target):
         raise InputError(f"{options.target}: is the source too; give another TARGET")

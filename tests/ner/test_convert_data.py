@@ -2,7 +2,8 @@
 
 import io
 import json
-import logging
+import subprocess
+import sys
 from pathlib import Path
 
 import convert_data
@@ -21,7 +22,6 @@ NESTED = [Example("北京大学", (Entity(0, 2, "LOC"), Entity(0, 4, "ORG")), "g
 @pytest.fixture(autouse=True)
 def inside(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(logging.root, "handlers", list(logging.root.handlers))
 
 
 def contents(path):
@@ -48,6 +48,18 @@ def test_dashes_are_the_standard_streams(monkeypatch, capsys):
     assert captured.err == "- (bio) -> - (doccano): 1 texts, 2 characters, 1 entities\n"
 
 
+def test_process_says_on_standard_error_that_tags_are_ill_formed():
+    tool = Path(convert_data.__file__)
+    done = subprocess.run(
+        [sys.executable, tool, "-", "-", "--to", "jsonl"], input="甲 I-P\n".encode(), capture_output=True, timeout=60
+    )
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["entities"] == [{"start": 0, "end": 1, "type": "P", "text": "甲"}]
+    warning, counts = done.stderr.decode("utf-8").splitlines()
+    assert warning.startswith("<stdin>:1: 1 tag sequence is not well-formed (first: I-P at the beginning of a sent")
+    assert counts.startswith("- (bio) -> - (jsonl): 1 texts")
+
+
 def test_named_source_format_wins_over_the_recognised_one():
     write_examples([Example("甲", (), "given:1")], "source", "bio_sentences")
     assert convert_data.main(["source", "target", "--to", "jsonl", "--from", "bio_sentences"]) == 0
@@ -65,7 +77,7 @@ def test_nested_entities_do_not_fit_into_tags(fails):
     [
         (["none", "out", "--to", "bio"], "none: no such file; check the path"),
         (["source", "./source", "--to", "bio"], "./source: is the source too; give another TARGET"),
-        (["source", "no/out", "--to", "bio"], "no/out: cannot be written ("),
+        (["source", "no/out", "--to", "jsonl"], "no/out: cannot be written ("),
         (["source", "out", "--to", "bmes", "--from", "jsonl"], 'source:1: no "entities", the file is unlabelled'),
         (["source", "out", "--to", "conll"], "argument --to: invalid choice: 'conll'"),
         (["source", "-", "--to", "brat"], "brat documents need a folder"),
