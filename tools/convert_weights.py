@@ -2,14 +2,13 @@
 """Convert a RoFormer checkpoint to a folder of this library or of Hugging Face.
 
 SOURCE is a folder of this library, of Hugging Face's RoFormer, of PaddleNLP's RoFormer or RoFormerV2, or an original
-TensorFlow checkpoint of ZhuiyiTechnology (bert_config.json, bert_model.ckpt.*; needs tensorflow). vocab.txt and
-tokenizer_config.json go along. Weights are not changed: there and back they are bit-equal.
+TensorFlow checkpoint of ZhuiyiTechnology (bert_config.json, bert_model.ckpt.*; needs tensorflow). The tokenizer goes
+along. Weights are not changed: there and back they are bit-equal.
 """
 
 import bootstrap  # noqa: F401
 
 import argparse
-import json
 import os
 import shutil
 import sys
@@ -18,7 +17,6 @@ from pathlib import Path
 from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error
 
 TARGETS = ("paddle_rope", "huggingface")
-TOKENIZER_FILES = ("vocab.txt", "tokenizer_config.json")
 LONGEST_TEXT = 1536  # Hugging Face's table of positions, where the source has no limit
 
 
@@ -62,8 +60,8 @@ def check_target(target):
 def read_model(source):
     """The model of a folder, of the class that fits what the folder holds."""
     import paddle_rope.roformer as roformer
-    from paddle_rope.roformer.checkpoint_settings import TENSORFLOW_CONFIG, is_ours, read_settings
-    from paddle_rope.roformer.checkpoints import read_checkpoint, read_tensorflow
+    from paddle_rope.roformer.checkpoints.reading import read_checkpoint, read_tensorflow
+    from paddle_rope.roformer.checkpoints.settings import TENSORFLOW_CONFIG, is_ours, read_settings
 
     if (source / TENSORFLOW_CONFIG).is_file() and not (source / "config.json").is_file():
         return build(read_tensorflow(source, tensorflow_reader()), source)
@@ -76,9 +74,9 @@ def read_model(source):
 
 
 def build(checkpoint, source):
-    """The model of a :class:`paddle_rope.roformer.checkpoints.Checkpoint`."""
+    """The model of a :class:`paddle_rope.roformer.checkpoints.reading.Checkpoint`."""
     import paddle_rope.roformer as roformer
-    from paddle_rope.roformer.loading import report, set_weights
+    from paddle_rope.roformer.checkpoints.loading import report, set_weights
 
     config = roformer.RoFormerConfig(**checkpoint.config)
     language_model = roformer.RoFormerForCausalLM if config.causal else roformer.RoFormerForMaskedLM
@@ -103,30 +101,26 @@ def tensorflow_reader():
 
 
 def write(model, folder, options):
-    """Write the model and the tokenizer's files."""
-    from paddle_rope.roformer.huggingface import write_huggingface
+    """Write the model, and the tokenizer where the source has one."""
+    from paddle_rope.roformer.checkpoints import write_huggingface
+    from paddle_rope.roformer.tokenization import load_tokenizer
+    from paddle_rope.roformer.tokenization.files import VOCAB_FILE, write_tokenizer
 
     if options.to == "huggingface":
         write_huggingface(model, folder, longest_text(options.source))
     else:
         model.save_pretrained(str(folder), safe_serialization=True)
-    for name in TOKENIZER_FILES:
-        if (options.source / name).is_file():
-            shutil.copyfile(options.source / name, folder / name)
-    settings_file = folder / TOKENIZER_FILES[1]
-    if not (folder / TOKENIZER_FILES[0]).is_file():
-        return
-    # an original checkpoint has no settings, and is uncased
-    settings = json.loads(settings_file.read_text(encoding="utf-8")) if settings_file.is_file() else {}
-    settings.setdefault("do_lower_case", True)
-    if options.to == "huggingface" and settings.get("tokenizer_class") == "CharTokenizer":
-        del settings["tokenizer_class"]  # which Hugging Face does not know
-    settings_file.write_text(json.dumps(settings, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    if (options.source / VOCAB_FILE).is_file():
+        tokenizer = load_tokenizer(options.source)
+        kind = type(tokenizer).__name__
+        if options.to == "huggingface":
+            kind = {"CharTokenizer": "BertTokenizer", "WordTokenizer": "RoFormerTokenizer"}[kind]
+        write_tokenizer(folder, kind, tokenizer.vocab, tokenizer.do_lower_case)
 
 
 def longest_text(source):
     """The longest text in the source's configuration, or Hugging Face's usual one."""
-    from paddle_rope.roformer.checkpoint_settings import CONFIG_FILES, TENSORFLOW_CONFIG, read_json
+    from paddle_rope.roformer.checkpoints.settings import CONFIG_FILES, TENSORFLOW_CONFIG, read_json
 
     path = next(source / name for name in (*CONFIG_FILES, TENSORFLOW_CONFIG) if (source / name).is_file())
     longest = read_json(path).get("max_position_embeddings")

@@ -11,8 +11,8 @@ from paddle_rope.attention import MultiHeadAttention, make_feature_map
 from paddle_rope.layers import Dropout, Linear, RMSNorm
 from paddle_rope.positions import LearnedPositionEmbedding, alibi_bias, alibi_slopes, sinusoidal_embedding
 from paddle_rope.recompute import recompute_layer
+from paddle_rope.roformer.checkpoints.loading import load_pretrained
 from paddle_rope.roformer.configuration import RoFormerConfig
-from paddle_rope.roformer.loading import load_pretrained
 from paddle_rope.rotary import RotaryPositionEmbedding
 from paddle_rope.rotary_frequencies import frequency_scaling
 
@@ -94,8 +94,8 @@ class RoFormerPretrainedModel(PretrainedModel):
 
         The folder is one of this library (any of its models), of Hugging Face's RoFormer, or of PaddleNLP's RoFormer or
         RoFormerV2. Weights that the folder lacks stay as they are initialised and are named in a warning of the logger
-        ``paddle_rope.roformer.loading``, as are those in the folder that the model has no place for: so a softmax
-        checkpoint becomes a linear model, a masked language model a classifier.
+        ``paddle_rope``, as are those in the folder that the model has no place for: so a softmax checkpoint becomes a
+        linear model, a masked language model a classifier.
 
         Args:
             folder: with ``config.json`` and ``model.safetensors``, ``pytorch_model.bin`` or ``model_state.pdparams`` or

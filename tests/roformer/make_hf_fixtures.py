@@ -73,7 +73,8 @@ def masked_lm(name, sizes, legacy):
 
 def sequence_classification():
     """The classifier of three labels: its logits for texts of a few lengths."""
-    config = RoFormerConfig(**{**SIZES, **MODELS["hf_tiny_rotary_value"], "hidden_act": "gelu"}, num_labels=3)
+    sizes = {**SIZES, **MODELS["hf_tiny_rotary_value"], "hidden_act": "gelu", "max_position_embeddings": 16}
+    config = RoFormerConfig(**sizes, num_labels=3)
     model = randomise(RoFormerForSequenceClassification(config))
     folder = FOLDER / "hf_tiny_classifier"
     model.save_pretrained(folder)

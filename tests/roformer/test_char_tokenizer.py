@@ -5,7 +5,7 @@ import unicodedata
 import pytest
 
 from paddle_rope import CharTokenizer
-from paddle_rope.roformer.tokenizer import CLS, MASK, PAD, SEP, SPACE, UNK
+from paddle_rope.roformer.tokenization.tokenizer import CLS, MASK, PAD, SEP, SPACE, UNK
 
 SPECIAL = [PAD, UNK, CLS, SEP, MASK]
 FAMILY = "👨\u200d👩\u200d👧"

@@ -20,9 +20,9 @@ from paddle_rope.roformer import (
     RoFormerForSequenceClassification,
     RoFormerModel,
 )
-from paddle_rope.roformer.checkpoint_names import TENSORFLOW, encoder_weights, lm_head_weights
-from paddle_rope.roformer.checkpoints import read_checkpoint, read_tensorflow
-from paddle_rope.roformer.huggingface import write_huggingface
+from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
+from paddle_rope.roformer.checkpoints.names import TENSORFLOW, encoder_weights, lm_head_weights
+from paddle_rope.roformer.checkpoints.reading import read_checkpoint, read_tensorflow
 from tasks.ner.model import NerModel
 
 DATA = Path(__file__).parent / "data"
@@ -103,6 +103,19 @@ def test_hidden_states_and_logits_are_those_of_hugging_face(source, without, tmp
         np.testing.assert_allclose(alone, expected["logits"][start : start + length], rtol=0, atol=1e-4)
 
 
+def test_a_checkpoint_in_parts_is_the_same(tmp_path, reported):
+    folder = folder_of("hf_tiny", tmp_path, without=["model.safetensors", "pytorch_model.bin"])
+    tensors = load_file(DATA / "hf_tiny/model.safetensors")
+    parts = {f"model-0000{part}-of-00002.safetensors": sorted(tensors)[part - 1 :: 2] for part in (1, 2)}
+    for name, names in parts.items():
+        save_file({key: tensors[key] for key in names}, folder / name, metadata={"format": "pt"})
+    index = {"weight_map": {key: name for name, names in parts.items() for key in names}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
+    whole, joined = (RoFormerForMaskedLM.from_pretrained(path).state_dict() for path in (DATA / "hf_tiny", folder))
+    assert all((joined[name].numpy() == whole[name].numpy()).all() for name in whole)
+    assert reported() == ""
+
+
 def test_the_options_of_hugging_face_are_kept():
     config = RoFormerModel.from_pretrained(DATA / "hf_tiny_rotary_value").config
     assert config.position_embedding == "qkv"
@@ -125,7 +138,8 @@ def test_the_classifier_is_that_of_hugging_face(reported):
 @pytest.mark.parametrize("source", [*HUGGINGFACE, "hf_tiny_classifier"])
 def test_written_as_hugging_face_the_tensors_are_bit_equal(source, tmp_path):
     kind = RoFormerForSequenceClassification if "classifier" in source else RoFormerForMaskedLM
-    write_huggingface(kind.from_pretrained(DATA / source), tmp_path, max_position_embeddings=512)
+    longest = json.loads((DATA / source / "config.json").read_text(encoding="utf-8"))["max_position_embeddings"]
+    write_huggingface(kind.from_pretrained(DATA / source), tmp_path, longest)
     stored, written = load_file(DATA / source / "model.safetensors"), load_file(tmp_path / "model.safetensors")
     assert set(stored) == set(written)
     for name in stored:
@@ -467,6 +481,8 @@ def test_folders_without_a_model_are_errors_that_say_what_is_missing(tmp_path):
 def test_options_that_do_not_exist_or_do_not_fit_are_errors():
     with pytest.raises(TypeError, match="RoFormerConfig has no option atention"):
         RoFormerModel.from_pretrained(DATA / "hf_tiny", atention="linear")
+    with pytest.raises(TypeError, match="weights are read as float32"):
+        RoFormerModel.from_pretrained(DATA / "hf_tiny", dtype="float16")
     with pytest.raises(TypeError, match="give config or attention, not both"):
         RoFormerModel.from_pretrained(DATA / "hf_tiny", RoFormerConfig(), attention="linear")
     with pytest.raises(ValueError, match=r"token_embedding.weight is \[40, 24\] there and \[50, 24\] in the model"):

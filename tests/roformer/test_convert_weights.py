@@ -19,8 +19,10 @@ from paddle_rope.roformer import (
     RoFormerForMaskedLM,
     RoFormerForSequenceClassification,
     RoFormerModel,
+    WordTokenizer,
+    load_tokenizer,
 )
-from paddle_rope.roformer.checkpoint_names import TENSORFLOW, encoder_weights, lm_head_weights
+from paddle_rope.roformer.checkpoints.names import TENSORFLOW, encoder_weights, lm_head_weights
 
 DATA = Path(__file__).parent / "data"
 SIZES = {"vocab_size": 40, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
@@ -98,12 +100,14 @@ def tensorflow_folder(tmp_path, monkeypatch):
     settings = {**SIZES, "type_vocab_size": 2, "hidden_act": "gelu", "max_position_embeddings": 512}
     (folder / "bert_config.json").write_text(json.dumps(settings), encoding="utf-8")
     (folder / "bert_model.ckpt.index").touch()
-    (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in VOCAB), encoding="utf-8")
     return folder, model
 
 
-def test_an_original_checkpoint_is_converted_with_its_vocabulary(tensorflow_folder, tmp_path, caplog):
+@pytest.mark.parametrize("last, kind", [("龦", CharTokenizer), ("中国", WordTokenizer)])
+def test_an_original_checkpoint_is_converted_with_its_vocabulary(last, kind, tensorflow_folder, tmp_path, caplog):
     folder, model = tensorflow_folder
+    vocab = [*VOCAB[:-1], last]
+    (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in vocab), encoding="utf-8")
     with caplog.at_level(logging.WARNING, logger="paddle_rope"):
         convert(folder, tmp_path / "ours", "paddle_rope")
         convert(folder, tmp_path / "theirs", "huggingface")
@@ -112,8 +116,9 @@ def test_an_original_checkpoint_is_converted_with_its_vocabulary(tensorflow_fold
     assert states_equal(RoFormerForMaskedLM.from_pretrained(tmp_path / "theirs"), model)
     assert load_file(tmp_path / "theirs/model.safetensors")["roformer.encoder.embed_positions.weight"].shape[0] == 512
     for target in ("ours", "theirs"):
-        tokenizer = CharTokenizer.from_pretrained(tmp_path / target)
-        assert tokenizer.vocab == VOCAB
+        tokenizer = load_tokenizer(tmp_path / target)
+        assert type(tokenizer) is kind
+        assert tokenizer.vocab == vocab
         assert tokenizer.do_lower_case
 
 
@@ -126,14 +131,18 @@ def test_without_tensorflow_an_original_checkpoint_is_one_line_that_says_how_to_
     assert not (tmp_path / "new").exists()
 
 
-def test_tokenizer_files_go_along(tmp_path):
+@pytest.mark.parametrize(
+    "kind, theirs", [(CharTokenizer, "BertTokenizer"), (WordTokenizer, "RoFormerTokenizer")], ids=lambda kind: str(kind)
+)
+def test_tokenizer_files_go_along(kind, theirs, tmp_path):
     RoFormerModel(RoFormerConfig(**SIZES)).save_pretrained(str(tmp_path / "ours"))
-    CharTokenizer(VOCAB, do_lower_case=False).save_pretrained(tmp_path / "ours")
+    kind(VOCAB, do_lower_case=False).save_pretrained(tmp_path / "ours")
     convert(tmp_path / "ours", tmp_path / "theirs", "huggingface")
     settings = json.loads((tmp_path / "theirs/tokenizer_config.json").read_text(encoding="utf-8"))
-    assert settings == {"do_lower_case": False}
+    assert settings == {"tokenizer_class": theirs, "do_lower_case": False}
     convert(tmp_path / "theirs", tmp_path / "again", "paddle_rope")
-    tokenizer = CharTokenizer.from_pretrained(tmp_path / "again")
+    tokenizer = load_tokenizer(tmp_path / "again")
+    assert type(tokenizer) is kind
     assert tokenizer.vocab == VOCAB
     assert not tokenizer.do_lower_case
 

@@ -14,8 +14,8 @@ import paddle
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from paddle_rope.roformer.pickled_tensors import PADDLE_SPLIT, TORCH_LEGACY_MAGIC, bfloat16_to_float32
-from paddle_rope.roformer.tensor_files import find_weights, read_tensors
+from paddle_rope.roformer.checkpoints.pickled_tensors import PADDLE_SPLIT, TORCH_LEGACY_MAGIC, bfloat16_to_float32
+from paddle_rope.roformer.checkpoints.tensor_files import find_weights, read_tensors
 
 DATA = Path(__file__).parent / "data"
 TORCH = DATA / "torch_files"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from paddle_rope import CharTokenizer, Encoding, WordTokenizer, load_tokenizer
-from paddle_rope.roformer.tokenizer import CLS, MASK, PAD, SEP, SPACE, UNK
+from paddle_rope.roformer.tokenization.tokenizer import CLS, MASK, PAD, SEP, SPACE, UNK
 
 SPECIAL = [PAD, UNK, CLS, SEP, MASK]
 VOCAB = [*SPECIAL, *"中国人学习一二三四五六七八九十。", "中国", "学习", "gpu", "##s", "a", "b"]
@@ -212,14 +212,25 @@ def test_folders_that_hugging_face_wrote_are_read(settings, expected, tmp_path):
     assert tokenizer.do_lower_case is settings.get("do_lower_case", True)
 
 
+@pytest.mark.parametrize("settings", [None, "{}", '{"do_lower_case": false}', "[]"])
+def test_where_nothing_is_said_words_in_the_vocabulary_tell(settings, tmp_path):
+    characters = [token for token in VOCAB if token not in ("中国", "学习")]
+    for vocab, expected in (characters, CharTokenizer), (VOCAB, WordTokenizer):
+        expected(vocab).save_pretrained(tmp_path)
+        (tmp_path / "tokenizer_config.json").unlink()
+        if settings is not None:
+            (tmp_path / "tokenizer_config.json").write_text(settings)
+        tokenizer = load_tokenizer(tmp_path)
+        assert type(tokenizer) is expected
+        assert tokenizer.do_lower_case is (settings != '{"do_lower_case": false}')
+
+
 @pytest.mark.parametrize(
     "file, content, message",
     [
-        ("tokenizer_config.json", None, "tokenizer_config.json: no such file.*from_vocab_file"),
         ("tokenizer_config.json", b"{", "tokenizer_config.json: is not JSON"),
         ("tokenizer_config.json", b"\xd6\xd0", "tokenizer_config.json: is not JSON"),
-        ("tokenizer_config.json", b"[]", "tokenizer_class is None, not one of CharTokenizer, WordTokenizer, RoFormer"),
-        ("tokenizer_config.json", b'{"tokenizer_class": "T5Tokenizer"}', "tokenizer_class is 'T5Tokenizer'"),
+        ("tokenizer_config.json", b'{"tokenizer_class": "T5Tokenizer"}', "'T5Tokenizer', not one of CharTokenizer"),
         ("tokenizer_config.json", b'{"tokenizer_class": "CharTokenizer"}', "do_lower_case is None; make it true"),
         ("vocab.txt", None, "vocab.txt: no such file"),
         ("vocab.txt", b"\xd6\xd0", "vocab.txt: is not UTF-8"),
@@ -237,7 +248,7 @@ def test_a_missing_or_damaged_file_is_named(file, content, message, tokenizer, t
 
 
 def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(ValueError, match="nowhere.*no such file; give a folder that save_pretrained wrote"):
+    with pytest.raises(ValueError, match="nowhere.*has no vocab.txt; give a folder with the files of a tokenizer"):
         load_tokenizer(tmp_path / "nowhere")
 
 

@@ -9,8 +9,8 @@ import jieba
 import pytest
 
 from paddle_rope import WordTokenizer
-from paddle_rope.roformer import word_tokenizer
-from paddle_rope.roformer.tokenizer import CLS, MASK, PAD, SEP, UNK
+from paddle_rope.roformer.tokenization import word_tokenizer
+from paddle_rope.roformer.tokenization.tokenizer import CLS, MASK, PAD, SEP, UNK
 
 SPECIAL = [PAD, UNK, CLS, SEP, MASK]
 VOCAB = [

@@ -2,6 +2,7 @@
 Face write them."""
 
 import json
+import re
 from pathlib import Path
 
 VOCAB_FILE = "vocab.txt"
@@ -9,6 +10,7 @@ CONFIG_FILE = "tokenizer_config.json"
 OWN_CLASSES = ("CharTokenizer", "WordTokenizer")
 BERT_LIKE_CLASSES = ("BertTokenizer", "BertTokenizerFast", "RoFormerv2Tokenizer")
 ROFORMER_CLASSES = ("RoFormerTokenizer", "RoFormerTokenizerFast")
+_CHINESE_WORD = re.compile("[\u4e00-\u9fff]{2,}")
 
 
 def read_vocab(path):
@@ -33,7 +35,8 @@ def read_settings(folder):
     """What ``tokenizer_config.json`` asks for.
 
     PaddleNLP's ``RoFormerTokenizer`` says in ``use_jieba`` whether it cuts words; Hugging Face's always does and has no
-    such key.
+    such key. Where nothing is said (older folders, original checkpoints), a vocabulary with words of two or more
+    Chinese characters is a :class:`WordTokenizer`'s, others are a :class:`CharTokenizer`'s, and text is lower-cased.
 
     Args:
         folder: a folder that one of our tokenizers, PaddleNLP or Hugging Face wrote.
@@ -42,19 +45,25 @@ def read_settings(folder):
         (name of our class, do_lower_case).
 
     Raises:
-        ValueError: the file is missing, damaged, or names a tokenizer that is none of ours.
+        ValueError: a file is missing, damaged, or names a tokenizer that is none of ours.
     """
     path = Path(folder) / CONFIG_FILE
     by_hand = f"or read {VOCAB_FILE} with from_vocab_file of {' or '.join(OWN_CLASSES)}"
     try:
         settings = json.loads(path.read_bytes().decode("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
-        raise ValueError(f"{path}: no such file; give a folder that save_pretrained wrote, {by_hand}") from None
+        if not (Path(folder) / VOCAB_FILE).is_file():
+            raise ValueError(f"{folder}: has no {VOCAB_FILE}; give a folder with the files of a tokenizer") from None
+        settings = {}
     except ValueError as error:
         raise ValueError(f"{path}: is not JSON ({error}); copy the folder again, {by_hand}") from None
     settings = settings if isinstance(settings, dict) else {}
     name = settings.get("tokenizer_class")
-    if name in OWN_CLASSES:
+    if name is None:
+        has_words = any(_CHINESE_WORD.fullmatch(token) for token in read_vocab(Path(folder) / VOCAB_FILE))
+        kind = "WordTokenizer" if has_words and settings.get("use_jieba", True) else "CharTokenizer"
+        lower = settings.get("do_lower_case", True)
+    elif name in OWN_CLASSES:
         kind, lower = name, settings.get("do_lower_case")
     elif name in ROFORMER_CLASSES:
         kind = "WordTokenizer" if settings.get("use_jieba", True) else "CharTokenizer"
@@ -70,7 +79,7 @@ def read_settings(folder):
 
 
 def write_tokenizer(folder, kind, vocab, do_lower_case):
-    """Write both files into ``folder``, which is made where it is missing."""
+    """Write both files into ``folder``, which is made where it is missing; ``kind`` is the ``tokenizer_class``."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     settings = {"tokenizer_class": kind, "do_lower_case": do_lower_case}

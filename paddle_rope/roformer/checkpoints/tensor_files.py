@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import safetensors
 
-from paddle_rope.roformer.pickled_tensors import (
+from paddle_rope.roformer.checkpoints.pickled_tensors import (
     ForbiddenPickle,
     NotTensors,
     bfloat16_to_float32,

@@ -1,8 +1,8 @@
 """The tokenizer of a folder, whichever it is."""
 
-from paddle_rope.roformer.char_tokenizer import CharTokenizer
-from paddle_rope.roformer.tokenizer_files import read_settings
-from paddle_rope.roformer.word_tokenizer import WordTokenizer
+from paddle_rope.roformer.tokenization.char_tokenizer import CharTokenizer
+from paddle_rope.roformer.tokenization.files import read_settings
+from paddle_rope.roformer.tokenization.word_tokenizer import WordTokenizer
 
 
 def load_tokenizer(folder):

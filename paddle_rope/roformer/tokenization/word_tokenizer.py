@@ -7,7 +7,7 @@ import unicodedata
 
 import jieba
 
-from paddle_rope.roformer.tokenizer import Tokenizer
+from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 
 MAX_WORD = 100  # normalised characters; BERT's WordPiece takes a longer word as unknown
 MAX_REMEMBERED = 1 << 16  # chunks whose tokens are kept for the next text

@@ -10,7 +10,7 @@ from typing import NamedTuple, Optional
 
 import numpy as np
 
-from paddle_rope.roformer.checkpoint_names import (
+from paddle_rope.roformer.checkpoints.names import (
     HUGGINGFACE,
     PADDLENLP,
     PADDLENLP_V2,
@@ -19,7 +19,7 @@ from paddle_rope.roformer.checkpoint_names import (
     encoder_weights,
     lm_head_weights,
 )
-from paddle_rope.roformer.checkpoint_settings import (
+from paddle_rope.roformer.checkpoints.settings import (
     TENSORFLOW_CONFIG,
     huggingface_config,
     paddlenlp_config,
@@ -28,7 +28,7 @@ from paddle_rope.roformer.checkpoint_settings import (
     read_settings,
     tensorflow_config,
 )
-from paddle_rope.roformer.tensor_files import WEIGHT_FILES, find_weights, read_tensors
+from paddle_rope.roformer.checkpoints.tensor_files import WEIGHT_FILES, find_weights, read_tensors
 
 # Tables of positions and states of optimizers: neither used nor missed.
 REDUNDANT = re.compile(

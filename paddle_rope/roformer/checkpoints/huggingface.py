@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save_file
 
-from paddle_rope.roformer.checkpoint_names import HUGGINGFACE, classifier_weights, encoder_weights, lm_head_weights
-from paddle_rope.roformer.checkpoint_settings import SAME_KEYS
+from paddle_rope.roformer.checkpoints.names import HUGGINGFACE, classifier_weights, encoder_weights, lm_head_weights
+from paddle_rope.roformer.checkpoints.settings import SAME_KEYS
 
 ACTIVATION_NAMES = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu", "tanh": "tanh"}
 KNOWN = ("RoFormerModel", "RoFormerForMaskedLM", "RoFormerForCausalLM", "RoFormerForSequenceClassification")

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from paddle_rope.roformer.tensor_files import WEIGHT_FILES
+from paddle_rope.roformer.checkpoints.tensor_files import WEIGHT_FILES
 
 CONFIG_FILES = ("config.json", "model_config.json")  # the second: PaddleNLP before 2.5
 TENSORFLOW_CONFIG = "bert_config.json"

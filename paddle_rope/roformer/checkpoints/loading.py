@@ -7,8 +7,8 @@ from pathlib import Path
 
 import paddle
 
-from paddle_rope.roformer.checkpoint_settings import is_ours, read_settings
-from paddle_rope.roformer.checkpoints import read_checkpoint, read_weights
+from paddle_rope.roformer.checkpoints.reading import read_checkpoint, read_weights
+from paddle_rope.roformer.checkpoints.settings import is_ours, read_settings
 
 logger = logging.getLogger(__name__)
 
@@ -20,6 +20,8 @@ def load_pretrained(model_class, folder, config=None, **changes):
     if config is not None and changes:
         raise TypeError(f"from_pretrained: give config or {', '.join(changes)}, not both")
     config_class = model_class.config_class
+    if "dtype" in changes:
+        raise TypeError("from_pretrained: weights are read as float32; give the model another dtype afterwards")
     unknown = [name for name in changes if not hasattr(config_class(), name)]
     if unknown:
         raise TypeError(f"from_pretrained: {config_class.__name__} has no option {', '.join(unknown)}")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paddle_rope.roformer.tokenizer_files import VOCAB_FILE, read_settings, read_vocab, write_tokenizer
+from paddle_rope.roformer.tokenization.files import VOCAB_FILE, read_settings, read_vocab, write_tokenizer
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPACE = "[SPACE]"  # a run of white space; vocabularies that do not have it (BERT's) skip white space

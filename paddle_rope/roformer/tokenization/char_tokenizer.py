@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections import Counter
 
-from paddle_rope.roformer.tokenizer import CLS, MASK, PAD, SEP, SPACE, UNK, Tokenizer
+from paddle_rope.roformer.tokenization.tokenizer import CLS, MASK, PAD, SEP, SPACE, UNK, Tokenizer
 
 # One unit: a run of white space, a run of ASCII letters and digits, or one character with the marks that belong to it
 # (combining marks, variation selectors, skin tones, and what a zero-width joiner ties on).
