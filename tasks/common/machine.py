@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import io
+import logging
 import os
 import sys
 import warnings
@@ -26,8 +27,12 @@ def import_paddle():
     """Import paddle without what it prints at every start: notes on OMP_NUM_THREADS, ccache and setuptools."""
     for message in ("No ccache found", "Setuptools is replacing distutils"):
         warnings.filterwarnings("ignore", message=message)
-    with contextlib.redirect_stderr(io.StringIO()):
+    dropped = io.StringIO()
+    with contextlib.redirect_stderr(dropped):
         import paddle  # noqa: F401
+    # paddle gives the root logger a handler, which would drop all later warnings too
+    for handler in [one for one in logging.root.handlers if getattr(one, "stream", None) is dropped]:
+        logging.root.removeHandler(handler)
 
 
 def physical_cores():

@@ -1,38 +1,48 @@
-"""Tag sequences of flat named entities, BIO and BMES: from lines to tags and from tags to spans.
+"""Tag sequences of flat named entities, BIO, BIOES and BMES: from tags to spans and back.
 
 A tag is ``O`` or ``<prefix>-<type>``; a parsed tag is the pair (prefix, type), ``("O", "")`` for ``O``.
 
 * BIO: ``B-X`` begins an entity of type X, ``I-X`` continues it.
-* BMES: ``B-X`` begins, ``M-X`` continues and ``E-X`` ends an entity of type X, ``S-X`` is one of a single token.
+* BIOES: ``B-X`` begins, ``I-X`` continues and ``E-X`` ends an entity of type X, ``S-X`` is one of a single token.
+* BMES: the same with ``M-X`` for ``I-X``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from typing import NamedTuple
 
-from tasks.common.errors import InputError
-
-BLANKS = " \t"
 OUTSIDE = ("O", "")
-BIO_TAGS = "O, B-X, I-X"
-BMES_TAGS = "O, B-X, M-X, E-X, S-X"
-ONLY_BIO = frozenset("I")
-ONLY_BMES = frozenset("MES")
+
+
+class Scheme(NamedTuple):
+    """The prefixes that a file's tags may have."""
+
+    name: str
+    inside: str  # the prefix that continues an entity
+    closes: bool  # whether E- has to end what B- began, and S- stands for a single token
+
+    @property
+    def prefixes(self) -> str:
+        return "OB" + self.inside + ("ES" if self.closes else "")
+
+    def __str__(self) -> str:
+        tags = ", ".join(prefix if prefix == "O" else f"{prefix}-X" for prefix in self.prefixes)
+        return f"{self.name.upper()} ({tags})"
+
+
+BIO = Scheme("bio", "I", closes=False)
+BIOES = Scheme("bioes", "I", closes=True)
+BMES = Scheme("bmes", "M", closes=True)
+SCHEMES = (BIO, BIOES, BMES)
 
 _PREFIXES = frozenset("BIMES")
 _CONTINUING = frozenset("IME")
 _ENDING = frozenset("ES")
 
 
-@dataclass
-class Sentence:
-    line: int  # of its first token, from 1; one token a line follows
-    tokens: list[str]
-    tags: list[tuple[str, str]]
-
-
 def parse_tag(tag: str) -> tuple[str, str] | None:
-    """(prefix, type) of a BIO or BMES tag, or None if it is neither."""
+    """(prefix, type) of a tag of any scheme, or None if it is none."""
     if tag == "O":
         return OUTSIDE
     prefix, hyphen, type_ = tag.partition("-")
@@ -50,8 +60,8 @@ def format_tag(tag: tuple[str, str]) -> str:
 def decode_tags(tags: list[tuple[str, str]], must_close: bool) -> tuple[list[tuple[int, int, str]], list[int]]:
     """Spans of one sentence's parsed tags, and the places where the tags are not well-formed.
 
-    Spans are (start, end, type) in tokens, half-open, from left to right. ``must_close`` is True for BMES, where
-    an entity that ``B-`` began has to be ended by ``E-``.
+    Spans are (start, end, type) in tokens, half-open, from left to right. ``must_close`` is True for BIOES and
+    BMES, where an entity that ``B-`` began has to be ended by ``E-``.
 
     Sequences that are not well-formed are read by the convention of conlleval: an I, M or E that does not continue
     an entity of the same type begins a new one, and an entity that is not closed ends where its run of the same
@@ -91,65 +101,21 @@ def describe_fault(tags: list[tuple[str, str]], index: int) -> str:
     return f"{format_tag(tags[index])} after {format_tag(tags[index - 1])}"
 
 
-# ---- lines
+def encode_tags(length: int, spans: Iterable[tuple[int, int, str]], scheme: Scheme) -> list[str]:
+    """The tags of a sentence of ``length`` tokens; ``spans`` are (start, end, type) and do not overlap."""
+    tags = ["O"] * length
+    for start, end, type_ in spans:
+        tags[start:end] = [f"{scheme.inside}-{type_}"] * (end - start)
+        tags[start] = f"B-{type_}"
+        if scheme.closes:
+            tags[end - 1] = f"E-{type_}" if end - start > 1 else f"S-{type_}"
+    return tags
 
 
-def split_tag(line: str) -> tuple[str, str]:
-    """Token and tag of a line, split at the last space or tab; the token is empty if there is none."""
-    cut = max(line.rfind(" "), line.rfind("\t"))
-    return line[: max(cut, 0)], line[cut + 1 :]
+def scheme_of(prefixes: Iterable[str]) -> Scheme | None:
+    """The scheme of tags with these prefixes, or None if no scheme has them all.
 
-
-def read_sentences(lines: list[str], name: str) -> tuple[list[Sentence], bool]:
-    """The sentences of a tagged file, and whether its tags are BMES (otherwise BIO)."""
-    sentences = []
-    tokens = []
-    tags = []
-    known = {}  # tag -> parsed tag; a tag is checked where it first occurs
-    first_of = {}  # prefix -> (tag, line) of its first occurrence
-    for number, line in enumerate(lines, 1):
-        token, tag = split_tag(line)
-        parsed = known.get(tag)
-        if parsed is None or not token:
-            if not line.strip(BLANKS):
-                if tokens:
-                    sentences.append(Sentence(number - len(tokens), tokens, tags))
-                    tokens, tags = [], []
-                continue
-            parsed = known[tag] = _check_tagged_line(token, tag, number, name, first_of)
-        tokens.append(token)
-        tags.append(parsed)
-    if tokens:
-        sentences.append(Sentence(len(lines) + 1 - len(tokens), tokens, tags))
-    return sentences, not ONLY_BMES.isdisjoint(first_of)
-
-
-def _check_tagged_line(token: str, tag: str, number: int, name: str, first_of: dict) -> tuple[str, str]:
-    """The parsed tag of a line whose tag is new in the file; notes the prefix in ``first_of``."""
-    where = f"{name}:{number}"
-    if not token or not tag:
-        missing = "no tag" if token or parse_tag(tag) is None else "no character before the tag"
-        raise InputError(
-            f"{where}: {missing} in {_shown(token + tag)}; write one character, one space or tab "
-            "and its tag, such as '中 B-LOC', and end a sentence with an empty line"
-        )
-    parsed = parse_tag(tag)
-    if parsed is None:
-        raise InputError(
-            f"{where}: unknown tag {_shown(tag)}; allowed are {BIO_TAGS} (BIO) or {BMES_TAGS} (BMES), "
-            "X being an entity type"
-        )
-    prefix = parsed[0]
-    first_of.setdefault(prefix, (tag, number))
-    for mine, others in ((ONLY_BIO, ONLY_BMES), (ONLY_BMES, ONLY_BIO)):
-        clash = min((first_of[other] for other in others & first_of.keys()), key=lambda seen: seen[1], default=None)
-        if prefix in mine and clash is not None:
-            raise InputError(
-                f"{where}: tag {_shown(tag)} mixes BIO and BMES, after {_shown(clash[0])} in line {clash[1]}; write "
-                f"all tags as BIO ({BIO_TAGS}) or all as BMES ({BMES_TAGS}; for BIOES, replace I- by M-)"
-            )
-    return parsed
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= 40 else text[:40] + "...")
+    The first that fits: tags without I and M are BIO if they are O and B only, and BIOES otherwise, which read the
+    same as in the other schemes.
+    """
+    return next((scheme for scheme in SCHEMES if set(scheme.prefixes) >= set(prefixes)), None)

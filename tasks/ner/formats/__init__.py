@@ -1,0 +1,118 @@
+"""The formats of labelled text, each in its file, and how a file's format is recognised by its content."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from tasks.common.errors import InputError
+from tasks.common.text_files import BLANKS, first_non_blank, shown
+from tasks.ner.examples import Example
+from tasks.ner.formats import brat, cluener, cmeee, doccano, predictions, tags
+from tasks.ner.tagging import SCHEMES, parse_tag
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    """A format of one text file."""
+
+    sample: str  # what it looks like
+    read: Callable[[list[str], str], list[Example]]  # lines, name of the file
+    write: Callable[[Iterable[Example]], Iterator[str]]
+
+
+TEXT_FORMATS = {
+    "cluener": TextFormat('{"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}}', cluener.read, cluener.write),
+    **{
+        scheme.name: TextFormat(
+            f"one character and its tag a line, {scheme}",
+            partial(tags.read_columns, scheme=scheme),
+            partial(tags.write_columns, scheme=scheme),
+        )
+        for scheme in SCHEMES
+    },
+    **{
+        f"{scheme.name}_sentences": TextFormat(
+            f"a sentence, a tab and its tags a line, joined by U+0002, {scheme}",
+            partial(tags.read_sentences, scheme=scheme),
+            partial(tags.write_sentences, scheme=scheme),
+        )
+        for scheme in SCHEMES
+    },
+    "doccano": TextFormat('{"text": "...", "label": [[9, 12, "name"]]}', doccano.read, doccano.write),
+    "doccano_entities": TextFormat(
+        '{"text": "...", "entities": [{"label": "name", "start_offset": 9, "end_offset": 12}]}',
+        doccano.read_entities,
+        doccano.write_entities,
+    ),
+    "cmeee": TextFormat(
+        '[{"text": "...", "entities": [{"start_idx": 9, "end_idx": 11, "type": "name", "entity": "叶老桂"}]}]',
+        cmeee.read,
+        cmeee.write,
+    ),
+    "jsonl": TextFormat(
+        '{"text": "...", "entities": [{"start": 9, "end": 12, "type": "name"}]}', predictions.read, predictions.write
+    ),
+}
+FORMATS = (*TEXT_FORMATS, brat.NAME)
+
+
+def check_format(name: str) -> None:
+    """Raise InputError unless there is a format of this name."""
+    if name not in FORMATS:
+        raise InputError(f"unknown format {shown(name)}; the formats are {', '.join(FORMATS)}")
+
+
+def recognise(lines: list[str], name: str) -> str:
+    """The name of the format that a text file's content has.
+
+    The first line that is not blank decides between JSON and tags. Of JSON lines, the first record with entities
+    decides; of tags, the letters of all the tags.
+    """
+    first = first_non_blank(lines)
+    if first is None:
+        raise InputError(f"{name}:1: the file is empty or has only blank lines; give labelled data, {_EXAMPLES}")
+    if looks_like_json(first, "{"):
+        return _recognise_records(lines)
+    if looks_like_json(first, "["):
+        return "cmeee"
+    scheme = tags.recognise_scheme(lines, name).name
+    return f"{scheme}_sentences" if tags.is_sentence_layout(lines) else scheme
+
+
+_EXAMPLES = (
+    'JSON lines such as {"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}} '
+    "or one character and its BIO or BMES tag a line such as '中 B-LOC'"
+)
+
+
+def looks_like_json(line: str, bracket: str) -> bool:
+    """Whether a line is meant as the beginning of JSON, and not as the character ``bracket`` and its tag."""
+    line = line.strip(BLANKS)
+    closing = {"{": "}", "[": "]"}[bracket]
+    if not line.startswith(bracket):
+        return False
+    return line.endswith(closing) or parse_tag(tags.split_tag(line)[1].split(tags.JOINT)[0]) is None
+
+
+def _recognise_records(lines: list[str]) -> str:
+    """The format of JSON lines; lines that are broken, or of no known form, are left to the reader to complain of."""
+    found = None
+    for line in lines:
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if not isinstance(record, dict):
+            continue
+        if "label" in record or "labels" in record:
+            return "doccano" if isinstance(record.get("label", record.get("labels")), list) else "cluener"
+        if "entities" not in record:
+            break
+        found = "jsonl"  # which is the same as doccano's as long as there are no entities
+        if record["entities"]:
+            first = record["entities"][0] if isinstance(record["entities"], list) else None
+            return "doccano_entities" if isinstance(first, dict) and "start_offset" in first else "jsonl"
+    return found or "cluener"

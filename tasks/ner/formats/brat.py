@@ -1,0 +1,146 @@
+"""brat standoff: for each document a text ``x.txt`` and its annotation ``x.ann``, one annotation a line.
+
+``T1<tab>Type start end<tab>surface``: offsets in characters of the whole text, half-open; a line break is a character
+like any other, and a space in the surface. One document is one example. Relations, events, attributes, equivalences
+and notes (R, E, A, M, *, N, #) are skipped, and counted in one line of this module's log.
+Source: https://brat.nlplab.org/standoff.html
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from tasks.common.errors import InputError
+from tasks.common.text_files import decode, encodable, read_text, shown, split_lines
+from tasks.ner.examples import Entity, Example, make_example
+
+NAME = "brat"
+SHAPE = "write it as T1<tab>Type start end<tab>surface"
+_OTHER_KINDS = tuple("REAM*N#")
+
+logger = logging.getLogger(__name__)
+
+
+def is_brat(path: str | os.PathLike) -> bool:
+    """Whether a path is a folder, an annotation, or the text beside an annotation."""
+    stem, suffix = os.path.splitext(path)
+    return os.path.isdir(path) or suffix == ".ann" or (suffix == ".txt" and os.path.isfile(stem + ".ann"))
+
+
+def read(path: str | os.PathLike) -> list[Example]:
+    """The documents of a folder, ordered by name, or the one document that a path is part of."""
+    path = Path(path)
+    if path.is_dir():
+        stems = sorted({file.with_suffix("") for file in path.iterdir() if file.suffix in (".ann", ".txt")})
+        if not any(stem.with_name(stem.name + ".ann").is_file() for stem in stems):
+            raise InputError(f"{path}: is a directory without .ann files of brat; give the path of a file in it")
+    elif path.suffix in (".ann", ".txt"):
+        stems = [path.with_suffix("")]
+    else:
+        raise InputError(f"{path}: neither a folder nor an .ann or .txt file; give brat's folder")
+    skipped = []  # "path:line" of annotations that are no entities
+    examples = [_read_document(stem, skipped) for stem in stems]
+    if skipped:
+        logger.warning("%s: skipped %d brat annotations that are no entities", skipped[0], len(skipped))
+    return examples
+
+
+def _read_document(stem: Path, skipped: list[str]) -> Example:
+    text_file, annotation_file = (stem.with_name(stem.name + suffix) for suffix in (".txt", ".ann"))
+    for file, other in ((text_file, annotation_file), (annotation_file, text_file)):
+        if not file.is_file():
+            hint = "; a text without entities has an empty one" if file == annotation_file else ""
+            raise InputError(f"{file}: no such file beside {other.name}; brat needs both{hint}")
+    text = decode(text_file.read_bytes(), str(text_file))
+    if not text:
+        raise InputError(f"{text_file}:1: the text is empty; remove {text_file.name} and {annotation_file.name}")
+    content, name = read_text(annotation_file)
+    return make_example(text, _entities(split_lines(content), name, text, skipped), f"{text_file}:1")
+
+
+def _entities(lines: list[str], name: str, text: str, skipped: list[str]) -> Iterator[Entity]:
+    for number, line in enumerate(lines, 1):
+        where = f"{name}:{number}"
+        if not line.strip():
+            continue
+        if line.startswith(_OTHER_KINDS):
+            skipped.append(where)
+        elif line.startswith("T"):
+            yield _entity(line, text, where)
+        else:
+            raise InputError(f"{where}: unknown annotation {shown(line)}; {SHAPE}")
+
+
+def _entity(line: str, text: str, where: str) -> Entity:
+    columns = line.split("\t", 2)
+    if len(columns) < 3:
+        raise InputError(f"{where}: {len(columns)} columns instead of three in {shown(line)}; {SHAPE}")
+    type_, _, offsets = columns[1].partition(" ")
+    if ";" in offsets:
+        raise InputError(
+            f"{where}: {shown(columns[1])} is in several pieces, and an entity has to be one; mark it as one span from "
+            "its first to its last piece, or as one entity for each piece"
+        )
+    numbers = offsets.split(" ")
+    if not type_ or len(numbers) != 2 or not all(word.isascii() and word.isdigit() for word in numbers):
+        raise InputError(f"{where}: {shown(columns[1])} is not a type and two offsets; {SHAPE}")
+    start, end = map(int, numbers)
+    if not start < end <= len(text):
+        raise InputError(
+            f"{where}: span {start} {end} is not in the text of {len(text)} characters; offsets count characters from "
+            "0, the end is not included: 0 <= start < end <= length"
+        )
+    found = _in_one_line(text[start:end])
+    if found != _in_one_line(columns[2]):
+        raise InputError(
+            f"{where}: span {start} {end} holds {shown(found)}, but the annotation says {shown(columns[2])}; correct "
+            "the offsets, which count characters from 0 (a line break is one, CR and LF are two), or the surface"
+        )
+    return Entity(start, end, type_)
+
+
+def _in_one_line(surface: str) -> str:
+    return surface.replace("\n", " ").replace("\r", " ")
+
+
+def write(examples: list[Example], folder: str | os.PathLike) -> None:
+    """Write 000001.txt, 000001.ann ... into a new or empty folder, which appears only when all is written."""
+    folder = Path(folder)
+    parent = folder.absolute().parent
+    if folder.is_dir() and any(folder.iterdir()):
+        raise InputError(f"{folder}: is not empty; give another folder for the brat documents")
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: is a file; brat documents need a folder")
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise InputError(f"{folder}: cannot be made ({parent} is not a writable folder); give another folder")
+    annotations = [_annotation(example) for example in examples]
+    temporary = parent / f".{folder.name}.{os.getpid()}.tmp"
+    temporary.mkdir()
+    try:
+        digits = max(6, len(str(len(examples))))
+        for number, (example, annotation) in enumerate(zip(examples, annotations), 1):
+            stem = temporary / f"{number:0{digits}}"
+            stem.with_suffix(".txt").write_bytes(encodable(example.text).encode("utf-8"))
+            stem.with_suffix(".ann").write_bytes(annotation.encode("utf-8"))
+        os.replace(temporary, folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _annotation(example: Example) -> str:
+    if not example.text:
+        raise InputError(f"{example.where}: an empty text is no brat document; remove it, or write jsonl")
+    lines = []
+    for number, entity in enumerate(example.entities, 1):
+        if any(character.isspace() for character in entity.type):
+            raise InputError(
+                f"{example.where}: the entity type {shown(entity.type)} has white space, which separates in brat; "
+                "rename it, or write cluener, doccano, cmeee or jsonl"
+            )
+        surface = _in_one_line(example.text[entity.start : entity.end])
+        lines.append(f"T{number}\t{entity.type} {entity.start} {entity.end}\t{surface}\n")
+    return "".join(lines)

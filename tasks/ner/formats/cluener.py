@@ -1,0 +1,70 @@
+"""CLUENER: JSON lines, ``{"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}}``.
+
+Type, surface, then pairs of first and last character: the end is INCLUSIVE in the file. Other keys are ignored.
+Source: https://github.com/CLUEbenchmark/CLUENER2020
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tasks.common.errors import InputError
+from tasks.common.text_files import shown
+from tasks.ner.examples import Entity, Example, make_example
+from tasks.ner.formats.json_records import check_type, json_line, json_records, labelled_text, labels
+
+SHAPE = 'write it as {"type": {"surface": [[first, last]]}}'
+
+
+def read(lines: list[str], name: str) -> list[Example]:
+    examples = []
+    for where, record in json_records(lines, name):
+        text = labelled_text(record, where)
+        label = labels(record, ("label",), '"label": {}', where)
+        examples.append(make_example(text, _entities(label, text, where), where))
+    return examples
+
+
+def write(examples: Iterable[Example]) -> Iterator[str]:
+    for example in examples:
+        label = {}
+        for entity in example.entities:
+            surface = example.text[entity.start : entity.end]
+            label.setdefault(entity.type, {}).setdefault(surface, []).append([entity.start, entity.end - 1])
+        yield json_line({"text": example.text, "label": label})
+
+
+def _entities(label: object, text: str, where: str) -> Iterator[Entity]:
+    if not isinstance(label, dict):
+        raise InputError(f'{where}: "label" is {shown(label)}, not an object; {SHAPE}')
+    for type_, surfaces in label.items():
+        check_type(type_, SHAPE, where)
+        if not isinstance(surfaces, dict):
+            raise InputError(f"{where}: label {shown(type_)} is {shown(surfaces)}, not an object; {SHAPE}")
+        for surface, pairs in surfaces.items():
+            if not isinstance(pairs, list):
+                raise InputError(f"{where}: the spans of {shown(surface)} are {shown(pairs)}, not a list; {SHAPE}")
+            for pair in pairs:
+                start, last = _check_span(pair, surface, text, where)
+                yield Entity(start, last + 1, type_)
+
+
+def _check_span(pair: object, surface: str, text: str, where: str) -> tuple[int, int]:
+    """First and last character of a span, after checking that it is in the text and holds the surface."""
+    of = f"{shown(pair)} of {shown(surface)}"
+    if not (isinstance(pair, list) and len(pair) == 2 and all(type(offset) is int for offset in pair)):
+        raise InputError(f"{where}: span {of} is not a pair of integers; write it as [first, last]")
+    start, last = pair
+    if not 0 <= start <= last < len(text):
+        raise InputError(
+            f"{where}: span {of} is not in the text of {len(text)} characters; offsets count characters from 0, "
+            "the last is included: 0 <= first <= last < length"
+        )
+    found = text[start : last + 1]
+    if found != surface:
+        hint = f" (here [{start}, {last - 1}])" if text[start:last] == surface else ""
+        raise InputError(
+            f"{where}: span {shown(pair)} holds {shown(found)}, but the label says {shown(surface)}; correct the "
+            f"offsets, which count characters from 0, the last included{hint}, or the surface"
+        )
+    return start, last
