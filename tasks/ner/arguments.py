@@ -59,6 +59,7 @@ class NerArguments:
     intermediate_size: int = field(default=1024, metadata={"help": "inner size of the feed-forward layers"})
     hidden_dropout_prob: float = field(default=0.2, metadata={"help": "dropout of embeddings and layers"})
     attention_probs_dropout_prob: float = field(default=0.1, metadata={"help": "dropout of softmax attention weights"})
+    log_histograms: bool = field(default=False, metadata={"help": "show weights and gradients in VisualDL"})
     vocab_min_count: int = field(default=2, metadata={"help": "rarer characters of train become [UNK]"})
 
 

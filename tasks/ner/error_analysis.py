@@ -104,8 +104,8 @@ def error_analysis(gold, predicted, types):
 
         * ``errors``: number of ``correct``, ``type``, ``boundary``, ``both``, ``missed`` and ``spurious``, and of the
           boundary errors ``too_long``, ``too_short`` and ``crossing``;
-        * ``confusion``: for each type that occurs a dict with ``predicted_as``, how many of its gold entities were found
-          with the same boundaries as each type, the most frequent first; of its other gold entities
+        * ``confusion``: for each type that occurs a dict with ``predicted_as``, how many of its gold entities were
+          found with the same boundaries as each type, the most frequent first; of its other gold entities
           ``gold_other_boundaries`` and ``missed``; and of the predictions of this type ``predicted_other_boundaries``
           and ``spurious``. So ``predicted_as`` and the two after it sum to its gold entities, and what all types have
           of it in ``predicted_as`` and the last two to its predictions;

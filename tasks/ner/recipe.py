@@ -127,7 +127,7 @@ def train(config):
         with atomic_writer(output_dir / "config.yaml") as file:
             yaml.safe_dump(config, file, allow_unicode=True, sort_keys=False)
     trainer = NerTrainer(
-        NerMonitor(arguments.logging_dir, config, ["precision", "recall", "f1"]),
+        NerMonitor(arguments.logging_dir, config, ["precision", "recall", "f1"], run.log_histograms),
         model=model,
         args=arguments,
         train_dataset=datasets["train"],
