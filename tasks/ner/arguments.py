@@ -69,6 +69,7 @@ class NerArguments:
     early_stopping_patience: Optional[int] = field(
         default=None, metadata={"help": "epochs without a better dev F1 after which training ends; none: never"}
     )
+    log_histograms: bool = field(default=False, metadata={"help": "show weights and gradients in VisualDL"})
 
 
 # Options of NerModel. With ``pretrained``, sizes are those of the folder, and so are the encoder's options unless given.

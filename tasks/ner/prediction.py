@@ -153,7 +153,9 @@ def predict_entities(model, texts, types, pad_token_id, batch_size, show_progres
     entities = [None] * len(texts)
     was_training = model.training
     model.eval()
-    with paddle.no_grad(), tqdm(total=len(texts), unit="text", disable=not show_progress) as progress:
+    # it stays where it is the only bar, and goes where it is one chunk's of a stream
+    progress = tqdm(total=len(texts), unit="part", disable=not show_progress, leave=None, delay=1)
+    with paddle.no_grad(), progress:
         lengths = [len(text.ids) for text in texts]
         for rows in _batches_of_like_length(lengths, batch_size, model.scores_of_text):
             batch = {name: paddle.to_tensor(array) for name, array in collate([texts[row] for row in rows]).items()}

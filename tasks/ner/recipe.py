@@ -146,7 +146,7 @@ def _train_from(checkpoint, config, run, arguments):
         else:
             print(f"going on from {checkpoint}")
     trainer = NerTrainer(
-        NerMonitor(arguments.logging_dir, config, FIGURES),
+        NerMonitor(arguments.logging_dir, config, FIGURES, run.log_histograms),
         lengths=[len(text.ids) for text in datasets["train"].texts],
         ema_decay=run.ema_decay,
         patience=run.early_stopping_patience,

@@ -79,8 +79,11 @@ def test_reader_that_leaves_early_is_no_error(monkeypatch):
     os.close(read_end)
     with os.fdopen(write_end, "w") as pipe:
         monkeypatch.setattr("sys.stdout", pipe)
-        assert predict_ner.print_records([{"text": "a" * 100000}]) is None
+        with pytest.raises(SystemExit) as ended, predict_ner.standard_output() as output:
+            output.write("a" * 100000)
+            output.flush()
         monkeypatch.undo()
+    assert ended.value.code == 0
 
 
 def test_help_of_training_names_the_configuration(capsys):
