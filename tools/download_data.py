@@ -28,9 +28,7 @@ def main(argv=None):
     parser.add_argument("--output", type=Path, default=Path("data"), metavar="OUTPUT", help="folder (default: data)")
     options = parser.parse_args(argv)
     try:
-        fetch_dataset(
-            DATASETS[options.name], options.output / "ner" / options.name, show_progress=sys.stderr.isatty()
-        )
+        fetch_dataset(DATASETS[options.name], options.output / "ner" / options.name, show_progress=sys.stderr.isatty())
     except KeyboardInterrupt:
         print("interrupted; run again to go on where it stopped", file=sys.stderr)
         return INTERRUPTED
