@@ -73,7 +73,9 @@ class NerDataset(Dataset):
         InputError: a text is longer than ``max_length``, or an entity has a type that is not in ``types``.
     """
 
-    def __init__(self, examples, tokenizer, types, max_length, max_span_length=None, features=None, made_features=False):
+    def __init__(
+        self, examples, tokenizer, types, max_length, max_span_length=None, features=None, made_features=False
+    ):
         super().__init__()
         self.examples = examples
         self.unaligned = []

@@ -15,8 +15,7 @@ class FeatureEmbedding(nn.Layer):
     """Embeds columns and flags, concatenates them and projects them to the size of the token embeddings.
 
     The columns of a kind share one table. Tables and flags start like the token embeddings, and the projection with
-    1 / sqrt(inputs), which keeps their scale: so the features have as much weight in the sum as the tokens. With the
-    standard deviation of the other layers, 0.02, their part would be some 3 times (of 352 inputs) smaller than that.
+    1 / sqrt(inputs), which keeps their scale: so the features have at least as much weight in the sum as the tokens.
 
     Args:
         sizes: :attr:`tasks.ner.features.WordFeatures.sizes`.

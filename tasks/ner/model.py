@@ -14,7 +14,7 @@ from paddle_rope.global_pointer import (
 from paddle_rope.global_pointer.heads import check_max_span_length
 from paddle_rope.roformer import RoFormerConfig, RoFormerModel, RoFormerPretrainedModel
 from tasks.ner.feature_embedding import FeatureEmbedding, check_sizes
-from tasks.ner.features.word_features import UNKNOWN
+from tasks.ner.features.kinds import UNKNOWN
 
 SPAN_HEADS = {"efficient": EfficientGlobalPointer, "dense": GlobalPointer}
 

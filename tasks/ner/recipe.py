@@ -19,6 +19,7 @@ from tasks.ner.arguments import MODEL_KEYS, resolve_config
 from tasks.ner.batching import NerDataset, SpanCollator
 from tasks.ner.data import entity_types, read_examples
 from tasks.ner.error_analysis import error_analysis, worst_examples
+from tasks.ner.features import WordFeatures
 from tasks.ner.metrics import entity_scores
 from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.monitoring import LOWEST_LOGIT, NerMonitor
@@ -112,11 +113,14 @@ def train(config):
     examples = read_splits(run)
     types = entity_types(*examples.values())
     tokenizer = CharTokenizer.from_corpus((e.text for e in examples["train"]), run.vocab_min_count)
+    features = None
+    if run.features:
+        features = WordFeatures.from_examples(examples["train"], run.features.split(","))
     datasets = {
-        name: NerDataset(split, tokenizer, types, run.max_length, run.max_span_length)
+        name: NerDataset(split, tokenizer, types, run.max_length, run.max_span_length, features, name == "train")
         for name, split in examples.items()
     }
-    model = build_model(run, types, tokenizer)
+    model = build_model(run, types, tokenizer, features)
     parameters = sum(int(p.size) for p in model.parameters())
 
     if is_first_process():
@@ -149,6 +153,8 @@ def train(config):
         print_scores(name, metrics[name])
     model.save_pretrained(str(output_dir / "model"), safe_serialization=True)
     tokenizer.save_pretrained(output_dir / "model")
+    if features is not None:
+        features.save_pretrained(output_dir / "model")
     write_json_lines(
         output_dir / "predictions_dev.jsonl",
         (as_record(example.text, found) for example, found in zip(examples["dev"], predictions["dev"])),
@@ -160,9 +166,10 @@ def train(config):
     return metrics
 
 
-def build_model(run, types, tokenizer):
+def build_model(run, types, tokenizer, features=None):
     """A new :class:`NerModel` of the sizes in ``run``."""
     sizes = {key: getattr(run, key) for key in MODEL_KEYS}
+    sizes.update(features=features and features.sizes, unk_token_id=tokenizer.unk_token_id)
     try:
         return NerModel(NerConfig(types=types, vocab_size=len(tokenizer), **sizes))
     except ValueError as error:

@@ -15,13 +15,12 @@ from tasks.ner.features.chinese_words import jieba_version
 from tasks.ner.features.columns import count_values, segmentation_values, token_columns
 from tasks.ner.features.flags import DICTIONARY_CLASSES, PLACES, dictionary_spans, span_flags
 from tasks.ner.features.gazetteer import Gazetteer
-from tasks.ner.features.kinds import COLUMNS, JIEBA_KINDS, check_kinds
+from tasks.ner.features.kinds import COLUMNS, JIEBA_KINDS, UNKNOWN, check_kinds
 from tasks.ner.features.matching import is_storable
 from tasks.ner.features.token_features import TokenFeatures
 
 FILE_NAME = "features.json"
-UNKNOWN = 1
-FIRST_VALUE = 2  # number of a vocabulary's first value; 0 says that there is none
+FIRST_VALUE = UNKNOWN + 1  # number of a vocabulary's first value
 logger = logging.getLogger(__name__)
 
 
