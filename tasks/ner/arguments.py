@@ -84,7 +84,7 @@ class NerArguments:
     log_histograms: bool = field(default=False, metadata={"help": "show weights and gradients in VisualDL"})
 
 
-# Options of NerModel. With ``pretrained`` the sizes are those of the folder, and the encoder's options unless given, too.
+# Options of NerModel. With ``pretrained`` the sizes, and the encoder's options unless given, are those of the folder.
 SIZE_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
 ENCODER_KEYS = (
     "attention", "position_embedding", "hidden_act", "hidden_dropout_prob", "attention_probs_dropout_prob",
