@@ -3,14 +3,15 @@
 
 One training step (forward, backward, AdamW) on one text, and its prediction (batch, forward, decoding), each in a
 process of its own, so that its peak memory is its own. A length is left out where the lengths before it tell that it
-would pass a limit. Writes length.csv and length.png into a folder.
+would pass a limit. Writes length.csv and length.png into a folder. Random numbers have seed 0.
 
-    OMP_NUM_THREADS=1 python tools/benchmark_length.py --output runs/length
+    OMP_NUM_THREADS=1 python tools/benchmark_length.py --recompute --output runs/length
 """
 
 import bootstrap  # noqa: F401
 
 import argparse
+import csv
 import io
 import json
 import platform
@@ -87,15 +88,19 @@ def measure(options, job, attention, head, length):
         else:
             predict_entities(model, [text], TYPES, pad_token_id=0, batch_size=1)
         seconds = time.perf_counter() - start
-    return {"seconds": seconds, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"seconds": round(seconds, 3), "peak_mb": round(peak)}
 
 
 def measure_apart(options, *cell):
-    """:func:`measure` in a process of its own; None if the process is ended, as by a lack of memory."""
+    """:func:`measure` in a process of its own; ``left_out`` instead if the process fails, as by a lack of memory."""
     command = [sys.executable, __file__, "--max_span_length", str(options.max_span_length)]
     command += ["--recompute"] if options.recompute else []
     done = subprocess.run([*command, "--cell", *map(str, cell)], capture_output=True, text=True)
-    return json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
+    if done.returncode == 0:
+        return json.loads(done.stdout.splitlines()[-1])
+    said = done.stderr.strip().splitlines() or ["it said nothing"]
+    return {"left_out": f"failed with status {done.returncode}: {said[-1].strip()}"}
 
 
 def measure_all(options):
@@ -103,18 +108,17 @@ def measure_all(options):
     for job in JOBS:
         for attention in ATTENTIONS:
             for head in HEADS:
-                known = []  # (length, seconds, peak)
+                known, left_out = [], ""  # known: (length, seconds, peak)
                 for length in options.lengths:
                     row = dict.fromkeys(COLUMNS, "") | dict(zip(COLUMNS, (job, attention, head, length)))
-                    row["left_out"] = reason_to_leave_out(options, known, length)
-                    if not row["left_out"]:
-                        result = measure_apart(options, job, attention, head, length)
-                        if result is None:
-                            row["left_out"] = "the process failed"
-                        else:
-                            known.append((length, result["seconds"], result["peak_mb"]))
-                            row.update(seconds=round(result["seconds"], 3), peak_mb=round(result["peak_mb"]))
-                    yield row
+                    left_out = left_out and "a shorter text is left out"
+                    left_out = left_out or reason_to_leave_out(options, known, length)
+                    if not left_out:
+                        row |= measure_apart(options, job, attention, head, length)
+                        left_out = row["left_out"]
+                    if not left_out:
+                        known.append((length, row["seconds"], row["peak_mb"]))
+                    yield row | {"left_out": left_out}
 
 
 def reason_to_leave_out(options, known, length):
@@ -133,6 +137,15 @@ def reason_to_leave_out(options, known, length):
             unit = f"{foreseen / 1024:.0f} GB" if name == "memory" else f"{foreseen:.0f} s"
             return f"{unit} foreseen"
     return ""
+
+
+def as_csv(rows):
+    """The table as bytes."""
+    table = io.StringIO()
+    writer = csv.DictWriter(table, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return table.getvalue().encode("utf-8")
 
 
 def draw(rows, options):
@@ -192,6 +205,8 @@ def check_options(options):
         raise InputError(f"--max_span_length {options.max_span_length}: must be {LONGEST_ENTITY} or more")
     if min(options.lengths) < 2 * LONGEST_ENTITY:
         raise InputError(f"--lengths {min(options.lengths)}: must be {2 * LONGEST_ENTITY} or more")
+    if options.lengths != sorted(set(options.lengths)):
+        raise InputError("--lengths: must rise, so that the shorter texts tell what the longer ones need")
     check_makeable(options.output, "--output")
     for name in FILES:
         if (options.output / name).exists():
@@ -220,8 +235,7 @@ def main(argv=None):
         result = row["left_out"] and f"left out: {row['left_out']}" or f"{row['seconds']:9.3f} s {row['peak_mb']:7} MB"
         print(f"{row['job']:7} {row['attention']:7} {row['head']:4} {row['length']:7}  {result}", flush=True)
     options.output.mkdir(parents=True, exist_ok=True)
-    lines = [",".join(COLUMNS), *(",".join(str(row[name]) for name in COLUMNS) for row in rows)]
-    for name, content in zip(FILES, (("\n".join(lines) + "\n").encode("utf-8"), draw(rows, options))):
+    for name, content in zip(FILES, (as_csv(rows), draw(rows, options))):
         with atomic_writer(options.output / name, binary=True) as file:
             file.write(content)
     recompute = "with" if options.recompute else "without"

@@ -11,6 +11,7 @@ Formats of the output; offsets count characters:
   doccano  {"text": ..., "label": [[start, end, type], ...]}, end exclusive
   bio      one character and its tag a line. Of nested and overlapping entities it holds only one: that with the
            highest score stays; how many are left out is told at the end
+All are labelled data for the other tools; an empty text is refused there, but in jsonl.
 """
 
 import bootstrap  # noqa: F401
@@ -50,7 +51,12 @@ def main(argv=None):
 
     stream = TextStream(options.input, CHUNK_BATCHES * options.batch_size)
     predictor = NerPredictor(
-        options.model_dir, options.device, options.batch_size, options.max_length, overlap=options.overlap
+        options.model_dir,
+        options.device,
+        options.batch_size,
+        options.max_length,
+        show_progress=sys.stderr.isatty(),
+        overlap=options.overlap,
     )
     drawn, left_out = [], 0
     output = standard_output() if options.output == STDIN else atomic_writer(options.output)
@@ -58,7 +64,7 @@ def main(argv=None):
         for chunk in stream:
             texts, where = zip(*chunk)
             records = predictor(texts, where)
-            left_out += write_predictions(records, file, options.format)
+            left_out += write_predictions(records, where, file, options.format)
             file.flush()
             if options.html:
                 drawn += records

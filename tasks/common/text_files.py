@@ -5,8 +5,10 @@ All other line separators of Unicode are characters like any other. What cannot 
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+from typing import BinaryIO
 
 from tasks.common.errors import InputError
 
@@ -19,43 +21,61 @@ def read_text(path: str | os.PathLike) -> tuple[str, str]:
     """The content of a file, or of standard input if ``path`` is ``-``, and its name for messages."""
     name = os.fspath(path)
     if name == STDIN:
-        return _read_stdin("<stdin>"), "<stdin>"
+        return decode(open_stdin("<stdin>").read(), "<stdin>"), "<stdin>"
     return decode(_read_bytes(name), name), name
 
 
 def _read_bytes(name: str) -> bytes:
+    with open_bytes(name) as file:
+        try:
+            return file.read()
+        except OSError as error:
+            raise _unreadable(name, error) from None
+
+
+def open_bytes(name: str) -> BinaryIO:
+    """A file open for reading; raises InputError if there is none."""
     try:
         if os.path.isdir(name):
             raise InputError(f"{name}: is a directory; give the path of a file in it")
-        with open(name, "rb") as file:
-            return file.read()
+        return open(name, "rb")
     except FileNotFoundError:
         raise InputError(f"{name or repr(name)}: no such file; check the path") from None
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{name}: cannot be read ({reason}); check the path and its permissions") from None
+        raise _unreadable(name, error) from None
 
 
-def _read_stdin(name: str) -> str:
+def _unreadable(name: str, error: Exception) -> InputError:
+    reason = getattr(error, "strerror", None) or error
+    return InputError(f"{name}: cannot be read ({reason}); check the path and its permissions")
+
+
+def open_stdin(name: str) -> BinaryIO:
+    """Standard input as bytes, also where a stream of text has taken its place."""
     if sys.stdin is None:
         raise InputError(f"{name}:1: standard input is closed; pipe text into it or give the path of a file")
     buffer = getattr(sys.stdin, "buffer", None)
-    if buffer is None:  # replaced by a stream of text
-        return sys.stdin.read()
-    return decode(buffer.read(), name)
+    return io.BytesIO(sys.stdin.read().encode("utf-8")) if buffer is None else buffer
 
 
-def decode(data: bytes, name: str) -> str:
-    """UTF-8 to text, without the byte order mark."""
+def decode(data: bytes, name: str, line: int = 1, position: int = 0) -> str:
+    """UTF-8 to text, without the byte order mark.
+
+    Args:
+        data: bytes of an input, or of a part that begins with a line.
+        name: of the input, for messages.
+        line, position: line from 1, and byte from 0, with which ``data`` begins.
+    """
     try:
-        return data.decode("utf-8").removeprefix(BYTE_ORDER_MARK)
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "gb18030"
+        line += data.count(b"\n", 0, error.start)
+        encoding = "utf-16" if position == 0 and data[:2] in (b"\xff\xfe", b"\xfe\xff") else "gb18030"
         raise InputError(
-            f"{name}:{line}: not UTF-8 (byte {error.start} of the input); convert it, "
+            f"{name}:{line}: not UTF-8 (byte {position + error.start} of the input); convert it, "
             f"e.g. iconv -f {encoding} -t utf-8 OLD > NEW"
         ) from None
+    return text.removeprefix(BYTE_ORDER_MARK) if position == 0 else text
 
 
 def encodable(content: str) -> str:

@@ -9,16 +9,15 @@ and how to mend it.
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TextIO
 
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer
-from tasks.common.text_files import BLANKS, STDIN, encodable, first_non_blank, read_text, split_lines
+from tasks.common.text_files import STDIN, encodable, first_non_blank, read_text, split_lines
 from tasks.ner.examples import Entity, Example, entity_types
 from tasks.ner.formats import FORMATS, TEXT_FORMATS, brat, check_format, recognise
-from tasks.ner.formats.json_records import json_records, json_text
+from tasks.ner.text_stream import TextStream
 
 __all__ = [
     "FORMATS",
@@ -90,30 +89,5 @@ def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, 
 
 
 def read_texts(source: str | os.PathLike) -> list[tuple[str, str]]:
-    """Texts to predict from a file, or from standard input if ``source`` is ``-``: pairs (text, "path:line").
-
-    If the first line that is not blank is a JSON object with a ``text``, the input is JSON lines: every line needs
-    a string ``text`` (which may be empty), other keys such as ``label`` are ignored and blank lines are skipped.
-
-    Otherwise it is plain text, one text a line, exactly as it stands without its line end. An empty line is an
-    empty text, so that results stay in line with the input; only the nothing after the last line end is no line.
-    """
-    content, name = read_text(source)
-    if not content:
-        raise InputError(f"{name}:1: the input is empty; give plain text, one text a line, or JSON lines with a text")
-    lines = split_lines(content)
-    if _is_json_text(first_non_blank(lines)):
-        return [(json_text(record, where), where) for where, record in json_records(lines, name)]
-    if not lines[-1] and content.endswith("\n"):
-        lines.pop()
-    return [(line, f"{name}:{number}") for number, line in enumerate(lines, 1)]
-
-
-def _is_json_text(line: str | None) -> bool:
-    if line is None or not line.strip(BLANKS).startswith("{"):
-        return False
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(record, dict) and "text" in record
+    """All texts of a :class:`tasks.ner.text_stream.TextStream`: pairs (text, "path:line")."""
+    return [pair for chunk in TextStream(source) for pair in chunk]

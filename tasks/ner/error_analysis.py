@@ -17,6 +17,7 @@ predictions.
 
 from __future__ import annotations
 
+import bisect
 from collections import Counter
 from typing import NamedTuple, Optional
 
@@ -24,6 +25,8 @@ from tasks.ner.metrics import f1_row
 
 PAIRED = ("correct", "type", "boundary", "both")
 BOUNDARY_ERRORS = ("too_long", "too_short", "crossing")
+# What confusion tells of a type beside the entities with the same boundaries.
+NOT_PAIRED_ALIKE = ("gold_other_boundaries", "missed", "predicted_other_boundaries", "spurious")
 # Lengths in characters, first and last.
 LENGTHS = ((1, 1), (2, 2), (3, 3), (4, 4), (5, 6), (7, 9), (10, 14), (15, 24), (25, None))
 
@@ -44,6 +47,21 @@ class Match(NamedTuple):
         return "too_short" if start <= found_start and found_end <= end else "crossing"
 
 
+class _Overlaps:
+    """Entities of a text to ask which share a character with a span; a long text has thousands."""
+
+    def __init__(self, entities):
+        self._entities = sorted(entities)
+        self._starts = [start for start, _, _ in self._entities]
+        self._longest = max((end - start for start, end, _ in self._entities), default=0)
+
+    def with_span(self, span):
+        """List of the entities that share a character with ``span``, a (start, end, ...)."""
+        first = bisect.bisect_right(self._starts, span[0] - self._longest)
+        last = bisect.bisect_left(self._starts, span[1])
+        return [entity for entity in self._entities[first:last] if entity[1] > span[0]]
+
+
 def match_entities(gold, predicted):
     """Give each entity of one text its place.
 
@@ -55,15 +73,15 @@ def match_entities(gold, predicted):
     """
     matches = [Match("correct", entity, entity) for entity in gold & predicted]
     gold, predicted = set(gold - predicted), set(predicted - gold)
+    overlapping = _Overlaps(predicted)
     candidates = []
     for wanted in gold:
-        for found in predicted:
+        for found in overlapping.with_span(wanted):
             overlap = min(wanted[1], found[1]) - max(wanted[0], found[0])
-            if overlap > 0:
-                union = max(wanted[1], found[1]) - min(wanted[0], found[0])
-                kind = "both" if wanted[2] != found[2] else "boundary"
-                kind = "type" if wanted[:2] == found[:2] else kind
-                candidates.append((PAIRED.index(kind), -overlap / union, wanted, found))
+            union = max(wanted[1], found[1]) - min(wanted[0], found[0])
+            kind = "both" if wanted[2] != found[2] else "boundary"
+            kind = "type" if wanted[:2] == found[:2] else kind
+            candidates.append((PAIRED.index(kind), -overlap / union, wanted, found))
     for kind, _, wanted, found in sorted(candidates):
         if wanted in gold and found in predicted:
             matches.append(Match(PAIRED[kind], wanted, found))
@@ -79,17 +97,18 @@ def error_analysis(gold, predicted, types):
 
     Args:
         gold, predicted: for each text the set of its (start, end, type).
-        types: the types of the confusion table, in this order.
+        types: names of all types, in the order of the confusion.
 
     Returns:
         dict with
 
         * ``errors``: number of ``correct``, ``type``, ``boundary``, ``both``, ``missed`` and ``spurious``, and of the
           boundary errors ``too_long``, ``too_short`` and ``crossing``;
-        * ``confusion``: ``types``; ``same_boundaries[i][j]``, gold of type i predicted as j with the same boundaries;
-          lists by type ``gold_other_boundaries``, ``missed`` (gold) and ``predicted_other_boundaries``, ``spurious``
-          (predictions). Row i with its two lists sums to the gold entities of type i, column j with its two to the
-          predictions of type j;
+        * ``confusion``: for each type that occurs a dict with ``predicted_as``, how many of its gold entities were
+          found with the same boundaries as each type, the most frequent first; of its other gold entities
+          ``gold_other_boundaries`` and ``missed``; and of the predictions of this type ``predicted_other_boundaries``
+          and ``spurious``. So ``predicted_as`` and the two after it sum to its gold entities, and what all types have
+          of it in ``predicted_as`` and the last two to its predictions;
         * ``by_length``: rows with ``from``, ``to`` (None: no end) and the scores of the entities of so many characters;
         * ``by_nesting``: scores of ``nested`` and ``flat`` entities; None where no gold entity is nested. Nested is
           what shares a character with two or more gold entities, itself counted.
@@ -100,9 +119,11 @@ def error_analysis(gold, predicted, types):
     nesting = {"nested": Counter(), "flat": Counter()}
     lengths = {bounds: Counter() for bounds in LENGTHS}
     for wanted, found in zip(gold, predicted):
+        overlapping = _Overlaps(wanted)
         for side, entities in (("gold", wanted), ("predicted", found), ("correct", wanted & found)):
             for entity in entities:
-                nesting["nested" if _is_nested(entity, wanted) else "flat"][side] += 1
+                is_nested = len(overlapping.with_span(entity)) > 1
+                nesting["nested" if is_nested else "flat"][side] += 1
                 lengths[_length_class(entity)][side] += 1
     return {
         "errors": {
@@ -165,24 +186,25 @@ def _described(entity, text, scores=None):
 
 
 def _confusion(matches, types):
-    number = {kind: index for index, kind in enumerate(types)}
-    same = [[0] * len(types) for _ in types]
-    rest = {
-        name: [0] * len(types) for name in ("gold_other_boundaries", "missed", "predicted_other_boundaries", "spurious")
-    }
+    counts = {kind: Counter() for kind in types}
+    predicted_as = {kind: Counter() for kind in types}
     for match in matches:
         if match.kind in ("correct", "type"):
-            same[number[match.gold[2]]][number[match.predicted[2]]] += 1
+            predicted_as[match.gold[2]][match.predicted[2]] += 1
         elif match.kind in ("missed", "spurious"):
-            rest[match.kind][number[(match.gold or match.predicted)[2]]] += 1
+            counts[(match.gold or match.predicted)[2]][match.kind] += 1
         else:
-            rest["gold_other_boundaries"][number[match.gold[2]]] += 1
-            rest["predicted_other_boundaries"][number[match.predicted[2]]] += 1
-    return {"types": list(types), "same_boundaries": same, **rest}
-
-
-def _is_nested(entity, gold):
-    return sum(entity[0] < end and start < entity[1] for start, end, _ in gold) > 1
+            counts[match.gold[2]]["gold_other_boundaries"] += 1
+            counts[match.predicted[2]]["predicted_other_boundaries"] += 1
+    found = {kind for row in predicted_as.values() for kind in row}
+    return {
+        kind: {
+            "predicted_as": dict(predicted_as[kind].most_common()),
+            **{name: counts[kind][name] for name in NOT_PAIRED_ALIKE},
+        }
+        for kind in types
+        if predicted_as[kind] or counts[kind] or kind in found
+    }
 
 
 def _length_class(entity):

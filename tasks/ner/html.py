@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections import Counter
 from html import escape
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ COLOURS = (
 # When the colours are used up they come again with the next kind of edge.
 EDGES = ("1.5px solid", "1.5px dotted", "3px double")
 # Characters that a page cannot show, drawn by their symbols.
-_CONTROL_SYMBOLS = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\t\n\r"}
+_CONTROL_SYMBOLS = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\t\n\r"} | {0x7F: "\u2421"}
 
 
 class Piece(NamedTuple):
@@ -41,25 +42,23 @@ def write_html(file, records, types, title):
     Args:
         file: open for text.
         records: list of records as from :class:`tasks.ner.prediction.NerPredictor`.
-        types: the types of the legend, in this order, which gives them their colours.
+        types: names of the types. Those that occur are the legend; their order in it gives them their colours.
         title: of the page.
     """
-    counts = dict.fromkeys(types, 0)
-    for record in records:
-        for entity in record["entities"]:
-            counts[entity["type"]] += 1
+    counts = Counter(entity["type"] for record in records for entity in record["entities"])
+    counts = {kind: counts[kind] for kind in types if counts[kind]}
+    number_of = {kind: number for number, kind in enumerate(counts)}
     summary = f"{_count(len(records), 'text')}, {_count(sum(counts.values()), 'entity', 'entities')}"
     file.write(
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{_escaped(title)}</title>\n<style>\n{STYLE}{_type_styles(types)}</style>\n</head>\n<body>\n"
-        f"<header>\n<h1>{_escaped(title)}</h1>\n<p>{summary}. A box is an entity: its type, and its score, the logit, "
-        "which is above 0. Point at a box for its offsets.</p>\n<ul>\n"
+        f"<title>{_escaped(title)}</title>\n<style>\n{STYLE}{_type_styles(len(counts))}</style>\n</head>\n<body>\n"
+        f"<header>\n<h1>{_escaped(title)}</h1>\n<p>{summary}. A box is an entity: its type, and its score, a logit. "
+        "Point at a box for its offsets.</p>\n<ul>\n"
     )
     for number, (kind, count) in enumerate(counts.items()):
         file.write(f'<li class="t{number}"><span class="name">{_escaped(kind)}</span> {count:,}</li>\n')
     file.write("</ul>\n</header>\n<main>\n")
-    number_of = {kind: number for number, kind in enumerate(types)}
     for number, record in enumerate(records, 1):
         file.write(
             f'<section><a id="text{number}" href="#text{number}">{number}</a>'
@@ -124,7 +123,7 @@ def _opening(piece, height, number_of):
     classes = [f"t{number_of[entity['type']]}"]
     classes += [] if piece.is_first else ["goes-on-left"]
     classes += [] if piece.is_last else ["goes-on-right"]
-    probability = 1 / (1 + math.exp(-entity["score"]))
+    probability = (1 + math.tanh(entity["score"] / 2)) / 2  # the sigmoid, for scores of any size
     title = (
         f"{entity['type']}: {entity['text']}\ncharacters {entity['start']} to {entity['end']} (exclusive)\n"
         f"score {entity['score']:.2f}, probability {probability:.3f}"
@@ -137,18 +136,22 @@ def _opening(piece, height, number_of):
 
 def _heights(pieces):
     """For each piece how many boxes are stacked in it: an outer box is drawn higher than those within."""
+    parents, open_pieces = [], []
+    for number, piece in enumerate(pieces):
+        while open_pieces and pieces[open_pieces[-1]].end <= piece.start:
+            open_pieces.pop()
+        parents.append(open_pieces[-1] if open_pieces else None)
+        open_pieces.append(number)
     heights = [0] * len(pieces)
-    for inner in range(len(pieces) - 1, -1, -1):
-        for outer in range(inner - 1, -1, -1):
-            if pieces[outer].start <= pieces[inner].start and pieces[inner].end <= pieces[outer].end:
-                heights[outer] = max(heights[outer], heights[inner] + 1)
-                break
+    for number, parent in reversed(list(enumerate(parents))):
+        if parent is not None:
+            heights[parent] = max(heights[parent], heights[number] + 1)
     return heights
 
 
-def _type_styles(types):
+def _type_styles(count):
     lines = []
-    for number in range(len(types)):
+    for number in range(count):
         colour = COLOURS[number % len(COLOURS)]
         rgb = " ".join(str(channel) for channel in channels(colour))
         edge = EDGES[number // len(COLOURS) % len(EDGES)]
@@ -178,7 +181,8 @@ def _luminance(colour):
 
 
 def _escaped(text):
-    return escape(text.translate(_CONTROL_SYMBOLS))
+    # a browser reads CR as LF, and CR LF as one of them, unless it is written as a reference
+    return escape(text.translate(_CONTROL_SYMBOLS)).replace("\r", "&#13;")
 
 
 def _count(number, singular, plural=None):

@@ -17,8 +17,8 @@ header { position: sticky; top: 0; z-index: 1; padding: 1.25rem 0 .75rem; backgr
   border-bottom: 1px solid var(--rule) }
 h1 { margin: 0; font-size: 1.15rem; font-weight: 600; overflow-wrap: anywhere }
 header p { margin: .15rem 0 .6rem; color: var(--quiet); font-size: .85rem }
-ul { display: flex; flex-wrap: wrap; gap: .35rem .9rem; margin: 0; padding: 0; list-style: none; font-size: .85rem;
-  color: var(--quiet); font-variant-numeric: tabular-nums }
+ul { display: flex; flex-wrap: wrap; gap: .35rem .9rem; max-height: 30vh; margin: 0; padding: 0; overflow-y: auto;
+  list-style: none; font-size: .85rem; color: var(--quiet); font-variant-numeric: tabular-nums }
 .name { padding: .1em .55em; border-radius: .3em; background: rgb(var(--c)); color: var(--ink); font-weight: 500 }
 section { display: flex; gap: 1rem; border-bottom: 1px solid var(--rule); scroll-margin-top: 9rem;
   content-visibility: auto; contain-intrinsic-height: auto 4rem }

@@ -63,7 +63,7 @@ def precision_recall_curve(gold, candidates, kind, steps=100):
     probability = np.arange(1, steps) / steps
     thresholds = np.append(np.log(probability / (1 - probability)), np.inf)
     scores = {True: [], False: []}
-    for wanted, found in zip(gold, candidates):
+    for wanted, found in zip(map(set, gold), candidates):
         for start, end, of_kind, score in found:
             if of_kind == kind:
                 scores[(start, end, kind) in wanted].append(score)

@@ -30,6 +30,8 @@ class NerConfig(RoFormerConfig):
         max_span_length: longest entity, in tokens, that is scored, which makes the head linear in the length of the
             text; None for any length.
         thresholds: the logit above which a span is an entity, one number or one for each type.
+        span_rope: rotate the head's queries and keys; False for comparisons.
+        allow_overlap: whether entities may overlap; else the one that scores highest is taken.
         features: :attr:`tasks.ner.features.WordFeatures.sizes` of the features that stand beside the tokens; None for
             none.
         character_dropout: in training, share of the text's tokens that become ``[UNK]``.
@@ -51,6 +53,8 @@ class NerConfig(RoFormerConfig):
         max_length=512,
         max_span_length=None,
         thresholds=0.0,
+        span_rope=True,
+        allow_overlap=True,
         features=None,
         character_dropout=0.0,
         feature_dropout=0.0,
@@ -77,6 +81,8 @@ class NerConfig(RoFormerConfig):
         self.max_length = max_length
         self.max_span_length = max_span_length
         self.thresholds = thresholds
+        self.span_rope = span_rope
+        self.allow_overlap = allow_overlap
         self.features = features
         self.character_dropout = character_dropout
         self.feature_dropout = feature_dropout
@@ -98,7 +104,7 @@ class NerModel(RoFormerPretrainedModel):
         if config.features is not None:
             self.feature_embedding = FeatureEmbedding(config.features, config.embedding_size)
         self.head = SPAN_HEADS[config.span_head](
-            config.hidden_size, len(config.types), config.head_size, max_span_length=config.max_span_length
+            config.hidden_size, len(config.types), config.head_size, config.span_rope, config.max_span_length
         )
 
     def _init_weights(self, layer):

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 
+import numpy as np
+import paddle
 from visualdl.component.base_component import pr_curve_raw
 
+from paddle_rope.global_pointer import MASKED_LOGIT
 from tasks.common.monitor import VisualDLMonitor
+from tasks.ner.batching import SpanCollator
 from tasks.ner.error_analysis import match_entities
 from tasks.ner.metrics import precision_recall_curve
 from tasks.ner.prediction import predict_entities
-from tasks.ner.score_image import draw_scores
+from tasks.ner.score_image import MAX_CHARACTERS, draw_scores
 
 CURVE_STEPS = 100
 # Spans that score less do not touch the curves.
@@ -19,6 +24,7 @@ LOWEST_LOGIT = math.log(1 / (CURVE_STEPS - 1))
 # While more of the spans score above LOWEST_LOGIT, they are not collected: the model does not tell spans apart yet.
 MOST_CANDIDATES = 0.02
 SAMPLES = 8
+MOST_TYPES = 40  # with a curve and scores of their own
 DRAWN_CHARACTERS = 24  # longest text that is preferred for the picture
 
 
@@ -28,6 +34,8 @@ class NerMonitor(VisualDLMonitor):
 
     Args: as of :class:`VisualDLMonitor`.
     """
+
+    _types = None  # those that are shown
 
     def watch(self, model, dataset, step):
         """Show the fixed texts; called at an evaluation, before it.
@@ -43,15 +51,28 @@ class NerMonitor(VisualDLMonitor):
         """
         if self.writer is None:
             return None
+        self._types = _most_frequent(model.config.types, dataset.examples)
         self._show_samples(model, dataset, step)
         if self._show_scores(model, dataset, step) > MOST_CANDIDATES:
             return None
-        return lambda candidates: self._show_curves(model.config.types, dataset, step, candidates)
+        return lambda candidates: self._show_curves(dataset, step, candidates)
 
-    def _show_curves(self, types, dataset, step, candidates):
-        gold = [_gold(example) for example in dataset.examples]
-        for kind in types:
-            curve = precision_recall_curve(gold, candidates, kind, CURVE_STEPS)
+    def on_evaluate(self, args, state, control, metrics=None, **kwargs):
+        """Of many types only the scores of those that have a curve."""
+        if self._types is not None:
+            shown = set(self._types)
+            metrics = {
+                name: value
+                for name, value in metrics.items()
+                if "_by_type/" not in name or name.split("_by_type/", 1)[1] in shown
+            }
+        super().on_evaluate(args, state, control, metrics=metrics, **kwargs)
+
+    def _show_curves(self, dataset, step, candidates):
+        gold_of = _by_type((_gold(example) for example in dataset.examples), self._types)
+        candidates_of = _by_type(candidates, self._types)
+        for kind in self._types:
+            curve = precision_recall_curve(gold_of[kind], candidates_of[kind], kind, CURVE_STEPS)
             curve = {name: values.tolist() for name, values in curve.items()}
             # LogWriter.add_pr_curve of VisualDL 2.5.3 needs np.float, which numpy 1.24 has removed
             record = pr_curve_raw(tag=f"dev/{_tag(kind)}", step=step, walltime=round(time.time() * 1000), **curve)
@@ -59,7 +80,8 @@ class NerMonitor(VisualDLMonitor):
 
     def _show_samples(self, model, dataset, step):
         rows = _spread([row for row, example in enumerate(dataset.examples) if example.entities], SAMPLES)
-        found = _predict(model, [dataset.texts[row] for row in rows])
+        texts = [dataset.texts[row] for row in rows]
+        found = predict_entities(model, texts, model.config.types, model.config.pad_token_id, SAMPLES)
         for number, (row, entities) in enumerate(zip(rows, found), 1):
             self.writer.add_text(f"dev/text_{number}", _compared(dataset.examples[row], entities), step)
 
@@ -67,18 +89,60 @@ class NerMonitor(VisualDLMonitor):
         """Draw the picture; returns the share of spans that score above ``LOWEST_LOGIT``."""
         row = _example_to_draw(dataset.examples)
         example = dataset.examples[row]
-        (spans,) = _predict(model, [dataset.texts[row]], thresholds=-1e3)  # all but the masked ones
-        title = f"step {step}, {example.where}: {example.text}"
-        self.writer.add_image(
-            "dev/scores", draw_scores(example.text, spans, _gold(example), model.config.types, title), step
-        )
-        return sum(span[3] > LOWEST_LOGIT for span in spans) / max(len(spans), 1)
+        shown = example.text[:MAX_CHARACTERS]
+        scores, share = span_scores(model, dataset.texts[row], len(shown))
+        title = f"step {step}, {example.where}: {shown}"
+        self.writer.add_image("dev/scores", draw_scores(shown, scores, _gold(example), model.config.types, title), step)
+        return share
 
 
-def _predict(model, texts, thresholds=None):
-    return predict_entities(
-        model, texts, model.config.types, model.config.pad_token_id, len(texts) or 1, thresholds=thresholds
-    )
+def span_scores(model, text, characters):
+    """Scores of a text as they are drawn.
+
+    Args:
+        model: :class:`tasks.ner.model.NerModel`.
+        text: :class:`tasks.ner.batching.TokenizedText`.
+        characters: how many of its first characters are wanted.
+
+    Returns:
+        Array ``[types, characters, characters]``, logits by first and last character, NaN where there is no span; and
+        the share of all spans of the text that score above ``LOWEST_LOGIT``.
+    """
+    batch = SpanCollator(model.config.pad_token_id, with_labels=False)([text])
+    was_training = model.training
+    model.eval()
+    with paddle.no_grad():
+        logits = model(**{name: paddle.to_tensor(array) for name, array in batch.items()})
+    if was_training:
+        model.train()
+    logits = logits[0].astype("float32").numpy()  # [types, first, last or last - first]
+    is_span = logits > MASKED_LOGIT / 2
+    scores = np.full([len(logits), characters, characters], np.nan, dtype=np.float32)
+    for first, column in np.argwhere(is_span.any(axis=0)):
+        last = column if model.config.max_span_length is None else first + column
+        start, end = text.offsets[first][0], text.offsets[last][1]
+        if end <= characters:
+            scores[:, start, end - 1] = logits[:, first, column]
+    return scores, (logits > LOWEST_LOGIT).sum() / max(is_span.sum(), 1)
+
+
+def _most_frequent(types, examples):
+    """The ``MOST_TYPES`` with the most gold entities, in their order."""
+    counts = Counter(entity.type for example in examples for entity in example.entities)
+    chosen = {kind for kind, _ in sorted(counts.items(), key=lambda item: -item[1])[:MOST_TYPES]}
+    return [kind for kind in types if len(types) <= MOST_TYPES or kind in chosen]
+
+
+def _by_type(texts, types):
+    """dict from a type to a list with, for each text, its entities (start, end, type, ...) of this type."""
+    found = {kind: [] for kind in types}
+    for entities in texts:
+        for lists in found.values():
+            lists.append([])
+        for entity in entities:
+            if entity[2] in found:
+                found[entity[2]][-1].append(entity)
+    return found
 
 
 def _gold(example):

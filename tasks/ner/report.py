@@ -5,14 +5,33 @@ import itertools
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+MOST_TYPES = 40  # rows of a table
+MOST_CONFUSED = 16  # types of a table of confusion, and lines of the list that takes its place
+MOST_ERRORS = 20  # of one worst example
+LONGEST_TEXT = 200  # characters of a worst example
 COLUMNS = ("precision", "recall", "F1", "gold", "predicted")
 
 
 def print_scores(title, scores):
-    """Print the result of :func:`tasks.ner.metrics.entity_scores` as a table, one line a type and one for all."""
-    rows = [*scores["per_type"].items(), None, ("all (micro)", scores)]
-    _print_rows(_console(), title, "type", rows)
+    """Print the result of :func:`tasks.ner.metrics.entity_scores` as a table, one line a type and one for all.
+
+    Of more than ``MOST_TYPES`` types, those with the most gold entities are printed.
+    """
+    per_type = scores["per_type"]
+    shown = _most(per_type, lambda kind: per_type[kind]["support"])
+    _print_rows(_console(), title, "type", [*((k, per_type[k]) for k in shown), None, ("all (micro)", scores)])
+    if len(shown) < len(per_type):
+        print(f"  and {len(per_type) - len(shown)} types with fewer gold entities, which count in the last line")
+
+
+def _most(kinds, count):
+    """The ``MOST_TYPES`` with the highest count, in their order."""
+    if len(kinds) <= MOST_TYPES:
+        return list(kinds)
+    chosen = set(sorted(kinds, key=count, reverse=True)[:MOST_TYPES])
+    return [kind for kind in kinds if kind in chosen]
 
 
 def print_errors(analysis):
@@ -45,10 +64,14 @@ def print_worst_examples(examples):
     if examples:
         console.print("worst examples", style="italic")
     for example in examples:
-        lines = [f"  {example['where']}: {_count_errors(example)}", f"    {example['text']}"]
-        for error in example["errors"]:
+        text, errors = example["text"], example["errors"]
+        more = f"... ({len(text)} characters)" if len(text) > LONGEST_TEXT else ""
+        lines = [f"  {example['where']}: {_count_errors(example)}", f"    {_one_line(text[:LONGEST_TEXT])}{more}"]
+        for error in errors[:MOST_ERRORS]:
             sides = [f"{side} {_entity(error[side])}" for side in ("gold", "predicted") if error[side]]
             lines.append(f"    {error['kind'].replace('_', ' '):<10}{', '.join(sides)}")
+        if len(errors) > MOST_ERRORS:
+            lines.append(f"    and {len(errors) - MOST_ERRORS} more")
         console.print("\n".join(lines), highlight=False, markup=False)
 
 
@@ -58,7 +81,13 @@ def _count_errors(example):
 
 def _entity(entity):
     score = f" {entity['score']:.2f}" if "score" in entity else ""
-    return f"{entity['type']} {entity['text']!r} [{entity['start']}, {entity['end']}){score}"
+    surface = _one_line(entity["text"][:LONGEST_TEXT])
+    return f"{_one_line(entity['type'])} '{surface}' [{entity['start']}, {entity['end']}){score}"
+
+
+def _one_line(text):
+    """``text`` with what a terminal does not show, or obeys, as escapes."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _length_name(row):
@@ -68,16 +97,33 @@ def _length_name(row):
 
 
 def _print_confusion(console, confusion):
+    """A table of few types, a list of the most frequent confusions of many."""
+    if len(confusion) <= MOST_CONFUSED:
+        _print_confusion_table(console, confusion)
+        return
+    pairs = [
+        (count, gold, found)
+        for gold, row in confusion.items()
+        for found, count in row["predicted_as"].items()
+        if found != gold
+    ]
+    pairs.sort(key=lambda pair: -pair[0])
+    more = f", the first {MOST_CONFUSED} of {len(pairs)}" if len(pairs) > MOST_CONFUSED else ""
+    console.print(f"confusion between types{more}", style="italic", highlight=False)
+    for count, gold, found in pairs[:MOST_CONFUSED]:
+        line = f"  {count:>6}  gold {_one_line(gold)}, predicted {_one_line(found)}"
+        console.print(line, highlight=False, markup=False)
+
+
+def _print_confusion_table(console, confusion):
     """Rows are gold, columns predicted; zeros are dots, so that the errors stand out. Types are lettered, so that the
     columns are narrow; a table of rich would be cut at the width of the terminal."""
-    types = confusion["types"]
-    letters = [_letters(index) for index in range(len(types))]
-    rows = [("", "", [*letters, "other span", "missed"])]
-    for index, kind in enumerate(types):
-        counts = [*confusion["same_boundaries"][index], confusion["gold_other_boundaries"][index]]
-        rows.append((letters[index], kind, _dotted([*counts, confusion["missed"][index]])))
-    rows.append(("", "other span", _dotted(confusion["predicted_other_boundaries"])))
-    rows.append(("", "spurious", _dotted(confusion["spurious"])))
+    rows = [("", "", [*(_letter(number) for number in range(len(confusion))), "other span", "missed"])]
+    for number, (kind, row) in enumerate(confusion.items()):
+        counts = [*(row["predicted_as"].get(found, 0) for found in confusion), row["gold_other_boundaries"]]
+        rows.append((_letter(number), _one_line(kind), _dotted([*counts, row["missed"]])))
+    for name, key in (("other span", "predicted_other_boundaries"), ("spurious", "spurious")):
+        rows.append(("", name, _dotted(row[key] for row in confusion.values())))
     names = [cell_len(name) for _, name, _ in rows]
     columns = itertools.zip_longest(*(cells for _, _, cells in rows), fillvalue="")
     widths = [max(map(len, column)) for column in columns]
@@ -88,10 +134,8 @@ def _print_confusion(console, confusion):
         console.print(line, highlight=False, markup=False)
 
 
-def _letters(index):
-    """a, b, ... z, aa, ab, ..."""
-    before, letter = divmod(index, 26)
-    return (_letters(before - 1) if before else "") + chr(ord("a") + letter)
+def _letter(number):
+    return chr(ord("a") + number)
 
 
 def _dotted(counts):
@@ -99,7 +143,7 @@ def _dotted(counts):
 
 
 def _print_rows(console, title, first_column, rows):
-    table = Table(title=title, title_justify="left")
+    table = Table(title=Text(title), title_justify="left")
     table.add_column(first_column)
     for name in COLUMNS:
         table.add_column(name, justify="right")
@@ -107,7 +151,7 @@ def _print_rows(console, title, first_column, rows):
         if row is None:
             table.add_section()
         else:
-            table.add_row(row[0], *_cells(row[1]))
+            table.add_row(Text(_one_line(row[0])), *_cells(row[1]))
     console.print(table)
 
 

@@ -19,15 +19,15 @@ CHINESE_FONTS = (
 )  # fmt: skip
 
 
-def draw_scores(text, spans, gold, types, title):
+def draw_scores(text, scores, gold, types, title):
     """Draw a matrix for each type: first character of a span downwards, last character to the right.
 
     Red squares score above 0, blue ones below; gold entities have a frame. Of many types, those of gold entities and
-    then those with the highest scores are drawn, ``MAX_PANELS`` in all; of a long text the first ``MAX_CHARACTERS``.
+    then those with the highest scores are drawn, ``MAX_PANELS`` in all.
 
     Args:
-        text: string.
-        spans: (start, end, type, score) of all its spans, in characters, half-open.
+        text: string, ``MAX_CHARACTERS`` at most.
+        scores: ``[types, characters, characters]``, first and last character of a span; NaN where there is none.
         gold: set of (start, end, type).
         types: names of the types, in order.
         title: line above the picture.
@@ -35,11 +35,7 @@ def draw_scores(text, spans, gold, types, title):
     Returns:
         uint8 array ``[height, width, 3]``.
     """
-    text = text[:MAX_CHARACTERS]
-    matrices = {kind: np.full([len(text), len(text)], np.nan) for kind in types}
-    for start, end, kind, score in spans:
-        if end <= len(text):
-            matrices[kind][start, end - 1] = score
+    matrices = dict(zip(types, scores))
     shown = _chosen(types, matrices, gold)
     font = _chinese_font()
     colours = TwoSlopeNorm(0, LOWEST, HIGHEST)
@@ -55,7 +51,7 @@ def draw_scores(text, spans, gold, types, title):
         axes = figure.add_axes([left / width, bottom / height, (side - 0.2) / width, (side - 0.35) / height])
         image = axes.imshow(matrices[kind], cmap="RdBu_r", norm=colours, interpolation="nearest")
         axes.set_facecolor("#e8e8e8")
-        axes.set_title(kind, pad=3, **_style(font, 9))
+        axes.set_title(_printable(kind[:MAX_CHARACTERS]), pad=3, **_style(font, 9))
         is_last_of_column = place + columns >= len(shown)
         for axis, labelled in ((axes.xaxis, is_last_of_column), (axes.yaxis, column == 0)):
             axis.set_ticks(range(len(text)) if labelled else [])
@@ -68,7 +64,7 @@ def draw_scores(text, spans, gold, types, title):
     bar = figure.add_axes([1 - 0.6 / width, 0.45 / height, 0.13 / width, (height - 1.2) / height])
     figure.colorbar(image, cax=bar).set_label("logit; above 0 is an entity", fontsize=8)
     bar.tick_params(labelsize=7)
-    figure.text(0.45 / width, 1 - 0.28 / height, title, **_style(font, 11))
+    figure.text(0.45 / width, 1 - 0.28 / height, _printable(title), **_style(font, 11))
     figure.text(
         0.45 / width,
         1 - 0.46 / height,
@@ -96,8 +92,13 @@ def _chinese_font():
     return next((name for name in CHINESE_FONTS if name in installed), None)
 
 
+def _printable(text):
+    return "".join(symbol if symbol.isprintable() else "\ufffd" for symbol in text)
+
+
 def _style(font, size):
-    return {"fontfamily": font or "sans-serif", "fontsize": size}
+    # in what a user gives, a $ is a $ and begins no formula
+    return {"fontfamily": font or "sans-serif", "fontsize": size, "parse_math": False}
 
 
 def _frame(row, column):

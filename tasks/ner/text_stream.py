@@ -1,20 +1,22 @@
 """Texts to predict, read line by line as they come.
 
-The rules are those of :func:`tasks.ner.data.read_texts`: UTF-8 lines that end with LF or CRLF; JSON lines if the first
-line that is not blank is a JSON object with a ``text``, otherwise plain text, one text a line. Blank lines before that
-first one wait for it, because they are texts in plain text and nothing in JSON lines.
+The input is UTF-8 in lines that end with LF or CRLF. If the first line that is not blank is a JSON object with a
+``text``, the input is JSON lines: every line needs a string ``text`` (which may be empty), other keys such as ``label``
+are ignored and blank lines are skipped.
+
+Otherwise it is plain text, one text a line, exactly as it stands without its line end. An empty line is an empty text,
+so that results stay in line with the input; only the nothing after the last line end is no line.
 """
 
 from __future__ import annotations
 
-import io
+import json
 import os
 import stat
-import sys
 
 from tasks.common.errors import InputError
-from tasks.ner.data import STDIN, _is_json_text, _json_text, _parse_json
-from tasks.ner.tagging import BLANKS
+from tasks.common.text_files import BLANKS, BYTE_ORDER_MARK, STDIN, decode, open_bytes, open_stdin
+from tasks.ner.formats.json_records import json_text, parse_line
 
 READ_BYTES = 1 << 20
 
@@ -24,13 +26,14 @@ class TextStream:
 
     A chunk holds what one read of the input gave: for a pipe what its writer has written so far, so that somebody who
     writes a line and waits gets an answer, and up to ``READ_BYTES`` of a file or of a pipe that is full. No more than
-    that is held.
+    that and a line that has begun is held.
 
     Args:
         source: path, or ``-`` for standard input.
         chunk_texts: texts a chunk at most.
 
     Attributes:
+        name: of the input, for messages.
         size: bytes of the input, None if it is not a file of known size.
         position: bytes of the lines read so far.
 
@@ -42,13 +45,13 @@ class TextStream:
     def __init__(self, source, chunk_texts=2048):
         self._is_stdin = os.fspath(source) == STDIN
         self.name = "<stdin>" if self._is_stdin else os.fspath(source)
-        self._input = _open_stdin(self.name) if self._is_stdin else _open(self.name)
+        self._input = open_stdin(self.name) if self._is_stdin else open_bytes(self.name)
         self.size = _size(self._input)
         self.position = 0
         self._chunk_texts = chunk_texts
         self._lines = 0
-        self._is_json = None
-        self._waiting = []  # blank lines while the format is not known
+        self._is_json = None  # until the first line that is not blank
+        self._waiting = []  # the blank lines before it: texts in plain text, nothing in JSON lines
 
     def __iter__(self):
         """Yields lists of pairs (text, "path:line")."""
@@ -62,20 +65,21 @@ class TextStream:
             raise InputError(
                 f"{self.name}:1: the input is empty; give plain text, one text a line, or JSON lines with a text"
             )
-        yield from self._chunks([], at_end=True)
+        if self._waiting:  # nothing but blank lines
+            yield self._waiting
 
     def _lines_at_hand(self):
-        """Yields lists of whole lines as bytes without LF, as many as each read completes."""
+        """Yields lists of whole lines as bytes with their LF, as many as each read completes."""
         begun = []
         while block := self._read():
             *lines, rest = block.split(b"\n")
             if lines:
                 lines[0] = b"".join([*begun, lines[0]])
                 begun = []
-                yield lines
+                yield [line + b"\n" for line in lines]
             begun.append(rest)
         last = b"".join(begun)
-        if last.removeprefix(b"\xef\xbb\xbf" if self._lines == 0 else b""):
+        if last and not (self._lines == 0 and last == BYTE_ORDER_MARK.encode()):
             yield [last]
 
     def _read(self):
@@ -84,7 +88,7 @@ class TextStream:
         except OSError as error:
             raise InputError(f"{self.name}: cannot be read ({error.strerror}); check the path") from None
 
-    def _chunks(self, lines, at_end=False):
+    def _chunks(self, lines):
         chunk = []
         try:
             for line in lines:
@@ -92,8 +96,6 @@ class TextStream:
                 if len(chunk) >= self._chunk_texts:
                     yield chunk
                     chunk = []
-            if at_end and not self._is_json:
-                chunk += self._waiting
         except InputError:
             if chunk:
                 yield chunk
@@ -105,40 +107,33 @@ class TextStream:
         """The texts that one more line brings: none, one, or also the blank lines that waited for it."""
         self._lines += 1
         where = f"{self.name}:{self._lines}"
-        line = _decode_line(raw, self.name, self._lines, self.position)
-        self.position += len(raw) + 1
-        line = line[:-1] if line.endswith("\r") else line
+        line = decode(raw, self.name, self._lines, self.position)
+        self.position += len(raw)
+        if line.endswith("\n"):
+            line = line[:-1]
+        if line.endswith("\r"):
+            line = line[:-1]
         is_blank = not line.strip(BLANKS)
         if self._is_json is None and not is_blank:
             self._is_json = _is_json_text(line)
+            self._waiting = [] if self._is_json else self._waiting
         if self._is_json:
-            self._waiting = []
-            return [] if is_blank else [(_json_text(_parse_json(line, where), where), where)]
+            return [] if is_blank else [(json_text(parse_line(line, where), where), where)]
+        self._waiting.append((line, where))
         if self._is_json is None:
-            self._waiting.append((line, where))
             return []
-        texts, self._waiting = [*self._waiting, (line, where)], []
+        texts, self._waiting = self._waiting, []
         return texts
 
 
-def _open(name):
-    if os.path.isdir(name):
-        raise InputError(f"{name}: is a directory; give the path of a file in it")
+def _is_json_text(line):
+    if not line.strip(BLANKS).startswith("{"):
+        return False
     try:
-        return open(name, "rb")
-    except FileNotFoundError:
-        raise InputError(f"{name or repr(name)}: no such file; check the path") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{name}: cannot be read ({reason}); check the path and its permissions") from None
-
-
-def _open_stdin(name):
-    if sys.stdin is None:
-        raise InputError(f"{name}:1: standard input is closed; pipe text into it or give the path of a file")
-    if hasattr(sys.stdin, "buffer"):
-        return sys.stdin.buffer
-    return io.BytesIO(sys.stdin.read().encode("utf-8"))  # replaced by a stream of text
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(record, dict) and "text" in record
 
 
 def _size(file):
@@ -147,16 +142,3 @@ def _size(file):
     except OSError:
         return None
     return status.st_size if stat.S_ISREG(status.st_mode) else None
-
-
-def _decode_line(raw, name, number, position):
-    """UTF-8 to text, without the byte order mark of the first line."""
-    try:
-        line = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        encoding = "utf-16" if number == 1 and raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "gb18030"
-        raise InputError(
-            f"{name}:{number}: not UTF-8 (byte {position + error.start} of the input); convert it, "
-            f"e.g. iconv -f {encoding} -t utf-8 OLD > NEW"
-        ) from None
-    return line.removeprefix("\ufeff") if number == 1 else line

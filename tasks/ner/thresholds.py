@@ -10,11 +10,13 @@ from tasks.common.files import check_output_file, write_json
 from tasks.common.quiet import quiet_paddlenlp
 from tasks.ner.batching import check_types
 from tasks.ner.data import read_examples
-from tasks.ner.prediction import NerPredictor, score_predictions
+from tasks.ner.prediction import NerPredictor, score_predictions, without_overlaps
 from tasks.ner.report import print_scores
 
 # Spans that score less are not looked at: the loss trains for 0, and of lower ones there are as many as spans.
 LOWEST_THRESHOLD = -5.0
+MOST_CANDIDATES = 20  # a character
+TEXTS_AT_ONCE = 256
 
 
 def tune_thresholds(gold, candidates, types):
@@ -79,7 +81,8 @@ class _Cuts:
             return 0.0
         above = self.scores[k - 1] if k else self.scores[0] + 1
         below = self.scores[k] if k < len(self.scores) else LOWEST_THRESHOLD
-        return float((above + below) / 2)
+        middle = float(np.float32((above + below) / 2))  # scores are float32
+        return middle if middle < above else float(below)
 
 
 def tune_model(model_dir, data_file, device=None, batch_size=32, max_length=None):
@@ -102,12 +105,14 @@ def tune_model(model_dir, data_file, device=None, batch_size=32, max_length=None
     types = predictor.types
     for example in examples:
         check_types(example, types)
-    candidates = predictor.find([example.text for example in examples], thresholds=LOWEST_THRESHOLD)
+    candidates = _candidates(predictor, [example.text for example in examples])
     gold = [{(entity.start, entity.end, entity.type) for entity in example.entities} for example in examples]
 
     def scores_with(thresholds):
         bound = dict(zip(types, np.broadcast_to(thresholds, len(types)).tolist()))
         found = [[entity for entity in entities if entity[3] > bound[entity[2]]] for entities in candidates]
+        if not predictor.model.config.allow_overlap:
+            found = list(map(without_overlaps, found))
         return score_predictions(examples, found, types)
 
     tuned = tune_thresholds(gold, candidates, types)
@@ -116,6 +121,27 @@ def tune_model(model_dir, data_file, device=None, batch_size=32, max_length=None
     print_scores(f"{data_file} after", after)
     write_json(config_file, {**json.loads(config_file.read_text(encoding="utf-8")), "thresholds": tuned})
     for kind, threshold in zip(types, tuned):
-        print(f"{kind}: {threshold:.4f}")
-    print(f"{config_file}: thresholds written; micro F1 {before['f1']:.4f} before, {after['f1']:.4f} after")
+        if threshold:
+            print(f"{kind}: {threshold:.4f}")
+    print(f"{config_file}: thresholds written, 0 for the other types")
+    print(f"micro F1 {before['f1']:.4f} before, {after['f1']:.4f} after")
     return {"before": before, "after": after, "thresholds": dict(zip(types, tuned))}
+
+
+def _candidates(predictor, texts):
+    """For each text its (start, end, type, score) above ``LOWEST_THRESHOLD``.
+
+    Raises:
+        InputError: they are too many to hold, as those of a model that has not learned to tell spans apart.
+    """
+    candidates = []
+    for begin in range(0, len(texts), TEXTS_AT_ONCE):
+        part = texts[begin : begin + TEXTS_AT_ONCE]
+        candidates += predictor.find(part, thresholds=LOWEST_THRESHOLD)
+        most = MOST_CANDIDATES * sum(map(len, part))
+        if sum(map(len, candidates[begin:])) > max(most, 1000):
+            raise InputError(
+                f"the model scores more than {MOST_CANDIDATES} spans a character above {LOWEST_THRESHOLD}: it does not "
+                "tell spans apart yet; train it longer"
+            )
+    return candidates

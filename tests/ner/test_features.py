@@ -501,7 +501,7 @@ def run(train, tmp_path_factory):
         feature_dropout=0.1,
         embedding_dropout_prob=0.1,
         hidden_act="relu",
-        num_train_epochs=8,
+        num_train_epochs=6,
     )
 
 

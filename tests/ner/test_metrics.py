@@ -2,7 +2,7 @@
 
 import pytest
 
-from tasks.ner.metrics import entity_scores
+from tasks.ner.metrics import entity_scores, precision_recall_curve
 
 A, B, C = (0, 2, "a"), (3, 5, "a"), (0, 2, "b")
 
@@ -52,3 +52,40 @@ def test_quotient_without_denominator_is_zero(gold, found):
 
 def test_span_given_twice_counts_once():
     assert entity_scores([[A, A]], [[A, A, A]], ["a"])["predicted"] == 1
+
+
+# ---- precision-recall curves
+
+LN3 = 1.0986122886681098  # the logit of 3/4
+
+
+def test_curve_by_hand():
+    gold = [{A, B, C}, {A}]
+    candidates = [[(*A, 2.0), (7, 9, "a", 0.5), (*C, 9.0)], [(*A, -0.5), (1, 2, "a", -1.0)]]
+    curve = precision_recall_curve(gold, candidates, "a", steps=4)  # above the logits -ln 3, 0, ln 3, infinity
+    assert curve["tp"].tolist() == [2, 1, 1, 0]
+    assert curve["fp"].tolist() == [2, 1, 0, 0]
+    assert curve["fn"].tolist() == [1, 2, 2, 3]
+    assert curve["tn"].tolist() == [0, 1, 2, 2]
+    assert curve["precision"].tolist() == [0.5, 0.5, 1.0, 1.0]
+    assert curve["recall"].tolist() == pytest.approx([2 / 3, 1 / 3, 1 / 3, 0.0])
+
+
+def test_curve_counts_what_is_above_a_threshold_not_at_it():
+    curve = precision_recall_curve([{A}], [[(*A, 0.0), (3, 4, "a", LN3 + 1e-9)]], "a", steps=4)
+    assert (curve["tp"].tolist(), curve["fp"].tolist()) == ([1, 0, 0, 0], [1, 1, 1, 0])
+
+
+def test_curve_at_one_half_is_the_score_of_the_type():
+    gold = [{A, B}, {A}, set()]
+    candidates = [[(*A, 1.0), (*B, -1.0)], [(*A, 0.1), (5, 6, "a", 3.0)], [(*C, 1.0)]]
+    found = [{entity[:3] for entity in entities if entity[3] > 0} for entities in candidates]
+    row = entity_scores(gold, found, ["a", "b"])["per_type"]["a"]
+    curve = precision_recall_curve(gold, candidates, "a")
+    assert (curve["precision"][49], curve["recall"][49]) == (row["precision"], row["recall"])
+
+
+def test_curve_without_gold_or_without_predictions():
+    nothing = precision_recall_curve([set()], [[]], "a", steps=3)
+    assert nothing["precision"].tolist() == [1.0] * 3 and nothing["recall"].tolist() == [0.0] * 3
+    assert precision_recall_curve([{A}], [[]], "a", steps=3)["fn"].tolist() == [1] * 3

@@ -14,10 +14,11 @@ def json_records(lines: list[str], name: str) -> Iterator[tuple[str, dict]]:
     for number, line in enumerate(lines, 1):
         if line.strip(BLANKS):
             where = f"{name}:{number}"
-            yield where, _parse_line(line, where)
+            yield where, parse_line(line, where)
 
 
-def _parse_line(line: str, where: str) -> dict:
+def parse_line(line: str, where: str) -> dict:
+    """The JSON object of a line."""
     remedy = 'every line of this file has to be one JSON object such as {"text": "...", "label": {}}'
     try:
         record = json.loads(line, object_pairs_hook=lambda pairs: distinct_keys(pairs, where))
