@@ -169,9 +169,10 @@ def _example_to_draw(examples):
 
 
 def _compared(example, entities):
-    """Text, gold and predicted entities, a line each, and what the match says of them."""
+    """Text, gold and predicted entities, a line each, and what the match says of them. VisualDL may show the lines as
+    one, so that each entity begins with a dot."""
     scores = {(start, end, kind): score for start, end, kind, score in entities}
-    lines = [example.text, ""]
+    lines = [example.text]
     for match in match_entities(_gold(example), set(scores)):
         sides = []
         if match.gold:
@@ -179,7 +180,7 @@ def _compared(example, entities):
         if match.predicted and match.kind != "correct":
             sides.append(f"predicted {_named(match.predicted, example.text)}")
         score = f" {scores[match.predicted]:.2f}" if match.predicted else ""
-        lines.append(f"{match.kind}: {', '.join(sides)}{score}")
+        lines.append(f"• {match.kind}: {', '.join(sides)}{score}")
     return "\n".join(lines)
 
 

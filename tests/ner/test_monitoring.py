@@ -82,12 +82,12 @@ def test_texts_show_gold_and_predictions_of_the_same_examples_at_each_evaluation
         assert len(texts) == trained.config["num_train_epochs"]
         (first,) = {text.split("\n")[0] for text in texts}
         (record,) = [record for record in corpus.dev_records if record["text"] == first]
-        lines = texts[-1].split("\n")[2:]
+        lines = texts[-1].split("\n")[1:]
         for kind, surfaces in record["label"].items():
             for surface, pairs in surfaces.items():
                 for start, last in pairs:
                     assert sum(f"gold {kind} {surface} [{start}, {last + 1})" in line for line in lines) == 1
-    assert any("\ncorrect: gold" in record.text.encoded_text_string for record in log.get_data("text", tags[0]))
+    assert any("\n• correct: gold" in record.text.encoded_text_string for record in log.get_data("text", tags[0]))
 
 
 def test_scores_of_one_text_are_a_picture_at_each_evaluation(log, trained):
