@@ -1,9 +1,11 @@
 #!/usr/bin/env python
 """Download a public NER data set to where configs/ner/ expects it: OUTPUT/ner/NAME/.
 
+    python tools/download_data.py cluener
+
 A download that was cut is gone on with when run again; files that are there are checked and kept. Where the network
-is closed, the message says which address to fetch by hand and where to put it. Licences: none of the publishers
-states one; the data are for research.
+is closed, the message says which address to fetch by hand and where to put it. The READMEs of the publishers state no
+licence: ask them before any use but research.
 """
 
 import bootstrap  # noqa: F401
@@ -26,9 +28,7 @@ def main(argv=None):
     parser.add_argument("--output", type=Path, default=Path("data"), metavar="OUTPUT", help="folder (default: data)")
     options = parser.parse_args(argv)
     try:
-        fetch_dataset(
-            DATASETS[options.name], options.output / "ner" / options.name, show_progress=sys.stderr.isatty()
-        )
+        fetch_dataset(DATASETS[options.name], options.output / "ner" / options.name, show_progress=sys.stderr.isatty())
     except KeyboardInterrupt:
         print("interrupted; run again to go on where it stopped", file=sys.stderr)
         return INTERRUPTED

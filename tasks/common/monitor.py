@@ -1,7 +1,10 @@
 """What VisualDL shows of a training run."""
 
+import contextlib
+import io
 import json
 import time
+from pathlib import Path
 
 import numpy as np
 import paddle
@@ -41,7 +44,9 @@ class VisualDLMonitor(TrainerCallback):
     def on_train_begin(self, args, state, control, **kwargs):
         if not state.is_world_process_zero:
             return
-        self.writer = LogWriter(logdir=self.log_dir)
+        earlier = sorted(Path(self.log_dir).glob("*vdlrecords*"))  # of a run that goes on; VisualDL shows one file
+        with contextlib.redirect_stdout(io.StringIO()):  # it says that the file exists
+            self.writer = LogWriter(logdir=self.log_dir, file_name=earlier[-1].name if earlier else "")
         self.writer.add_text("configuration", json.dumps(self.settings, ensure_ascii=False, indent=2), step=0)
         hyper_parameters = {
             key: value if isinstance(value, (int, float, str)) else str(value) for key, value in self.settings.items()

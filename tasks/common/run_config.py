@@ -10,7 +10,7 @@ from paddlenlp.trainer import PdArgumentParser
 from tasks.common.errors import InputError
 
 
-def read_run_config(config_file, overrides):
+def read_run_config(config_file, overrides=()):
     """Read a YAML file and the command line after it.
 
     Args:

@@ -37,7 +37,7 @@ FIXED_TRAINING_ARGUMENTS = {
     "report_to": "none",
 }
 # Keys of TrainingArguments that the recipe sets itself or does not heed.
-CLOSED_KEYS = (*FIXED_TRAINING_ARGUMENTS, "logging_dir", "resume_from_checkpoint")
+CLOSED_KEYS = (*FIXED_TRAINING_ARGUMENTS, "logging_dir", "resume_from_checkpoint", "dataloader_drop_last")
 LARGEST_SEED = 2**32 - 1  # numpy's
 
 
@@ -47,26 +47,36 @@ class NerArguments:
 
     train_file: Optional[str] = field(default=None, metadata={"help": "labelled data: CLUENER JSON lines, BIO or BMES"})
     dev_file: Optional[str] = field(default=None, metadata={"help": "labelled data that chooses the best checkpoint"})
+    dev_fraction: float = field(default=0.1, metadata={"help": "without dev_file: the share of train_file held out"})
     test_file: Optional[str] = field(default=None, metadata={"help": "labelled data, scored once at the end"})
+    pretrained: Optional[str] = field(default=None, metadata={"help": "folder of weights and tokenizer to start from"})
     max_length: int = field(default=512, metadata={"help": "longest text in characters"})
     attention: str = field(default="softmax", metadata={"help": "softmax or linear"})
     span_head: str = field(default="efficient", metadata={"help": "efficient or dense GlobalPointer"})
     head_size: int = field(default=64, metadata={"help": "size of the head's queries and keys"})
     max_span_length: Optional[int] = field(default=None, metadata={"help": "longest entity in tokens; none: any"})
+    span_rope: bool = field(default=True, metadata={"help": "RoPE in the span head; false for comparisons"})
+    allow_overlap: Optional[bool] = field(default=None, metadata={"help": "may entities overlap; none: as in train_file"})
     hidden_size: int = field(default=256, metadata={"help": "size of the hidden states"})
     num_hidden_layers: int = field(default=4, metadata={"help": "transformer blocks"})
     num_attention_heads: int = field(default=4, metadata={"help": "heads a block"})
     intermediate_size: int = field(default=1024, metadata={"help": "inner size of the feed-forward layers"})
     hidden_dropout_prob: float = field(default=0.2, metadata={"help": "dropout of embeddings and layers"})
     attention_probs_dropout_prob: float = field(default=0.1, metadata={"help": "dropout of softmax attention weights"})
-    log_histograms: bool = field(default=False, metadata={"help": "show weights and gradients in VisualDL"})
+    position_embedding: str = field(default="qk", metadata={"help": "RoPE in the encoder: qk, vo ...; none"})
     vocab_min_count: int = field(default=2, metadata={"help": "rarer characters of train become [UNK]"})
+    ema_decay: float = field(default=0.0, metadata={"help": "moving average of the weights, such as 0.998; 0: none"})
+    early_stopping_patience: Optional[int] = field(
+        default=None, metadata={"help": "epochs without a better dev F1 after which training ends; none: never"}
+    )
+    log_histograms: bool = field(default=False, metadata={"help": "show weights and gradients in VisualDL"})
 
 
-MODEL_KEYS = (
-    "max_length", "attention", "span_head", "head_size", "max_span_length", "hidden_size", "num_hidden_layers",
-    "num_attention_heads", "intermediate_size", "hidden_dropout_prob", "attention_probs_dropout_prob",
-)  # fmt: skip
+# Options of NerModel. With ``pretrained``, sizes are those of the folder, and so are the encoder's options unless given.
+SIZE_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+ENCODER_KEYS = ("attention", "position_embedding", "hidden_dropout_prob", "attention_probs_dropout_prob")
+HEAD_KEYS = ("max_length", "span_head", "head_size", "max_span_length", "span_rope")
+MODEL_KEYS = (*SIZE_KEYS, *ENCODER_KEYS, *HEAD_KEYS)
 
 
 def resolve_config(config):
@@ -83,7 +93,7 @@ def resolve_config(config):
     check_ranges(
         *parse_arguments({**config, "output_dir": "unused", "device": "cpu"}, NerArguments, TrainingArguments)
     )
-    for key in ("train_file", "dev_file", "output_dir"):
+    for key in ("train_file", "output_dir"):
         if not config.get(key):
             raise InputError(f"no {key!r}: name it in the configuration file or with --{key} PATH")
     config["device"] = choose_device(config.get("device"))
@@ -99,7 +109,13 @@ def resolve_config(config):
     )
     if arguments.fp16 and config["device"] == "cpu":
         raise InputError("configuration: fp16 needs a GPU; leave it out, or use --bf16")
-    config = {**vars(run), **config}
+    unused = ()
+    if run.pretrained is not None:
+        for key in (*SIZE_KEYS, "vocab_min_count"):
+            if key in config:
+                raise InputError(f"key {key!r}: the sizes are those of the folder {run.pretrained}; leave it out")
+        unused = {*SIZE_KEYS, *ENCODER_KEYS, "vocab_min_count"} - config.keys()
+    config = {**{key: value for key, value in vars(run).items() if key not in unused}, **config}
     for key, value in config.items():
         typed = getattr(run if hasattr(run, key) else arguments, key)
         config[key] = typed if isinstance(typed, (bool, int, float)) else _plain(value)  # "1e-3" -> 0.001
@@ -115,6 +131,9 @@ def check_ranges(run, arguments):
     )  # fmt: skip
     ranges = {
         **{key: (lambda value: 0 < value < float("inf"), "greater than 0") for key in positive},
+        "dev_fraction": (lambda value: 0 < value < 1, "greater than 0 and less than 1"),
+        "early_stopping_patience": (lambda value: value is None or value > 0, "greater than 0"),
+        "ema_decay": (lambda value: 0 <= value < 1, "at least 0 and less than 1"),
         "max_span_length": (lambda value: value is None or value > 0, "greater than 0"),
         "hidden_dropout_prob": (lambda value: 0 <= value < 1, "at least 0 and less than 1"),
         "attention_probs_dropout_prob": (lambda value: 0 <= value < 1, "at least 0 and less than 1"),

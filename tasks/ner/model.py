@@ -26,6 +26,8 @@ class NerConfig(RoFormerConfig):
         max_span_length: longest entity, in tokens, that is scored, which makes the head linear in the length of the
             text; None for any length.
         thresholds: the logit above which a span is an entity, one number or one for each type.
+        span_rope: rotate the head's queries and keys; False for comparisons.
+        allow_overlap: whether entities may overlap; else the one that scores highest is taken.
 
     Raises:
         ValueError: ``span_head`` is unknown, ``max_span_length`` is not a positive integer, or the thresholds are no
@@ -42,6 +44,8 @@ class NerConfig(RoFormerConfig):
         max_length=512,
         max_span_length=None,
         thresholds=0.0,
+        span_rope=True,
+        allow_overlap=True,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -57,6 +61,8 @@ class NerConfig(RoFormerConfig):
         self.max_length = max_length
         self.max_span_length = max_span_length
         self.thresholds = thresholds
+        self.span_rope = span_rope
+        self.allow_overlap = allow_overlap
 
 
 class NerModel(RoFormerPretrainedModel):
@@ -72,7 +78,7 @@ class NerModel(RoFormerPretrainedModel):
         super().__init__(config)
         self.roformer = RoFormerModel(config)
         self.head = SPAN_HEADS[config.span_head](
-            config.hidden_size, len(config.types), config.head_size, max_span_length=config.max_span_length
+            config.hidden_size, len(config.types), config.head_size, config.span_rope, config.max_span_length
         )
 
     def forward(self, input_ids, attention_mask, token_mask, labels=None):

@@ -8,7 +8,7 @@ import paddle
 from safetensors import safe_open
 from tqdm import tqdm
 
-from paddle_rope.roformer import CharTokenizer
+from paddle_rope.roformer import load_tokenizer
 from tasks.common.device import choose_device
 from tasks.common.errors import InputError
 from tasks.common.quiet import quiet_paddlenlp
@@ -76,7 +76,8 @@ class NerPredictor:
 
         Args:
             texts, where: as there.
-            thresholds: logits above which a span is an entity, one or one for each type, instead of the model's.
+            thresholds: logits above which a span is an entity, one or one for each type, instead of the model's; then
+                overlapping ones are given, too, even if the model's entities do not overlap.
         """
         if isinstance(texts, str):
             raise InputError("texts must be a list of strings, got one string; write [text]")
@@ -98,7 +99,10 @@ class NerPredictor:
                 thresholds,
             )
         )
-        return [merge_windows(of_text, [next(found) for _ in of_text]) for of_text in windows]
+        entities = [merge_windows(of_text, [next(found) for _ in of_text]) for of_text in windows]
+        if self.model.config.allow_overlap or thresholds is not None:
+            return entities
+        return [without_overlaps(of_text) for of_text in entities]
 
 
 def score_predictions(examples, found, types):
@@ -106,6 +110,17 @@ def score_predictions(examples, found, types):
     gold = [{(entity.start, entity.end, entity.type) for entity in example.entities} for example in examples]
     predicted = [{(start, end, kind) for start, end, kind, _ in entities} for entities in found]
     return entity_scores(gold, predicted, types)
+
+
+def without_overlaps(entities):
+    """The (start, end, type, score) that are left when each takes its characters from those that score less."""
+    kept, taken = [], set()
+    for entity in sorted(entities, key=lambda entity: (-entity[3], entity)):
+        characters = range(entity[0], entity[1])
+        if taken.isdisjoint(characters):
+            kept.append(entity)
+            taken.update(characters)
+    return sorted(kept)
 
 
 def as_record(text, entities):
@@ -183,7 +198,7 @@ def load_model(model_dir):
     """The tokenizer and the model of a folder; raises InputError if its files are damaged or do not fit together."""
     folder = Path(model_dir)
     with _damage_reported(folder, "vocab.txt or tokenizer_config.json"):
-        tokenizer = CharTokenizer.from_pretrained(folder)
+        tokenizer = load_tokenizer(folder)
     with _damage_reported(folder, "config.json"):
         config = NerConfig.from_pretrained(str(folder))
         if not config.types or not all(isinstance(kind, str) for kind in config.types):

@@ -1,15 +1,17 @@
 """Public NER data sets: where they are published, and how a download is checked.
 
 A file is checked by size and SHA-256 where somebody has published them, and otherwise by what is in it: the numbers
-of texts and of entities that its publisher states or that our copy has.
+of texts and of entities.
 
-* CLUENER: the publisher's archive (https://github.com/CLUEbenchmark/CLUENER2020); no checksum is published. Its README
-  states texts and annotated names of each type, and our copy has exactly these.
-* Resume: the publisher's files (https://github.com/jiesutd/LatticeLSTM); no checksum is published. The numbers are
-  those of our copy, and rounded those of the paper (https://arxiv.org/abs/1805.02023).
-* People's Daily, MSRA, Weibo: https://github.com/OYE93/Chinese-NLP-Corpus, which Hugging Face's ``datasets`` takes them
-  from; sizes and SHA-256 are those of its ``dataset_infos.json``. Our copy of People's Daily has the same SHA-256.
-  Of Weibo (first published in https://github.com/hltcoe/golden-horse) it is the revised annotation.
+* CLUENER: the address is that of the publisher's ``download_clue_data.py``
+  (https://github.com/CLUEbenchmark/CLUENER2020); no checksum is published. Its README states the texts of train and
+  dev, and the distinct names of each type in each text; the copy that the numbers below are of has just these.
+* Resume: the files of https://github.com/jiesutd/LatticeLSTM (paper: https://arxiv.org/abs/1805.02023); no checksum
+  is published. The numbers are those that https://github.com/syuoni/eznlp tests, and those of our copy.
+* People's Daily, MSRA, Weibo: https://github.com/OYE93/Chinese-NLP-Corpus, which Hugging Face's ``datasets`` takes
+  them from; sizes and SHA-256 are those of its ``dataset_infos.json``, texts those of the README of each folder. Our
+  copy of People's Daily has the same SHA-256. Of Weibo (first published in https://github.com/hltcoe/golden-horse) it
+  is the revised annotation.
 """
 
 from __future__ import annotations
@@ -20,20 +22,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tasks.common.download import PART, check_file, download, read_zip_member
+from tasks.common.download import check_file, download, read_zip_member
 from tasks.common.errors import InputError
+from tasks.common.files import atomic_writer
 from tasks.common.text_files import decode
 from tasks.ner.data import read_examples, read_texts
 
 
 @dataclass(frozen=True)
 class Source:
-    """What is downloaded. ``convert`` makes one file of its content, if it is not taken as it is."""
+    """What is downloaded; size and SHA-256 are None where nobody has published them."""
 
     url: str
     size: int | None = None
     sha256: str | None = None
-    convert: Callable[[bytes, str], bytes] | None = None  # content, name for messages
 
     @property
     def name(self) -> str:
@@ -42,39 +44,44 @@ class Source:
 
 @dataclass(frozen=True)
 class PublishedFile:
+    """A file of a data set: its source as it is, or made from it by ``make``.
+
+    ``make`` takes the path of the source, the name of this file, and what stands for the source in messages; it
+    returns this file's content.
+    """
+
     name: str
     source: Source
     texts: int
-    entities: int | None = None  # None: not known, or not labelled
+    entities: int | None = None  # None: nobody states them, or not labelled
     labelled: bool = True
-    member: str | None = None  # of the source, which is a zip archive
+    make: Callable[[Path, str, str], bytes] | None = None
 
-    @property
-    def as_downloaded(self) -> bool:
-        return self.member is None and self.source.convert is None
-
-    def check(self, path: str | os.PathLike) -> None:
-        """Raise InputError unless the file at ``path`` is this one."""
-        if self.as_downloaded and self.source.sha256 is not None:
-            check_file(path, path, self.source.size, self.source.sha256)
+    def check(self, path: str | os.PathLike, name: str) -> None:
+        """Raise InputError unless the file at ``path`` is this one; ``name`` stands for it in the message."""
+        if self.make is None and self.source.sha256 is not None:
+            check_file(path, name, self.source.size, self.source.sha256)
             return
-        examples = read_examples(path) if self.labelled else read_texts(path)
-        found = (len(examples), self._entities(examples))
-        if found != (self.texts, self.entities):
-            numbers = " and ".join(
-                f"{got} {what} instead of {wanted}"
-                for what, got, wanted in zip(("texts", "entities"), found, (self.texts, self.entities))
-                if got != wanted
-            )
-            raise InputError(f"{path}: has {numbers}; the file has changed or was not meant")
+        try:
+            examples = read_examples(path) if self.labelled else read_texts(path)
+        except InputError as error:
+            raise InputError(f"{name}: is not the file as published ({error})") from None
+        numbers = [("texts", len(examples), self.texts)]
+        if self.entities is not None:
+            numbers.append(("entities", sum(len(example.entities) for example in examples), self.entities))
+        wrong = [f"{found} {what} instead of {wanted}" for what, found, wanted in numbers if found != wanted]
+        if wrong:
+            raise InputError(f"{name}: has {' and '.join(wrong)}; the file has changed or was not meant")
 
-    def _entities(self, examples):
-        return None if self.entities is None else sum(len(example.entities) for example in examples)
+    def check_source(self, path: Path, name: str) -> None:
+        """Raise InputError unless this file can be made of the source at ``path``."""
+        check_file(path, name, self.source.size, self.source.sha256)
+        self.make(path, self.name, name)
 
 
-def without_positions(content: bytes, name: str) -> bytes:
-    """Weibo's lines ``字0<tab>TAG`` without the place of the character in its word (and with a space for the tab)."""
-    lines = decode(content, name).split("\n")
+def without_places(path: Path, _: str, name: str) -> bytes:
+    """Weibo's lines ``字0<tab>TAG`` without the place of the character in its word, and with a space for the tab."""
+    lines = decode(path.read_bytes(), name).split("\n")
     for number, line in enumerate(lines, 1):
         if line.strip():
             parts = re.fullmatch(r"(.+?)\d{1,2}\t(\S+)\s*", line)
@@ -89,15 +96,15 @@ _RESUME = "https://raw.githubusercontent.com/jiesutd/LatticeLSTM/master/ResumeNE
 _CORPUS = "https://raw.githubusercontent.com/OYE93/Chinese-NLP-Corpus/master/NER/"
 
 
-def _corpus_file(name, folder, size, sha256, texts, convert=None):
-    return PublishedFile(name, Source(f"{_CORPUS}{folder}/{name}", size, sha256, convert), texts)
+def _corpus_file(name, folder, size, sha256, texts, make=None):
+    return PublishedFile(name, Source(f"{_CORPUS}{folder}/{name}", size, sha256), texts, make=make)
 
 
 DATASETS = {
     "cluener": [
-        PublishedFile("train.json", _CLUENER, 10_748, 23_971, member="train.json"),
-        PublishedFile("dev.json", _CLUENER, 1_343, 3_072, member="dev.json"),
-        PublishedFile("test.json", _CLUENER, 1_345, labelled=False, member="test.json"),
+        PublishedFile("train.json", _CLUENER, 10_748, 23_971, make=read_zip_member),
+        PublishedFile("dev.json", _CLUENER, 1_343, 3_072, make=read_zip_member),
+        PublishedFile("test.json", _CLUENER, 1_345, labelled=False, make=read_zip_member),
     ],
     "msra": [
         _corpus_file(
@@ -150,7 +157,7 @@ DATASETS = {
             536_039,
             "4e8954c54ab33b0afc9a8abb85715c47422645cc6d1b49fdb24540f4a427e997",
             1_350,
-            without_positions,
+            without_places,
         ),
         _corpus_file(
             "weiboNER_2nd_conll.dev",
@@ -158,7 +165,7 @@ DATASETS = {
             105_881,
             "e72730d83aac680505280b6301c879b3ba470d29ac308979d48cdc58ee4907cc",
             270,
-            without_positions,
+            without_places,
         ),
         _corpus_file(
             "weiboNER_2nd_conll.test",
@@ -166,7 +173,7 @@ DATASETS = {
             108_767,
             "faaf6c0ebde5348b935cfd5c89f0f22c9e0779d60667d8b5efbc647b6707d50e",
             270,
-            without_positions,
+            without_places,
         ),
     ],
 }
@@ -189,39 +196,35 @@ def fetch_dataset(files, folder, report=print, **options):
     for file in files:
         path = folder / file.name
         if path.exists():
-            try:
-                file.check(path)
-            except InputError as error:
-                raise InputError(f"{error}; move {path} away, or give another --output") from None
+            _check_given(path, file.check)
             report(f"{path}: is there already, and as published")
         else:
             missing.append(file)
-    taken = []  # downloads that the files are made of
+    fetched = []  # sources that files have been made of
     for file in missing:
         path, source = folder / file.name, file.source
-        if file.as_downloaded:
+        if file.make is None:
             download(source.url, path, source.size, source.sha256, file.check, **options)
         else:
-            raw = folder / (source.name if file.member else f"{source.name}.raw")
-            if raw.exists():
-                check_file(raw, raw, source.size, source.sha256)
-            else:
-                download(source.url, raw, source.size, source.sha256, **options)
-            if raw not in taken:
-                taken.append(raw)
-            content = read_zip_member(raw, file.member, raw) if file.member else raw.read_bytes()
-            _install(source.convert(content, str(raw)) if source.convert else content, path, file.check)
+            raw = folder / source.name
+            if raw == path:
+                raw = folder / f"{source.name}.raw"
+            if not raw.exists():
+                download(source.url, raw, source.size, source.sha256, file.check_source, **options)
+                fetched.append(raw)
+            elif raw not in fetched:  # put there by hand
+                _check_given(raw, file.check_source)
+            with atomic_writer(path, binary=True) as target:
+                target.write(file.make(raw, file.name, raw))
+                target.flush()
+                file.check(target.name, path)
         report(f"{path}: {path.stat().st_size} bytes from {source.url}")
-    for raw in taken:
+    for raw in fetched:
         raw.unlink()
 
 
-def _install(content, path, check):
-    """Write a file that appears under its name only after ``check``."""
-    part = path.with_name(path.name + PART)
+def _check_given(path, check):
     try:
-        part.write_bytes(content)
-        check(part)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+        check(path, path)
+    except InputError as error:
+        raise InputError(f"{error}; move {path} away, or give another --output") from None

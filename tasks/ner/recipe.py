@@ -1,70 +1,52 @@
-"""Training and evaluation of NER; the only place that knows the trainer."""
+"""Training and evaluation of NER."""
 
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import numpy as np
 import paddle
 import yaml
-from paddlenlp.trainer import Trainer, set_seed
+from paddlenlp.trainer import set_seed
 from tqdm import tqdm
 
-from paddle_rope.roformer import CharTokenizer
+from paddle_rope.roformer import CharTokenizer, load_tokenizer
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_dir, claim_output_dir, write_json, write_json_lines
-from tasks.common.length_grouping import LengthGroupedBatchSampler
 from tasks.common.quiet import quiet_paddlenlp
-from tasks.ner.arguments import MODEL_KEYS, resolve_config
+from tasks.common.trainer import RecipeTrainer, last_checkpoint
+from tasks.common.run_config import read_run_config
+from tasks.ner.arguments import ENCODER_KEYS, HEAD_KEYS, SIZE_KEYS, resolve_config
 from tasks.ner.batching import NerDataset, SpanCollator
 from tasks.ner.data import entity_types, read_examples
 from tasks.ner.error_analysis import error_analysis, worst_examples
 from tasks.ner.metrics import entity_scores
 from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.monitoring import LOWEST_LOGIT, NerMonitor
-from tasks.ner.prediction import NerPredictor, as_record, predict_entities
+from tasks.ner.prediction import NerPredictor, as_record, predict_entities, without_overlaps
 from tasks.ner.report import print_data_report, print_errors, print_scores, print_worst_examples
 
+CONFIG_FILE = "config.yaml"
+FIGURES = ("precision", "recall", "f1")
 
-class NerTrainer(Trainer):
-    """PaddleNLP's Trainer with batches of like length, and entity scores as its evaluation, which ``monitor`` shows."""
 
-    def __init__(self, monitor, **kwargs):
-        super().__init__(**kwargs)
-        self.monitor = monitor
-        self.add_callback(monitor)
+class NerTrainer(RecipeTrainer):
+    """Entity scores of the dev set as its evaluation, which ``monitor`` shows."""
 
-    def _get_train_sampler(self):
-        return LengthGroupedBatchSampler(
-            [len(text.ids) for text in self.train_dataset.texts],
-            self.args.per_device_train_batch_size,
-            seed=self.args.seed,
-            num_replicas=self.args.dataset_world_size,
-            rank=self.args.dataset_rank,
-        )
-
-    def evaluate(self, eval_dataset=None, ignore_keys=None, metric_key_prefix="eval"):
-        """Score the dev set; every process computes the same."""
-        dataset = eval_dataset or self.eval_dataset
-        watch = self.monitor.watch(self.model, dataset, self.state.global_step)
-        scores, _ = evaluate_model(self.model, dataset, self.args.per_device_eval_batch_size, watch)
-        metrics = {f"{metric_key_prefix}_{name}": scores[name] for name in ("precision", "recall", "f1")}
+    def score_dev(self):
+        """dict of precision, recall and f1, overall and by type."""
+        watch = self.monitor.watch(self.model, self.eval_dataset, self.state.global_step)
+        scores, _ = evaluate_model(self.model, self.eval_dataset, self.args.per_device_eval_batch_size, watch)
+        metrics = {name: scores[name] for name in FIGURES}
         for kind, row in scores["per_type"].items():
-            for name in ("precision", "recall", "f1"):
-                metrics[f"{metric_key_prefix}_{name}_by_type/{kind}"] = row[name]
+            metrics.update({f"{name}_by_type/{kind}": row[name] for name in FIGURES})
         if self.is_world_process_zero():
             tqdm.write(
                 f"epoch {self.state.epoch:4.1f}  dev precision {scores['precision']:.4f}  "
                 f"recall {scores['recall']:.4f}  F1 {scores['f1']:.4f}"
             )
-        self.log(dict(metrics))
-        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
-
-    def _save_checkpoint(self, model, metrics=None):
-        super()._save_checkpoint(model, metrics=metrics)
-        if self.args.local_rank == -1:  # PaddleNLP heeds save_total_limit only where local_rank is 0
-            self._rotate_checkpoints(use_mtime=True, output_dir=self.args.output_dir)
 
 
 def evaluate_model(model, dataset, batch_size, watch=None):
@@ -79,6 +61,8 @@ def evaluate_model(model, dataset, batch_size, watch=None):
         watch(found)
         least = dict(zip(types, np.broadcast_to(thresholds, [len(types)]).tolist()))
         found = [[entity for entity in entities if entity[3] > least[entity[2]]] for entities in found]
+    if not model.config.allow_overlap:
+        found = list(map(without_overlaps, found))
     return scores_and_errors(dataset.examples, found, types), found
 
 
@@ -96,38 +80,76 @@ def train(config):
         config: dict of configuration keys, as from :func:`tasks.common.run_config.read_run_config`.
 
     Returns:
-        dict as written to ``metrics.json``.
+        dict as written to ``metrics.json``; None in processes other than the first.
 
     Raises:
         InputError: the configuration or a data file is wrong; nothing has been written then.
     """
-    started = time.perf_counter()
     quiet_paddlenlp()
-    config, run, arguments = resolve_config(config)
-    output_dir = config["output_dir"]
+    settings = resolve_config(config)
     if is_first_process():
-        check_output_dir(output_dir)
-    set_seed(arguments.seed)
+        check_output_dir(settings[0]["output_dir"])
+    return _train(settings)
 
+
+def resume(run_dir):
+    """Go on with a run that was interrupted, from its last whole checkpoint, to the result it would have had.
+
+    Args:
+        run_dir: folder of the run, with the configuration it was started with.
+
+    Returns:
+        As :func:`train`.
+
+    Raises:
+        InputError: the folder is not that of an unfinished run, or no checkpoint was written before it ended.
+    """
+    quiet_paddlenlp()
+    run_dir = Path(run_dir)
+    if (run_dir / "metrics.json").is_file():
+        raise InputError(f"{run_dir}: the run is complete; its scores are in {run_dir / 'metrics.json'}")
+    if not (run_dir / CONFIG_FILE).is_file():
+        raise InputError(f"{run_dir}: no {CONFIG_FILE} here; give the OUTPUT_DIR of a run that was interrupted")
+    checkpoint = last_checkpoint(run_dir / "checkpoints")
+    return _train(resolve_config({**read_run_config(run_dir / CONFIG_FILE), "output_dir": str(run_dir)}), checkpoint)
+
+
+def _train(settings, checkpoint=None):
+    with paddle.utils.unique_name.guard():  # checkpoints know weights by names that count what the process has made
+        return _train_from(checkpoint, *settings)
+
+
+def _train_from(checkpoint, config, run, arguments):
+    started = time.perf_counter()
+    set_seed(arguments.seed)
     examples = read_splits(run)
     types = entity_types(*examples.values())
-    tokenizer = CharTokenizer.from_corpus((e.text for e in examples["train"]), run.vocab_min_count)
+    tokenizer, model = build_model(config, run, types, examples["train"])
     datasets = {
         name: NerDataset(split, tokenizer, types, run.max_length, run.max_span_length)
         for name, split in examples.items()
     }
-    model = build_model(run, types, tokenizer)
     parameters = sum(int(p.size) for p in model.parameters())
 
+    output_dir = Path(config["output_dir"])
     if is_first_process():
-        output_dir = claim_output_dir(output_dir)
         print_data_report(datasets)
         print_too_long(datasets, run.max_span_length)
-        print(f"model: {run.attention} attention, {parameters:,} parameters, {len(types)} types: {', '.join(types)}")
-        with atomic_writer(output_dir / "config.yaml") as file:
-            yaml.safe_dump(config, file, allow_unicode=True, sort_keys=False)
+        print(
+            f"model: {model.config.attention} attention, {parameters:,} parameters, {len(types)} types: "
+            f"{', '.join(types)}; entities {'may' if model.config.allow_overlap else 'do not'} overlap"
+        )
+        if checkpoint is None:
+            claim_output_dir(output_dir)
+            with atomic_writer(output_dir / CONFIG_FILE) as file:
+                yaml.safe_dump(config, file, allow_unicode=True, sort_keys=False)
+        else:
+            print(f"going on from {checkpoint}")
     trainer = NerTrainer(
-        NerMonitor(arguments.logging_dir, config, ["precision", "recall", "f1"], run.log_histograms),
+        NerMonitor(arguments.logging_dir, config, FIGURES, run.log_histograms),
+        lengths=[len(text.ids) for text in datasets["train"].texts],
+        ema_decay=run.ema_decay,
+        patience=run.early_stopping_patience,
         model=model,
         args=arguments,
         train_dataset=datasets["train"],
@@ -135,7 +157,7 @@ def train(config):
         data_collator=SpanCollator(tokenizer.pad_token_id),
     )
     training_started = time.perf_counter()
-    trainer.train()
+    trainer.train(checkpoint)
     train_seconds = time.perf_counter() - training_started
     if not is_first_process():
         return None
@@ -160,19 +182,45 @@ def train(config):
     return metrics
 
 
-def build_model(run, types, tokenizer):
-    """A new :class:`NerModel` of the sizes in ``run``."""
-    sizes = {key: getattr(run, key) for key in MODEL_KEYS}
+def build_model(config, run, types, train_examples):
+    """The tokenizer and the :class:`NerModel`: new ones of the sizes in ``run``, or those of the folder ``pretrained``
+    with a new head."""
+    options = {key: getattr(run, key) for key in HEAD_KEYS}
+    options["allow_overlap"] = run.allow_overlap if run.allow_overlap is not None else has_overlap(train_examples)
     try:
-        return NerModel(NerConfig(types=types, vocab_size=len(tokenizer), **sizes))
+        if run.pretrained is None:
+            tokenizer = CharTokenizer.from_corpus((example.text for example in train_examples), run.vocab_min_count)
+            options.update({key: getattr(run, key) for key in (*SIZE_KEYS, *ENCODER_KEYS)})
+            return tokenizer, NerModel(NerConfig(types=types, vocab_size=len(tokenizer), **options))
+        tokenizer = load_tokenizer(run.pretrained)
+        changes = {key: config[key] for key in ENCODER_KEYS if key in config}
+        model = NerModel.from_pretrained(run.pretrained, types=types, **changes, **options)
     except ValueError as error:
-        raise InputError(f"configuration: {error}") from None
+        raise InputError(f"{'configuration' if run.pretrained is None else run.pretrained}: {error}") from None
+    if len(tokenizer) > model.config.vocab_size:
+        raise InputError(
+            f"{run.pretrained}: the tokenizer has {len(tokenizer)} tokens, the model embeddings for "
+            f"{model.config.vocab_size}; they do not belong together"
+        )
+    return tokenizer, model
+
+
+def has_overlap(examples):
+    """Whether two entities of a text have a character in common."""
+    for example in examples:
+        ordered = sorted(example.entities)
+        if any(after.start < before.end for before, after in zip(ordered, ordered[1:])):
+            return True
+    return False
 
 
 def read_splits(run):
     """dict from ``train``, ``dev`` and, where given, ``test`` to their examples; tells of types that train lacks."""
     files = {"train": run.train_file, "dev": run.dev_file, "test": run.test_file}
     splits = {name: read_examples(path) for name, path in files.items() if path}
+    if "dev" not in splits:
+        files["dev"] = f"the {run.dev_fraction:g} of {run.train_file} that is held out"
+        splits["train"], splits["dev"] = hold_out(splits["train"], run.dev_fraction)
     for name in ("train", "dev"):
         if not entity_types(splits[name]):
             raise InputError(f"{files[name]}: no entity is labelled in it; give data with entities")
@@ -181,6 +229,23 @@ def read_splits(run):
         if unseen and is_first_process():
             print(f"note: {files[name]} has types that {run.train_file} does not have: {', '.join(unseen)}")
     return splits
+
+
+def hold_out(examples, fraction):
+    """Cut labelled data in two, always in the same way: a text that is there twice is on one side.
+
+    Returns:
+        (rest, held): lists of examples in their order; ``held`` has ``fraction`` of the texts, at least one.
+
+    Raises:
+        InputError: there are less than two different texts.
+    """
+    texts = sorted({example.text for example in examples})
+    if len(texts) < 2:
+        raise InputError(f"{examples[0].where}: one text cannot be cut in two; give a dev_file")
+    np.random.RandomState(0).shuffle(texts)
+    held = set(texts[: max(1, min(len(texts) - 1, round(fraction * len(texts))))])
+    return [e for e in examples if e.text not in held], [e for e in examples if e.text in held]
 
 
 def evaluate(model_dir, data_file, device=None, batch_size=32, max_length=None, num_examples=5):

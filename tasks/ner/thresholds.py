@@ -10,7 +10,7 @@ from tasks.common.files import check_output_file, write_json
 from tasks.common.quiet import quiet_paddlenlp
 from tasks.ner.batching import check_types
 from tasks.ner.data import read_examples
-from tasks.ner.prediction import NerPredictor, score_predictions
+from tasks.ner.prediction import NerPredictor, score_predictions, without_overlaps
 from tasks.ner.report import print_scores
 
 # Spans that score less are not looked at: the loss trains for 0, and of lower ones there are as many as spans.
@@ -111,6 +111,8 @@ def tune_model(model_dir, data_file, device=None, batch_size=32, max_length=None
     def scores_with(thresholds):
         bound = dict(zip(types, np.broadcast_to(thresholds, len(types)).tolist()))
         found = [[entity for entity in entities if entity[3] > bound[entity[2]]] for entities in candidates]
+        if not predictor.model.config.allow_overlap:
+            found = list(map(without_overlaps, found))
         return score_predictions(examples, found, types)
 
     tuned = tune_thresholds(gold, candidates, types)

@@ -1,0 +1,80 @@
+"""One configuration trained with several seeds: mean and spread of the scores."""
+
+import statistics
+from pathlib import Path
+
+from tasks.common.errors import InputError
+from tasks.common.files import atomic_writer, check_output_dir, write_json
+
+SPLITS = ("dev", "test")
+
+
+def parse_seeds(word):
+    """``"42,43,44"`` -> [42, 43, 44]; raises InputError for anything else, also for a seed given twice."""
+    seeds = word.split(",")
+    if not all(seed.strip().isascii() and seed.strip().isdigit() for seed in seeds):
+        raise InputError(f"--seeds {word}: give numbers separated by commas, such as --seeds 42,43,44")
+    seeds = [int(seed) for seed in seeds]
+    if len(set(seeds)) < len(seeds):
+        raise InputError(f"--seeds {word}: a seed is given twice")
+    return seeds
+
+
+def train_with_seeds(train, config, seeds, figures):
+    """Train once for each seed, into ``OUTPUT_DIR/seed_N``, and write ``seeds.json`` and ``seeds.md`` beside them.
+
+    Args:
+        train: function of a configuration; returns what it writes as metrics, with dicts of scores under ``dev`` and,
+            if there is test data, ``test``; None in processes other than the first.
+        config: dict of configuration keys, with ``output_dir``.
+        seeds: list of integers.
+        figures: names of the scores to sum up.
+
+    Returns:
+        The dict written to ``seeds.json``: ``seeds``, and for each split and figure ``values`` in their order,
+        ``mean`` and ``standard_deviation`` (of the sample, n - 1; None for one seed). None in other processes.
+
+    Raises:
+        InputError: as of ``train``, or no ``output_dir`` is given or it is taken.
+    """
+    if not config.get("output_dir"):
+        raise InputError("no 'output_dir': name it in the configuration file or with --output_dir PATH")
+    folder = Path(config["output_dir"])
+    runs = []
+    for number, seed in enumerate(seeds, 1):
+        run_dir = folder / f"seed_{seed}"
+        check_output_dir(run_dir)
+        runs.append((number, seed, run_dir))
+    metrics = []
+    for number, seed, run_dir in runs:
+        print(f"---- seed {seed} ({number} of {len(seeds)})", flush=True)
+        metrics.append(train({**config, "seed": seed, "output_dir": str(run_dir)}))
+    if metrics[0] is None:
+        return None
+    summary = {"seeds": seeds}
+    for split in (split for split in SPLITS if split in metrics[0]):
+        summary[split] = {name: _spread([of_run[split][name] for of_run in metrics]) for name in figures}
+    table = as_table(summary)
+    write_json(folder / "seeds.json", summary)
+    with atomic_writer(folder / "seeds.md") as file:
+        file.write(table)
+    print(table, end="")
+    return summary
+
+
+def _spread(values):
+    deviation = statistics.stdev(values) if len(values) > 1 else None
+    return {"values": values, "mean": statistics.fmean(values), "standard_deviation": deviation}
+
+
+def as_table(summary):
+    """The Markdown table of a summary: one row for each figure, one column for each seed."""
+    seeds = summary["seeds"]
+    head = " | ".join(f"seed {seed}" for seed in seeds)
+    lines = [f"| | {head} | mean | standard deviation |", "|---" * (len(seeds) + 3) + "|"]
+    for split in (split for split in SPLITS if split in summary):
+        for name, row in summary[split].items():
+            deviation = "" if row["standard_deviation"] is None else f"{row['standard_deviation']:.4f}"
+            values = " | ".join(f"{value:.4f}" for value in row["values"])
+            lines.append(f"| {split} {name} | {values} | {row['mean']:.4f} | {deviation} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,123 @@
+"""PaddleNLP's Trainer with what every recipe wants of it: the only file that knows its inside."""
+
+import contextlib
+import os
+from pathlib import Path
+
+from paddlenlp.trainer import Trainer, TrainerCallback
+
+from tasks.common.errors import InputError
+from tasks.common.length_grouping import LengthGroupedBatchSampler
+from tasks.common.weight_average import WeightAverage
+
+AVERAGE_FILE = "average.pdparams"
+COMPLETE_FILE = "complete"  # made last in a checkpoint: without it the checkpoint was cut while it was written
+
+
+class RecipeTrainer(Trainer):
+    """Batches of texts of like length, averaged weights, early stopping, and checkpoints from which a run goes on as if
+    it had not been interrupted. A subclass defines ``score_dev()``.
+
+    Args:
+        monitor: :class:`tasks.common.monitor.VisualDLMonitor` of the run.
+        lengths: length of each training example.
+        ema_decay: of the :class:`WeightAverage` that is evaluated and kept; 0 for the plain weights.
+        patience: evaluations without a better one after which training ends; None for never.
+        kwargs: of PaddleNLP's ``Trainer``.
+    """
+
+    def __init__(self, monitor, lengths, ema_decay=0.0, patience=None, **kwargs):
+        super().__init__(**kwargs)
+        self.monitor = monitor
+        self.lengths = lengths
+        self.average = WeightAverage(self.model, ema_decay) if ema_decay else None
+        self.add_callback(_EpochStart())
+        if self.average is not None:
+            self.add_callback(self.average)
+        if patience is not None:
+            self.add_callback(_EarlyStopping(patience))
+        self.add_callback(monitor)
+
+    def train(self, resume_from_checkpoint=None):
+        """Train, from the start or from a checkpoint folder; the model has the best evaluated weights then."""
+        super().train(resume_from_checkpoint=resume_from_checkpoint and str(resume_from_checkpoint))
+        if self.average is not None:
+            self.average.load(os.path.join(self.state.best_model_checkpoint, AVERAGE_FILE))
+            self.average.apply()
+
+    def evaluate(self, eval_dataset=None, ignore_keys=None, metric_key_prefix="eval"):
+        """Score the weights that would be kept; every process computes the same."""
+        with contextlib.nullcontext() if self.average is None else self.average.applied():
+            metrics = {f"{metric_key_prefix}_{name}": value for name, value in self.score_dev().items()}
+            self.log(dict(metrics))
+            self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+    def _get_train_sampler(self):
+        return LengthGroupedBatchSampler(
+            self.lengths,
+            self.args.per_device_train_batch_size,
+            seed=self.args.seed,
+            num_replicas=self.args.dataset_world_size,
+            rank=self.args.dataset_rank,
+        )
+
+    def _save_checkpoint(self, model, metrics=None):
+        folder = Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}"
+        if self.average is not None and self.args.should_save:
+            folder.mkdir(parents=True, exist_ok=True)
+            self.average.save(folder / AVERAGE_FILE)
+        super()._save_checkpoint(model, metrics=metrics)
+        if self.args.local_rank == -1:  # PaddleNLP heeds save_total_limit only where local_rank is 0
+            self._rotate_checkpoints(use_mtime=True, output_dir=self.args.output_dir)
+
+    def _rotate_checkpoints(self, use_mtime=False, output_dir=None):
+        # the last thing that is done with a new checkpoint, and before an older one is removed
+        (Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}" / COMPLETE_FILE).touch()
+        super()._rotate_checkpoints(use_mtime=use_mtime, output_dir=output_dir)
+
+    def _load_optimizer_and_scheduler(self, checkpoint):
+        super()._load_optimizer_and_scheduler(checkpoint)
+        if checkpoint is not None:
+            # PaddleNLP restores the random state only for checkpoints in the middle of an epoch
+            self._load_rng_state(checkpoint)
+            if self.average is not None:
+                self.average.load(os.path.join(checkpoint, AVERAGE_FILE))
+
+
+class _EpochStart(TrainerCallback):
+    def on_train_begin(self, args, state, control, **kwargs):
+        if state.best_model_checkpoint:  # of a run that goes on, perhaps in a folder that has been moved
+            state.best_model_checkpoint = str(Path(args.output_dir) / Path(state.best_model_checkpoint).name)
+
+    def on_epoch_begin(self, args, state, control, optimizer=None, **kwargs):
+        # gradients of batches that did not fill up gradient_accumulation_steps at the end of the epoch before
+        optimizer.clear_grad()
+
+
+class _EarlyStopping(TrainerCallback):
+    """Counts in the log of the run, not in an attribute, so that a resumed run stops where it would have."""
+
+    def __init__(self, patience):
+        self.patience = patience
+
+    def on_evaluate(self, args, state, control, **kwargs):
+        name = f"eval_{args.metric_for_best_model}"
+        values = [entry[name] for entry in state.log_history if name in entry]
+        if len(values) - 1 - values.index(max(values)) >= self.patience:
+            control.should_training_stop = True
+
+
+def last_checkpoint(folder):
+    """The newest checkpoint folder that was written to its end.
+
+    Args:
+        folder: ``output_dir`` of the trainer.
+
+    Raises:
+        InputError: there is none.
+    """
+    complete = {int(path.parent.name.split("-")[1]): path.parent for path in Path(folder).glob(f"*/{COMPLETE_FILE}")}
+    if not complete:
+        raise InputError(f"{folder}: no checkpoint was written before the run ended; train anew, in another folder")
+    return complete[max(complete)]
