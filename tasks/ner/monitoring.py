@@ -21,8 +21,8 @@ from tasks.ner.score_image import MAX_CHARACTERS, draw_scores
 CURVE_STEPS = 100
 # Spans that score less do not touch the curves.
 LOWEST_LOGIT = math.log(1 / (CURVE_STEPS - 1))
-# While more of the spans score above LOWEST_LOGIT, they are not collected: the model does not tell spans apart yet.
-MOST_CANDIDATES = 0.02
+# Spans above it that are collected for the curves: a model that does not tell spans apart yet has more in long texts.
+MOST_CANDIDATES = 1_000_000
 SAMPLES = 8
 MOST_TYPES = 40  # with a curve and scores of their own
 DRAWN_CHARACTERS = 24  # longest text that is preferred for the picture
@@ -47,13 +47,14 @@ class NerMonitor(VisualDLMonitor):
 
         Returns:
             A function that draws the curves, to be called with (start, end, type, score) of all spans of the data set
-            that score above ``LOWEST_LOGIT``, a list for each text; None if that is not wanted.
+            that score above ``LOWEST_LOGIT``, a list for each text; None if they are too many.
         """
         if self.writer is None:
             return None
         self._types = _most_frequent(model.config.types, dataset.examples)
         self._show_samples(model, dataset, step)
-        if self._show_scores(model, dataset, step) > MOST_CANDIDATES:
+        a_character = self._show_scores(model, dataset, step)
+        if a_character * sum(len(example.text) for example in dataset.examples) > MOST_CANDIDATES:
             return None
         return lambda candidates: self._show_curves(dataset, step, candidates)
 
@@ -86,14 +87,14 @@ class NerMonitor(VisualDLMonitor):
             self.writer.add_text(f"dev/text_{number}", _compared(dataset.examples[row], entities), step)
 
     def _show_scores(self, model, dataset, step):
-        """Draw the picture; returns the share of spans that score above ``LOWEST_LOGIT``."""
+        """Draw the picture; returns how many spans a character of its text score above ``LOWEST_LOGIT``."""
         row = _example_to_draw(dataset.examples)
         example = dataset.examples[row]
         shown = example.text[:MAX_CHARACTERS]
-        scores, share = span_scores(model, dataset.texts[row], len(shown))
+        scores, candidates = span_scores(model, dataset.texts[row], len(shown))
         title = f"step {step}, {example.where}: {shown}"
         self.writer.add_image("dev/scores", draw_scores(shown, scores, _gold(example), model.config.types, title), step)
-        return share
+        return candidates / len(example.text)
 
 
 def span_scores(model, text, characters):
@@ -106,7 +107,7 @@ def span_scores(model, text, characters):
 
     Returns:
         Array ``[types, characters, characters]``, logits by first and last character, NaN where there is no span; and
-        the share of all spans of the text that score above ``LOWEST_LOGIT``.
+        how many spans of the whole text score above ``LOWEST_LOGIT``.
     """
     batch = SpanCollator(model.config.pad_token_id, with_labels=False)([text])
     was_training = model.training
@@ -123,7 +124,7 @@ def span_scores(model, text, characters):
         start, end = text.offsets[first][0], text.offsets[last][1]
         if end <= characters:
             scores[:, start, end - 1] = logits[:, first, column]
-    return scores, (logits > LOWEST_LOGIT).sum() / max(is_span.sum(), 1)
+    return scores, int((logits > LOWEST_LOGIT).sum())
 
 
 def _most_frequent(types, examples):
@@ -168,9 +169,10 @@ def _example_to_draw(examples):
 
 
 def _compared(example, entities):
-    """Text, gold and predicted entities, a line each, and what the match says of them."""
+    """Text, gold and predicted entities, a line each, and what the match says of them. VisualDL may show the lines as
+    one, so that each entity begins with a dot."""
     scores = {(start, end, kind): score for start, end, kind, score in entities}
-    lines = [example.text, ""]
+    lines = [example.text]
     for match in match_entities(_gold(example), set(scores)):
         sides = []
         if match.gold:
@@ -178,7 +180,7 @@ def _compared(example, entities):
         if match.predicted and match.kind != "correct":
             sides.append(f"predicted {_named(match.predicted, example.text)}")
         score = f" {scores[match.predicted]:.2f}" if match.predicted else ""
-        lines.append(f"{match.kind}: {', '.join(sides)}{score}")
+        lines.append(f"• {match.kind}: {', '.join(sides)}{score}")
     return "\n".join(lines)
 
 

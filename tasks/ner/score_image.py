@@ -61,7 +61,7 @@ def draw_scores(text, scores, gold, types, title):
         for start, end, of_kind in gold:
             if of_kind == kind and end <= len(text):
                 axes.add_patch(_frame(start, end - 1))
-    bar = figure.add_axes([1 - 0.6 / width, 0.45 / height, 0.13 / width, (height - 1.2) / height])
+    bar = figure.add_axes([1 - 0.75 / width, 0.45 / height, 0.13 / width, (height - 1.2) / height])
     figure.colorbar(image, cax=bar).set_label("logit; above 0 is an entity", fontsize=8)
     bar.tick_params(labelsize=7)
     figure.text(0.45 / width, 1 - 0.28 / height, _printable(title), **_style(font, 11))
