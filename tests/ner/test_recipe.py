@@ -270,5 +270,6 @@ def test_configurations_of_the_project_are_valid(monkeypatch):
     files = sorted((Path(__file__).resolve().parents[2] / "configs" / "ner").glob("*.yaml"))
     assert len(files) >= 4
     for path in files:
-        config, run, training = arguments.resolve_config(yaml.safe_load(path.read_text(encoding="utf-8")))
+        given = {"train_file": "train", "output_dir": "run", **yaml.safe_load(path.read_text(encoding="utf-8"))}
+        config, run, training = arguments.resolve_config(given)
         assert config["train_file"] == run.train_file and training.num_train_epochs == config["num_train_epochs"]
