@@ -129,7 +129,7 @@ def test_saving_and_loading_is_bit_equal_and_keeps_nothing_positional(attention,
 @each_head
 def test_a_ner_model_is_saved_and_loaded_bit_equal(span_head, tmp_path):
     model = ner_model(span_head=span_head)
-    batch = as_tensors(SpanCollator(3, 0, with_labels=False)(random_texts(6, 9)))
+    batch = as_tensors(SpanCollator(0, with_labels=False)(random_texts(6, 9)))
     logits = model(**batch).numpy()
     model.save_pretrained(str(tmp_path), safe_serialization=True)
     loaded = NerModel.from_pretrained(str(tmp_path))
@@ -191,7 +191,7 @@ def test_without_dropout_training_computes_what_eval_does(attention):
 def test_a_padded_batch_gives_the_logits_of_each_text_alone(attention, span_head):
     model = ner_model(attention, span_head)
     texts = random_texts(4, 13, 3, 9)
-    collate = SpanCollator(3, 0, with_labels=False)
+    collate = SpanCollator(0, with_labels=False)
     logits = model(**as_tensors(collate(texts))).numpy()
     assert logits.shape == (4, 3, 13, 13)
     for row, text in enumerate(texts):
@@ -206,7 +206,7 @@ def test_a_padded_batch_gives_the_logits_of_each_text_alone(attention, span_head
 
 def test_the_loss_is_the_mean_over_texts_and_types():
     model = ner_model()
-    batch = as_tensors(SpanCollator(3, 0)(random_texts(4, 7)))
+    batch = as_tensors(SpanCollator(0)(random_texts(4, 7)))
     assert int(batch["labels"].astype("int64").sum()) == 2
     loss, logits = model(**batch)
     rows = multilabel_categorical_crossentropy(logits.reshape([6, 49]), batch["labels"].reshape([6, 49]))
@@ -220,7 +220,7 @@ def test_the_loss_is_the_mean_over_texts_and_types():
 @each_head
 def test_every_parameter_of_a_ner_model_gets_a_gradient(attention, span_head):
     model = ner_model(attention, span_head)
-    model(**as_tensors(SpanCollator(3, 0)(random_texts(5, 8))))[0].backward()
+    model(**as_tensors(SpanCollator(0)(random_texts(5, 8))))[0].backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert bool(paddle.isfinite(parameter.grad).all()), name
