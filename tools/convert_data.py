@@ -3,7 +3,8 @@
 
     python tools/convert_data.py train.json train.bio --to bio
 
-The format of SOURCE is recognised by its content. TARGET appears only when all of it is written.
+The format of SOURCE is recognised by its content. TARGET appears only when all of it is written; a file of that name
+is replaced, a folder is not.
 """
 
 import bootstrap  # noqa: F401
@@ -15,6 +16,7 @@ import sys
 from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error
 from tasks.ner.data import FORMATS, STDIN, read_labelled, write_examples
 from tasks.ner.formats import TEXT_FORMATS
+from tasks.ner.formats.brat import is_brat
 
 
 @exit_on_input_error
@@ -30,7 +32,7 @@ def main(argv=None):
     )
     options = parser.parse_args(argv)
     to_stdout = options.target == STDIN
-    if not to_stdout and os.path.realpath(options.source) == os.path.realpath(options.target):
+    if not to_stdout and belongs_to(options.source, options.target):
         raise InputError(f"{options.target}: is the source too; give another TARGET")
     examples, source_format = read_labelled(options.source, options.source_format)
     if to_stdout:
@@ -44,6 +46,13 @@ def main(argv=None):
         file=sys.stderr if to_stdout else sys.stdout,
     )
     return 0
+
+
+def belongs_to(source, target):
+    """Whether writing ``target`` would change ``source``: the same path, a file in its folder, the other of a pair."""
+    source, target = os.path.realpath(source), os.path.realpath(target)
+    pair = is_brat(source) and os.path.splitext(source)[0] == os.path.splitext(target)[0]
+    return source in (target, os.path.dirname(target)) or (pair and target.endswith((".ann", ".txt")))
 
 
 def describe_formats():

@@ -45,6 +45,7 @@ class RoFormerConfig(PretrainedConfig):
         normalizer: of linear attention: ``"unrotated"``, ``"rotated"`` or ``"none"``.
         decay: of causal linear attention, a number in (0, 1] for each head; None for none.
         hidden_dropout_prob: dropout after embedding, attention and feed-forward.
+        embedding_dropout_prob: dropout after embedding, if it is to differ; None for ``hidden_dropout_prob``.
         attention_probs_dropout_prob: dropout on softmax attention weights.
         initializer_range: standard deviation of the initial weights of version 1.
         layer_norm_eps: epsilon of the normalisation.
@@ -85,6 +86,7 @@ class RoFormerConfig(PretrainedConfig):
         normalizer="unrotated",
         decay=None,
         hidden_dropout_prob=0.1,
+        embedding_dropout_prob=None,
         attention_probs_dropout_prob=0.1,
         initializer_range=0.02,
         layer_norm_eps=1e-12,
@@ -118,6 +120,7 @@ class RoFormerConfig(PretrainedConfig):
         self.normalizer = normalizer
         self.decay = decay
         self.hidden_dropout_prob = hidden_dropout_prob
+        self.embedding_dropout_prob = embedding_dropout_prob
         self.attention_probs_dropout_prob = attention_probs_dropout_prob
         self.initializer_range = initializer_range
         self.layer_norm_eps = layer_norm_eps

@@ -48,6 +48,28 @@ class LanguageModelHead(nn.Layer):
             return paddle.matmul(hidden, embedding, transpose_y=True)
         return paddle.matmul(self.norm(self.activation(hidden)), embedding, transpose_y=True) + self.bias
 
+    def loss(self, hidden, embedding, labels):
+        """Mean cross-entropy over the labelled tokens, and the logits of these alone.
+
+        Args:
+            hidden: ``[batch, seq, hidden]``.
+            embedding: ``[vocab, embedding]``.
+            labels: int64 ``[batch, seq]``, -100 where there is nothing to predict.
+
+        Returns:
+            (loss, logits ``[labelled, vocab]``), in the order of the batch.
+
+        Raises:
+            ValueError: no token is labelled.
+        """
+        labels = labels.reshape([-1])
+        labelled = paddle.nonzero(labels != IGNORED_LABEL).reshape([-1])
+        if labelled.shape[0] == 0:
+            raise ValueError(f"no token is labelled: all labels are {IGNORED_LABEL}")
+        chosen = paddle.index_select(hidden.reshape([-1, hidden.shape[-1]]), labelled)
+        logits = self(chosen, embedding)
+        return F.cross_entropy(logits, paddle.index_select(labels, labelled)), logits
+
 
 class RoFormerLanguageModel(RoFormerPretrainedModel):
     """An encoder with a :class:`LanguageModelHead`: what the masked and the causal language model share.
@@ -82,13 +104,7 @@ class RoFormerLanguageModel(RoFormerPretrainedModel):
         embedding = self.roformer.token_embedding.weight
         if labels is None:
             return self.lm_head(hidden, embedding)
-        labels = labels.reshape([-1])
-        labelled = paddle.nonzero(labels != IGNORED_LABEL).reshape([-1])
-        if labelled.shape[0] == 0:
-            raise ValueError(f"no token is labelled: all labels are {IGNORED_LABEL}")
-        chosen = paddle.index_select(hidden.reshape([-1, hidden.shape[-1]]), labelled)
-        logits = self.lm_head(chosen, embedding)
-        return F.cross_entropy(logits, paddle.index_select(labels, labelled)), logits
+        return self.lm_head.loss(hidden, embedding, labels)
 
 
 class RoFormerForMaskedLM(RoFormerLanguageModel):

@@ -155,7 +155,8 @@ class RoFormerModel(RoFormerPretrainedModel):
         self.embedding_norm = make_norm(config, config.embedding_size)
         if config.embedding_size != config.hidden_size:
             self.embedding_projection = make_linear(config, config.embedding_size, config.hidden_size)
-        self.dropout = Dropout(config.hidden_dropout_prob)
+        has_own_dropout = config.embedding_dropout_prob is not None
+        self.dropout = Dropout(config.embedding_dropout_prob if has_own_dropout else config.hidden_dropout_prob)
         if config.has_rotary:
             self.rotary = self._make_rotary(config.head_dim)
             if config.num_random_features not in (None, config.head_dim):
@@ -174,7 +175,15 @@ class RoFormerModel(RoFormerPretrainedModel):
             config.rotary_learned,
         )
 
-    def forward(self, input_ids, attention_mask=None, token_type_ids=None, positions=None, segment_ids=None):
+    def forward(
+        self,
+        input_ids,
+        attention_mask=None,
+        token_type_ids=None,
+        positions=None,
+        segment_ids=None,
+        added_embeddings=None,
+    ):
         """Encode a batch.
 
         Args:
@@ -184,6 +193,8 @@ class RoFormerModel(RoFormerPretrainedModel):
             positions: ``[batch, seq]``, by default 0, 1, 2, ...; give others under left padding where more than
                 relative positions count.
             segment_ids: integer ``[batch, seq]``: texts packed into one row, which do not see each other.
+            added_embeddings: float ``[batch, seq, embedding_size]``: what else is known of the tokens, added to their
+                embeddings before the normalisation.
 
         Returns:
             Hidden states ``[batch, seq, hidden]``; those at padding mean nothing.
@@ -192,7 +203,7 @@ class RoFormerModel(RoFormerPretrainedModel):
             ValueError: positions beyond what ``"learned"`` has; token types that the model does not have.
         """
         key_mask = None if attention_mask is None else attention_mask.astype("bool")
-        hidden = self._embed(input_ids, token_type_ids, positions)
+        hidden = self._embed(input_ids, token_type_ids, positions, added_embeddings)
         rotate = self._rotation(positions)
         score_bias = None
         if self.config.position_embedding == "alibi":
@@ -243,9 +254,11 @@ class RoFormerModel(RoFormerPretrainedModel):
     def _recomputes(self):
         return self.enable_recompute and self.training
 
-    def _embed(self, input_ids, token_type_ids, positions):
+    def _embed(self, input_ids, token_type_ids, positions, added_embeddings=None):
         config = self.config
         hidden = self.token_embedding(input_ids)
+        if added_embeddings is not None:
+            hidden = hidden + added_embeddings
         if config.type_vocab_size:
             types = paddle.zeros_like(input_ids) if token_type_ids is None else token_type_ids
             hidden = hidden + self.token_type_embedding(types)

@@ -24,3 +24,8 @@ def choose_device(name=None):
         reason = str(error).strip().splitlines()[-1]
         raise InputError(f"--device {name}: not usable here ({reason}); use --device cpu") from None
     return name
+
+
+def is_first_process():
+    """Whether this process is the only one, or the one among several that prints and writes."""
+    return paddle.distributed.get_rank() == 0

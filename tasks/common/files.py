@@ -13,7 +13,7 @@ def atomic_writer(path, binary=False):
     """Open ``path`` for writing UTF-8 text, or bytes; it appears under its name only when all of it is written.
 
     Raises:
-        InputError: the folder is missing or not writable, or ``path`` is a folder.
+        InputError: the folder is missing or not writable, or ``path`` is a folder or a device.
     """
     path = Path(path)
     check_output_file(path)
@@ -37,6 +37,8 @@ def check_output_file(path):
     path = Path(path)
     if path.is_dir():
         raise InputError(f"{path}: is a folder; give the name of a file")
+    if path.exists() and not path.is_file():  # which would be replaced by a file
+        raise InputError(f"{path}: is a device or pipe; give the name of a file")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise InputError(f"{path}: cannot be written ({path.parent} is not a writable folder); give another file")
 

@@ -21,16 +21,18 @@ class VisualDLMonitor(TrainerCallback):
 
     Args:
         log_dir: folder of the VisualDL log.
-        settings: dict of the run's settings, shown as text and as hyper-parameters.
+        settings: dict of the run's settings, shown as text and as hyper-parameters; None shows none.
         metrics: names of the evaluation metrics that the hyper-parameter view compares runs by.
+        group: name of the group of charts that training is shown in.
         log_histograms: also write histograms of every weight at each evaluation, and of its gradient in the first step
             of training and after each evaluation.
     """
 
-    def __init__(self, log_dir, settings, metrics, log_histograms=False):
+    def __init__(self, log_dir, settings=None, metrics=(), log_histograms=False, group="train"):
         self.log_dir = str(log_dir)
         self.settings = settings
         self.metrics = metrics
+        self.group = group
         self.log_histograms = log_histograms
         self.writer = None
         self._gradients_due = log_histograms
@@ -47,6 +49,8 @@ class VisualDLMonitor(TrainerCallback):
         earlier = sorted(Path(self.log_dir).glob("*vdlrecords*"))  # of a run that goes on; VisualDL shows one file
         with contextlib.redirect_stdout(io.StringIO()):  # it says that the file exists
             self.writer = LogWriter(logdir=self.log_dir, file_name=earlier[-1].name if earlier else "")
+        if self.settings is None:
+            return
         self.writer.add_text("configuration", json.dumps(self.settings, ensure_ascii=False, indent=2), step=0)
         hyper_parameters = {
             key: value if isinstance(value, (int, float, str)) else str(value) for key, value in self.settings.items()
@@ -81,7 +85,7 @@ class VisualDLMonitor(TrainerCallback):
             figures["gradient_norm"] = self._gradient_norm
         if self._seconds > 0:
             figures["characters_per_second"] = float(self._tokens) / self._seconds
-        self._write("train", figures, state.global_step)
+        self._write(self.group, figures, state.global_step)
         self._reset()
 
     def on_evaluate(self, args, state, control, metrics=None, model=None, **kwargs):

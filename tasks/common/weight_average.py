@@ -1,4 +1,4 @@
-"""Exponential moving average of a model's weights: what is evaluated and kept instead of the weights of the last step."""
+"""Exponential moving average of a model's weights, which is evaluated and kept instead of the last weights."""
 
 import contextlib
 

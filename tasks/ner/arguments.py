@@ -7,9 +7,11 @@ from typing import Optional
 
 from paddlenlp.trainer import TrainingArguments
 
+from paddle_rope.roformer.configuration import ACTIVATIONS
 from tasks.common.device import choose_device
 from tasks.common.errors import InputError
 from tasks.common.run_config import parse_arguments
+from tasks.ner.features import FEATURE_KINDS, check_kinds
 
 # Keys of PaddleNLP's TrainingArguments with which this recipe starts; a configuration may set others.
 TRAINING_DEFAULTS = {
@@ -56,7 +58,7 @@ class NerArguments:
     head_size: int = field(default=64, metadata={"help": "size of the head's queries and keys"})
     max_span_length: Optional[int] = field(default=None, metadata={"help": "longest entity in tokens; none: any"})
     span_rope: bool = field(default=True, metadata={"help": "RoPE in the span head; false for comparisons"})
-    allow_overlap: Optional[bool] = field(default=None, metadata={"help": "may entities overlap; none: as in train_file"})
+    allow_overlap: Optional[bool] = field(default=None, metadata={"help": "may entities overlap; none: as in train"})
     hidden_size: int = field(default=256, metadata={"help": "size of the hidden states"})
     num_hidden_layers: int = field(default=4, metadata={"help": "transformer blocks"})
     num_attention_heads: int = field(default=4, metadata={"help": "heads a block"})
@@ -65,6 +67,16 @@ class NerArguments:
     attention_probs_dropout_prob: float = field(default=0.1, metadata={"help": "dropout of softmax attention weights"})
     position_embedding: str = field(default="qk", metadata={"help": "RoPE in the encoder: qk, vo ...; none"})
     vocab_min_count: int = field(default=2, metadata={"help": "rarer characters of train become [UNK]"})
+    hidden_act: str = field(default="gelu", metadata={"help": f"of feed-forward layers: {', '.join(ACTIVATIONS)}"})
+    embedding_dropout_prob: Optional[float] = field(
+        default=None, metadata={"help": "dropout of embeddings; none: hidden_dropout_prob"}
+    )
+    features: Optional[str] = field(
+        default=None, metadata={"help": f"what stands beside the characters, some of {', '.join(FEATURE_KINDS)}"}
+    )
+    character_dropout: float = field(default=0.0, metadata={"help": "share of characters that training hides"})
+    feature_dropout: float = field(default=0.0, metadata={"help": "share of feature values that training hides"})
+    masked_lm_epochs: int = field(default=0, metadata={"help": "epochs of masked LM on train_file before"})
     ema_decay: float = field(default=0.0, metadata={"help": "moving average of the weights, such as 0.998; 0: none"})
     early_stopping_patience: Optional[int] = field(
         default=None, metadata={"help": "epochs without a better dev F1 after which training ends; none: never"}
@@ -72,10 +84,15 @@ class NerArguments:
     log_histograms: bool = field(default=False, metadata={"help": "show weights and gradients in VisualDL"})
 
 
-# Options of NerModel. With ``pretrained``, sizes are those of the folder, and so are the encoder's options unless given.
+# Options of NerModel. With ``pretrained`` the sizes, and the encoder's options unless given, are those of the folder.
 SIZE_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
-ENCODER_KEYS = ("attention", "position_embedding", "hidden_dropout_prob", "attention_probs_dropout_prob")
-HEAD_KEYS = ("max_length", "span_head", "head_size", "max_span_length", "span_rope")
+ENCODER_KEYS = (
+    "attention", "position_embedding", "hidden_act", "hidden_dropout_prob", "attention_probs_dropout_prob",
+    "embedding_dropout_prob",
+)  # fmt: skip
+HEAD_KEYS = (
+    "max_length", "span_head", "head_size", "max_span_length", "span_rope", "character_dropout", "feature_dropout",
+)  # fmt: skip
 MODEL_KEYS = (*SIZE_KEYS, *ENCODER_KEYS, *HEAD_KEYS)
 
 
@@ -86,6 +103,8 @@ def resolve_config(config):
         (config, NerArguments, TrainingArguments): the configuration with its defaults, and the same parsed.
     """
     config = {**TRAINING_DEFAULTS, **config}
+    if config.get("features") is not None:
+        config["features"] = _feature_names(config["features"])
     for key in CLOSED_KEYS:
         if key in config:
             raise InputError(f"key {key!r} cannot be set: the recipe evaluates each epoch and keeps the best by dev F1")
@@ -129,20 +148,35 @@ def check_ranges(run, arguments):
         "num_train_epochs", "per_device_train_batch_size", "per_device_eval_batch_size",
         "gradient_accumulation_steps", "learning_rate", "logging_steps",
     )  # fmt: skip
+    dropouts = (
+        "hidden_dropout_prob", "attention_probs_dropout_prob", "embedding_dropout_prob", "character_dropout",
+        "feature_dropout",
+    )  # fmt: skip
     ranges = {
         **{key: (lambda value: 0 < value < float("inf"), "greater than 0") for key in positive},
         "dev_fraction": (lambda value: 0 < value < 1, "greater than 0 and less than 1"),
         "early_stopping_patience": (lambda value: value is None or value > 0, "greater than 0"),
         "ema_decay": (lambda value: 0 <= value < 1, "at least 0 and less than 1"),
+        "masked_lm_epochs": (lambda value: value >= 0, "at least 0"),
         "max_span_length": (lambda value: value is None or value > 0, "greater than 0"),
-        "hidden_dropout_prob": (lambda value: 0 <= value < 1, "at least 0 and less than 1"),
-        "attention_probs_dropout_prob": (lambda value: 0 <= value < 1, "at least 0 and less than 1"),
+        **{key: (lambda value: value is None or 0 <= value < 1, "at least 0 and less than 1") for key in dropouts},
+        "hidden_act": (lambda value: value in ACTIVATIONS, f"one of {', '.join(ACTIVATIONS)}"),
         "seed": (lambda value: 0 <= value <= LARGEST_SEED, f"from 0 to {LARGEST_SEED}"),
     }
     values = {**vars(arguments), **vars(run)}
     for key, (fits, wanted) in ranges.items():
         if not fits(values[key]):
             raise InputError(f"configuration: {key} must be {wanted}, got {values[key]}")
+
+
+def _feature_names(value):
+    """A list of kinds, or their names between commas, in their order and with commas; None if there are none."""
+    names = value if isinstance(value, (list, tuple)) else str(value).split(",")
+    names = [str(name).strip() for name in names]
+    try:
+        return ",".join(check_kinds([name for name in names if name])) or None
+    except ValueError as error:
+        raise InputError(f"configuration: {error}") from None
 
 
 def _plain(value):

@@ -8,6 +8,7 @@ import numpy as np
 from paddle.io import Dataset
 
 from tasks.common.errors import InputError
+from tasks.ner.features import TokenFeatures
 
 
 class TokenizedText(NamedTuple):
@@ -16,6 +17,7 @@ class TokenizedText(NamedTuple):
     ids: list
     offsets: list  # half-open characters of each token; (0, 0) for special tokens
     spans: list
+    features: TokenFeatures | None = None  # for models that take them
 
 
 def align_entities(entities, offsets):
@@ -59,6 +61,9 @@ class NerDataset(Dataset):
         types: entity types; their order numbers them.
         max_length: longest text in characters.
         max_span_length: longest entity in tokens that the model scores; None for any.
+        features: :class:`tasks.ner.features.WordFeatures` if the model takes them.
+        made_features: whether ``features`` were made of these very examples, as those of the training data are; each
+            is then seen without what it brought in itself.
 
     Attributes:
         unaligned: list of (example, entity) that no token boundary fits: they cannot be learned.
@@ -68,7 +73,9 @@ class NerDataset(Dataset):
         InputError: a text is longer than ``max_length``, or an entity has a type that is not in ``types``.
     """
 
-    def __init__(self, examples, tokenizer, types, max_length, max_span_length=None):
+    def __init__(
+        self, examples, tokenizer, types, max_length, max_span_length=None, features=None, made_features=False
+    ):
         super().__init__()
         self.examples = examples
         self.unaligned = []
@@ -87,7 +94,12 @@ class NerDataset(Dataset):
                     self.too_long.append((example, entity))
                 else:
                     spans.append((number[entity.type], first, last))
-            self.texts.append(TokenizedText(ids, offsets, spans))
+            of_tokens = None
+            if features is not None:
+                of_tokens = (
+                    features.of_training_example(example, offsets) if made_features else features(example.text, offsets)
+                )
+            self.texts.append(TokenizedText(ids, offsets, spans, of_tokens))
 
     def __len__(self):
         return len(self.texts)
@@ -120,7 +132,9 @@ class SpanCollator:
 
     def __call__(self, texts):
         """dict of arrays: ``input_ids`` int64, ``attention_mask``, ``token_mask`` bool ``[batch, seq]``, ``labels``
-        int64 ``[batch, entities, 3]``, (type, first token, last token), padded with -1."""
+        int64 ``[batch, entities, 3]``, (type, first token, last token), padded with -1. Texts with features add
+        ``columns`` int64 ``[batch, seq, columns]`` and ``flags`` bool ``[batch, seq, flags]``, unless there are none
+        of them; both 0 at padding."""
         shape = (len(texts), max(len(text.ids) for text in texts))
         batch = {
             "input_ids": np.full(shape, self.pad_token_id, dtype=np.int64),
@@ -131,6 +145,13 @@ class SpanCollator:
             batch["input_ids"][row, : len(text.ids)] = text.ids
             batch["attention_mask"][row, : len(text.ids)] = True
             batch["token_mask"][row, : len(text.ids)] = [end > start for start, end in text.offsets]
+        if texts[0].features is not None:
+            for name, dtype in (("columns", np.int64), ("flags", bool)):
+                of_texts = [getattr(text.features, name) for text in texts]
+                if of_texts[0].shape[1]:
+                    batch[name] = np.zeros((*shape, of_texts[0].shape[1]), dtype=dtype)
+                    for row, array in enumerate(of_texts):
+                        batch[name][row, : len(array)] = array
         if self.with_labels:
             most = max(1, *(len(text.spans) for text in texts))  # at least 1: empty tensors are no good in a loader
             batch["labels"] = np.full((shape[0], most, 3), -1, dtype=np.int64)

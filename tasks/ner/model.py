@@ -2,6 +2,8 @@
 
 from numbers import Real
 
+import paddle
+
 from paddle_rope.global_pointer import (
     EfficientGlobalPointer,
     GlobalPointer,
@@ -11,6 +13,8 @@ from paddle_rope.global_pointer import (
 )
 from paddle_rope.global_pointer.heads import check_max_span_length
 from paddle_rope.roformer import RoFormerConfig, RoFormerModel, RoFormerPretrainedModel
+from tasks.ner.feature_embedding import FeatureEmbedding, check_sizes
+from tasks.ner.features.kinds import UNKNOWN
 
 SPAN_HEADS = {"efficient": EfficientGlobalPointer, "dense": GlobalPointer}
 
@@ -28,10 +32,15 @@ class NerConfig(RoFormerConfig):
         thresholds: the logit above which a span is an entity, one number or one for each type.
         span_rope: rotate the head's queries and keys; False for comparisons.
         allow_overlap: whether entities may overlap; else the one that scores highest is taken.
+        features: :attr:`tasks.ner.features.WordFeatures.sizes` of the features that stand beside the tokens; None for
+            none.
+        character_dropout: in training, share of the text's tokens that become ``[UNK]``.
+        feature_dropout: in training, share of the values of the features' columns that become unknown.
+        unk_token_id: id of ``[UNK]``, for ``character_dropout``.
 
     Raises:
-        ValueError: ``span_head`` is unknown, ``max_span_length`` is not a positive integer, or the thresholds are no
-            numbers or not one for each type.
+        ValueError: ``span_head`` is unknown, ``max_span_length`` is not a positive integer, the thresholds are no
+            numbers or not one for each type, the features are no sizes, or a dropout is not in [0, 1).
     """
 
     model_type = "paddle_rope_ner"
@@ -46,6 +55,10 @@ class NerConfig(RoFormerConfig):
         thresholds=0.0,
         span_rope=True,
         allow_overlap=True,
+        features=None,
+        character_dropout=0.0,
+        feature_dropout=0.0,
+        unk_token_id=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -55,6 +68,13 @@ class NerConfig(RoFormerConfig):
         each = thresholds if isinstance(thresholds, (list, tuple)) else [thresholds] * len(types)
         if len(each) != len(types) or not all(isinstance(x, Real) and not isinstance(x, bool) for x in each):
             raise ValueError(f"thresholds must be a number or one for each of {len(types)} types, got {thresholds!r}")
+        if features is not None:
+            check_sizes(features)
+        for name, value in (("character_dropout", character_dropout), ("feature_dropout", feature_dropout)):
+            if not 0 <= value < 1:
+                raise ValueError(f"{name} must be at least 0 and less than 1, got {value!r}")
+        if character_dropout and unk_token_id is None:
+            raise ValueError("character_dropout needs unk_token_id, the id of [UNK]")
         self.types = list(types)
         self.span_head = span_head
         self.head_size = head_size
@@ -63,6 +83,10 @@ class NerConfig(RoFormerConfig):
         self.thresholds = thresholds
         self.span_rope = span_rope
         self.allow_overlap = allow_overlap
+        self.features = features
+        self.character_dropout = character_dropout
+        self.feature_dropout = feature_dropout
+        self.unk_token_id = unk_token_id
 
 
 class NerModel(RoFormerPretrainedModel):
@@ -77,24 +101,40 @@ class NerModel(RoFormerPretrainedModel):
     def __init__(self, config):
         super().__init__(config)
         self.roformer = RoFormerModel(config)
+        if config.features is not None:
+            self.feature_embedding = FeatureEmbedding(config.features, config.embedding_size)
         self.head = SPAN_HEADS[config.span_head](
             config.hidden_size, len(config.types), config.head_size, config.span_rope, config.max_span_length
         )
 
-    def forward(self, input_ids, attention_mask, token_mask, labels=None):
+    def _init_weights(self, layer):
+        super()._init_weights(layer)
+        if isinstance(layer, FeatureEmbedding):  # after the layers inside it
+            layer.init_projection()
+
+    def forward(self, input_ids, attention_mask, token_mask, columns=None, flags=None, labels=None):
         """Score a batch.
 
         Args:
             input_ids: int64 ``[batch, seq]``.
             attention_mask: bool ``[batch, seq]``, False at padding.
             token_mask: bool ``[batch, seq]``, True where the token stands for characters of the text.
+            columns, flags: as of :class:`~tasks.ner.feature_embedding.FeatureEmbedding`, for a model with features.
             labels: int64 ``[batch, entities, 3]``, (type, first token, last token) of the entities; type -1 is padding.
 
         Returns:
             Logits of the head, for :meth:`decode`; with ``labels`` the pair (loss, logits), the loss being the mean
             over texts and types.
         """
-        logits = self.head(self.roformer(input_ids, attention_mask), token_mask)
+        config = self.config
+        if self.training and config.character_dropout:
+            is_hidden = token_mask & _drawn(input_ids, config.character_dropout)
+            input_ids = paddle.where(is_hidden, paddle.full_like(input_ids, config.unk_token_id), input_ids)
+        if self.training and config.feature_dropout and columns is not None:
+            is_hidden = (columns > 0) & _drawn(columns, config.feature_dropout)
+            columns = paddle.where(is_hidden, paddle.full_like(columns, UNKNOWN), columns)
+        added = None if config.features is None else self.feature_embedding(columns, flags)
+        logits = self.head(self.roformer(input_ids, attention_mask, added_embeddings=added), token_mask)
         if labels is None:
             return logits
         batch, types, seq, _ = logits.shape
@@ -117,3 +157,8 @@ class NerModel(RoFormerPretrainedModel):
     def scores_of_text(self, length):
         """How many scores a text of ``length`` tokens has."""
         return len(self.config.types) * length * (self.config.max_span_length or length)
+
+
+def _drawn(x, probability):
+    """bool of the shape of ``x``, each True with the given probability, by paddle's generator."""
+    return paddle.rand(x.shape) < probability

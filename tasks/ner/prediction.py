@@ -1,6 +1,7 @@
 """From texts to entities with a trained model."""
 
 import contextlib
+import json
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ from tasks.common.device import choose_device
 from tasks.common.errors import InputError
 from tasks.common.quiet import quiet_paddlenlp
 from tasks.ner.batching import SpanCollator, TokenizedText
+from tasks.ner.features import FILE_NAME as FEATURES_FILE
+from tasks.ner.features import WordFeatures
 from tasks.ner.metrics import entity_scores
 from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.windows import cut_text, merge_windows
@@ -46,6 +49,7 @@ class NerPredictor:
         choose_device(device)
         quiet_paddlenlp()
         self.tokenizer, self.model = load_model(model_dir)
+        self.features = load_features(model_dir, self.model.config)
         self.types = self.model.config.types
         self.batch_size = batch_size
         self.max_length = max_length or self.model.config.max_length
@@ -85,8 +89,7 @@ class NerPredictor:
         for text, place in zip(texts, where):
             if not isinstance(text, str):
                 raise InputError(f"{place}: texts must be strings, got {type(text).__name__}")
-        encodings = [self.tokenizer.encode(text) for text in texts]
-        tokenized = [TokenizedText(encoding.ids, encoding.offsets, spans=[]) for encoding in encodings]
+        tokenized = [self._tokenize(text) for text in texts]
         windows = [cut_text(text, self.max_length, self.overlap) for text in tokenized]
         found = iter(
             predict_entities(
@@ -103,6 +106,10 @@ class NerPredictor:
         if self.model.config.allow_overlap or thresholds is not None:
             return entities
         return [without_overlaps(of_text) for of_text in entities]
+
+    def _tokenize(self, text):
+        ids, offsets, _ = self.tokenizer.encode(text)
+        return TokenizedText(ids, offsets, [], None if self.features is None else self.features(text, offsets))
 
 
 def score_predictions(examples, found, types):
@@ -182,7 +189,9 @@ def _batches_of_like_length(lengths, batch_size, scores_of_text):
 def check_model_dir(model_dir):
     """Raise InputError unless ``model_dir`` holds a model; names the right folder where it is easy to guess."""
     folder = Path(model_dir)
-    missing = [name for name in MODEL_FILES if not (folder / name).is_file()]
+    missing = [name for name in (*MODEL_FILES, FEATURES_FILE) if not (folder / name).is_file()]
+    if FEATURES_FILE in missing and not _has_features(folder / "config.json"):
+        missing.remove(FEATURES_FILE)
     if not missing:
         return
     if not folder.is_dir():
@@ -205,7 +214,7 @@ def load_model(model_dir):
             raise ValueError(f"types is {config.types!r}, not a list of names")
         if not isinstance(config.max_length, int) or config.max_length < 1:
             raise ValueError(f"max_length is {config.max_length!r}, not a positive integer")
-        if config.vocab_size != len(tokenizer):
+        if config.vocab_size < len(tokenizer):
             raise ValueError(f"vocab_size is {config.vocab_size}, but vocab.txt has {len(tokenizer)} tokens")
     with _damage_reported(folder, "model.safetensors"):
         with safe_open(str(folder / "model.safetensors"), framework="np") as file:
@@ -219,6 +228,25 @@ def load_model(model_dir):
                 f"such as {(missing + unknown)[0]}"
             )
     return tokenizer, model
+
+
+def _has_features(config_file):
+    try:
+        return json.loads(config_file.read_text(encoding="utf-8")).get("features") is not None
+    except (OSError, ValueError, AttributeError):
+        return False  # a missing or damaged file, which is another complaint
+
+
+def load_features(model_dir, config):
+    """The :class:`WordFeatures` of a model's folder, None if it has none; raises InputError if they are damaged."""
+    if config.features is None:
+        return None
+    folder = Path(model_dir)
+    with _damage_reported(folder, FEATURES_FILE):
+        features = WordFeatures.from_pretrained(folder)
+        if features.sizes != config.features:
+            raise ValueError(f"its sizes are {features.sizes}, but the model's are {config.features}")
+    return features
 
 
 @contextlib.contextmanager

@@ -12,20 +12,24 @@ from paddlenlp.trainer import set_seed
 from tqdm import tqdm
 
 from paddle_rope.roformer import CharTokenizer, load_tokenizer
+from tasks.common.device import is_first_process
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_dir, claim_output_dir, write_json, write_json_lines
 from tasks.common.quiet import quiet_paddlenlp
-from tasks.common.trainer import RecipeTrainer, last_checkpoint
 from tasks.common.run_config import read_run_config
+from tasks.common.trainer import RecipeTrainer, last_checkpoint
 from tasks.ner.arguments import ENCODER_KEYS, HEAD_KEYS, SIZE_KEYS, resolve_config
 from tasks.ner.batching import NerDataset, SpanCollator
 from tasks.ner.data import entity_types, read_examples
 from tasks.ner.error_analysis import error_analysis, worst_examples
+from tasks.ner.features import WordFeatures
+from tasks.ner.masked_lm import pretrain
 from tasks.ner.metrics import entity_scores
 from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.monitoring import LOWEST_LOGIT, NerMonitor
 from tasks.ner.prediction import NerPredictor, as_record, predict_entities, without_overlaps
 from tasks.ner.report import print_data_report, print_errors, print_scores, print_worst_examples
+from tasks.ner.splits import has_overlap, read_splits
 
 CONFIG_FILE = "config.yaml"
 FIGURES = ("precision", "recall", "f1")
@@ -124,9 +128,12 @@ def _train_from(checkpoint, config, run, arguments):
     set_seed(arguments.seed)
     examples = read_splits(run)
     types = entity_types(*examples.values())
-    tokenizer, model = build_model(config, run, types, examples["train"])
+    features = None
+    if run.features is not None:
+        features = WordFeatures.from_examples(examples["train"], run.features.split(","))
+    tokenizer, model = build_model(config, run, types, examples["train"], features)
     datasets = {
-        name: NerDataset(split, tokenizer, types, run.max_length, run.max_span_length)
+        name: NerDataset(split, tokenizer, types, run.max_length, run.max_span_length, features, name == "train")
         for name, split in examples.items()
     }
     parameters = sum(int(p.size) for p in model.parameters())
@@ -157,6 +164,8 @@ def _train_from(checkpoint, config, run, arguments):
         data_collator=SpanCollator(tokenizer.pad_token_id),
     )
     training_started = time.perf_counter()
+    if checkpoint is None and run.masked_lm_epochs:
+        pretrain(model, datasets["train"], tokenizer, arguments, run.masked_lm_epochs)
     trainer.train(checkpoint)
     train_seconds = time.perf_counter() - training_started
     if not is_first_process():
@@ -171,6 +180,8 @@ def _train_from(checkpoint, config, run, arguments):
         print_scores(name, metrics[name])
     model.save_pretrained(str(output_dir / "model"), safe_serialization=True)
     tokenizer.save_pretrained(output_dir / "model")
+    if features is not None:
+        features.save_pretrained(output_dir / "model")
     write_json_lines(
         output_dir / "predictions_dev.jsonl",
         (as_record(example.text, found) for example, found in zip(examples["dev"], predictions["dev"])),
@@ -182,19 +193,23 @@ def _train_from(checkpoint, config, run, arguments):
     return metrics
 
 
-def build_model(config, run, types, train_examples):
+def build_model(config, run, types, train_examples, features=None):
     """The tokenizer and the :class:`NerModel`: new ones of the sizes in ``run``, or those of the folder ``pretrained``
     with a new head."""
     options = {key: getattr(run, key) for key in HEAD_KEYS}
     options["allow_overlap"] = run.allow_overlap if run.allow_overlap is not None else has_overlap(train_examples)
+    options["features"] = features and features.sizes
     try:
         if run.pretrained is None:
             tokenizer = CharTokenizer.from_corpus((example.text for example in train_examples), run.vocab_min_count)
             options.update({key: getattr(run, key) for key in (*SIZE_KEYS, *ENCODER_KEYS)})
-            return tokenizer, NerModel(NerConfig(types=types, vocab_size=len(tokenizer), **options))
+            options.update(vocab_size=len(tokenizer), unk_token_id=tokenizer.unk_token_id)
+            return tokenizer, NerModel(NerConfig(types=types, **options))
         tokenizer = load_tokenizer(run.pretrained)
         changes = {key: config[key] for key in ENCODER_KEYS if key in config}
-        model = NerModel.from_pretrained(run.pretrained, types=types, **changes, **options)
+        model = NerModel.from_pretrained(
+            run.pretrained, types=types, unk_token_id=tokenizer.unk_token_id, **changes, **options
+        )
     except ValueError as error:
         raise InputError(f"{'configuration' if run.pretrained is None else run.pretrained}: {error}") from None
     if len(tokenizer) > model.config.vocab_size:
@@ -203,49 +218,6 @@ def build_model(config, run, types, train_examples):
             f"{model.config.vocab_size}; they do not belong together"
         )
     return tokenizer, model
-
-
-def has_overlap(examples):
-    """Whether two entities of a text have a character in common."""
-    for example in examples:
-        ordered = sorted(example.entities)
-        if any(after.start < before.end for before, after in zip(ordered, ordered[1:])):
-            return True
-    return False
-
-
-def read_splits(run):
-    """dict from ``train``, ``dev`` and, where given, ``test`` to their examples; tells of types that train lacks."""
-    files = {"train": run.train_file, "dev": run.dev_file, "test": run.test_file}
-    splits = {name: read_examples(path) for name, path in files.items() if path}
-    if "dev" not in splits:
-        files["dev"] = f"the {run.dev_fraction:g} of {run.train_file} that is held out"
-        splits["train"], splits["dev"] = hold_out(splits["train"], run.dev_fraction)
-    for name in ("train", "dev"):
-        if not entity_types(splits[name]):
-            raise InputError(f"{files[name]}: no entity is labelled in it; give data with entities")
-    for name in splits:
-        unseen = sorted(set(entity_types(splits[name])) - set(entity_types(splits["train"])))
-        if unseen and is_first_process():
-            print(f"note: {files[name]} has types that {run.train_file} does not have: {', '.join(unseen)}")
-    return splits
-
-
-def hold_out(examples, fraction):
-    """Cut labelled data in two, always in the same way: a text that is there twice is on one side.
-
-    Returns:
-        (rest, held): lists of examples in their order; ``held`` has ``fraction`` of the texts, at least one.
-
-    Raises:
-        InputError: there are less than two different texts.
-    """
-    texts = sorted({example.text for example in examples})
-    if len(texts) < 2:
-        raise InputError(f"{examples[0].where}: one text cannot be cut in two; give a dev_file")
-    np.random.RandomState(0).shuffle(texts)
-    held = set(texts[: max(1, min(len(texts) - 1, round(fraction * len(texts))))])
-    return [e for e in examples if e.text not in held], [e for e in examples if e.text in held]
 
 
 def evaluate(model_dir, data_file, device=None, batch_size=32, max_length=None, num_examples=5):
@@ -283,7 +255,3 @@ def print_too_long(datasets, max_span_length):
                 f"{name}: {len(dataset.too_long)} entities have more than max_span_length {max_span_length} tokens and "
                 f"cannot be found by the model (they count as missed): {examples}"
             )
-
-
-def is_first_process():
-    return paddle.distributed.get_rank() == 0

@@ -45,7 +45,8 @@ def cut_text(text, length, overlap):
         offsets = [(0, 0), *text.offsets[part], (0, 0)]
         start = -np.inf if first == 0 else offsets[1][0]
         end = np.inf if first == tokens - length else offsets[-2][1]
-        windows.append(Window(TokenizedText(ids, offsets, spans=[]), start, end))
+        features = text.features and text.features.of_tokens([0, *range(part.start, part.stop), -1])
+        windows.append(Window(TokenizedText(ids, offsets, [], features), start, end))
     return windows
 
 

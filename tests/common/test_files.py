@@ -1,6 +1,7 @@
 """Files appear complete or not at all; folders of runs are never overwritten."""
 
 import json
+import os
 
 import pytest
 
@@ -53,6 +54,13 @@ def test_json_is_readable_and_utf8(tmp_path):
     write_json_lines(tmp_path / "a.jsonl", iter([{"a": "\n\u2028"}, {"b": 2}]))
     lines = (tmp_path / "a.jsonl").read_bytes().split(b"\n")
     assert [json.loads(line) for line in lines[:-1]] == [{"a": "\n\u2028"}, {"b": 2}] and lines[-1] == b""
+
+
+def test_device_or_pipe_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="pipe: is a device or pipe; give the name of a file"):
+        write_json(tmp_path / "pipe", {})
+    assert (tmp_path / "pipe").is_fifo() and names(tmp_path) == ["pipe"]
 
 
 def test_record_that_fails_leaves_no_part_of_the_file(tmp_path):

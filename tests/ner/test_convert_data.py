@@ -88,6 +88,26 @@ def test_what_a_user_gets_wrong_is_one_line(fails, words, message):
     assert fails(convert_data, *words).startswith(message)
 
 
+@pytest.mark.parametrize(
+    "source, target",
+    [
+        ("docs", "docs"),
+        ("docs", "docs/new.bio"),
+        ("docs/000001.ann", "docs/000001.txt"),
+        ("docs/000001.txt", "docs/000001.ann"),
+    ],
+)
+def test_source_of_brat_is_not_written_into(fails, source, target):
+    write_examples(NESTED, "docs", "brat")
+    assert fails(convert_data, source, target, "--to", "jsonl") == f"{target}: is the source too; give another TARGET"
+
+
+def test_file_beside_an_annotation_can_be_written():
+    write_examples(NESTED, "docs", "brat")
+    assert convert_data.main(["docs/000001.ann", "docs/000001.jsonl", "--to", "jsonl"]) == 0
+    assert contents("docs/000001.jsonl")[0] == [(example.text, example.entities) for example in NESTED]
+
+
 def test_help_shows_every_format(capsys):
     with pytest.raises(SystemExit):
         convert_data.main(["--help"])

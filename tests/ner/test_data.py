@@ -396,6 +396,11 @@ def test_line_with_one_field_only_is_an_error(write, line):
     assert_error(write(f"甲 O\n{line}\n"), 2, "no ", "write one character, one space or tab and its tag")
 
 
+@pytest.mark.parametrize("line", ["乙 NN O", "乙\t\tO", "乙  O", " 乙 O", "   O"])
+def test_line_with_further_columns_is_an_error(write, line):
+    assert_error(write(f"甲 O\n{line}\n"), 2, "more than two columns", "keep one character and its tag")
+
+
 def test_mixing_i_and_m_is_an_error_at_the_first_offending_line(write):
     content = "甲 B-PER\n乙 I-PER\n丙 O\n丁 M-PER\n戊 M-PER\n"
     assert_error(write(content), 4, "'M-PER'", "'I-PER' in line 2", "write all tags as BIO (O, B-X, I-X), ")

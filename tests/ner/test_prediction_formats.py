@@ -21,7 +21,9 @@ FLAT = [
     record("没有"),
     record("a b\t𠮷\u2028。", (2, 5, "书", 0.125)),
 ]
-NESTED = record("北京大学附属医院", (0, 2, "place", 3.0), (0, 4, "school", 2.0), (0, 8, "hospital", 1.0), (2, 4, "x", 0.5))
+NESTED = record(
+    "北京大学附属医院", (0, 2, "place", 3.0), (0, 4, "school", 2.0), (0, 8, "hospital", 1.0), (2, 4, "x", 0.5)
+)
 
 
 def write(records, format, where=None):

@@ -10,7 +10,7 @@ from tasks.ner.score_image import MAX_PANELS, draw_scores
 TEXT = "北京大学生"
 
 
-def scores(types=1, n=len(TEXT)):
+def scores(types=1, n=5):
     values = np.full([types, n, n], np.nan)
     values[:, *np.triu_indices(n)] = -20.0
     return values

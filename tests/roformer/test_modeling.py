@@ -226,3 +226,61 @@ def test_every_parameter_of_a_ner_model_gets_a_gradient(attention, span_head):
         assert bool(paddle.isfinite(parameter.grad).all()), name
         if not name.endswith("attention.key.bias") or attention == "linear":  # softmax does not see a shift of all keys
             assert float(parameter.grad.abs().max()) > 0, name
+
+
+# ---- embeddings from elsewhere, dropout of embeddings
+
+
+def test_added_embeddings_are_added_before_the_normalisation():
+    model = roformer("softmax", embedding_size=8)
+    ids = paddle.to_tensor(np.random.randint(0, 23, (2, 5)))
+    added = np.random.standard_normal((2, 5, 8)).astype("float32")
+    given = {}
+    model.embedding_norm.register_forward_pre_hook(lambda layer, inputs: given.update(sum=inputs[0].numpy()))
+    plain = model(ids).numpy()
+    hidden = model(ids, added_embeddings=paddle.to_tensor(added)).numpy()
+    np.testing.assert_array_equal(given["sum"], model.token_embedding(ids).numpy() + added)
+    assert np.abs(hidden - plain).max() > 0.1
+    np.testing.assert_array_equal(model(ids, added_embeddings=paddle.zeros([2, 5, 8])).numpy(), plain)
+
+
+def test_added_embeddings_get_their_gradient_also_with_recomputation():
+    model = roformer("softmax", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    model.train()
+    ids, gradients = paddle.to_tensor(np.random.randint(0, 23, (2, 5))), []
+    for model.enable_recompute in (False, True):
+        added = paddle.to_tensor(np.full((2, 5, 12), 0.3, "float32"), stop_gradient=False)
+        (model(ids, added_embeddings=added) ** 3).sum().backward()
+        gradients.append(added.grad.numpy())
+    assert np.abs(gradients[0]).max() > 1e-3
+    np.testing.assert_allclose(*gradients, rtol=0, atol=1e-4 * np.abs(gradients[0]).max())
+
+
+def test_added_embeddings_work_in_an_exported_model(tmp_path):
+    class WithAdded(paddle.nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.roformer = roformer("softmax")
+
+        def forward(self, input_ids, attention_mask, added):
+            return self.roformer(input_ids, attention_mask, added_embeddings=added)
+
+    model = WithAdded()
+    model.eval()
+    spec = [paddle.static.InputSpec([None, None], "int64")] * 2
+    spec = [*spec, paddle.static.InputSpec([None, None, 12], "float32")]
+    paddle.jit.save(paddle.jit.to_static(model, input_spec=spec, full_graph=True), str(tmp_path / "model"))
+    loaded = paddle.jit.load(str(tmp_path / "model"))
+    for batch, seq in ((1, 1), (3, 7)):
+        ids = paddle.to_tensor(np.random.randint(0, 23, (batch, seq)))
+        added = paddle.to_tensor(np.random.standard_normal((batch, seq, 12)).astype("float32"))
+        inputs = (ids, paddle.ones_like(ids), added)
+        np.testing.assert_allclose(loaded(*inputs).numpy(), model(*inputs).numpy(), rtol=0, atol=1e-4)
+
+
+def test_embeddings_can_have_a_dropout_of_their_own():
+    rates = {"hidden_dropout_prob": 0.25, "embedding_dropout_prob": 0.5}
+    model = roformer("softmax", **rates)
+    assert model.dropout.p == 0.5 and {block.dropout.p for block in model.blocks} == {0.25}
+    assert roformer("softmax", hidden_dropout_prob=0.25).dropout.p == 0.25
+    assert roformer("softmax", hidden_dropout_prob=0.25, embedding_dropout_prob=0.0).dropout.p == 0.0

@@ -21,6 +21,7 @@ from tasks.ner.examples import Entity, Example
 from tasks.ner.tagging import SCHEMES, Scheme, decode_tags, describe_fault, encode_tags, parse_tag, scheme_of
 
 JOINT = "\x02"
+_SEPARATORS = frozenset(BLANKS)
 _LIMIT = 40
 
 logger = logging.getLogger(__name__)
@@ -113,8 +114,13 @@ def _column_sentences(lines: list[str], name: str, parse: TagParser) -> Iterator
                 yield Sentence(number - len(tokens), tokens, tags)
                 tokens, tags = [], []
             continue
-        tokens.append(token)
         tags.append(parse(tag, number))
+        if len(token) > 1 and not _SEPARATORS.isdisjoint(token):
+            raise InputError(
+                f"{name}:{number}: more than two columns in {shown(line, _LIMIT)}; keep one character and its tag, "
+                "with one space or tab between"
+            )
+        tokens.append(token)
     if tokens:
         yield Sentence(len(lines) + 1 - len(tokens), tokens, tags)
 
@@ -213,5 +219,3 @@ def _checked_tags(example: Example, scheme: Scheme, separators: str) -> list[str
         if parse_tag(f"B-{entity.type}") is None or set(entity.type) & set(" \t\r\n" + JOINT):
             raise fail(f"the entity type {shown(entity.type, _LIMIT)} cannot be part of a tag")
     return encode_tags(len(example.text), ((e.start, e.end, e.type) for e in example.entities), scheme)
-
-

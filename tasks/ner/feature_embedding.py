@@ -1,0 +1,76 @@
+"""Features of words as embeddings that are added to those of the tokens."""
+
+import paddle
+from paddle import nn
+
+from paddle_rope.layers import Linear
+from tasks.ner.features.kinds import COLUMNS
+
+# Size of the embedding of each column of a kind, and of all flags together.
+COLUMN_SIZES = {"segmentation": 32, "bigrams": 64, "words": 64}
+FLAGS_SIZE = 64
+
+
+class FeatureEmbedding(nn.Layer):
+    """Embeds columns and flags, concatenates them and projects them to the size of the token embeddings.
+
+    The columns of a kind share one table. Tables and flags start like the token embeddings, and the projection with
+    1 / sqrt(inputs), which keeps their scale: so the features have at least as much weight in the sum as the tokens.
+
+    Args:
+        sizes: :attr:`tasks.ner.features.WordFeatures.sizes`.
+        embedding_size: of the tokens.
+    """
+
+    def __init__(self, sizes, embedding_size):
+        super().__init__()
+        self.kinds = [kind for kind in COLUMNS if kind in sizes["tables"]]
+        self.tables = nn.LayerDict(
+            {kind: nn.Embedding(sizes["tables"][kind], COLUMN_SIZES[kind]) for kind in self.kinds}
+        )
+        inputs = sum(COLUMNS[kind] * COLUMN_SIZES[kind] for kind in self.kinds)
+        self.flags = None
+        if sizes["flags"]:
+            self.flags = Linear(sizes["flags"], FLAGS_SIZE, bias_attr=False)
+            inputs += FLAGS_SIZE
+        self.projection = Linear(inputs, embedding_size)
+        self.init_projection()
+
+    def init_projection(self):
+        """Start the projection with the standard deviation 1 / sqrt(inputs)."""
+        weight = self.projection.weight
+        weight.set_value(paddle.normal(std=weight.shape[0] ** -0.5, shape=weight.shape).astype(weight.dtype))
+
+    def forward(self, columns=None, flags=None):
+        """Embed a batch.
+
+        Args:
+            columns: int64 ``[batch, seq, columns]``, those of each kind in the order of ``COLUMNS``; None if the model
+                has no such kind.
+            flags: bool or 0/1 ``[batch, seq, flags]``; None if it has none.
+
+        Returns:
+            float ``[batch, seq, embedding_size]``.
+        """
+        if (columns is None) == bool(self.kinds) or (flags is None) == (self.flags is not None):
+            raise ValueError("a model with word features needs the columns and flags of its texts")
+        parts, column = [], 0
+        for kind in self.kinds:
+            for _ in range(COLUMNS[kind]):
+                parts.append(self.tables[kind](columns[:, :, column]))
+                column += 1
+        if self.flags is not None:
+            parts.append(self.flags(flags.astype(self.flags.weight.dtype)))
+        return self.projection(paddle.concat(parts, axis=-1))
+
+
+def check_sizes(sizes):
+    """Raise ValueError unless ``sizes`` are those of features, at least of one kind."""
+    try:
+        tables, flags = sizes["tables"], sizes["flags"]
+        fits = set(tables) <= set(COLUMNS) and all(type(n) is int for n in (*tables.values(), flags))
+        fits = fits and all(rows >= 2 for rows in tables.values()) and flags >= 0 and (tables or flags)
+    except (KeyError, TypeError, AttributeError):
+        fits = False
+    if not fits:
+        raise ValueError(f'features must be {{"tables": {{kind: rows}}, "flags": number}}, got {sizes!r}')

@@ -1,0 +1,78 @@
+"""Strings that are entities in the training data, and how often."""
+
+from collections import Counter
+
+from tasks.ner.features.matching import find_words, is_storable, with_prefixes
+
+LONGEST_ENTITY = 20  # characters; longer ones hardly come again, and the search takes time in proportion
+# Of the occurrences of a string, the share that is an entity of a type: below, between, or above these.
+SHARES = (0.3, 0.75)
+BINS = len(SHARES) + 1
+
+
+class Gazetteer:
+    """Looks the entities of the training data up in a text.
+
+    Args:
+        entities: dict from a type to a dict from a string to how often it is labelled as an entity of this type.
+        occurrences: dict from each of these strings to how often it occurs in the training texts at all.
+
+    Attributes:
+        types: the types, sorted.
+        num_classes: classes of the spans, ``BINS`` for each type.
+    """
+
+    def __init__(self, entities, occurrences):
+        self.entities = entities
+        self.occurrences = occurrences
+        self.types = sorted(entities)
+        self.num_classes = len(self.types) * BINS
+        self._prefixes = with_prefixes(occurrences)
+        self._types_of = {}
+        for number, kind in enumerate(self.types):
+            for string, count in entities[kind].items():
+                self._types_of.setdefault(string, []).append((number, kind, count))
+
+    @classmethod
+    def from_examples(cls, examples):
+        """Count the entities of a list of :class:`tasks.ner.examples.Example`."""
+        entities = {}
+        for example in examples:
+            for (string, kind), count in _own_entities(example).items():
+                if len(string) <= LONGEST_ENTITY and is_storable(string):
+                    of_kind = entities.setdefault(kind, {})
+                    of_kind[string] = of_kind.get(string, 0) + count
+        occurrences = Counter()
+        prefixes = with_prefixes({string: 1 for of_kind in entities.values() for string in of_kind})
+        for example in examples:
+            occurrences.update(example.text[start:end] for start, end in find_words(example.text, prefixes))
+        return cls(entities, dict(occurrences))
+
+    def spans(self, text, own=None):
+        """Places of a text where an entity of the training data stands.
+
+        Args:
+            text: string.
+            own: the :class:`~tasks.ner.examples.Example` of the text if it is one of the training data. Its own
+                entities and occurrences are then left out of the counts, which would tell its labels otherwise.
+
+        Returns:
+            List of (start, end, class); the class is the type's number * ``BINS`` + the bin of its share.
+        """
+        places = find_words(text, self._prefixes)
+        own_entities = Counter() if own is None else _own_entities(own)
+        own_occurrences = Counter() if own is None else Counter(text[start:end] for start, end in places)
+        spans = []
+        for start, end in places:
+            string = text[start:end]
+            total = self.occurrences[string] - own_occurrences[string]
+            for number, kind, count in self._types_of[string]:
+                count -= own_entities[string, kind]
+                if count > 0:
+                    share = count / total
+                    spans.append((start, end, number * BINS + sum(share >= bound for bound in SHARES)))
+        return spans
+
+
+def _own_entities(example):
+    return Counter((example.text[entity.start : entity.end], entity.type) for entity in example.entities)

@@ -1,0 +1,186 @@
+"""Features of the tokens of a text, with the vocabularies and the gazetteer of the training data."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from tasks.common.files import write_json
+from tasks.ner.features.analysis import Analysis
+from tasks.ner.features.chinese_words import jieba_version
+from tasks.ner.features.columns import count_values, segmentation_values, token_columns
+from tasks.ner.features.flags import DICTIONARY_CLASSES, PLACES, dictionary_spans, span_flags
+from tasks.ner.features.gazetteer import Gazetteer
+from tasks.ner.features.kinds import COLUMNS, JIEBA_KINDS, UNKNOWN, check_kinds
+from tasks.ner.features.matching import is_storable
+from tasks.ner.features.token_features import TokenFeatures
+
+FILE_NAME = "features.json"
+FIRST_VALUE = UNKNOWN + 1  # number of a vocabulary's first value
+logger = logging.getLogger(__name__)
+
+
+class WordFeatures:
+    """Turns texts into :class:`TokenFeatures`.
+
+    Args:
+        kinds: some of ``FEATURE_KINDS``.
+        vocabularies: dict from each of the kinds in ``COLUMNS`` to the list of its values.
+        gazetteer: :class:`Gazetteer` if it is one of the kinds, else None.
+
+    Raises:
+        ValueError: a kind is unknown, or vocabularies or gazetteer are not those of the kinds.
+    """
+
+    def __init__(self, kinds, vocabularies, gazetteer=None):
+        self.kinds = check_kinds(kinds)
+        if set(vocabularies) != set(COLUMNS).intersection(self.kinds):
+            raise ValueError(f"vocabularies of {', '.join(vocabularies) or 'nothing'} for {', '.join(self.kinds)}")
+        if (gazetteer is not None) != ("gazetteer" in self.kinds):
+            raise ValueError("a gazetteer is needed for the feature 'gazetteer', and for no other")
+        self.vocabularies = vocabularies
+        self.gazetteer = gazetteer
+        self._numbers = {
+            kind: {value: number for number, value in enumerate(values, FIRST_VALUE)}
+            for kind, values in vocabularies.items()
+        }
+        self._segmentations = {}  # of training texts that of_training_example has yet to see: they take long
+        self._num_columns = sum(COLUMNS[kind] for kind in vocabularies)
+        self._num_flags = PLACES * (
+            ("dictionary" in self.kinds) * DICTIONARY_CLASSES + (gazetteer.num_classes if gazetteer else 0)
+        )
+
+    @classmethod
+    def from_examples(cls, examples, kinds, min_count=3):
+        """Build vocabularies and gazetteer.
+
+        Args:
+            examples: list of :class:`tasks.ner.examples.Example`, the training data.
+            kinds: some of ``FEATURE_KINDS``.
+            min_count: values that occur less often become unknown.
+        """
+        kinds = check_kinds(kinds)
+        counts = {kind: Counter() for kind in COLUMNS if kind in kinds}
+        segmentations = {}
+        for example in examples if counts else ():
+            analysis = Analysis(example.text)
+            for kind, counter in counts.items():
+                counter.update(count_values(analysis, kind))
+            if "segmentation" in kinds or "words" in kinds:
+                segmentations[example.text] = analysis.segmentation
+        vocabularies = {}
+        for kind, counter in counts.items():
+            values = sorted(value for value, count in counter.items() if count >= min_count and is_storable(value))
+            vocabularies[kind] = segmentation_values(values) if kind == "segmentation" else values
+        features = cls(kinds, vocabularies, Gazetteer.from_examples(examples) if "gazetteer" in kinds else None)
+        features._segmentations = segmentations
+        return features
+
+    @property
+    def sizes(self):
+        """What a model must know: ``{"tables": {kind: values with none and unknown}, "flags": number of flags}``."""
+        tables = {kind: FIRST_VALUE + len(self.vocabularies[kind]) for kind in COLUMNS if kind in self.kinds}
+        return {"tables": tables, "flags": self._num_flags}
+
+    def __call__(self, text, offsets):
+        """Features of a text that is not one of the training data.
+
+        Args:
+            text: string.
+            offsets: half-open characters of each token; empty for special tokens, whose features are all 0.
+
+        Returns:
+            :class:`TokenFeatures`.
+        """
+        return self._features(text, offsets, own=None)
+
+    def of_training_example(self, example, offsets):
+        """As :meth:`__call__` for an :class:`tasks.ner.examples.Example` of the training data.
+
+        The gazetteer leaves the entities and occurrences of this very example out: a text must not find its own labels
+        there, which the texts to come will not find either.
+        """
+        return self._features(example.text, offsets, own=example)
+
+    def _features(self, text, offsets, own):
+        analysis = Analysis(text)
+        if text in self._segmentations:
+            analysis.segmentation = self._segmentations.pop(text)
+        columns = np.zeros([len(offsets), self._num_columns], dtype=np.int32)
+        column = 0
+        for kind in self.vocabularies:
+            numbers = self._numbers[kind]
+            for values in token_columns(analysis, offsets, kind):
+                columns[:, column] = [0 if value is None else numbers.get(value, UNKNOWN) for value in values]
+                column += 1
+        flags = [np.zeros([len(offsets), 0], dtype=np.uint8)]
+        if "dictionary" in self.kinds:
+            flags.append(span_flags(dictionary_spans(analysis), DICTIONARY_CLASSES, offsets))
+        if self.gazetteer is not None:
+            flags.append(span_flags(self.gazetteer.spans(text, own), self.gazetteer.num_classes, offsets))
+        return TokenFeatures(columns, np.packbits(np.concatenate(flags, axis=1), axis=1), self._num_flags)
+
+    def save_pretrained(self, folder):
+        """Write ``features.json``."""
+        content = {
+            "kinds": list(self.kinds),
+            "jieba": jieba_version() if self._needs_jieba else None,
+            "vocabularies": self.vocabularies,
+        }
+        if self.gazetteer is not None:
+            content["gazetteer"] = {
+                "occurrences": self.gazetteer.occurrences,
+                "entities": self.gazetteer.entities,
+            }
+        write_json(Path(folder) / FILE_NAME, content)
+
+    @classmethod
+    def from_pretrained(cls, folder):
+        """Read what :meth:`save_pretrained` has written; warns if another jieba was installed then.
+
+        Raises:
+            ValueError: the file cannot be read or lacks something.
+        """
+        content = json.loads((Path(folder) / FILE_NAME).read_text(encoding="utf-8"))
+        try:
+            kinds, jieba, vocabularies = (content[key] for key in ("kinds", "jieba", "vocabularies"))
+            gazetteer = content.get("gazetteer")
+            _check(kinds, vocabularies, gazetteer)
+            if gazetteer is not None:
+                gazetteer = Gazetteer(gazetteer["entities"], gazetteer["occurrences"])
+            features = cls(kinds, {kind: vocabularies[kind] for kind in COLUMNS if kind in vocabularies}, gazetteer)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{FILE_NAME} lacks or misnames something ({type(error).__name__}: {error})") from None
+        if features._needs_jieba and jieba != jieba_version():
+            logger.warning(
+                f"{Path(folder) / FILE_NAME}: made with jieba {jieba}, but {jieba_version()} is installed, which may "
+                f"find other words; install jieba=={jieba} to have the features of training"
+            )
+        return features
+
+    @property
+    def _needs_jieba(self):
+        return any(kind in JIEBA_KINDS for kind in self.kinds)
+
+
+def _check(kinds, vocabularies, gazetteer):
+    """Raise ValueError unless the parts of the file have the form in which they are written."""
+    for kind in (*kinds, *vocabularies):
+        if not isinstance(kind, str):
+            raise ValueError(f"the kind {kind!r} is not a name")
+    for kind, values in vocabularies.items():
+        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+            raise ValueError(f"the vocabulary {kind!r} is not a list of strings")
+        if len(set(values)) < len(values):
+            raise ValueError(f"the vocabulary {kind!r} has a value twice")
+    if gazetteer is None:
+        return
+    occurrences = gazetteer["occurrences"]
+    for kind, counts in {"occurrences": occurrences, **gazetteer["entities"]}.items():
+        for string, count in counts.items():
+            if not isinstance(count, int) or isinstance(count, bool) or not 0 < count <= occurrences.get(string, 0):
+                raise ValueError(f"the gazetteer counts {string!r} as {kind} {count!r} times")

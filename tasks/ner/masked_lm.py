@@ -1,0 +1,108 @@
+"""Masked language modelling on the training texts, before the entities are learned: how the encoder of a small labelled
+set gets more out of its texts."""
+
+import copy
+
+import numpy as np
+from paddle import nn
+from paddlenlp.trainer import IntervalStrategy
+
+from paddle_rope.roformer.heads import IGNORED_LABEL, LanguageModelHead
+from tasks.common.monitor import VisualDLMonitor
+from tasks.common.trainer import RecipeTrainer
+from tasks.ner.batching import SpanCollator
+from tasks.ner.features.kinds import UNKNOWN
+
+# A stretch of one or two tokens begins at a token with this probability; 90 % of them become [MASK], the rest stay.
+STRETCH_PROBABILITY = 0.12
+SECOND_PROBABILITY = 0.5
+MASK_PROBABILITY = 0.9
+
+
+def pretrain(model, texts, tokenizer, arguments, epochs):
+    """Train the encoder of ``model``, and its feature embedding, to predict hidden tokens.
+
+    Args:
+        model: :class:`tasks.ner.model.NerModel`; its weights change.
+        texts: :class:`tasks.ner.batching.NerDataset`, the training data; labels are not looked at.
+        tokenizer: with ``[MASK]``.
+        arguments: PaddleNLP's ``TrainingArguments`` of the run, whose learning rate, batch size, precision and seed are
+            taken.
+        epochs: how often each text is seen.
+    """
+    arguments = copy.copy(arguments)
+    arguments.num_train_epochs = epochs
+    arguments.evaluation_strategy = arguments.save_strategy = IntervalStrategy.NO
+    arguments.load_best_model_at_end = False
+    trainer = RecipeTrainer(
+        VisualDLMonitor(arguments.logging_dir, group="pretraining"),
+        lengths=[len(text.ids) for text in texts.texts],
+        model=NerMaskedLM(model),
+        args=arguments,
+        train_dataset=texts,
+        data_collator=MaskingCollator(tokenizer, arguments.seed),
+    )
+    trainer.train()
+
+
+class NerMaskedLM(nn.Layer):
+    """A :class:`LanguageModelHead` on the encoder of a :class:`tasks.ner.model.NerModel`."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.roformer = model.roformer
+        self.feature_embedding = getattr(model, "feature_embedding", None)
+        self.lm_head = LanguageModelHead(model.config)
+
+    def forward(self, input_ids, attention_mask, token_mask, labels, columns=None, flags=None):
+        """(loss, logits of the labelled tokens); ``labels`` int64 ``[batch, seq]``, -100 where none is hidden."""
+        added = None if self.feature_embedding is None else self.feature_embedding(columns, flags)
+        hidden = self.roformer(input_ids, attention_mask, added_embeddings=added)
+        return self.lm_head.loss(hidden, self.roformer.token_embedding.weight, labels)
+
+
+class MaskingCollator:
+    """Pads and hides tokens, other ones each time.
+
+    The features of hidden tokens and of their neighbours are hidden, too, since bigrams and words would tell what
+    stands there. A longer word of the segmentation or of the dictionary may still tell.
+
+    Args:
+        tokenizer: with ``[MASK]``.
+        seed: of what is hidden.
+    """
+
+    def __init__(self, tokenizer, seed):
+        self.mask_token_id = tokenizer.mask_token_id
+        self.pad = SpanCollator(tokenizer.pad_token_id, with_labels=False)
+        self.random = np.random.RandomState(seed)
+
+    def __call__(self, texts):
+        """The arrays of :class:`SpanCollator`, and ``labels`` int64 ``[batch, seq]``: the hidden tokens, else -100."""
+        batch = self.pad(texts)
+        ids, token_mask = batch["input_ids"], batch["token_mask"]
+        first = self.random.rand(*ids.shape) < STRETCH_PROBABILITY
+        second = first & (self.random.rand(*ids.shape) < SECOND_PROBABILITY)
+        hidden = (first | _shifted(second, 1)) & token_mask
+        if not hidden.any():  # a batch without a hidden token has no loss
+            hidden[tuple(np.argwhere(token_mask)[0])] = True
+        batch["labels"] = np.where(hidden, ids, IGNORED_LABEL)
+        batch["input_ids"] = np.where(
+            hidden & (self.random.rand(*ids.shape) < MASK_PROBABILITY), self.mask_token_id, ids
+        )
+        near = (hidden | _shifted(hidden, 1) | _shifted(hidden, -1))[:, :, np.newaxis]
+        if "columns" in batch:
+            batch["columns"] = np.where(near & (batch["columns"] > 0), UNKNOWN, batch["columns"])
+        if "flags" in batch:
+            batch["flags"] = batch["flags"] & ~near
+        return batch
+
+
+def _shifted(x, by):
+    """``x`` moved ``by`` places along the text, False where nothing comes from."""
+    moved = np.zeros_like(x)
+    if by > 0:
+        moved[:, by:] = x[:, :-by]
+    else:
+        moved[:, :by] = x[:, -by:]
+    return moved

@@ -1,0 +1,50 @@
+"""The files of a run: train, dev and test, or a part of train held out as dev."""
+
+import numpy as np
+
+from tasks.common.device import is_first_process
+from tasks.common.errors import InputError
+from tasks.ner.data import entity_types, read_examples
+
+
+def has_overlap(examples):
+    """Whether two entities of a text have a character in common."""
+    for example in examples:
+        ordered = sorted(example.entities)
+        if any(after.start < before.end for before, after in zip(ordered, ordered[1:])):
+            return True
+    return False
+
+
+def read_splits(run):
+    """dict from ``train``, ``dev`` and, where given, ``test`` to their examples; tells of types that train lacks."""
+    files = {"train": run.train_file, "dev": run.dev_file, "test": run.test_file}
+    splits = {name: read_examples(path) for name, path in files.items() if path}
+    if "dev" not in splits:
+        files["dev"] = f"the {run.dev_fraction:g} of {run.train_file} that is held out"
+        splits["train"], splits["dev"] = hold_out(splits["train"], run.dev_fraction)
+    for name in ("train", "dev"):
+        if not entity_types(splits[name]):
+            raise InputError(f"{files[name]}: no entity is labelled in it; give data with entities")
+    for name in splits:
+        unseen = sorted(set(entity_types(splits[name])) - set(entity_types(splits["train"])))
+        if unseen and is_first_process():
+            print(f"note: {files[name]} has types that {run.train_file} does not have: {', '.join(unseen)}")
+    return splits
+
+
+def hold_out(examples, fraction):
+    """Cut labelled data in two, always in the same way: a text that is there twice is on one side.
+
+    Returns:
+        (rest, held): lists of examples in their order; ``held`` has ``fraction`` of the texts, at least one.
+
+    Raises:
+        InputError: there are less than two different texts.
+    """
+    texts = sorted({example.text for example in examples})
+    if len(texts) < 2:
+        raise InputError(f"{examples[0].where}: one text cannot be cut in two; give a dev_file")
+    np.random.RandomState(0).shuffle(texts)
+    held = set(texts[: max(1, min(len(texts) - 1, round(fraction * len(texts))))])
+    return [e for e in examples if e.text not in held], [e for e in examples if e.text in held]
