@@ -30,7 +30,7 @@ from tasks.common.files import atomic_writer, check_makeable
 FILES = ("length.csv", "length.png")
 LENGTHS = [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 100_000]
 ATTENTIONS, HEADS, JOBS = ("softmax", "linear"), ("full", "band"), ("train", "predict")
-COLUMNS = ("job", "attention", "head", "length", "seconds", "cpu_seconds", "peak_mb", "left_out")
+COLUMNS = ("job", "attention", "head", "length", "seconds", "peak_mb", "left_out")
 VOCABULARY, CHARACTERS_AN_ENTITY, LONGEST_ENTITY = 3500, 20, 10
 TYPES = ["person", "place", "organization"]
 COLOURS = {"softmax": "#c8560a", "linear": "#1f5fa8"}
@@ -73,8 +73,7 @@ def training_step(model, optimizer, text):
 
 
 def measure(options, job, attention, head, length):
-    """Seconds of one job, those of the processor, which other work on the machine changes less, and the peak memory of
-    this process in MB; a short text goes first."""
+    """Seconds of one job, and the peak memory of this process in MB; a short text goes first."""
     from tasks.ner.prediction import predict_entities
 
     paddle.set_device("cpu")
@@ -83,14 +82,14 @@ def measure(options, job, attention, head, length):
     model = build_model(options, attention, head)
     optimizer = paddle.optimizer.AdamW(learning_rate=1e-4, parameters=model.parameters())
     for text in (random_text(64), random_text(length)):
-        start, cpu_start = time.perf_counter(), time.process_time()
+        start = time.perf_counter()
         if job == "train":
             training_step(model, optimizer, text)
         else:
             predict_entities(model, [text], TYPES, pad_token_id=0, batch_size=1)
-        seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
+        seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"seconds": round(seconds, 3), "cpu_seconds": round(cpu_seconds, 3), "peak_mb": round(peak)}
+    return {"seconds": round(seconds, 3), "peak_mb": round(peak)}
 
 
 def measure_apart(options, *cell):
@@ -150,7 +149,7 @@ def as_csv(rows):
 
 
 def draw(rows, options):
-    """Time of the processor above, memory below; training on the left, prediction on the right: PNG, bytes."""
+    """Time above, memory below; training on the left, prediction on the right: PNG, bytes."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from PIL import Image
@@ -166,11 +165,11 @@ def draw(rows, options):
                 spans = f"band of {options.max_span_length}" if head == "band" else "all spans"
                 style = {"color": COLOURS[attention], "ls": STYLES[head], "marker": "o", "ms": 4}
                 style["label"] = f"{attention} attention, {spans}"
-                panels[0, column].plot(lengths, [r["cpu_seconds"] for r in shown], **style)
+                panels[0, column].plot(lengths, [r["seconds"] for r in shown], **style)
                 panels[1, column].plot(lengths, [r["peak_mb"] / 1024 for r in shown], **style)
         panels[0, column].set_title(title)
         panels[1, column].set_xlabel("length in characters")
-    panels[0, 0].set_ylabel("seconds of the processor")
+    panels[0, 0].set_ylabel("seconds")
     panels[1, 0].set_ylabel("peak memory of the process, GB")
     for axes in panels.flat:
         axes.set_xscale("log")

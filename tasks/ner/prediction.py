@@ -214,7 +214,7 @@ def load_model(model_dir):
             raise ValueError(f"types is {config.types!r}, not a list of names")
         if not isinstance(config.max_length, int) or config.max_length < 1:
             raise ValueError(f"max_length is {config.max_length!r}, not a positive integer")
-        if config.vocab_size < len(tokenizer):
+        if config.vocab_size != len(tokenizer):
             raise ValueError(f"vocab_size is {config.vocab_size}, but vocab.txt has {len(tokenizer)} tokens")
     with _damage_reported(folder, "model.safetensors"):
         with safe_open(str(folder / "model.safetensors"), framework="np") as file:

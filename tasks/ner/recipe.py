@@ -212,7 +212,7 @@ def build_model(config, run, types, train_examples, features=None):
         )
     except ValueError as error:
         raise InputError(f"{'configuration' if run.pretrained is None else run.pretrained}: {error}") from None
-    if len(tokenizer) > model.config.vocab_size:
+    if len(tokenizer) != model.config.vocab_size:
         raise InputError(
             f"{run.pretrained}: the tokenizer has {len(tokenizer)} tokens, the model embeddings for "
             f"{model.config.vocab_size}; they do not belong together"
