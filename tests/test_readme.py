@@ -11,6 +11,8 @@ from tasks.ner.arguments import NerArguments, resolve_config
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 READMES = ["README.md", "README.zh.md"]
+NER_PAGES = ["docs/ner.md", "docs/ner.zh.md"]
+PAGES = [*READMES, *NER_PAGES]
 
 
 def blocks(name, language):
@@ -34,14 +36,14 @@ def test_python_example_of_generation_runs(name):
     assert names["mask"].tolist()[0][:2] == [False, True]
 
 
-@pytest.mark.parametrize("name", READMES)
+@pytest.mark.parametrize("name", PAGES)
 def test_commands_name_files_that_exist(name):
     paths = re.findall(r"\b(?:tools|configs)/[\w/]+\.\w+", "\n".join(blocks(name, "bash")))
     assert len(paths) >= 6
     assert [path for path in paths if not (REPOSITORY / path).is_file()] == []
 
 
-@pytest.mark.parametrize("name", READMES)
+@pytest.mark.parametrize("name", NER_PAGES)
 def test_table_of_keys_gives_the_defaults(name):
     lines = (REPOSITORY / name).read_text(encoding="utf-8").splitlines()
     given = {}
@@ -57,13 +59,15 @@ def test_table_of_keys_gives_the_defaults(name):
     }
 
 
-@pytest.mark.parametrize("name", READMES)
+@pytest.mark.parametrize("name", PAGES)
 def test_links_to_files_of_the_repository_lead_somewhere(name):
     links = re.findall(r"\]\((?!https?:)([^)#]+)\)", (REPOSITORY / name).read_text(encoding="utf-8"))
-    assert links and [link for link in links if not (REPOSITORY / link).exists()] == []
+    folder = (REPOSITORY / name).parent
+    assert links and [link for link in links if not (folder / link).exists()] == []
 
 
-def test_both_readmes_have_the_same_sections_and_tables():
-    english, chinese = ((REPOSITORY / name).read_text(encoding="utf-8") for name in READMES)
+@pytest.mark.parametrize("pages", [READMES, NER_PAGES])
+def test_both_languages_have_the_same_sections_and_tables(pages):
+    english, chinese = ((REPOSITORY / name).read_text(encoding="utf-8") for name in pages)
     for pattern in (r"^#+ ", r"^\|", r"^```\w"):
         assert len(re.findall(pattern, english, re.MULTILINE)) == len(re.findall(pattern, chinese, re.MULTILINE))
