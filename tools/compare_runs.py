@@ -19,7 +19,7 @@ def read_run(folder):
         metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise InputError(f"{error.filename}: missing; give the OUTPUT_DIR of a finished training run") from None
-    row = [folder.name, config["attention"], config["seed"], f"{metrics['parameters']:,}"]
+    row = [folder.name, config.get("attention", ""), config["seed"], f"{metrics['parameters']:,}"]
     row.append(f"{metrics['train_seconds'] / 60:.1f}")
     for split in ("dev", "test"):
         scores = metrics.get(split)

@@ -33,6 +33,7 @@ from tasks.ner.splits import has_overlap, read_splits
 
 CONFIG_FILE = "config.yaml"
 FIGURES = ("precision", "recall", "f1")
+TYPES_NAMED = 40  # in what is printed
 
 
 class NerTrainer(RecipeTrainer):
@@ -144,7 +145,7 @@ def _train_from(checkpoint, config, run, arguments):
         print_too_long(datasets, run.max_span_length)
         print(
             f"model: {model.config.attention} attention, {parameters:,} parameters, {len(types)} types: "
-            f"{', '.join(types)}; entities {'may' if model.config.allow_overlap else 'do not'} overlap"
+            f"{', '.join(types[:TYPES_NAMED])}{', ...' if len(types) > TYPES_NAMED else ''}; entities {'may' if model.config.allow_overlap else 'do not'} overlap"
         )
         if checkpoint is None:
             claim_output_dir(output_dir)
@@ -206,9 +207,9 @@ def build_model(config, run, types, train_examples, features=None):
             options.update(vocab_size=len(tokenizer), unk_token_id=tokenizer.unk_token_id)
             return tokenizer, NerModel(NerConfig(types=types, **options))
         tokenizer = load_tokenizer(run.pretrained)
-        changes = {key: config[key] for key in ENCODER_KEYS if key in config}
+        options.update({key: config[key] for key in ENCODER_KEYS if key in config})
         model = NerModel.from_pretrained(
-            run.pretrained, types=types, unk_token_id=tokenizer.unk_token_id, **changes, **options
+            run.pretrained, types=types, unk_token_id=tokenizer.unk_token_id, **options
         )
     except ValueError as error:
         raise InputError(f"{'configuration' if run.pretrained is None else run.pretrained}: {error}") from None
