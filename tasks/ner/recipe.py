@@ -143,10 +143,9 @@ def _train_from(checkpoint, config, run, arguments):
     if is_first_process():
         print_data_report(datasets)
         print_too_long(datasets, run.max_span_length)
-        print(
-            f"model: {model.config.attention} attention, {parameters:,} parameters, {len(types)} types: "
-            f"{', '.join(types[:TYPES_NAMED])}{', ...' if len(types) > TYPES_NAMED else ''}; entities {'may' if model.config.allow_overlap else 'do not'} overlap"
-        )
+        named = ", ".join(types[:TYPES_NAMED]) + (", ..." if len(types) > TYPES_NAMED else "")
+        print(f"model: {model.config.attention} attention, {parameters:,} parameters, {len(types)} types: {named}")
+        print(f"entities {'may' if model.config.allow_overlap else 'do not'} overlap")
         if checkpoint is None:
             claim_output_dir(output_dir)
             with atomic_writer(output_dir / CONFIG_FILE) as file:
