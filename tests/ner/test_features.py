@@ -239,15 +239,16 @@ assert "jieba" in sys.modules and "paddle" not in sys.modules
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_words_that_a_program_adds_to_jieba_change_nothing():
+def test_words_that_a_program_adds_to_jieba_change_nothing(monkeypatch):
     import jieba
 
     before = segment(TEXT)
+    jieba.initialize()
+    # del_word would leave the sum of frequencies changed, and with it what jieba finds in other tests
+    monkeypatch.setattr(jieba.dt, "FREQ", dict(jieba.dt.FREQ))
+    monkeypatch.setattr(jieba.dt, "total", jieba.dt.total)
     jieba.add_word("大学学习", freq=10**7)
-    try:
-        assert "大学学习" in jieba.lcut(TEXT) and segment(TEXT) == before
-    finally:
-        jieba.del_word("大学学习")
+    assert "大学学习" in jieba.lcut(TEXT) and segment(TEXT) == before
 
 
 # ---- files
