@@ -38,12 +38,12 @@ def launch(config_file, tmp_path):
         words = [str(word) for key, value in options.items() for word in (f"--{key}", value)]
         command = [
             sys.executable, "-m", "paddle.distributed.launch", "--nproc_per_node", "2", "--log_dir", tmp_path / "log",
-            "--master", f"127.0.0.1:{free_port()}", REPOSITORY / "tools/train_ner.py", config_file,
+            "--start_port", free_port(), REPOSITORY / "tools/train_ner.py", config_file,
             "--output_dir", folder, *words,
         ]  # fmt: skip
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, cwd=tmp_path,
+            list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, cwd=tmp_path,
             start_new_session=True,
         ) as process:  # fmt: skip
             try:

@@ -34,7 +34,8 @@ def texts():
         inner = np.arange(length + 2)[:, None] % (length + 1) > 0
         features = TokenFeatures(
             (random.randint(UNKNOWN + 1, 9, [length + 2, 3]) * inner).astype(np.int64),
-            (random.rand(length + 2, 4) < 0.5) & inner,
+            np.packbits((random.rand(length + 2, 4) < 0.5) & inner, axis=1),
+            4,
         )
         texts.append(TokenizedText(ids, offsets, [], features))
     return texts
