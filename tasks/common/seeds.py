@@ -7,16 +7,21 @@ from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_dir, write_json
 
 SPLITS = ("dev", "test")
+LARGEST_SEED = 2**32 - 1  # numpy's
 
 
-def parse_seeds(word):
-    """``"42,43,44"`` -> [42, 43, 44]; raises InputError for anything else, also for a seed given twice."""
-    seeds = word.split(",")
-    if not all(seed.strip().isascii() and seed.strip().isdigit() for seed in seeds):
-        raise InputError(f"--seeds {word}: give numbers separated by commas, such as --seeds 42,43,44")
-    seeds = [int(seed) for seed in seeds]
+def parse_seeds(value):
+    """``"42,43,44"``, or a list as YAML has it -> [42, 43, 44]; raises InputError for anything else, also for a seed
+    given twice."""
+    words = [str(word).strip() for word in (value if isinstance(value, list) else str(value).split(","))]
+    given = f"--seeds {','.join(words)}"
+    if not words or not all(word.isascii() and word.isdigit() for word in words):
+        raise InputError(f"{given}: give numbers separated by commas, such as --seeds 42,43,44")
+    seeds = [int(word) for word in words]
+    if max(seeds) > LARGEST_SEED:
+        raise InputError(f"{given}: a seed must be from 0 to {LARGEST_SEED}")
     if len(set(seeds)) < len(seeds):
-        raise InputError(f"--seeds {word}: a seed is given twice")
+        raise InputError(f"{given}: a seed is given twice")
     return seeds
 
 
@@ -40,15 +45,11 @@ def train_with_seeds(train, config, seeds, figures):
     if not config.get("output_dir"):
         raise InputError("no 'output_dir': name it in the configuration file or with --output_dir PATH")
     folder = Path(config["output_dir"])
-    runs = []
-    for number, seed in enumerate(seeds, 1):
-        run_dir = folder / f"seed_{seed}"
-        check_output_dir(run_dir)
-        runs.append((number, seed, run_dir))
+    check_output_dir(folder)
     metrics = []
-    for number, seed, run_dir in runs:
+    for number, seed in enumerate(seeds, 1):
         print(f"---- seed {seed} ({number} of {len(seeds)})", flush=True)
-        metrics.append(train({**config, "seed": seed, "output_dir": str(run_dir)}))
+        metrics.append(train({**config, "seed": seed, "output_dir": str(folder / f"seed_{seed}")}))
     if metrics[0] is None:
         return None
     summary = {"seeds": seeds}

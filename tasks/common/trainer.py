@@ -4,13 +4,14 @@ import contextlib
 import os
 from pathlib import Path
 
-from paddlenlp.trainer import Trainer, TrainerCallback
+from paddlenlp.trainer import Trainer, TrainerCallback, TrainerState
 
 from tasks.common.errors import InputError
 from tasks.common.length_grouping import LengthGroupedBatchSampler
 from tasks.common.weight_average import WeightAverage
 
 AVERAGE_FILE = "average.pdparams"
+TRAINER_STATE_FILE = "trainer_state.json"  # PaddleNLP's
 COMPLETE_FILE = "complete"  # made last in a checkpoint: without it the checkpoint was cut while it was written
 
 
@@ -31,6 +32,7 @@ class RecipeTrainer(Trainer):
         self.monitor = monitor
         self.lengths = lengths
         self.average = WeightAverage(self.model, ema_decay) if ema_decay else None
+        self.patience = patience
         self.add_callback(_EpochStart())
         if self.average is not None:
             self.add_callback(self.average)
@@ -40,7 +42,8 @@ class RecipeTrainer(Trainer):
 
     def train(self, resume_from_checkpoint=None):
         """Train, from the start or from a checkpoint folder; the model has the best evaluated weights then."""
-        super().train(resume_from_checkpoint=resume_from_checkpoint and str(resume_from_checkpoint))
+        if resume_from_checkpoint is None or not self._ended_with(resume_from_checkpoint):
+            super().train(resume_from_checkpoint=resume_from_checkpoint and str(resume_from_checkpoint))
         if self.average is not None:
             self.average.load(os.path.join(self.state.best_model_checkpoint, AVERAGE_FILE))
             self.average.apply()
@@ -52,6 +55,17 @@ class RecipeTrainer(Trainer):
             self.log(dict(metrics))
             self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
+
+    def _ended_with(self, checkpoint):
+        """Whether training had come to its end; then the best weights are loaded. PaddleNLP would take a step more."""
+        state = TrainerState.load_from_json(os.path.join(checkpoint, TRAINER_STATE_FILE))
+        stopped = self.patience is not None and _epochs_since_best(state, self.args) >= self.patience
+        if not stopped and state.global_step < state.max_steps:
+            return False
+        self.state = state
+        state.best_model_checkpoint = _moved(state.best_model_checkpoint, self.args)
+        self._load_from_checkpoint(state.best_model_checkpoint)
+        return True
 
     def _get_train_sampler(self):
         return LengthGroupedBatchSampler(
@@ -74,7 +88,7 @@ class RecipeTrainer(Trainer):
     def _rotate_checkpoints(self, use_mtime=False, output_dir=None):
         # the last thing that is done with a new checkpoint, and before an older one is removed
         (Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}" / COMPLETE_FILE).touch()
-        super()._rotate_checkpoints(use_mtime=use_mtime, output_dir=output_dir)
+        super()._rotate_checkpoints(use_mtime=False, output_dir=output_dir)
 
     def _load_optimizer_and_scheduler(self, checkpoint):
         super()._load_optimizer_and_scheduler(checkpoint)
@@ -87,8 +101,8 @@ class RecipeTrainer(Trainer):
 
 class _EpochStart(TrainerCallback):
     def on_train_begin(self, args, state, control, **kwargs):
-        if state.best_model_checkpoint:  # of a run that goes on, perhaps in a folder that has been moved
-            state.best_model_checkpoint = str(Path(args.output_dir) / Path(state.best_model_checkpoint).name)
+        if state.best_model_checkpoint:  # of a run that goes on
+            state.best_model_checkpoint = _moved(state.best_model_checkpoint, args)
 
     def on_epoch_begin(self, args, state, control, optimizer=None, **kwargs):
         # gradients of batches that did not fill up gradient_accumulation_steps at the end of the epoch before
@@ -102,10 +116,19 @@ class _EarlyStopping(TrainerCallback):
         self.patience = patience
 
     def on_evaluate(self, args, state, control, **kwargs):
-        name = f"eval_{args.metric_for_best_model}"
-        values = [entry[name] for entry in state.log_history if name in entry]
-        if len(values) - 1 - values.index(max(values)) >= self.patience:
+        if _epochs_since_best(state, args) >= self.patience:
             control.should_training_stop = True
+
+
+def _epochs_since_best(state, args):
+    name = f"eval_{args.metric_for_best_model}"
+    values = [entry[name] for entry in state.log_history if name in entry]
+    return len(values) - 1 - values.index(max(values))
+
+
+def _moved(checkpoint, args):
+    """The checkpoint in the folder of the run, which may have been moved since."""
+    return str(Path(args.output_dir) / Path(checkpoint).name)
 
 
 def last_checkpoint(folder):

@@ -11,6 +11,7 @@ from paddle_rope.roformer.configuration import ACTIVATIONS
 from tasks.common.device import choose_device
 from tasks.common.errors import InputError
 from tasks.common.run_config import parse_arguments
+from tasks.common.seeds import LARGEST_SEED
 from tasks.ner.features import FEATURE_KINDS, check_kinds
 
 # Keys of PaddleNLP's TrainingArguments with which this recipe starts; a configuration may set others.
@@ -40,7 +41,6 @@ FIXED_TRAINING_ARGUMENTS = {
 }
 # Keys of TrainingArguments that the recipe sets itself or does not heed.
 CLOSED_KEYS = (*FIXED_TRAINING_ARGUMENTS, "logging_dir", "resume_from_checkpoint", "dataloader_drop_last")
-LARGEST_SEED = 2**32 - 1  # numpy's
 
 
 @dataclass

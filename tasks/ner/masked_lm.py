@@ -4,6 +4,7 @@ set gets more out of its texts."""
 import copy
 
 import numpy as np
+import paddle
 from paddle import nn
 from paddlenlp.trainer import IntervalStrategy
 
@@ -32,17 +33,21 @@ def pretrain(model, texts, tokenizer, arguments, epochs):
     """
     arguments = copy.copy(arguments)
     arguments.num_train_epochs = epochs
+    arguments.max_steps = -1
+    arguments.dataloader_num_workers = 0  # each epoch would start with the same copy of the collator's random numbers
     arguments.evaluation_strategy = arguments.save_strategy = IntervalStrategy.NO
     arguments.load_best_model_at_end = False
-    trainer = RecipeTrainer(
-        VisualDLMonitor(arguments.logging_dir, group="pretraining"),
-        lengths=[len(text.ids) for text in texts.texts],
-        model=NerMaskedLM(model),
-        args=arguments,
-        train_dataset=texts,
-        data_collator=MaskingCollator(tokenizer, arguments.seed),
-    )
-    trainer.train()
+    # names of its own, as a resumed run, which leaves this out, must give the optimizer's state the same names
+    with paddle.utils.unique_name.guard("masked_lm_"):
+        trainer = RecipeTrainer(
+            VisualDLMonitor(arguments.logging_dir, group="pretraining"),
+            lengths=[len(text.ids) for text in texts.texts],
+            model=NerMaskedLM(model),
+            args=arguments,
+            train_dataset=texts,
+            data_collator=MaskingCollator(tokenizer, arguments.seed),
+        )
+        trainer.train()
 
 
 class NerMaskedLM(nn.Layer):

@@ -9,7 +9,9 @@ import pytest
 import train_ner
 import yaml
 
+from tasks.ner import recipe
 from tasks.ner.demo_corpus import write_demo_corpus
+from tasks.ner.monitoring import NerMonitor
 
 TINY = {
     "hidden_size": 32,
@@ -34,6 +36,32 @@ def corpus(tmp_path_factory):
     train, dev = write_demo_corpus(tmp_path_factory.mktemp("corpus"), train_size=150, dev_size=40)
     records = [json.loads(line) for line in dev.read_text(encoding="utf-8").splitlines()]
     return SimpleNamespace(train=train, dev=dev, dev_records=records)
+
+
+@pytest.fixture(scope="session")
+def few_texts(tmp_path_factory):
+    """Files for tests that train often: 45 texts, and 10 for dev."""
+    train, dev = write_demo_corpus(tmp_path_factory.mktemp("few"), train_size=45, dev_size=10)
+    return SimpleNamespace(train=train, dev=dev)
+
+
+@pytest.fixture(scope="module")
+def without_pictures():
+    """VisualDL shows figures alone: its pictures take longer than a small training."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(NerMonitor, "watch", lambda *_: None)
+        yield
+
+
+@pytest.fixture(scope="module")
+def each_epoch_is_better(without_pictures):
+    """The best epoch is the last one, whatever it scores."""
+    original = recipe.NerTrainer.score_dev
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            recipe.NerTrainer, "score_dev", lambda self: {**original(self), "f1": self.state.global_step / 1000}
+        )
+        yield
 
 
 @pytest.fixture(scope="session")

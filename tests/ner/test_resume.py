@@ -1,0 +1,210 @@
+"""An interrupted run goes on to the result that it would have had."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import paddle
+import pytest
+import train_ner
+import yaml
+from safetensors.numpy import load
+from visualdl import LogReader
+
+from tasks.common.errors import InputError
+from tasks.common.monitor import VisualDLMonitor
+from tasks.common.trainer import COMPLETE_FILE, last_checkpoint
+from tasks.ner.monitoring import NerMonitor
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+EPOCHS, STEPS = 4, 7  # 15 batches an epoch: 7 steps of two, and one batch that is left over
+# All that keeps a state between steps, or draws random numbers.
+OPTIONS = {
+    "num_train_epochs": EPOCHS,
+    "per_device_train_batch_size": 3,
+    "gradient_accumulation_steps": 2,
+    "learning_rate": 2e-2,
+    "logging_steps": 1,
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "character_dropout": 0.1,
+    "feature_dropout": 0.1,
+    "features": "segmentation,bigrams,dictionary",
+    "masked_lm_epochs": 1,
+    "ema_decay": 0.8,
+}
+
+
+class PowerCut(Exception):
+    """Ends a run at once."""
+
+
+def power_cut(*arguments, **keywords):
+    raise PowerCut
+
+
+@pytest.fixture(scope="module")
+def options(few_texts, each_epoch_is_better):
+    return {**OPTIONS, "train_file": few_texts.train, "dev_file": few_texts.dev}
+
+
+@pytest.fixture(scope="module")
+def whole(train, options, tmp_path_factory):
+    """A run that was not interrupted."""
+    return train(tmp_path_factory.mktemp("whole") / "run", **options)
+
+
+@pytest.fixture
+def cut_run(train, options, tmp_path, monkeypatch):
+    """``cut_run(step)``: the folder of a run whose process ended after this step."""
+
+    def cut_run(step, **more):
+        def on_step_end(self, args, state, control, **kwargs):
+            VisualDLMonitor.on_step_end(self, args, state, control, **kwargs)
+            if state.global_step == step:
+                raise PowerCut
+
+        with monkeypatch.context() as patch, pytest.raises(PowerCut):
+            patch.setattr(NerMonitor, "on_step_end", on_step_end, raising=False)
+            train(tmp_path / "cut", **options, **more)
+        return tmp_path / "cut"
+
+    return cut_run
+
+
+def resume(folder):
+    assert train_ner.main(["--resume", str(folder)]) == 0
+
+
+def assert_equal_results(folder, whole):
+    for name in ("model/model.safetensors", "model/config.json", "model/vocab.txt", "predictions_dev.jsonl"):
+        assert (folder / name).read_bytes() == (whole.folder / name).read_bytes(), name
+    metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+    assert {**metrics, "train_seconds": 0} == {**whole.metrics, "train_seconds": 0}
+    # also what is behind the best epoch
+    last = f"checkpoints/checkpoint-{EPOCHS * STEPS}"
+    for name in ("model_state.pdparams", "average.pdparams"):
+        first, second = (paddle.load(str(run / last / name), return_numpy=True) for run in (folder, whole.folder))
+        assert first.keys() == second.keys()
+        assert all(np.array_equal(first[key], second[key]) for key in first), name
+
+
+def losses(folder):
+    """The VisualDL log's (step, loss); there is one file."""
+    (path,) = (folder / "vdl").iterdir()
+    return [(record.id, record.value) for record in LogReader(file_path=str(path)).get_data("scalar", "train/loss")]
+
+
+def test_run_cut_in_the_middle_of_an_epoch_ends_as_if_it_had_not_been(whole, cut_run, capsys):
+    folder = cut_run(STEPS + 3)
+    checkpoint = folder / "checkpoints" / f"checkpoint-{STEPS}"
+    unfinished = shutil.copytree(checkpoint, folder / "checkpoints" / f"checkpoint-{2 * STEPS}")
+    (unfinished / COMPLETE_FILE).unlink()
+    (unfinished / "model_state.pdparams").write_bytes(b"half of it")
+    resume(folder)
+    assert f"going on from {checkpoint}" in capsys.readouterr().out
+    assert_equal_results(folder, whole)
+    # steps after the checkpoint are there twice; those after the cut are the same in both
+    after = [entry for entry in losses(whole.folder) if entry[0] > STEPS + 1]
+    assert losses(folder)[-len(after) :] == after
+    assert [step for step, _ in losses(folder)] == [*range(1, STEPS + 4), *range(STEPS + 1, EPOCHS * STEPS + 1)]
+
+
+def test_resumed_run_may_be_cut_again_and_moved(whole, cut_run, tmp_path, monkeypatch):
+    folder = cut_run(2 * STEPS + 1)
+    moved = tmp_path / "elsewhere" / "run"
+    moved.parent.mkdir()
+    shutil.move(folder, moved)
+    with monkeypatch.context() as patch, pytest.raises(PowerCut):
+        patch.setattr(NerMonitor, "on_epoch_end", power_cut, raising=False)
+        resume(moved)
+    resume(moved)
+    assert_equal_results(moved, whole)
+    assert not folder.exists()
+    checkpoints = {path.name for path in (moved / "checkpoints").iterdir() if path.name.startswith("checkpoint-")}
+    assert checkpoints == {f"checkpoint-{EPOCHS * STEPS}"}  # the best is the last here
+
+
+@pytest.mark.parametrize("limits, steps", [({"num_train_epochs": 2}, 12), ({"max_steps": 8}, 8)], ids=str)
+def test_run_cut_after_its_last_checkpoint_only_writes_its_results(
+    train, few_texts, tmp_path, monkeypatch, each_epoch_is_better, limits, steps
+):
+    options = {"train_file": few_texts.train, "dev_file": few_texts.dev, "lr_scheduler_type": "constant", **limits}
+    options["ema_decay"] = 0.8
+    whole = train(tmp_path / "whole", **options)
+    with monkeypatch.context() as patch, pytest.raises(PowerCut):
+        patch.setattr(NerMonitor, "on_train_end", power_cut)
+        train(tmp_path / "cut", **options)
+    checkpoint = last_checkpoint(tmp_path / "cut/checkpoints")
+    assert checkpoint.name == f"checkpoint-{steps}"
+    state = (checkpoint / "trainer_state.json").read_bytes()
+    resume(tmp_path / "cut")
+    assert (tmp_path / "cut/model/model.safetensors").read_bytes() == whole.weights
+    assert last_checkpoint(tmp_path / "cut/checkpoints") == checkpoint
+    assert (checkpoint / "trainer_state.json").read_bytes() == state
+
+
+def test_process_that_is_killed_can_be_resumed(few_texts, config_file, tmp_path, without_pictures):
+    words = ["--train_file", few_texts.train, "--dev_file", few_texts.dev, "--num_train_epochs", "300"]
+    command = [sys.executable, REPOSITORY / "tools/train_ner.py", config_file, "--output_dir", tmp_path / "run", *words]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment) as process:
+        try:
+            limit = time.monotonic() + 300
+            while not list(tmp_path.glob(f"run/checkpoints/*/{COMPLETE_FILE}")) and time.monotonic() < limit:
+                assert process.poll() is None
+                time.sleep(0.05)
+        finally:
+            process.kill()
+    config = yaml.safe_load((tmp_path / "run/config.yaml").read_text(encoding="utf-8"))
+    reached = int(last_checkpoint(tmp_path / "run/checkpoints").name.split("-")[1])
+    epochs = reached // 6 + 1  # 45 texts in batches of 8
+    assert epochs < 300
+    (tmp_path / "run/config.yaml").write_text(yaml.safe_dump({**config, "num_train_epochs": epochs}), encoding="utf-8")
+    resume(tmp_path / "run")
+    assert load((tmp_path / "run/model/model.safetensors").read_bytes())
+
+
+def test_newest_checkpoint_is_that_of_most_steps(tmp_path):
+    for steps in (100, 1000, 99):
+        (tmp_path / f"checkpoint-{steps}").mkdir()
+        (tmp_path / f"checkpoint-{steps}" / COMPLETE_FILE).touch()
+    assert last_checkpoint(tmp_path).name == "checkpoint-1000"
+    with pytest.raises(InputError, match="no checkpoint was written"):
+        last_checkpoint(tmp_path / "missing")
+
+
+# ---- nothing to resume
+
+
+@pytest.fixture
+def resume_fails(fails):
+    return lambda *words: fails(train_ner, "--resume", *words)
+
+
+def test_finished_run_is_not_resumed(resume_fails, whole, tmp_path):
+    shutil.copytree(whole.folder, tmp_path / "run")
+    assert resume_fails("run") == "run: the run is complete; its scores are in run/metrics.json"
+
+
+@pytest.mark.parametrize("name", ["missing", "empty", "file"])
+def test_folder_that_is_no_run_is_not_resumed(resume_fails, tmp_path, name):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").touch()
+    assert resume_fails(name) == f"{name}: no config.yaml here; give the OUTPUT_DIR of a run that was interrupted"
+
+
+def test_run_without_a_checkpoint_is_not_resumed(resume_fails, cut_run):
+    folder = cut_run(STEPS - 1)
+    expected = "no checkpoint was written before the run ended; train anew, in another folder"
+    assert resume_fails(folder) == f"{folder / 'checkpoints'}: {expected}"
+
+
+@pytest.mark.parametrize("words", [[], ["run", "--seed", "1"], ["run", "other"]])
+def test_resuming_takes_the_folder_and_nothing_else(fails, words):
+    assert "the run keeps its configuration" in fails(train_ner, "--resume", *words)
