@@ -37,17 +37,21 @@ def pretrain(model, texts, tokenizer, arguments, epochs):
     arguments.dataloader_num_workers = 0  # each epoch would start with the same copy of the collator's random numbers
     arguments.evaluation_strategy = arguments.save_strategy = IntervalStrategy.NO
     arguments.load_best_model_at_end = False
-    # names of its own, as a resumed run, which leaves this out, must give the optimizer's state the same names
+    # Weights of its own, since a tensor cannot be in two data-parallel models. Names of its own: a resumed run, which
+    # leaves this out, must give the optimizer's state the same names.
     with paddle.utils.unique_name.guard("masked_lm_"):
+        copied = type(model)(model.config)
+        copied.set_state_dict(model.state_dict())
         trainer = RecipeTrainer(
             VisualDLMonitor(arguments.logging_dir, group="pretraining"),
             lengths=[len(text.ids) for text in texts.texts],
-            model=NerMaskedLM(model),
+            model=NerMaskedLM(copied),
             args=arguments,
             train_dataset=texts,
             data_collator=MaskingCollator(tokenizer, arguments.seed),
         )
         trainer.train()
+    model.set_state_dict(copied.state_dict())
 
 
 class NerMaskedLM(nn.Layer):
