@@ -129,7 +129,7 @@ def resolve_config(config):
     if arguments.fp16 and config["device"] == "cpu":
         raise InputError("configuration: fp16 needs a GPU; leave it out")
     if arguments.bf16 and config["device"] == "cpu":
-        raise InputError("configuration: bf16 needs a GPU: on CPU Paddle computes in float32 all the same; leave it out")
+        raise InputError("configuration: bf16 needs a GPU: on CPU Paddle computes in float32; leave it out")
     unused = ()
     if run.pretrained is not None:
         for key in (*SIZE_KEYS, "vocab_min_count"):

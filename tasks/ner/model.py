@@ -2,6 +2,7 @@
 
 from numbers import Real
 
+import numpy as np
 import paddle
 
 from paddle_rope.global_pointer import (
@@ -160,5 +161,6 @@ class NerModel(RoFormerPretrainedModel):
 
 
 def _drawn(x, probability):
-    """bool of the shape of ``x``, each True with the given probability, by paddle's generator."""
-    return paddle.rand(x.shape) < probability
+    """bool of the shape of ``x``, each True with the given probability, by numpy's generator, as dropout on CPU: paddle
+    2.6.2 does not restore its own generator when a run is resumed."""
+    return paddle.to_tensor(np.random.rand(*x.shape) < probability)
