@@ -420,18 +420,18 @@ def test_dropouts_hide_tokens_and_values_at_their_rate_in_training_only():
     assert abs(changed[given_columns > 1].mean() - 0.3) < 0.02
     again = seen_by(model, batch)
     assert not np.array_equal(again[0], ids) and not np.array_equal(again[1], columns)
-    paddle.seed(7)
+    np.random.seed(7)
     first = seen_by(model, batch)
-    paddle.seed(7)
+    np.random.seed(7)
     assert same(first, seen_by(model, batch))
 
 
 def test_model_without_features_draws_no_random_numbers_for_them():
     torn, plain = (NerModel(NerConfig(**SIZES)) for _ in range(2))
     assert not hasattr(plain, "feature_embedding") and torn.config.features is None
-    paddle.seed(3)
+    np.random.seed(3)
     expected = paddle.rand([3]).numpy()
-    paddle.seed(3)
+    np.random.seed(3)
     batch = random_batch()
     plain(*(batch[name] for name in ("input_ids", "attention_mask", "token_mask")))
     assert np.array_equal(paddle.rand([3]).numpy(), expected)
