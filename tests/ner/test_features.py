@@ -427,12 +427,11 @@ def test_dropouts_hide_tokens_and_values_at_their_rate_in_training_only():
 
 
 def test_model_without_features_draws_no_random_numbers_for_them():
-    torn, plain = (NerModel(NerConfig(**SIZES)) for _ in range(2))
-    assert not hasattr(plain, "feature_embedding") and torn.config.features is None
+    plain, batch = NerModel(NerConfig(**SIZES)), random_batch()
+    assert not hasattr(plain, "feature_embedding") and plain.config.features is None
     np.random.seed(3)
     expected = np.random.rand(3)
     np.random.seed(3)
-    batch = random_batch()
     plain(*(batch[name] for name in ("input_ids", "attention_mask", "token_mask")))
     assert np.array_equal(np.random.rand(3), expected)
 
