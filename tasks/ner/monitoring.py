@@ -22,7 +22,7 @@ CURVE_STEPS = 100
 # Spans that score less do not touch the curves.
 LOWEST_LOGIT = math.log(1 / (CURVE_STEPS - 1))
 # Spans above it that are collected for the curves: a model that does not tell spans apart yet has more in long texts.
-MOST_CANDIDATES = 1_000_000
+MOST_CANDIDATES = 200_000
 SAMPLES = 8
 MOST_TYPES = 40  # with a curve and scores of their own
 DRAWN_CHARACTERS = 24  # longest text that is preferred for the picture
