@@ -98,7 +98,8 @@ def test_of_many_types_those_of_gold_and_the_highest_are_drawn():
 def test_text_types_and_title_may_hold_anything(text):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        draw(scores(n=len(text)), [(0, 1, text)], [text], text, text)
+        image = draw(scores(n=len(text)), [(0, 1, text)], [text], text, text)
+    assert image.ndim == 3 and image.min() < image.max()
 
 
 def test_text_of_one_character():
