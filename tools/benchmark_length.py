@@ -39,10 +39,11 @@ STYLES = {"full": "--", "band": "-"}
 
 def build_model(options, attention, head):
     """The NER model of the recipe's default sizes."""
-    from tasks.ner.arguments import MODEL_KEYS, NerArguments
+    from tasks.ner.arguments import NerArguments
     from tasks.ner.model import NerConfig, NerModel
 
-    sizes = {key: getattr(NerArguments(), key) for key in MODEL_KEYS}
+    defaults = NerArguments()
+    sizes = {**defaults.encoder_options(), **defaults.head_options()}
     sizes.update(attention=attention, max_span_length=options.max_span_length if head == "band" else None)
     model = NerModel(NerConfig(types=TYPES, vocab_size=VOCABULARY, thresholds=10.0, **sizes))
     model.roformer.enable_recompute = options.recompute

@@ -6,19 +6,16 @@ import time
 from pathlib import Path
 
 import numpy as np
-import paddle
-import yaml
-from paddlenlp.trainer import set_seed
 from tqdm import tqdm
 
 from paddle_rope.roformer import CharTokenizer, load_tokenizer
+from tasks.common import runs
 from tasks.common.device import is_first_process
 from tasks.common.errors import InputError
-from tasks.common.files import atomic_writer, check_output_dir, claim_output_dir, write_json, write_json_lines
+from tasks.common.files import write_json, write_json_lines
 from tasks.common.quiet import quiet_paddlenlp
-from tasks.common.run_config import read_run_config
-from tasks.common.trainer import RecipeTrainer, last_checkpoint
-from tasks.ner.arguments import ENCODER_KEYS, HEAD_KEYS, SIZE_KEYS, resolve_config
+from tasks.common.trainer import RecipeTrainer
+from tasks.ner.arguments import resolve_config
 from tasks.ner.batching import NerDataset, SpanCollator
 from tasks.ner.data import entity_types, read_examples
 from tasks.ner.error_analysis import error_analysis, worst_examples
@@ -31,7 +28,6 @@ from tasks.ner.prediction import NerPredictor, as_record, predict_entities, with
 from tasks.ner.report import print_data_report, print_errors, print_scores, print_worst_examples
 from tasks.ner.splits import has_overlap, read_splits
 
-CONFIG_FILE = "config.yaml"
 FIGURES = ("precision", "recall", "f1")
 TYPES_NAMED = 40  # in what is printed
 
@@ -59,9 +55,7 @@ def evaluate_model(model, dataset, batch_size, watch=None):
     text. ``watch`` is called with all spans that score above ``LOWEST_LOGIT``, in the same form."""
     types, thresholds = model.config.types, model.config.thresholds
     bound = thresholds if watch is None else LOWEST_LOGIT
-    found = predict_entities(
-        model, dataset.texts, types, model.config.pad_token_id, batch_size, thresholds=bound
-    )
+    found = predict_entities(model, dataset.texts, types, model.config.pad_token_id, batch_size, thresholds=bound)
     if watch is not None:
         watch(found)
         least = dict(zip(types, np.broadcast_to(thresholds, [len(types)]).tolist()))
@@ -90,43 +84,16 @@ def train(config):
     Raises:
         InputError: the configuration or a data file is wrong; nothing has been written then.
     """
-    quiet_paddlenlp()
-    settings = resolve_config(config)
-    if is_first_process():
-        check_output_dir(settings[0]["output_dir"])
-    return _train(settings)
+    return runs.start(config, resolve_config, _train)
 
 
 def resume(run_dir):
-    """Go on with a run that was interrupted, from its last whole checkpoint, to the result it would have had.
-
-    Args:
-        run_dir: folder of the run, with the configuration it was started with.
-
-    Returns:
-        As :func:`train`.
-
-    Raises:
-        InputError: the folder is not that of an unfinished run, or no checkpoint was written before it ended.
-    """
-    quiet_paddlenlp()
-    run_dir = Path(run_dir)
-    if (run_dir / "metrics.json").is_file():
-        raise InputError(f"{run_dir}: the run is complete; its scores are in {run_dir / 'metrics.json'}")
-    if not (run_dir / CONFIG_FILE).is_file():
-        raise InputError(f"{run_dir}: no {CONFIG_FILE} here; give the OUTPUT_DIR of a run that was interrupted")
-    checkpoint = last_checkpoint(run_dir / "checkpoints")
-    return _train(resolve_config({**read_run_config(run_dir / CONFIG_FILE), "output_dir": str(run_dir)}), checkpoint)
+    """Go on with a run that was interrupted, see :func:`tasks.common.runs.resume`."""
+    return runs.resume(run_dir, resolve_config, _train)
 
 
-def _train(settings, checkpoint=None):
-    with paddle.utils.unique_name.guard():  # checkpoints know weights by names that count what the process has made
-        return _train_from(checkpoint, *settings)
-
-
-def _train_from(checkpoint, config, run, arguments):
+def _train(checkpoint, config, run, arguments):
     started = time.perf_counter()
-    set_seed(arguments.seed)
     examples = read_splits(run)
     types = entity_types(*examples.values())
     features = None
@@ -146,12 +113,7 @@ def _train_from(checkpoint, config, run, arguments):
         named = ", ".join(types[:TYPES_NAMED]) + (", ..." if len(types) > TYPES_NAMED else "")
         print(f"model: {model.config.attention} attention, {parameters:,} parameters, {len(types)} types: {named}")
         print(f"entities {'may' if model.config.allow_overlap else 'do not'} overlap")
-        if checkpoint is None:
-            claim_output_dir(output_dir)
-            with atomic_writer(output_dir / CONFIG_FILE) as file:
-                yaml.safe_dump(config, file, allow_unicode=True, sort_keys=False)
-        else:
-            print(f"going on from {checkpoint}")
+        runs.claim(config, checkpoint)
     trainer = NerTrainer(
         NerMonitor(arguments.logging_dir, config, FIGURES, run.log_histograms),
         lengths=[len(text.ids) for text in datasets["train"].texts],
@@ -174,9 +136,7 @@ def _train_from(checkpoint, config, run, arguments):
     metrics = {"train_seconds": round(train_seconds, 1), "parameters": parameters, "seed": arguments.seed}
     predictions = {}
     for name in [name for name in ("dev", "test") if name in datasets]:
-        metrics[name], predictions[name] = evaluate_model(
-            model, datasets[name], arguments.per_device_eval_batch_size
-        )
+        metrics[name], predictions[name] = evaluate_model(model, datasets[name], arguments.per_device_eval_batch_size)
         print_scores(name, metrics[name])
     model.save_pretrained(str(output_dir / "model"), safe_serialization=True)
     tokenizer.save_pretrained(output_dir / "model")
@@ -186,7 +146,7 @@ def _train_from(checkpoint, config, run, arguments):
         output_dir / "predictions_dev.jsonl",
         (as_record(example.text, found) for example, found in zip(examples["dev"], predictions["dev"])),
     )
-    write_json(output_dir / "metrics.json", metrics)
+    write_json(output_dir / runs.METRICS_FILE, metrics)
     print(f"{output_dir}: trained in {train_seconds:.0f} s, {time.perf_counter() - started:.0f} s in all")
     print(f"predict:  python tools/predict_ner.py {output_dir / 'model'} --input FILE")
     print(f"watch:    visualdl --logdir {output_dir / 'vdl'}")
@@ -196,20 +156,18 @@ def _train_from(checkpoint, config, run, arguments):
 def build_model(config, run, types, train_examples, features=None):
     """The tokenizer and the :class:`NerModel`: new ones of the sizes in ``run``, or those of the folder ``pretrained``
     with a new head."""
-    options = {key: getattr(run, key) for key in HEAD_KEYS}
+    options = run.head_options()
     options["allow_overlap"] = run.allow_overlap if run.allow_overlap is not None else has_overlap(train_examples)
     options["features"] = features and features.sizes
     try:
         if run.pretrained is None:
             tokenizer = CharTokenizer.from_corpus((example.text for example in train_examples), run.vocab_min_count)
-            options.update({key: getattr(run, key) for key in (*SIZE_KEYS, *ENCODER_KEYS)})
+            options.update(run.encoder_options())
             options.update(vocab_size=len(tokenizer), unk_token_id=tokenizer.unk_token_id)
             return tokenizer, NerModel(NerConfig(types=types, **options))
         tokenizer = load_tokenizer(run.pretrained)
-        options.update({key: config[key] for key in ENCODER_KEYS if key in config})
-        model = NerModel.from_pretrained(
-            run.pretrained, types=types, unk_token_id=tokenizer.unk_token_id, **options
-        )
+        options.update(run.encoder_options(config))
+        model = NerModel.from_pretrained(run.pretrained, types=types, unk_token_id=tokenizer.unk_token_id, **options)
     except ValueError as error:
         raise InputError(f"{'configuration' if run.pretrained is None else run.pretrained}: {error}") from None
     if len(tokenizer) != model.config.vocab_size:

@@ -10,6 +10,7 @@ from safetensors.numpy import load
 from visualdl import LogReader
 
 from paddle_rope.roformer import CharTokenizer
+from tasks.common import arguments as common_arguments
 from tasks.common.length_grouping import LengthGroupedBatchSampler
 from tasks.ner import arguments, recipe
 
@@ -266,7 +267,7 @@ def test_progress_of_each_epoch_and_the_table_of_scores_are_printed(train, tmp_p
 
 
 def test_configurations_of_the_project_are_valid(monkeypatch):
-    monkeypatch.setattr(arguments, "choose_device", lambda name: "cpu")
+    monkeypatch.setattr(common_arguments, "choose_device", lambda name: "cpu")
     files = sorted((Path(__file__).resolve().parents[2] / "configs" / "ner").glob("*.yaml"))
     assert len(files) >= 4
     for path in files:
