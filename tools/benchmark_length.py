@@ -14,7 +14,6 @@ import argparse
 import csv
 import io
 import json
-import platform
 import resource
 import subprocess
 import sys
@@ -26,6 +25,7 @@ import paddle
 
 from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error
 from tasks.common.files import atomic_writer, check_makeable
+from tasks.common.machine import machine_in_words
 
 FILES = ("length.csv", "length.png")
 LENGTHS = [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 100_000]
@@ -185,16 +185,6 @@ def draw(rows, options):
     return image.getvalue()
 
 
-def machine():
-    """Processor, Python and Paddle, in words."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        processor = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        processor = platform.processor() or platform.machine()
-    return f"{processor}, Python {platform.python_version()}, paddlepaddle {paddle.__version__}"
-
-
 def check_options(options):
     """Raise InputError for what makes no sense and for files that are there already. Makes nothing."""
     if options.output is None:
@@ -240,7 +230,7 @@ def main(argv=None):
         with atomic_writer(options.output / name, binary=True) as file:
             file.write(content)
     recompute = "with" if options.recompute else "without"
-    print(f"written to {options.output}: {', '.join(FILES)}; {machine()}; {recompute} recomputation")
+    print(f"written to {options.output}: {', '.join(FILES)}; {machine_in_words()}; {recompute} recomputation")
     return 0
 
 
