@@ -45,7 +45,7 @@ ROWS = (
 TIMES = (1, 2, 4)  # lengths of texts, in lengths of training
 FACTORS = (2, 4)  # of the scaled frequencies
 SCALED_ROW = "qk"
-STRETCHES = 8  # losses by position are means over so many parts of the length of training
+STRETCHES = 4  # losses by position are means over so many parts of the length of training
 
 
 @dataclass

@@ -116,6 +116,7 @@ def report(folder, run, cells):
     """Write results.md, curves.csv and curves.png, and print the table."""
     rows = by_row(cells)
     titles = {row.name: row.title for row in ROWS}
+    last_steps = min(SMOOTHED * run.logging_steps, run.steps)
     table = []
     for name, of_row in rows.items():
         last = [statistics.fmean(loss for _, loss in cell["training"][-SMOOTHED:]) for cell in of_row]
@@ -123,7 +124,7 @@ def report(folder, run, cells):
         seeds = ", ".join(f"{final_loss(cell):.4f}" for cell in of_row)
         held_out = spread([final_loss(cell) for cell in of_row])
         table.append([titles[name], held_out, seeds, spread(last), f"{seconds:.3f}"])
-    head = ["", "held-out loss", "each seed", f"training loss, last {SMOOTHED * run.logging_steps} steps", "s/step"]
+    head = ["", "held-out loss", "each seed", f"training loss, last {last_steps} steps", "s/step"]
     lines = ["# Performer with and without RoPE", "", *setting(run, cells)]
     lines.append(
         f"- Attention: causal, linear, FAVOR+ with {run.num_random_features} positive orthogonal random features for "

@@ -51,7 +51,7 @@ def setting(run, cells):
         f"({seen:,} characters, {seen / text['training_tokens']:.2f} times the text); AdamW, learning rate "
         f"{run.learning_rate:g} after {run.warmup_steps} steps of warm-up, then linear to 0, weight decay "
         f"{run.weight_decay:g}, gradients cut to norm {run.max_grad_norm:g}.",
-        f"- Seeds {', '.join(map(str, seeds))}, of weights and of the places of the texts; each row sees the same texts.",
+        f"- Seeds {', '.join(map(str, seeds))}, of weights and of the places of texts; each row sees the same texts.",
         f"- {'; '.join(sorted({cell['machine'] for cell in cells}))}. {len(cells)} cells, "
         f"{sum(cell['seconds'] for cell in cells) / 60:.0f} minutes of training in all. Losses in nats a character.",
     ]
