@@ -49,15 +49,23 @@ def train_language_model(config, corpus, run, seed, folder, theta_rate=1.0, titl
     Returns:
         (:class:`~paddle_rope.RoFormerForCausalLM` in evaluation mode, :class:`History`).
     """
-    checkpoint = Path(folder) / CHECKPOINT_FILE
     paddle.seed(seed)
-    with paddle.utils.unique_name.guard():  # checkpoints know weights by names that count what the process has made
+    # checkpoints know weights and what the optimizer keeps of them by names that count what the process has made
+    with paddle.utils.unique_name.guard():
         model = RoFormerForCausalLM(config)
         optimizer = make_optimizer(model, run, theta_rate)
+        history = _train(model, optimizer, corpus, run, seed, Path(folder), title)
+    model.eval()
+    return model, history
+
+
+def _train(model, optimizer, corpus, run, seed, folder, title):
+    """The steps that are still to do; returns the :class:`History` of all."""
+    checkpoint = folder / CHECKPOINT_FILE
     start, history = 0, History([], [], 0.0)
     if checkpoint.is_file():
         start, history = _load(checkpoint, model, optimizer)
-    with Monitor(folder, history) as monitor, tqdm(total=run.steps, initial=start, desc=title, disable=None) as bar:
+    with _Log(folder, run, history) as log, tqdm(total=run.steps, initial=start, desc=title, disable=None) as bar:
         losses = []
         for step in range(start + 1, run.steps + 1):
             began = time.perf_counter()
@@ -68,16 +76,14 @@ def train_language_model(config, corpus, run, seed, folder, theta_rate=1.0, titl
             is_due = step % run.evaluation_steps == 0 or step == run.steps
             if step % run.logging_steps == 0 or is_due:
                 history.training.append((step, float(np.mean(losses))))
-                monitor.write("train/loss", *history.training[-1])
-                monitor.write("train/learning_rate", step, learning_rate(run, step))
+                log.training(*history.training[-1])
                 losses = []
                 bar.set_postfix(loss=f"{history.training[-1][1]:.3f}")
             if is_due:
                 history.held_out.append((step, float(held_out_losses(model, corpus.held_out, run.length).mean())))
-                monitor.write("held_out/loss", *history.held_out[-1])
+                log.held_out(*history.held_out[-1])
                 _save(checkpoint, model, optimizer, step, history)
-    model.eval()
-    return model, history
+    return history
 
 
 def learning_rate(run, step):
@@ -132,19 +138,25 @@ def _load(path, model, optimizer):
     return saved["step"], History([tuple(pair) for pair in training], [tuple(pair) for pair in held_out], seconds)
 
 
-class Monitor:
+class _Log:
     """The VisualDL log of one run, written anew from ``history`` where it goes on: no point is there twice."""
 
-    def __init__(self, folder, history):
-        for earlier in Path(folder).glob("vdlrecords*"):
+    def __init__(self, folder, run, history):
+        for earlier in folder.glob("vdlrecords*"):
             earlier.unlink()
+        self._run = run
         self._writer = LogWriter(logdir=str(folder))
-        for tag, points in (("train/loss", history.training), ("held_out/loss", history.held_out)):
-            for step, loss in points:
-                self.write(tag, step, loss)
+        for point in history.training:
+            self.training(*point)
+        for point in history.held_out:
+            self.held_out(*point)
 
-    def write(self, tag, step, value):
-        self._writer.add_scalar(tag, value, step)
+    def training(self, step, loss):
+        self._writer.add_scalar("train/loss", loss, step)
+        self._writer.add_scalar("train/learning_rate", learning_rate(self._run, step), step)
+
+    def held_out(self, step, loss):
+        self._writer.add_scalar("held_out/loss", loss, step)
 
     def __enter__(self):
         return self

@@ -1,0 +1,50 @@
+"""Held-out losses at several lengths, and scaled frequencies."""
+
+import numpy as np
+import paddle
+import pytest
+
+from paddle_rope.roformer import RoFormerForCausalLM
+from tasks.language_model import evaluation
+from tasks.language_model.evaluation import held_out_losses, with_scaling
+
+
+@pytest.fixture
+def model(run, corpus):
+    model = RoFormerForCausalLM(run.model_config(len(corpus.tokenizer), {}))
+    for weight in model.parameters():
+        weight.set_value(paddle.randn(weight.shape) * 0.5)  # so that positions make a difference
+    return model
+
+
+def test_losses_are_those_of_the_model_on_each_text(model, corpus):
+    losses = held_out_losses(model, corpus.held_out, 32)
+    for text, of_text in zip(corpus.held_out, losses):
+        loss, _ = model(paddle.to_tensor(text[None, :-1]), labels=paddle.to_tensor(text[None, 1:]))
+        assert of_text.mean() == pytest.approx(loss.item(), rel=1e-5)
+
+
+def test_a_longer_text_begins_as_the_shorter_one_does(model, corpus):
+    short, long = (held_out_losses(model, corpus.held_out, length) for length in (8, 32))
+    assert short.size == long.size
+    np.testing.assert_allclose(long[:, :8], short[::4], rtol=1e-4, atol=1e-5)
+    assert np.abs(long[:, 8:16] - short[1::4]).max() > 1e-3  # these have something before them
+
+
+def test_batches_do_not_change_the_losses(model, corpus, monkeypatch):
+    at_once = held_out_losses(model, corpus.held_out, 16)
+    monkeypatch.setattr(evaluation, "TOKENS_A_BATCH", 40)
+    np.testing.assert_allclose(held_out_losses(model, corpus.held_out, 16), at_once, rtol=1e-4, atol=1e-5)
+
+
+def test_scaling_keeps_the_weights_and_turns_more_slowly(model, corpus):
+    assert with_scaling(model, None) is model
+    plain = held_out_losses(model, corpus.held_out, 32)
+    unscaled = with_scaling(model, {"type": "ntk", "factor": 1})
+    np.testing.assert_allclose(held_out_losses(unscaled, corpus.held_out, 32), plain, rtol=1e-5, atol=1e-6)
+    scaled = with_scaling(model, {"type": "yarn", "factor": 4, "original_length": 8})
+    for name, weight in model.state_dict().items():
+        assert (scaled.state_dict()[name].numpy() == weight.numpy()).all()
+    assert (scaled.roformer.rotary.theta <= model.roformer.rotary.theta).all()
+    assert np.abs(held_out_losses(scaled, corpus.held_out, 32) - plain).max() > 1e-3
+    assert model.config.rotary_scaling is None
