@@ -102,12 +102,17 @@ def report(folder, run, cells):
     lines = ["# Positions in a character language model", "", *setting(run, cells)]
     for section in filter(None, sections):
         lines += ["", *section]
+    drawn = {
+        "losses.png": figures.draw_losses(rows, titles),
+        "lengths.png": figures.draw_lengths(rows, titles, run.length),
+    }
+    if any("theta_end" in cell for cell in cells):
+        drawn["theta.png"] = figures.draw_theta(rows, titles)
+    for name, figure in drawn.items():
+        write_png(folder / name, figure)
+        lines += ["", f"![{name.removesuffix('.png')}]({name})"]
     write_lines(folder / "results.md", lines)
     write_tables(folder, cells)
-    write_png(folder / "losses.png", figures.draw_losses(rows, titles))
-    write_png(folder / "lengths.png", figures.draw_lengths(rows, titles, run.length))
-    if any("theta_end" in cell for cell in cells):
-        write_png(folder / "theta.png", figures.draw_theta(rows, titles))
     print("\n".join(lines))
 
 

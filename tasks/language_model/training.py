@@ -6,6 +6,7 @@ so a checkpoint is weights, the optimizer's state and the losses so far.
 """
 
 import io
+import math
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from tqdm import tqdm
 from visualdl import LogWriter
 
 from paddle_rope.roformer import RoFormerForCausalLM
+from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer
 from tasks.language_model.evaluation import held_out_losses
 
@@ -48,6 +50,9 @@ def train_language_model(config, corpus, run, seed, folder, theta_rate=1.0, titl
 
     Returns:
         (:class:`~paddle_rope.RoFormerForCausalLM` in evaluation mode, :class:`History`).
+
+    Raises:
+        InputError: a loss is not finite.
     """
     paddle.seed(seed)
     # checkpoints know weights and what the optimizer keeps of them by names that count what the process has made
@@ -71,6 +76,8 @@ def _train(model, optimizer, corpus, run, seed, folder, title):
             began = time.perf_counter()
             optimizer.set_lr(learning_rate(run, step))
             losses.append(_step(model, optimizer, corpus.training_windows(run.batch_size, seed, step)))
+            if not math.isfinite(losses[-1]):
+                raise InputError(f"{folder.name}: the loss of step {step} is {losses[-1]}; lower learning_rate")
             history = history._replace(seconds=history.seconds + time.perf_counter() - began)
             bar.update()
             is_due = step % run.evaluation_steps == 0 or step == run.steps

@@ -7,6 +7,7 @@ import paddle
 import pytest
 from visualdl import LogReader
 
+from tasks.common.errors import InputError
 from tasks.language_model import training
 from tasks.language_model.training import learning_rate, train_language_model
 
@@ -85,6 +86,12 @@ def test_training_lowers_the_loss_and_seeds_differ(run, train):
     _, other = train("b", seed=2)
     assert history.training[-1][1] < history.training[0][1]
     assert other.held_out != history.held_out
+
+
+def test_loss_that_is_not_a_number_ends_the_training_with_a_line(train, monkeypatch):
+    monkeypatch.setattr(training, "_step", lambda *arguments: float("nan"))
+    with pytest.raises(InputError, match="^run: the loss of step 1 is nan; lower learning_rate$"):
+        train("run")
 
 
 def test_placements_start_from_the_same_weights_and_see_the_same_texts(run, corpus, tmp_path, monkeypatch):
