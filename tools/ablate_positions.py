@@ -36,7 +36,7 @@ PLACEMENTS = ("qk", "qkvo", "k", "vo", "qkv", "none", "o", "q", "v")
 SLOW = 0.01
 ROWS = (
     *(Row(name, "NoPE" if name == "none" else name.upper(), {"position_embedding": name}) for name in PLACEMENTS),
-    Row("sinusoidal", "sinusoidal", {"position_embedding": "sinusoidal"}),
+    Row("sinusoidal", "sinusoidal", {"position_embedding": "sinusoidal"}, scale_embeddings=True),
     Row("learned", "learned positions", {"position_embedding": "learned"}),
     Row("alibi", "ALiBi", {"position_embedding": "alibi"}),
     Row("theta", "QK, learned theta", {"rotary_learned": True}),

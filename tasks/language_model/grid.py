@@ -34,13 +34,14 @@ class Row(NamedTuple):
         name: in files and on the command line.
         title: in tables and figures.
         options: of the model's configuration, where they differ from those of the other rows.
-        theta_rate: learning rate of trained frequencies as a share of the others'.
+        theta_rate, scale_embeddings: as :func:`~tasks.language_model.training.train_language_model`.
     """
 
     name: str
     title: str
     options: dict
     theta_rate: float = 1.0
+    scale_embeddings: bool = False
 
 
 class Experiment(NamedTuple):
@@ -122,7 +123,7 @@ def report(experiment, folder, run=None):
 
 
 def _compute(experiment, config, corpus, run, row, seed, cell, title):
-    model, history = train_language_model(config, corpus, run, seed, cell, row.theta_rate, title)
+    model, history = train_language_model(config, corpus, run, seed, cell, row.theta_rate, row.scale_embeddings, title)
     result = {
         "row": row.name,
         "seed": seed,

@@ -32,7 +32,7 @@ class History(NamedTuple):
     seconds: float  # without evaluation
 
 
-def train_language_model(config, corpus, run, seed, folder, theta_rate=1.0, title=""):
+def train_language_model(config, corpus, run, seed, folder, theta_rate=1.0, scale_embeddings=False, title=""):
     """Train, or go on from the checkpoint in ``folder``; a checkpoint of the last step stays there.
 
     AdamW; the learning rate rises over ``run.warmup_steps`` and falls linearly to 0 at ``run.steps``. Weights of one
@@ -46,6 +46,9 @@ def train_language_model(config, corpus, run, seed, folder, theta_rate=1.0, titl
         seed: of weights and windows.
         folder: for the checkpoint and the VisualDL log; exists.
         theta_rate: learning rate of trained frequencies as a share of the others'.
+        scale_embeddings: multiply what goes in by the square root of its size (arXiv 1706.03762, section 3.4), as added
+            sinusoids need it: beside their root mean square of 0.7 the embeddings, which also give the scores of the
+            characters and start small for that, would hardly be heard.
         title: of the progress bar.
 
     Returns:
@@ -58,6 +61,9 @@ def train_language_model(config, corpus, run, seed, folder, theta_rate=1.0, titl
     # checkpoints know weights and what the optimizer keeps of them by names that count what the process has made
     with paddle.utils.unique_name.guard():
         model = RoFormerForCausalLM(config)
+        if scale_embeddings:
+            scale = config.embedding_size**0.5
+            model.roformer.token_embedding.register_forward_post_hook(lambda layer, inputs, output: output * scale)
         optimizer = make_optimizer(model, run, theta_rate)
         history = _train(model, optimizer, corpus, run, seed, Path(folder), title)
     model.eval()

@@ -23,7 +23,7 @@ def trained(monkeypatch):
         def parameters(self):
             return []
 
-    def train(config, corpus, run, seed, folder, theta_rate, title):
+    def train(config, corpus, run, seed, folder, theta_rate, scale_embeddings, title):
         trained.append(folder.name)
         (folder / CHECKPOINT_FILE).touch()
         return Model(), History([(1, 2.0)], [(1, 3.0)], 0.5)

@@ -18,10 +18,10 @@ def model_config(run, corpus, **options):
 
 @pytest.fixture
 def train(run, corpus, tmp_path):
-    def train(name, seed=1, theta_rate=1.0, **options):
+    def train(name, seed=1, theta_rate=1.0, scale_embeddings=False, **options):
         (tmp_path / name).mkdir(exist_ok=True)
         config = model_config(run, corpus, **options)
-        return train_language_model(config, corpus, run, seed, tmp_path / name, theta_rate)
+        return train_language_model(config, corpus, run, seed, tmp_path / name, theta_rate, scale_embeddings)
 
     return train
 
@@ -119,6 +119,18 @@ def test_theta_rate_slows_the_frequencies_only(run, corpus, train):
         moves[rate] = np.abs(model.roformer.rotary.theta.numpy() - start)
     assert (moves[1.0] > 0).all() and (moves[0.01] > 0).any()
     assert moves[0.01].max() < 0.02 * moves[1.0].max()
+
+
+def test_scaled_embeddings_are_larger_where_they_go_in_and_not_where_they_score(train, corpus):
+    model, _ = train("run", position_embedding="sinusoidal", scale_embeddings=True)
+    plain = training.RoFormerForCausalLM(model.config)
+    plain.set_state_dict(model.state_dict())
+    ids = paddle.to_tensor(corpus.held_out[:, :8])
+    embedding = model.roformer.token_embedding
+    np.testing.assert_allclose(embedding(ids).numpy(), 4 * embedding.weight.numpy()[ids.numpy()], rtol=1e-6)
+    hidden = model.roformer(ids)
+    assert (model.lm_head(hidden, embedding.weight).numpy() == model(ids).numpy()).all()
+    assert np.abs(plain.eval()(ids).numpy() - model(ids).numpy()).max() > 1e-3
 
 
 def test_frequencies_do_not_decay_and_matrices_do(run, corpus):
