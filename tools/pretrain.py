@@ -8,7 +8,7 @@
 CONFIG.yaml and --key take the keys of tasks/pretraining/arguments.py and tasks/common/arguments.py (text_files, stages,
 tokenizer, pretrained, attention ...) and of PaddleNLP's TrainingArguments (output_dir, learning_rate, save_steps, seed,
 device, bf16 ...).
---resume goes on with a run that was interrupted, within a stage or between stages, to the result that it would have had.
+--resume goes on with a run that was interrupted, within a stage or between two, to the result it would have had.
 On several GPUs, or CPU processes: python -m paddle.distributed.launch tools/pretrain.py CONFIG.yaml ...
 OUTPUT_DIR/model is then what other tools take as --pretrained.
 """

@@ -36,7 +36,7 @@ BY_STAGES = common.TrainingPlan(
         "resume_from_checkpoint", "max_steps", "num_train_epochs", "per_device_train_batch_size",
         "per_device_eval_batch_size", "dataloader_drop_last", "dataloader_num_workers",
     ),
-    reason="the stages give lengths, batch sizes and steps, each is evaluated at its end, and the last weights are kept",
+    reason="the stages give lengths, batch sizes and steps, each is evaluated at its end, the last weights are kept",
 )  # fmt: skip
 
 

@@ -51,6 +51,6 @@ class WholeWordMasking:
         inputs = ids.astype(np.int64)
         draws = random.random(len(hidden))
         inputs[hidden[draws < MASK_SHARE]] = self.mask_token_id
-        replaced = hidden[(MASK_SHARE <= draws) & (draws < MASK_SHARE + RANDOM_SHARE)]
+        replaced = hidden[(draws >= MASK_SHARE) & (draws < MASK_SHARE + RANDOM_SHARE)]
         inputs[replaced] = random.choice(self.random_ids, len(replaced))
         return inputs, labels

@@ -36,8 +36,8 @@ class PackedRows:
     """A :class:`TokenStream` as rows of ``length`` tokens.
 
     A document that is longer than a row is cut into pieces, each as long as fits before a word begins. Each piece gets
-    ``[CLS]`` and ``[SEP]``. The longest piece is put down first, each where it leaves the least room (best fit), so that
-    nearly no place is padding; which of the pieces of one length come together is drawn.
+    ``[CLS]`` and ``[SEP]``. The longest piece is put down first, each where it leaves the least room (best fit), so
+    that nearly no place is padding; which of the pieces of one length come together is drawn.
 
     Args:
         stream: :class:`TokenStream`, not empty.

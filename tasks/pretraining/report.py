@@ -9,12 +9,9 @@ from tasks.common.files import atomic_writer
 
 TABLE_CSV, TABLE_MARKDOWN, PLOT = "stages.csv", "stages.md", "stages.png"
 COLUMNS = (
-    "stage", "max_length", "batch_size", "steps", "million_tokens", "seconds_per_step", "train_loss", "train_accuracy",
-    "dev_loss", "dev_accuracy",
+    "stage", "max_length", "batch_size", "steps", "million_tokens", "seconds_per_step", "dev_loss", "dev_accuracy"
 )  # fmt: skip
-DIGITS = {
-    "million_tokens": 2, "seconds_per_step": 3, "train_loss": 4, "train_accuracy": 4, "dev_loss": 4, "dev_accuracy": 4
-}  # fmt: skip
+DIGITS = {"million_tokens": 2, "seconds_per_step": 3, "dev_loss": 4, "dev_accuracy": 4}
 
 
 def stage_rows(stages, ends, history, batches_per_step):
@@ -26,17 +23,13 @@ def stage_rows(stages, ends, history, batches_per_step):
         batches_per_step: processes times accumulated gradients.
 
     Returns:
-        list of dicts with ``COLUMNS``. The figures of training are those of the last log in the stage.
+        list of dicts with ``COLUMNS``.
     """
     rows = []
     for number, (stage, end) in enumerate(zip(stages, ends), 1):
-        train = next(entry for entry in reversed(history) if "loss" in entry and entry["step"] == end)
         dev = next(entry for entry in reversed(history) if "eval_loss" in entry and entry["step"] == end)
         tokens = stage.max_length * stage.batch_size * stage.steps * batches_per_step
-        values = (
-            number, *stage, tokens / 1e6, dev["eval_seconds_per_step"], train["loss"], train["accuracy"],
-            dev["eval_loss"], dev["eval_accuracy"],
-        )  # fmt: skip
+        values = (number, *stage, tokens / 1e6, dev["eval_seconds_per_step"], dev["eval_loss"], dev["eval_accuracy"])
         rows.append(dict(zip(COLUMNS, values)))
     return rows
 
