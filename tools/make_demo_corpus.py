@@ -1,6 +1,6 @@
 """Write the demo corpus (train.jsonl and dev.jsonl, CLUENER format) into a folder.
 
-python tools/make_demo_corpus.py data/demo
+    python tools/make_demo_corpus.py data/demo
 """
 
 import bootstrap  # noqa: F401

@@ -178,17 +178,8 @@ class NameMaker:
 
     def organization(self) -> Phrase:
         return self.any_of(
-            "company",
-            "firm",
-            "hospital",
-            "university",
-            "school",
-            "government",
-            "club",
-            "studio",
-            "user_group",
-            "faculty",
-            "branch",
+            "company", "firm", "hospital", "university", "school", "government", "club", "studio", "user_group",
+            "faculty", "branch",
         )
 
     def _job(self, link: str) -> Phrase:

@@ -60,7 +60,9 @@ def inspect(splits, max_examples=5):
     types = entity_types(*splits.values())
     return {
         "splits": {name: _summary(examples, types) for name, examples in splits.items()},
-        "missing_types": {name: sorted(set(types) - set(entity_types(examples))) for name, examples in splits.items()},
+        "missing_types": {
+            name: sorted(set(types) - set(entity_types(examples))) for name, examples in splits.items()
+        },
         "findings": found.as_dict(),
     }
 

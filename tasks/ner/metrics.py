@@ -23,7 +23,9 @@ def entity_scores(gold, predicted, types):
         predicted_count.update(kind for _, _, kind in found)
         correct_count.update(kind for _, _, kind in wanted & found)
     scores = f1_row(sum(gold_count.values()), sum(predicted_count.values()), sum(correct_count.values()))
-    scores["per_type"] = {kind: f1_row(gold_count[kind], predicted_count[kind], correct_count[kind]) for kind in types}
+    scores["per_type"] = {
+        kind: f1_row(gold_count[kind], predicted_count[kind], correct_count[kind]) for kind in types
+    }
     return scores
 
 

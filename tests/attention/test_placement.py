@@ -39,7 +39,9 @@ def test_outputs_and_gradients_equal_the_reference(kernel, placement):
     batch, heads, seq, head_dim = 2, 2, 5, 6
     q, k, v = qkv = [random_tensor(batch, heads, seq, head_dim) for _ in range(3)]
     mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], dtype=bool)
-    output = attend(q, k, v, RotaryPositionEmbedding(head_dim), paddle.to_tensor(mask), placement=placement, **options)
+    output = attend(
+        q, k, v, RotaryPositionEmbedding(head_dim), paddle.to_tensor(mask), placement=placement, **options
+    )
     expected = plain(*qkv, range(seq), mask, placement=placement, **options)
     np.testing.assert_allclose(output.numpy(), expected.numpy(), rtol=0, atol=1e-10)
     towards = paddle.to_tensor(np.random.standard_normal(expected.shape))
@@ -90,7 +92,9 @@ def test_with_one_of_v_and_o_a_shift_turns_the_whole_output(kernel, placement, d
     attend, _, options = KERNELS[kernel]
     rotary = RotaryPositionEmbedding(8)
     qkv = [random_tensor(2, 3, 11, 8) for _ in range(3)]
-    here, there = (attend(*qkv, partial(rotary, offset=offset), placement=placement, **options) for offset in (0, 37))
+    here, there = (
+        attend(*qkv, partial(rotary, offset=offset), placement=placement, **options) for offset in (0, 37)
+    )
     turned = rotary(here, positions=paddle.full([11], direction * 37))
     np.testing.assert_allclose(there.numpy(), turned.numpy(), rtol=0, atol=1e-12)
 
@@ -137,6 +141,8 @@ def test_shared_projections_attend_with_the_keys_as_values():
     hidden = paddle.to_tensor(np.random.standard_normal((2, 5, 8)), dtype="float32")
     shared = MultiHeadAttention(8, 2, placement="qkvo", share_kv=True)
     twice = MultiHeadAttention(8, 2, placement="qkvo")
-    twice.set_state_dict({**shared.state_dict(), "value.weight": shared.key.weight, "value.bias": shared.key.bias})
+    twice.set_state_dict(
+        {**shared.state_dict(), "value.weight": shared.key.weight, "value.bias": shared.key.bias}
+    )
     rotary = RotaryPositionEmbedding(4)
     np.testing.assert_allclose(shared(hidden, rotary).numpy(), twice(hidden, rotary).numpy(), rtol=0, atol=1e-6)

@@ -527,7 +527,9 @@ def test_features_matter_to_the_trained_model(run, monkeypatch):
     predictor = NerPredictor(run.model, "cpu")
     with_features = predictor.find(texts)
     original = predictor.features
-    monkeypatch.setattr(predictor, "features", lambda text, offsets: original("", [(0, 0)] * len(offsets)))
+    monkeypatch.setattr(
+        predictor, "features", lambda text, offsets: original("", [(0, 0)] * len(offsets))
+    )
     assert predictor.find(texts) != with_features
 
 

@@ -81,7 +81,9 @@ def test_nested_entities_are_nested_marks_with_type_and_score():
         (9, 11, "b", "0.3", []),
     ]
     assert [mark[2]["style"] for mark in parsed.marks[0]] == ["--h:2", "--h:1", "--h:0", "--h:0", "--h:0"]
-    assert parsed.marks[0][2][2]["title"] == ("b: 北京\ncharacters 0 to 2 (exclusive)\nscore 3.04, probability 0.954")
+    assert parsed.marks[0][2][2]["title"] == (
+        "b: 北京\ncharacters 0 to 2 (exclusive)\nscore 3.04, probability 0.954"
+    )
     assert parsed.legend == ["a 2", "b 2", "c 1"]
 
 

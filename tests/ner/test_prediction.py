@@ -319,10 +319,7 @@ DAMAGES = {
     "weights cut in the header": ("model.safetensors", cut("model.safetensors", 100)),
     "weights cut short": ("model.safetensors", cut("model.safetensors", -1000)),
     "a weight is missing": ("1 missing, 0 unknown, such as head.dense.bias", drop_a_weight),
-    "git-lfs pointer": (
-        "model.safetensors",
-        lambda folder: (folder / "model.safetensors").write_text("version https://"),
-    ),
+    "git-lfs pointer": ("model.safetensors", lambda folder: (folder / "model.safetensors").write_text("version https://")),
     "empty vocabulary": ("lacks [PAD]", cut("vocab.txt", 0)),
     "vocabulary without [SEP]": ("lacks [SEP]", replace_in("vocab.txt", "[SEP]\n", "")),
     "shorter vocabulary": ("vocab.txt has ", replace_in("vocab.txt", "[SPACE]\n", "")),

@@ -135,7 +135,9 @@ def test_resolved_configuration_fed_back_gives_the_same_run(
     assert {**again.config, "output_dir": ""} == {**run.config, "output_dir": ""}
 
 
-def test_options_of_the_folder_stay_unless_they_are_given(train, small_config, pretrained, tmp_path, without_pictures):
+def test_options_of_the_folder_stay_unless_they_are_given(
+    train, small_config, pretrained, tmp_path, without_pictures
+):
     folder = shutil.copytree(pretrained("huggingface"), tmp_path / "relu")
     config = json.loads((folder / "config.json").read_text("utf-8"))
     changed = {**config, "hidden_act": "relu", "hidden_dropout_prob": 0.25, "attention_probs_dropout_prob": 0.35}

@@ -138,7 +138,7 @@ def test_without_overlaps_leaves_neighbours_and_no_entities():
 
 
 FLAT = '{"text": "张三在北京市", "label": {"place": {"北京市": [[3, 5]]}}}\n'
-NESTED = FLAT.replace("]]}}", ']], "北京": [[3, 4]]}}')
+NESTED = FLAT.replace("]]}}", "]], \"北京\": [[3, 4]]}}")
 
 
 @pytest.mark.parametrize(

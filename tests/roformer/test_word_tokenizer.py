@@ -171,11 +171,9 @@ def test_words_that_a_program_adds_to_jieba_change_nothing(monkeypatch):
     assert not jieba.dt.initialized
     jieba.dt.add_word("学习在大")
     assert jieba.dt.lcut("我们学习在大") == ["我们", "学习在大"]
-    assert (
-        tokens_and_strings(tokenizer, "我们学习在大")
-        == before
-        == [("我们", "我们"), ("学习", "学习"), ("在", "在"), ("大", "大")]
-    )
+    assert tokens_and_strings(tokenizer, "我们学习在大") == before == [
+        ("我们", "我们"), ("学习", "学习"), ("在", "在"), ("大", "大")
+    ]
 
 
 def test_what_is_remembered_does_not_change_ids_and_is_bounded(monkeypatch, sentences):
