@@ -26,7 +26,7 @@ from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.monitoring import LOWEST_LOGIT, NerMonitor
 from tasks.ner.prediction import NerPredictor, as_record, predict_entities, without_overlaps
 from tasks.ner.report import print_data_report, print_errors, print_scores, print_worst_examples
-from tasks.ner.splits import has_overlap, read_splits
+from tasks.ner.splits import has_overlap, read_more_texts, read_splits
 
 FIGURES = ("precision", "recall", "f1")
 TYPES_NAMED = 40  # in what is printed
@@ -96,10 +96,11 @@ def _train(checkpoint, config, run, arguments):
     started = time.perf_counter()
     examples = read_splits(run)
     types = entity_types(*examples.values())
+    more = read_more_texts(run)
     features = None
     if run.features is not None:
-        features = WordFeatures.from_examples(examples["train"], run.features.split(","))
-    tokenizer, model = build_model(config, run, types, examples["train"], features)
+        features = WordFeatures.from_examples(examples["train"], run.features.split(","), more=more)
+    tokenizer, model = build_model(config, run, types, examples["train"], features, more)
     datasets = {
         name: NerDataset(split, tokenizer, types, run.max_length, run.max_span_length, features, name == "train")
         for name, split in examples.items()
@@ -127,7 +128,8 @@ def _train(checkpoint, config, run, arguments):
     )
     training_started = time.perf_counter()
     if checkpoint is None and run.masked_lm_epochs:
-        pretrain(model, datasets["train"], tokenizer, arguments, run.masked_lm_epochs)
+        texts = datasets["train"].texts + NerDataset(more, tokenizer, types, run.max_length, features=features).texts
+        pretrain(model, texts, tokenizer, arguments, run.masked_lm_epochs)
     trainer.train(checkpoint)
     train_seconds = time.perf_counter() - training_started
     if not is_first_process():
@@ -153,15 +155,16 @@ def _train(checkpoint, config, run, arguments):
     return metrics
 
 
-def build_model(config, run, types, train_examples, features=None):
+def build_model(config, run, types, train_examples, features=None, more=()):
     """The tokenizer and the :class:`NerModel`: new ones of the sizes in ``run``, or those of the folder ``pretrained``
-    with a new head."""
+    with a new head; ``more`` are examples without labels, for the vocabulary."""
     options = run.head_options()
     options["allow_overlap"] = run.allow_overlap if run.allow_overlap is not None else has_overlap(train_examples)
     options["features"] = features and features.sizes
     try:
         if run.pretrained is None:
-            tokenizer = CharTokenizer.from_corpus((example.text for example in train_examples), run.vocab_min_count)
+            texts = (example.text for example in (*train_examples, *more))
+            tokenizer = CharTokenizer.from_corpus(texts, run.vocab_min_count)
             options.update(run.encoder_options())
             options.update(vocab_size=len(tokenizer), unk_token_id=tokenizer.unk_token_id)
             return tokenizer, NerModel(NerConfig(types=types, **options))
