@@ -23,6 +23,9 @@ class NerArguments(RecipeArguments):
     max_span_length: Optional[int] = field(default=None, metadata={"help": "longest entity in tokens; none: any"})
     span_rope: bool = field(default=True, metadata={"help": "RoPE in the span head; false for comparisons"})
     allow_overlap: Optional[bool] = field(default=None, metadata={"help": "may entities overlap; none: as in train"})
+    tune_thresholds: bool = field(
+        default=False, metadata={"help": "choose a threshold for each type on dev in the end"}
+    )
     features: Optional[str] = field(
         default=None, metadata={"help": f"what stands beside the characters, some of {', '.join(FEATURE_KINDS)}"}
     )

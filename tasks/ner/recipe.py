@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import numpy as np
 from tqdm import tqdm
 
 from paddle_rope.roformer import CharTokenizer, load_tokenizer
@@ -27,6 +26,7 @@ from tasks.ner.monitoring import LOWEST_LOGIT, NerMonitor
 from tasks.ner.prediction import NerPredictor, as_record, predict_entities, without_overlaps
 from tasks.ner.report import print_data_report, print_errors, print_scores, print_worst_examples
 from tasks.ner.splits import has_overlap, read_more_texts, read_splits
+from tasks.ner.thresholds import LOWEST_THRESHOLD, above, thresholds_for
 
 FIGURES = ("precision", "recall", "f1")
 TYPES_NAMED = 40  # in what is printed
@@ -53,16 +53,22 @@ class NerTrainer(RecipeTrainer):
 def evaluate_model(model, dataset, batch_size, watch=None):
     """Scores and errors of ``model`` on a :class:`NerDataset`, and its predictions (start, end, type, score) for each
     text. ``watch`` is called with all spans that score above ``LOWEST_LOGIT``, in the same form."""
-    types, thresholds = model.config.types, model.config.thresholds
-    bound = thresholds if watch is None else LOWEST_LOGIT
-    found = predict_entities(model, dataset.texts, types, model.config.pad_token_id, batch_size, thresholds=bound)
-    if watch is not None:
-        watch(found)
-        least = dict(zip(types, np.broadcast_to(thresholds, [len(types)]).tolist()))
-        found = [[entity for entity in entities if entity[3] > least[entity[2]]] for entities in found]
-    if not model.config.allow_overlap:
-        found = list(map(without_overlaps, found))
-    return scores_and_errors(dataset.examples, found, types), found
+    config = model.config
+    if watch is None:
+        found = _find(model, dataset, batch_size, config.thresholds)
+        if not config.allow_overlap:
+            found = list(map(without_overlaps, found))
+    else:
+        candidates = _find(model, dataset, batch_size, LOWEST_LOGIT)
+        watch(candidates)
+        found = above(candidates, config.thresholds, config.types, config.allow_overlap)
+    return scores_and_errors(dataset.examples, found, config.types), found
+
+
+def _find(model, dataset, batch_size, thresholds):
+    """All that scores above the thresholds, overlapping or not."""
+    config = model.config
+    return predict_entities(model, dataset.texts, config.types, config.pad_token_id, batch_size, thresholds=thresholds)
 
 
 def scores_and_errors(examples, found, types):
@@ -135,6 +141,9 @@ def _train(checkpoint, config, run, arguments):
     if not is_first_process():
         return None
 
+    if run.tune_thresholds:
+        candidates = _find(model, datasets["dev"], arguments.per_device_eval_batch_size, LOWEST_THRESHOLD)
+        model.config.thresholds = thresholds_for(examples["dev"], candidates, types, model.config.allow_overlap)
     metrics = {"train_seconds": round(train_seconds, 1), "parameters": parameters, "seed": arguments.seed}
     predictions = {}
     for name in [name for name in ("dev", "test") if name in datasets]:
