@@ -1,15 +1,13 @@
 """Documents from files of text."""
 
-import json
 import re
 
 import numpy as np
 
 from tasks.common.errors import InputError
-from tasks.common.text_files import read_text, shown, split_lines
+from tasks.common.plain_texts import JSON_ENDINGS, text_of_record
+from tasks.common.text_files import read_text, split_lines
 
-JSON_ENDINGS = (".json", ".jsonl")
-TEXT_KEYS = ("text", "sentence")  # of a JSON record; the first that it has
 SPLIT_SEED = 0  # the same documents are held out whatever the seed of the run
 _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
 
@@ -34,7 +32,7 @@ def read_documents(paths):
         content, name = read_text(path)
         lines = split_lines(content)
         if str(path).endswith(JSON_ENDINGS):
-            found = [_text_of(line, f"{name}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
+            found = [text_of_record(line, f"{name}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
         else:
             found = split_documents("\n".join(lines))
         found = [text for text in (text.strip() for text in found) if text]
@@ -48,17 +46,6 @@ def split_documents(content):
     """The documents of a text file, see :func:`read_documents`."""
     content = content.strip()
     return _BLANK_LINES.split(content) if _BLANK_LINES.search(content) else content.split("\n")
-
-
-def _text_of(line, where):
-    try:
-        record = json.loads(line)
-    except ValueError:
-        record = None
-    text = next((record[key] for key in TEXT_KEYS if key in record), None) if isinstance(record, dict) else None
-    if not isinstance(text, str):
-        raise InputError(f'{where}: {shown(line)} is no record with a text; write {{"text": "..."}}')
-    return text
 
 
 def hold_out(documents, fraction):

@@ -108,7 +108,7 @@ def _train(checkpoint, config, run, arguments):
 
 def build_model(config, run, documents):
     """The tokenizer and the :class:`RoFormerForMaskedLM`: new ones, or those of the folder ``pretrained``."""
-    where = run.pretrained or run.vocab_file or "configuration"
+    where = "configuration" if run.pretrained is None else run.pretrained
     try:
         if run.pretrained is not None:
             tokenizer = load_tokenizer(run.pretrained)
@@ -116,12 +116,11 @@ def build_model(config, run, documents):
         else:
             tokenizer = build_tokenizer(run, documents)
             options = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
-            where = "configuration"
             model = RoFormerForMaskedLM(RoFormerConfig(**options, **run.encoder_options()))
     except ValueError as error:
         raise InputError(f"{where}: {error}") from None
     if tokenizer.mask_token_id is None:
-        raise InputError(f"{where}: the vocabulary lacks [MASK], which masked-language-model training needs")
+        raise InputError(f"{run.vocab_file or where}: lacks [MASK], which pretraining needs; give another vocabulary")
     if len(tokenizer) != model.config.vocab_size:
         raise InputError(
             f"{run.pretrained}: the tokenizer has {len(tokenizer)} tokens, the model embeddings for "

@@ -307,7 +307,7 @@ def test_mistake_is_one_line(fails, words, message):
 
 def test_vocabulary_without_mask_is_refused(fails, tmp_path):
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n一\n", encoding="utf-8")
-    assert "vocab.txt: the vocabulary lacks [MASK]" in fails("--vocab_file", "vocab.txt")
+    assert "vocab.txt: lacks [MASK]" in fails("--vocab_file", "vocab.txt")
 
 
 def test_run_is_not_written_into_a_folder_that_is_taken(whole, config_file, capsys):
