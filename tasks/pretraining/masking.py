@@ -4,13 +4,13 @@ import numpy as np
 
 from paddle_rope.roformer.heads import IGNORED_LABEL
 
-HIDDEN_SHARE = 0.15  # of the tokens
+HIDDEN_SHARE = 0.15  # of the words
 MASK_SHARE = 0.8  # of the hidden tokens: become [MASK]
 RANDOM_SHARE = 0.1  # become another token; the rest stay as they are
 
 
 class WholeWordMasking:
-    """Hides 15 % of the tokens, whole words at a time: 80 % of them become ``[MASK]``, 10 % a random token, 10 % stay.
+    """Hides each word with 15 %; 80 % of its tokens become ``[MASK]``, 10 % a random token, 10 % stay.
 
     The shares are those of BERT (arXiv 1810.04805, appendix A.1), words are hidden as a whole as in BERT-wwm
     (arXiv 1906.08101), where, too, what becomes of a hidden token is drawn for each token of a word.
@@ -39,12 +39,9 @@ class WholeWordMasking:
             (inputs, labels), int64 ``[tokens]``: the tokens with some hidden; the hidden tokens, -100 at the others.
         """
         words = np.cumsum(word_starts) - 1
-        order = random.permutation(words[-1] + 1)
-        # as many words, in random order, as have at most the share of tokens
-        reached = np.cumsum(np.bincount(words)[order])
-        count = np.searchsorted(reached, round(HIDDEN_SHARE * len(ids)), side="right")
-        is_hidden_word = np.zeros(len(order), dtype=bool)
-        is_hidden_word[order[: max(1, count)]] = True  # without a hidden token there is no loss
+        is_hidden_word = random.random(words[-1] + 1) < HIDDEN_SHARE
+        if not is_hidden_word.any():  # without a hidden token there is no loss
+            is_hidden_word[random.integers(len(is_hidden_word))] = True
         hidden = np.flatnonzero(is_hidden_word[words])
         labels = np.full(len(ids), IGNORED_LABEL, dtype=np.int64)
         labels[hidden] = ids[hidden]
