@@ -1,8 +1,11 @@
 import numpy as np
+import paddle
 import pytest
 
+from paddle_rope.roformer import RoFormerConfig, RoFormerForMaskedLM
 from paddle_rope.roformer.heads import IGNORED_LABEL
 from tasks.pretraining.batches import DevBatches, InOrder, StageBatches
+from tasks.pretraining.packing import PADDING_SEGMENT
 from tasks.pretraining.stages import Stage, parse_stages
 
 STAGES = parse_stages("40x3x5,16x7x30,40x3x4")
@@ -115,3 +118,26 @@ def test_processes_share_the_batches_of_each_step():
     assert parts[0] == [[n] for n in range(8, 24, 2)]
     assert parts[1] == [[n] for n in range(9, 24, 2)]
     assert len(InOrder(24, first=8, num_replicas=2)) == 12
+
+
+# ---- in the model
+
+
+@pytest.mark.parametrize("attention", ["softmax", "linear"])
+@pytest.mark.parametrize("position_embedding", ["qk", "sinusoidal"])
+def test_documents_of_a_row_do_not_see_each_other(sample, attention, position_embedding):
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
+    options = {"attention": attention, "position_embedding": position_embedding}
+    model = RoFormerForMaskedLM(RoFormerConfig(vocab_size=len(sample.tokenizer), **sizes, **options))
+    model.eval()
+    batch = make(sample, stages=[Stage(120, 6, 1)])[0]
+    inputs = {name: paddle.to_tensor(batch[name]) for name in ("input_ids", "positions", "segment_ids")}
+    packed = model(**inputs).numpy()
+    counts = [len(set(row.tolist()) - {PADDING_SEGMENT}) for row in batch["segment_ids"]]
+    most = int(np.argmax(counts))
+    numbers = set(batch["segment_ids"][most].tolist()) - {PADDING_SEGMENT}
+    assert len(numbers) > 1
+    for number in numbers:
+        inside = batch["segment_ids"][most] == number
+        alone = model(paddle.to_tensor(batch["input_ids"][most][inside][np.newaxis])).numpy()[0]
+        assert np.allclose(packed[most][inside], alone, atol=1e-5)
