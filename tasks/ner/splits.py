@@ -1,9 +1,8 @@
 """The files of a run: train, dev and test, or a part of train held out as dev."""
 
-import numpy as np
-
 from tasks.common.device import is_first_process
 from tasks.common.errors import InputError
+from tasks.common.splits import hold_out
 from tasks.ner.data import entity_types, read_examples
 
 
@@ -31,20 +30,3 @@ def read_splits(run):
         if unseen and is_first_process():
             print(f"note: {files[name]} has types that {run.train_file} does not have: {', '.join(unseen)}")
     return splits
-
-
-def hold_out(examples, fraction):
-    """Cut labelled data in two, always in the same way: a text that is there twice is on one side.
-
-    Returns:
-        (rest, held): lists of examples in their order; ``held`` has ``fraction`` of the texts, at least one.
-
-    Raises:
-        InputError: there are less than two different texts.
-    """
-    texts = sorted({example.text for example in examples})
-    if len(texts) < 2:
-        raise InputError(f"{examples[0].where}: one text cannot be cut in two; give a dev_file")
-    np.random.RandomState(0).shuffle(texts)
-    held = set(texts[: max(1, min(len(texts) - 1, round(fraction * len(texts))))])
-    return [e for e in examples if e.text not in held], [e for e in examples if e.text in held]
