@@ -85,6 +85,8 @@ class RecipeArguments:
     )
     log_histograms: bool = field(default=False, metadata={"help": "show weights and gradients in VisualDL"})
 
+    REQUIRED = ("train_file", "output_dir")  # keys without a default
+
     def ranges(self):
         """dict from key to (function of the value that says whether it fits, what is wanted in words)."""
         shares = ("hidden_dropout_prob", "attention_probs_dropout_prob", "embedding_dropout_prob", "ema_decay")
@@ -157,7 +159,7 @@ def resolve_config(config, arguments_class, metric, defaults=()):
     _check_ranges(
         *parse_arguments({**config, "output_dir": "unused", "device": "cpu"}, arguments_class, TrainingArguments)
     )
-    for key in ("train_file", "output_dir"):
+    for key in arguments_class.REQUIRED:
         if not config.get(key):
             raise InputError(f"no {key!r}: name it in the configuration file or with --{key} PATH")
     config["device"] = choose_device(config.get("device"))
