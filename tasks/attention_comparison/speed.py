@@ -19,7 +19,7 @@ from tasks.common.run_config import read_run_config
 from tasks.common.tables import as_csv, as_markdown
 
 JOBS = ("train", "predict")
-COLUMNS = ["job", "variant", "length", "seconds", "peak_mb", "left_out"]
+COLUMNS = ["job", "variant", "length", "seconds", "peak_mb", "idle_mb", "left_out"]
 KEYS = ("output_dir", "model", "variants", "reference", "lengths", "memory_limit", "time_limit")
 VOCABULARY = 4000
 SHORT = 64  # a text before the measured one, so that what is done once is not timed
@@ -77,7 +77,7 @@ def measure(job, options, length):
         length: tokens.
 
     Returns:
-        dict with ``seconds`` and ``peak_mb``.
+        dict with ``seconds``, ``peak_mb`` and ``idle_mb``, the peak before: libraries, weights, a short text.
     """
     import paddle
 
@@ -107,10 +107,11 @@ def measure(job, options, length):
     if job == "predict":
         model.eval()
     run(SHORT)
+    idle = peak_megabytes()
     seconds = [run(length)]
     while len(seconds) < REPEATS and sum(seconds) < LONG_SECONDS:
         seconds.append(run(length))
-    return {"seconds": round(min(seconds), 4), "peak_mb": peak_megabytes()}
+    return {"seconds": round(min(seconds), 4), "peak_mb": peak_megabytes(), "idle_mb": idle}
 
 
 def measure_all(plan, rows, tool):
@@ -131,7 +132,7 @@ def measure_all(plan, rows, tool):
             for length in plan.lengths:
                 row = done.get((job, variant, length))
                 if row is None or row["left_out"]:
-                    row = {"job": job, "variant": variant, "length": length, "seconds": "", "peak_mb": ""}
+                    row = {**dict.fromkeys(COLUMNS, ""), "job": job, "variant": variant, "length": length}
                     left_out = left_out and "a shorter text is left out"
                     left_out = left_out or reason_to_leave_out(known, length, plan.memory_limit, plan.time_limit)
                     if not left_out:
@@ -153,7 +154,8 @@ def read_rows(path):
         for row in rows:
             row["length"] = int(row["length"])
             if not row["left_out"]:
-                row["seconds"], row["peak_mb"] = float(row["seconds"]), int(row["peak_mb"])
+                row["seconds"] = float(row["seconds"])
+                row["peak_mb"], row["idle_mb"] = int(row["peak_mb"]), int(row["idle_mb"])
     except (KeyError, ValueError, TypeError):
         raise InputError(f"{path}: not a table of this tool; give another --output_dir or remove it") from None
     return rows
@@ -166,20 +168,21 @@ def write_rows(path, rows):
 
 
 def slope_rows(plan, rows):
-    """One row a job and variant: the exponents of time and of memory beyond that of the shortest text, fitted to the
-    last ``FITTED`` lengths, and the lengths from which it takes less time and memory than the reference."""
+    """One row a job and variant: the exponents of time and of memory beyond the idle process, fitted to the last
+    ``FITTED`` lengths, and the lengths from which it takes less time and memory than the reference."""
     of = {}
     for row in rows:
         if not row["left_out"]:
-            of.setdefault((row["job"], row["variant"]), []).append((row["length"], row["seconds"], row["peak_mb"]))
+            own = row["peak_mb"] - row["idle_mb"]
+            of.setdefault((row["job"], row["variant"]), []).append((row["length"], row["seconds"], own))
     result = []
     for (job, variant), known in of.items():
         row = {"job": job, "variant": variant, "longest": known[-1][0]}
         row["time slope"] = _slope([(n, t) for n, t, _ in known])
-        row["memory slope"] = _slope([(n, m - known[0][2]) for n, _, m in known[1:]])
+        row["memory slope"] = _slope([(n, m) for n, _, m in known])
         if variant != plan.reference:
             reference = {n: (t, m) for n, t, m in of.get((job, plan.reference), [])}
-            both = [(n, t, m, *reference[n]) for n, t, m in known if n in reference]
+            both = [(n, t, max(m, 1), *reference[n]) for n, t, m in known if n in reference and reference[n][1] > 0]
             for name, mine, theirs in (("faster from", 1, 3), ("smaller from", 2, 4)):
                 row[name] = _crossing([(b[0], b[mine], b[theirs]) for b in both])
         result.append(row)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tasks.common import arguments as common
-from tasks.common.arguments import POSITIVE, RecipeArguments, one_of
+from tasks.common.arguments import POSITIVE, RecipeArguments
 from tasks.common.errors import InputError
-from tasks.relative_position.data import LABELS, SHORTEST
+from tasks.relative_position.data import SHORTEST
 
 METRIC = "accuracy"  # of dev, chooses the epoch
 DEFAULTS = {"num_train_epochs": 4, "per_device_train_batch_size": 64, "learning_rate": 3e-3}
@@ -19,7 +19,6 @@ UNUSED = ("train_file", "dev_file", "dev_fraction", "test_file", "pretrained", "
 class RelativePositionArguments(RecipeArguments):
     """Keys of the controlled task: those of the encoder and its own."""
 
-    task: str = field(default="order", metadata={"help": f"what is asked: {', '.join(LABELS)}"})
     length: int = field(default=256, metadata={"help": "tokens of a sequence"})
     train_size: int = field(default=16384, metadata={"help": "sequences to train on"})
     test_size: int = field(default=2048, metadata={"help": "sequences of dev, and of test"})
@@ -36,7 +35,6 @@ class RelativePositionArguments(RecipeArguments):
         return {
             **super().ranges(),
             **dict.fromkeys(("train_size", "test_size"), POSITIVE),
-            "task": one_of(LABELS),
             "length": (lambda value: value >= SHORTEST, f"{SHORTEST} or more"),
         }
 

@@ -92,17 +92,17 @@ def _train(checkpoint, config, run, arguments):
     datasets = {}
     for name, seed in SPLIT_SEEDS.items():
         size = run.train_size if name == "train" else run.test_size
-        datasets[name] = SequenceDataset(*make_sequences(run.task, run.length, size, 3 * arguments.seed + seed))
+        datasets[name] = SequenceDataset(*make_sequences(run.length, size, 3 * arguments.seed + seed))
     try:
         model = RoFormerForSequenceClassification(
-            RoFormerConfig(vocab_size=VOCABULARY, pooling="mean", num_labels=LABELS[run.task], **run.encoder_options())
+            RoFormerConfig(vocab_size=VOCABULARY, pooling="mean", num_labels=LABELS, **run.encoder_options())
         )
     except ValueError as error:
         raise InputError(f"configuration: {error}") from None
     parameters = sum(int(p.size) for p in model.parameters())
     output_dir = Path(config["output_dir"])
     if is_first_process():
-        print(f"{run.task} at {run.length} tokens: {model.config.attention} attention, {parameters:,} parameters")
+        print(f"{run.length} tokens: {model.config.attention} attention, {parameters:,} parameters")
         runs.claim(config, checkpoint)
     trainer = RelativePositionTrainer(
         VisualDLMonitor(arguments.logging_dir, config, FIGURES, run.log_histograms),
@@ -123,7 +123,7 @@ def _train(checkpoint, config, run, arguments):
     metrics = {"train_seconds": round(train_seconds, 1), "parameters": parameters, "seed": arguments.seed}
     for name in ("dev", "test"):
         value = accuracy(model, datasets[name], arguments.per_device_eval_batch_size)
-        metrics[name] = {"accuracy": value, "chance": 1 / LABELS[run.task]}
+        metrics[name] = {"accuracy": value, "chance": 1 / LABELS}
     print(f"test accuracy {metrics['test']['accuracy']:.4f}, chance {metrics['test']['chance']:.4f}")
     model.save_pretrained(str(output_dir / "model"), safe_serialization=True)
     write_json(output_dir / runs.METRICS_FILE, metrics)
