@@ -1,9 +1,11 @@
-"""The files of a run: train, dev and test, or a part of train held out as dev."""
+"""The files of a run: train, dev and test, or a part of train held out as dev; and texts without labels."""
 
 from tasks.common.device import is_first_process
 from tasks.common.errors import InputError
+from tasks.common.plain_texts import cut_at_sentences, read_plain_texts
 from tasks.common.splits import hold_out
 from tasks.ner.data import entity_types, read_examples
+from tasks.ner.examples import Example
 
 
 def has_overlap(examples):
@@ -30,3 +32,14 @@ def read_splits(run):
         if unseen and is_first_process():
             print(f"note: {files[name]} has types that {run.train_file} does not have: {', '.join(unseen)}")
     return splits
+
+
+def read_more_texts(run):
+    """The texts of ``masked_lm_files`` as examples without entities, cut into pieces of at most ``max_length``."""
+    paths = [path.strip() for path in (run.masked_lm_files or "").split(",") if path.strip()]
+    return [
+        Example(piece, (), path)
+        for path in paths
+        for text in read_plain_texts(path)
+        for piece in cut_at_sentences(text, run.max_length)
+    ]
