@@ -7,9 +7,9 @@
 The plans are in configs/compare_attention/; docs/attention.md describes their keys. `runs` trains each cell (case,
 variant, seed) in a process of its own into OUTPUT_DIR/runs. After every cell the tables of all finished ones are
 written: runs.csv (each run), summary.md (mean and spread of the seeds, points against the reference), scores.png. Call
-it again to go on: what is finished is not run again, an interrupted run goes on from its last checkpoint; several calls
-with different --only may run side by side. `--table` only writes the tables. `speed` writes speed.csv, speed.md and
-speed.png in the same way.
+it again to go on: what is finished is not run again, an interrupted run goes on from its last checkpoint. Several calls
+may run side by side: each takes cells that no other has. `--table` only writes the tables. `speed` writes speed.csv,
+speed.md and speed.png in the same way, in one call at a time.
 """
 
 import bootstrap  # noqa: F401

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import importlib
 import json
 import shutil
@@ -22,7 +24,8 @@ def is_finished(cell):
 
 
 def run_apart(recipe, cell, tool):
-    """Train a cell in a process of its own: a run that takes too much memory ends itself alone.
+    """Train a cell in a process of its own: a run that takes too much memory ends itself alone. A cell that another
+    call is training is left to it.
 
     Args:
         recipe: name of the recipe's module.
@@ -30,20 +33,39 @@ def run_apart(recipe, cell, tool):
         tool: script that calls :func:`train_cell` for ``--cell FILE``.
 
     Returns:
-        What went wrong, in words; "" if nothing did.
+        Why the cell is not finished, in words; "" if it is.
 
     Raises:
-        InputError: the recipe refuses the configuration, or the cell that this one starts from is not finished.
+        InputError: the recipe refuses the configuration.
     """
     if cell.starts_from is not None and not (cell.starts_from / METRICS_FILE).is_file():
-        raise InputError(f"{cell.name}: starts from {cell.starts_from}, which is not finished; run that first")
-    with tempfile.TemporaryDirectory() as folder:
+        return f"starts from {cell.starts_from}, which is not finished"
+    with _claimed(cell.folder) as lock, tempfile.TemporaryDirectory() as folder:
+        if lock is None:
+            return "is being trained by another call"
+        if is_finished(cell):
+            return ""
         order = Path(folder) / "cell.json"
         write_json(order, {"recipe": recipe, "config": cell.config})
-        done = subprocess.run([sys.executable, str(tool), "--cell", str(order)])
+        # the process has the lock too: if this one is killed, it goes on and the cell stays claimed
+        done = subprocess.run([sys.executable, str(tool), "--cell", str(order)], pass_fds=[lock.fileno()])
     if done.returncode == EXIT_BAD_INPUT:
         raise InputError(f"{cell.name}: the recipe cannot run it, as said above; mend the plan or the files")
     return f"failed with status {done.returncode}" if done.returncode else ""
+
+
+@contextlib.contextmanager
+def _claimed(folder):
+    """The open lock file of a folder, which other processes do not get until the end of the block; None if another has
+    it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with open(folder.with_name(f"{folder.name}.lock"), "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # ends with the processes that have it
+        except BlockingIOError:
+            yield None
+        else:
+            yield lock
 
 
 def train_cell(order):

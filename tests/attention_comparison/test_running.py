@@ -62,7 +62,7 @@ def plan_file(tmp_path):
 def in_this_process(monkeypatch):
     """Cells are trained here instead of in a process of their own."""
 
-    def run(words):
+    def run(words, **options):
         return SimpleNamespace(returncode=compare_attention.main(words[2:]))
 
     monkeypatch.setattr(running.subprocess, "run", run)
@@ -101,10 +101,18 @@ def test_process_that_fails_is_told_apart_from_a_plan_that_is_wrong(tmp_path):
         running.run_apart("r", cell, tool)
 
 
-def test_warm_start_needs_the_run_that_it_starts_from(tmp_path):
+def test_warm_start_waits_for_the_run_that_it_starts_from(tmp_path):
     cell = Cell("", "warm", 0, {}, tmp_path / "x", starts_from=tmp_path / "softmax")
-    with pytest.raises(InputError, match="starts from .*softmax, which is not finished"):
-        running.run_apart("r", cell, tmp_path / "tool.py")
+    assert "softmax, which is not finished" in running.run_apart("r", cell, tmp_path / "tool.py")
+
+
+def test_cell_that_another_call_is_training_is_left_to_it(tmp_path):
+    cell = Cell("", "linear", 0, {}, tmp_path / "runs" / "seed_0")
+    tool = tmp_path / "tool.py"
+    tool.write_text("", encoding="utf-8")
+    with running._claimed(cell.folder):
+        assert running.run_apart("r", cell, tool) == "is being trained by another call"
+    assert running.run_apart("r", cell, tool) == ""
 
 
 def test_tables_hold_every_finished_run_and_no_run_is_done_twice(calls, plan_file, in_this_process, tmp_path, capsys):
@@ -128,7 +136,7 @@ def test_tables_hold_every_finished_run_and_no_run_is_done_twice(calls, plan_fil
 
 
 def test_run_that_fails_does_not_stop_the_others_and_is_told_at_the_end(calls, plan_file, monkeypatch, capsys):
-    def run(words):
+    def run(words, **options):
         config = json.loads(running.Path(words[3]).read_text(encoding="utf-8"))["config"]
         if config["variant_of_test"] == "linear":
             return SimpleNamespace(returncode=-9)
