@@ -34,7 +34,7 @@ class Cell:
 
     @property
     def name(self):
-        return f"{self.case} / {self.variant} / seed {self.seed}"
+        return " / ".join(filter(None, (self.case, self.variant, f"seed {self.seed}")))
 
 
 @dataclass(frozen=True)
