@@ -6,11 +6,14 @@ import re
 from tasks.common.errors import InputError
 from tasks.common.text_files import read_text, shown, split_lines
 
+JSON_ENDINGS = (".json", ".jsonl")
+TEXT_KEYS = ("text", "sentence")  # of a JSON record; the first that it has
 SENTENCE_END = re.compile(r"[。！？；!?;…]+[”’」』）)\"]*")
 
 
 def read_plain_texts(path):
-    """Read a text from each line: the line itself, or, in files named ``.json`` or ``.jsonl``, its ``text``.
+    """Read a text from each line: the line itself, or, in files named ``.json`` or ``.jsonl``, its ``text`` or else
+    ``sentence``.
 
     Args:
         path: of a UTF-8 file; blank lines are skipped.
@@ -23,18 +26,20 @@ def read_plain_texts(path):
     """
     content, name = read_text(path)
     lines = split_lines(content)
-    if str(path).endswith((".json", ".jsonl")):
-        lines = [line and _text_of_record(line, f"{name}:{number}") for number, line in enumerate(lines, 1)]
+    if str(path).endswith(JSON_ENDINGS):
+        lines = [line and text_of_record(line, f"{name}:{number}") for number, line in enumerate(lines, 1)]
     texts = [text for text in (line.strip() for line in lines) if text]
     if not texts:
         raise InputError(f"{name}: no text in it; give a file with one text a line")
     return texts
 
 
-def _text_of_record(line, where):
+def text_of_record(line, where):
+    """The ``text``, or else the ``sentence``, of a JSON record; without one raises InputError, which says ``where``."""
     try:
-        text = json.loads(line)["text"]
-    except (ValueError, TypeError, KeyError):
+        record = json.loads(line)
+        text = record[next(key for key in TEXT_KEYS if key in record)]
+    except (ValueError, TypeError, StopIteration):
         text = None
     if not isinstance(text, str):
         raise InputError(f'{where}: {shown(line)} is no record with a text; write {{"text": "..."}}')

@@ -21,7 +21,7 @@ def test_lines_and_json_records_give_the_same_texts(tmp_path):
     "name, content, message",
     [
         ("a.txt", " \n\n", "a.txt: no text in it"),
-        ("a.json", '{"text": "甲"}\n{"sentence": "乙"}\n', "a.json:2: .* is no record with a text"),
+        ("a.json", '{"text": "甲"}\n{"title": "乙"}\n', "a.json:2: .* is no record with a text"),
         ("a.jsonl", '{"text": 7}\n', "a.jsonl:1: .* is no record with a text"),
         ("a.jsonl", "甲\n", "a.jsonl:1: .* is no record with a text"),
         ("a.jsonl", "[1]\n", "a.jsonl:1: .* is no record with a text"),
