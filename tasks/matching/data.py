@@ -147,3 +147,22 @@ def _with_candidates_exchanged(examples):
         else example._replace(label=1.0)
         for example, is_exchanged in zip(examples, exchanged)
     ]
+
+
+def prediction_records(tuples, scores, threshold=None):
+    """Scored texts as they are written: labelled data in turn, where the model says a label.
+
+    Args:
+        tuples: texts of pairs or triples.
+        scores: ``[examples, candidates]``.
+        threshold: of pairs: the score from which the label is 1; None gives no label.
+
+    Yields:
+        dict of texts, scores and label.
+    """
+    for texts, row in zip(tuples, scores.tolist()):
+        if len(texts) == 3:
+            yield {**dict(zip(TRIPLE_KEYS, texts)), "scores": row, "label": "B" if row[0] > row[1] else "C"}
+        else:
+            label = {} if threshold is None else {"label": int(row[0] >= threshold)}
+            yield {**dict(zip(PAIR_KEYS, texts)), "score": row[0], **label}
