@@ -53,8 +53,10 @@ class MatchingDataset(Dataset):
         numbers = {}
         rows = []
         for example in examples:
-            first, *others = example.texts
-            parts = [(first, other) for other in others] if config.is_cross_encoder else [(t, None) for t in example.texts]
+            if config.is_cross_encoder:
+                parts = [(example.text, candidate) for candidate in example.texts[1:]]
+            else:
+                parts = [(text, None) for text in example.texts]
             rows.append([self._number(part, numbers) for part in parts])
         self.rows = np.array(rows, dtype=np.int64)
 

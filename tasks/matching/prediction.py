@@ -55,8 +55,9 @@ class MatchingPredictor:
             pairs: list of pairs of strings.
 
         Returns:
-            float32 ``[pairs]``: of a bi-encoder the cosine; of a cross-encoder the probability of label 1, or the grade;
-            of one trained on triples a logit, which only means something beside another with the same first text.
+            float32 ``[pairs]``: of a bi-encoder the cosine; of a cross-encoder the probability of label 1, or the
+            grade; of one trained on triples a logit, which only means something beside another with the same first
+            text.
 
         Raises:
             InputError: ``pairs`` is something else.

@@ -46,14 +46,14 @@ class MatchingTrainer(RecipeTrainer):
 def evaluate_model(model, dataset, batch_size, chooses_threshold=False):
     """Figures of ``model`` on a :class:`MatchingDataset`, and its scores ``[examples, candidates]``.
 
-    With ``chooses_threshold`` a model of 0/1 pairs that has no threshold of its own, a bi-encoder, is given the best one
-    for these data; the figures say which, and nothing is kept.
+    With ``chooses_threshold`` a bi-encoder of 0/1 pairs takes the threshold that is best for these data; it is among
+    the figures.
     """
     config = model.config
     scores = score_dataset(model, dataset, config.pad_token_id, batch_size)
     labels = [example.label for example in dataset.examples]
     task, threshold = task_of(dataset.examples), config.threshold
-    if config.task == PAIRS and (threshold is None or not config.is_cross_encoder) and chooses_threshold:
+    if chooses_threshold and config.task == PAIRS and not config.is_cross_encoder:
         threshold = best_threshold(labels, scores[:, 0])
     figures = matching_figures(task, labels, scores, threshold)
     if task == PAIRS and threshold is not None:

@@ -53,7 +53,9 @@ def _check_together(splits):
         if task == PAIRS:
             for example in examples:
                 if example.label not in (0, 1):
-                    raise InputError(f"{example.where}: label {example.label:g}, but those of the training data are 0 and 1")
+                    raise InputError(
+                        f"{example.where}: label {example.label:g}, but those of the training data are 0 and 1"
+                    )
 
 
 def cut_fold(examples, folds, fold, seed):

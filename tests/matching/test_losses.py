@@ -53,7 +53,7 @@ def value_and_gradient(loss, values, dtype="float64"):
     return float(result), tensor.grad.numpy()
 
 
-@pytest.mark.parametrize("labels", [[1, 0, 0, 1, 0, 1, 1], [3.5, 0, 5, 2.25, 3.5, 1, 0], [0, 0, 0, 1, 0, 0, 0]], ids=str)
+@pytest.mark.parametrize("labels", [[1, 0, 0, 1, 0, 1], [3.5, 0, 5, 2.25, 3.5, 1], [0, 0, 0, 1, 0, 0]], ids=str)
 @pytest.mark.parametrize("scale", [20.0, 3.0])
 def test_cosent_is_its_definition(labels, scale):
     cosines = np.random.uniform(-1, 1, len(labels))
