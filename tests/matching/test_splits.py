@@ -18,7 +18,7 @@ def run(train, dev=None, test=None, **options):
 @pytest.fixture
 def examples():
     """100 triples with 30 texts A, some of them often."""
-    return [Example((f"A{number * number % 30}", f"B{number}", f"C{number}"), 1.0, str(number)) for number in range(100)]
+    return [Example((f"A{n * n % 30}", f"B{n}", f"C{n}"), 1.0, str(n)) for n in range(100)]
 
 
 def test_each_example_is_tested_in_one_fold_and_first_texts_stay_together(examples):
