@@ -62,7 +62,11 @@ def score(predictor, options):
     from tasks.matching.data import prediction_records, read_unlabelled
 
     tuples = [example.texts for example in read_unlabelled(options.input)]
-    records = prediction_records(tuples, predictor.score_candidates(tuples), predictor.threshold)
+    if len(tuples[0]) == 3:
+        scores = predictor.score_triples(tuples)
+    else:
+        scores = predictor.score(tuples)[:, None]
+    records = prediction_records(tuples, scores, predictor.threshold)
     with standard_output() if options.output == STDIN else atomic_writer(options.output) as file:
         file.writelines(map(json_line, records))
 

@@ -62,16 +62,15 @@ class MatchingPredictor:
         Raises:
             InputError: ``pairs`` is something else.
         """
-        return self.score_candidates(_checked(pairs, 2))[:, 0]
+        return self._score(_checked(pairs, 2), 1)[:, 0]
 
     def score_triples(self, triples):
         """How close B and C are to A: as :meth:`score`, of triples (A, B, C) of strings; float32 ``[triples, 2]``."""
-        return self.score_candidates(_checked(triples, 3))
+        return self._score(_checked(triples, 3), 2)
 
-    def score_candidates(self, tuples):
-        """As :meth:`score`, of tuples of a text and its candidates; float32 ``[tuples, candidates]``."""
+    def _score(self, tuples, candidates):
         if not tuples:
-            return np.zeros([0, 1], dtype=np.float32)
+            return np.zeros([0, candidates], dtype=np.float32)
         dataset = self._dataset(tuples, self.model.config)
         return score_dataset(self.model, dataset, self.tokenizer.pad_token_id, self.batch_size, self.show_progress)
 

@@ -147,7 +147,8 @@ def test_standard_streams_are_utf_8_in_any_locale(cross_encoder, tmp_path):
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, REPOSITORY / "tools/predict_matching.py", cross_encoder.model, "--device", "cpu"],
-        input="怎么申请信用卡\t信用卡如何申请\n".encode(), capture_output=True, env=environment, cwd=tmp_path, timeout=120,
+        input="怎么申请信用卡\t信用卡如何申请\n".encode(),
+        capture_output=True, env=environment, cwd=tmp_path, timeout=120,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, b"")
     (record,) = map(json.loads, done.stdout.decode("utf-8").splitlines())
@@ -210,11 +211,10 @@ def test_folder_that_is_no_model_is_named(predict_fails, bi_encoder, tmp_path):
 
 
 def test_demo_data_are_the_same_each_time_and_others_by_another_seed(tmp_path, capsys):
-    for name, seed in (("one", 0), ("same", 0), ("other", 1)):
+    seeds = {"one": 0, "same": 0, "other": 1}
+    for name, seed in seeds.items():
         assert make_demo_matching.main([str(tmp_path / name), "--seed", str(seed)]) == 0
-    contents = {
-        name: {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("one", "same", "other")
-    }
+    contents = {name: {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in seeds}
     assert contents["one"] == contents["same"]
     assert contents["one"].keys() == {
         "pairs_train.tsv", "pairs_dev.tsv", "grades_train.tsv", "grades_dev.tsv", "triples.jsonl"
