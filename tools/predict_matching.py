@@ -62,10 +62,7 @@ def score(predictor, options):
     from tasks.matching.data import prediction_records, read_unlabelled
 
     tuples = [example.texts for example in read_unlabelled(options.input)]
-    if len(tuples[0]) == 3:
-        scores = predictor.score_triples(tuples)
-    else:
-        scores = predictor.score(tuples)[:, None]
+    scores = predictor.score_triples(tuples) if len(tuples[0]) == 3 else predictor.score(tuples)[:, None]
     records = prediction_records(tuples, scores, predictor.threshold)
     with standard_output() if options.output == STDIN else atomic_writer(options.output) as file:
         file.writelines(map(json_line, records))
