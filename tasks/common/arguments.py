@@ -62,8 +62,8 @@ BY_EPOCHS = TrainingPlan(
 # Options of the encoder. With ``pretrained`` the sizes, and the other options unless given, are those of the folder.
 SIZE_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
 ENCODER_KEYS = (
-    "attention", "position_embedding", "feature_map", "normalizer", "hidden_act", "hidden_dropout_prob",
-    "attention_probs_dropout_prob", "embedding_dropout_prob",
+    "attention", "position_embedding", "feature_map", "num_random_features", "normalizer", "hidden_act",
+    "hidden_dropout_prob", "attention_probs_dropout_prob", "embedding_dropout_prob",
 )  # fmt: skip
 
 
@@ -77,6 +77,9 @@ class EncoderArguments:
         default="softmax", metadata={"help": "softmax or linear, or one of them for each layer between commas"}
     )
     feature_map: str = field(default="elu_plus_one", metadata={"help": "of linear attention"})
+    num_random_features: Optional[int] = field(
+        default=None, metadata={"help": "of the feature map favor, an even number; none: the size of a head"}
+    )
     normalizer: str = field(default="unrotated", metadata={"help": "of linear attention"})
     position_embedding: str = field(default="qk", metadata={"help": "RoPE in the encoder: qk, vo ...; none"})
     hidden_size: int = field(default=256, metadata={"help": "size of the hidden states"})
@@ -99,7 +102,7 @@ class EncoderArguments:
         """dict from key to (function of the value that says whether it fits, what is wanted in words)."""
         shares = ("hidden_dropout_prob", "attention_probs_dropout_prob", "embedding_dropout_prob")
         return {
-            **dict.fromkeys(SIZE_KEYS, POSITIVE),
+            **dict.fromkeys((*SIZE_KEYS, "num_random_features"), POSITIVE),
             **dict.fromkeys(shares, SHARE),
             "dev_fraction": (lambda value: 0 < value < 1, "greater than 0 and less than 1"),
             "hidden_act": one_of(ACTIVATIONS),

@@ -5,6 +5,7 @@ import ctypes
 import io
 import logging
 import os
+import platform
 import sys
 import warnings
 import zlib  # noqa: F401  paddle 2.6.2 exports zlib symbols of its own: load the system's first
@@ -46,6 +47,18 @@ def physical_cores():
     fields = [dict(line.split("\t", 1) for line in block.splitlines() if "\t" in line) for block in blocks]
     cores = {(field.get("physical id"), field.get("core id")) for field in fields}
     return min(logical, len(cores)) if cores else logical
+
+
+def machine_in_words():
+    """Processor, Python and Paddle, for what is measured here."""
+    import paddle
+
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            processor = next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        processor = platform.processor() or platform.machine()
+    return f"{processor}, Python {platform.python_version()}, paddlepaddle {paddle.__version__}"
 
 
 def _keep_freed_memory():
