@@ -1,11 +1,9 @@
 """What a run leaves of its stages: a table as CSV and Markdown, and a plot."""
 
-import csv
-import io
-
 import numpy as np
 
 from tasks.common.files import atomic_writer
+from tasks.common.tables import as_csv, as_markdown
 
 TABLE_CSV, TABLE_MARKDOWN, PLOT = "stages.csv", "stages.md", "stages.png"
 COLUMNS = (
@@ -36,35 +34,24 @@ def stage_rows(stages, ends, history, batches_per_step):
 
 def write_report(folder, rows, history):
     """Write the table and the plot into ``folder``; returns the table in Markdown."""
-    table = as_markdown(rows)
-    for name, content in ((TABLE_CSV, as_csv(rows)), (TABLE_MARKDOWN, table.encode()), (PLOT, draw(rows, history))):
-        with atomic_writer(folder / name, binary=True) as file:
+    table = as_markdown([{name: _rounded(name, value) for name, value in row.items()} for row in rows], COLUMNS)
+    for name, content in ((TABLE_CSV, as_csv(rows, COLUMNS)), (TABLE_MARKDOWN, table)):
+        with atomic_writer(folder / name) as file:
             file.write(content)
+    with atomic_writer(folder / PLOT, binary=True) as file:
+        file.write(draw(rows, history))
     return table
 
 
-def as_csv(rows):
-    """The table as bytes, with all digits."""
-    table = io.StringIO()
-    writer = csv.DictWriter(table, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return table.getvalue().encode("utf-8")
-
-
-def as_markdown(rows):
-    """The table as text."""
-    lines = ["| " + " | ".join(name.replace("_", " ") for name in COLUMNS) + " |", "|---" * len(COLUMNS) + "|"]
-    for row in rows:
-        cells = [f"{row[name]:.{DIGITS[name]}f}" if name in DIGITS else str(row[name]) for name in COLUMNS]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+def _rounded(name, value):
+    return round(value, DIGITS[name]) if name in DIGITS else value
 
 
 def draw(rows, history):
     """Loss above, accuracy below, against steps; each stage a strip. PNG, bytes."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+
+    from tasks.common.figures import png
 
     figure = Figure(figsize=(10, 7), layout="constrained")
     panels = figure.subplots(2, 1, sharex=True)
@@ -88,7 +75,4 @@ def draw(rows, history):
         axes.legend()
     panels[0].set_title("stages: length x batch size", pad=36)
     panels[1].set_xlabel("step")
-    FigureCanvasAgg(figure)
-    image = io.BytesIO()
-    figure.savefig(image, format="png", dpi=100)
-    return image.getvalue()
+    return png(figure)
