@@ -14,10 +14,13 @@ from visualdl import LogReader
 
 from paddle_rope.roformer import CharTokenizer, RoFormerConfig, RoFormerForMaskedLM
 from tasks.common.monitor import VisualDLMonitor
+from tasks.common.run_config import read_run_config
+from tasks.matching.arguments import resolve_config
 from tasks.matching.data import read_labelled
 from tasks.matching.metrics import best_threshold, matching_figures
 from tasks.matching.prediction import MatchingPredictor
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 MODEL_FILES = {"model.safetensors", "config.json", "vocab.txt", "tokenizer_config.json"}
 
 
@@ -266,3 +269,12 @@ def test_linear_attention_and_a_mix_are_chosen_by_their_key(train, tmp_path):
 )
 def test_value_out_of_range_is_one_line_and_makes_nothing(fails, config_file, words, message):
     assert message in fails(train_matching, config_file, "--output_dir", "run", *words)
+
+
+@pytest.mark.parametrize("path", sorted((REPOSITORY / "configs/matching").glob("*.yaml")), ids=lambda path: path.stem)
+def test_configurations_of_the_project_are_right(path):
+    given = read_run_config(path)
+    config, _, _ = resolve_config({**given, "device": "cpu"})
+    given["learning_rate"] = float(given.get("learning_rate", 1e-3))  # YAML reads 3e-5 as a string
+    assert {key: config[key] for key in given} == given
+    assert config["output_dir"].startswith("runs/")
