@@ -12,7 +12,7 @@ from tasks.ner.arguments import NerArguments, resolve_config
 REPOSITORY = Path(__file__).resolve().parents[1]
 READMES = ["README.md", "README.zh.md"]
 NER_PAGES = ["docs/ner.md", "docs/ner.zh.md"]
-PAGES = [*READMES, *NER_PAGES]
+PAGES = [*READMES, *NER_PAGES, "docs/classification.md", "docs/attention.md"]
 
 
 def blocks(name, language):

@@ -11,11 +11,7 @@ would pass a limit. Writes length.csv and length.png into a folder. Random numbe
 import bootstrap  # noqa: F401
 
 import argparse
-import csv
-import io
 import json
-import resource
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -24,8 +20,11 @@ import numpy as np
 import paddle
 
 from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error
+from tasks.common.figures import png
 from tasks.common.files import atomic_writer, check_makeable
+from tasks.common.length_benchmark import measure_apart, peak_megabytes, reason_to_leave_out
 from tasks.common.machine import machine_in_words
+from tasks.common.tables import as_csv
 
 FILES = ("length.csv", "length.png")
 LENGTHS = [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 100_000]
@@ -89,19 +88,13 @@ def measure(options, job, attention, head, length):
         else:
             predict_entities(model, [text], TYPES, pad_token_id=0, batch_size=1)
         seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"seconds": round(seconds, 3), "peak_mb": round(peak)}
+    return {"seconds": round(seconds, 3), "peak_mb": peak_megabytes()}
 
 
-def measure_apart(options, *cell):
-    """:func:`measure` in a process of its own; ``left_out`` instead if the process fails, as by a lack of memory."""
-    command = [sys.executable, __file__, "--max_span_length", str(options.max_span_length)]
-    command += ["--recompute"] if options.recompute else []
-    done = subprocess.run([*command, "--cell", *map(str, cell)], capture_output=True, text=True)
-    if done.returncode == 0:
-        return json.loads(done.stdout.splitlines()[-1])
-    said = done.stderr.strip().splitlines() or ["it said nothing"]
-    return {"left_out": f"failed with status {done.returncode}: {said[-1].strip()}"}
+def measure_cell(options, *cell):
+    """:func:`measure` in a process of its own."""
+    words = [__file__, "--max_span_length", options.max_span_length, *(["--recompute"] if options.recompute else [])]
+    return measure_apart([*words, "--cell", *cell])
 
 
 def measure_all(options):
@@ -113,47 +106,18 @@ def measure_all(options):
                 for length in options.lengths:
                     row = dict.fromkeys(COLUMNS, "") | dict(zip(COLUMNS, (job, attention, head, length)))
                     left_out = left_out and "a shorter text is left out"
-                    left_out = left_out or reason_to_leave_out(options, known, length)
+                    left_out = left_out or reason_to_leave_out(known, length, options.memory_limit, options.time_limit)
                     if not left_out:
-                        row |= measure_apart(options, job, attention, head, length)
+                        row |= measure_cell(options, job, attention, head, length)
                         left_out = row["left_out"]
                     if not left_out:
                         known.append((length, row["seconds"], row["peak_mb"]))
                     yield row | {"left_out": left_out}
 
 
-def reason_to_leave_out(options, known, length):
-    """Whether time or memory would pass a limit if both go on with the power law of the last two lengths."""
-    if len(known) < 3:
-        return ""
-    idle = min(peak for _, _, peak in known) - 1
-    (n1, t1, m1), (n2, t2, m2) = known[-2:]
-    for name, first, second, floor, limit in (
-        ("memory", m1 - idle, m2 - idle, idle, 1024 * options.memory_limit),
-        ("time", t1, t2, 0, options.time_limit),
-    ):
-        power = np.clip(np.log(second / first) / np.log(n2 / n1), 1, 2)
-        foreseen = floor + second * (length / n2) ** power
-        if foreseen > limit:
-            unit = f"{foreseen / 1024:.0f} GB" if name == "memory" else f"{foreseen:.0f} s"
-            return f"{unit} foreseen"
-    return ""
-
-
-def as_csv(rows):
-    """The table as bytes."""
-    table = io.StringIO()
-    writer = csv.DictWriter(table, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return table.getvalue().encode("utf-8")
-
-
 def draw(rows, options):
     """Time above, memory below; training on the left, prediction on the right: PNG, bytes."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-    from PIL import Image
 
     figure = Figure(figsize=(10, 7), layout="constrained")
     panels = figure.subplots(2, 2, sharex=True, sharey="row")
@@ -177,12 +141,7 @@ def draw(rows, options):
         axes.set_yscale("log")
         axes.grid(alpha=0.3)
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    pixels = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-    image = io.BytesIO()
-    pixels.quantize(256).save(image, "png", optimize=True)
-    return image.getvalue()
+    return png(figure)
 
 
 def check_options(options):
@@ -226,7 +185,7 @@ def main(argv=None):
         result = row["left_out"] and f"left out: {row['left_out']}" or f"{row['seconds']:9.3f} s {row['peak_mb']:7} MB"
         print(f"{row['job']:7} {row['attention']:7} {row['head']:4} {row['length']:7}  {result}", flush=True)
     options.output.mkdir(parents=True, exist_ok=True)
-    for name, content in zip(FILES, (as_csv(rows), draw(rows, options))):
+    for name, content in zip(FILES, (as_csv(rows, COLUMNS).encode("utf-8"), draw(rows, options))):
         with atomic_writer(options.output / name, binary=True) as file:
             file.write(content)
     recompute = "with" if options.recompute else "without"

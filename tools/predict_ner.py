@@ -17,13 +17,11 @@ All are labelled data for the other tools; an empty text is refused there, but i
 import bootstrap  # noqa: F401
 
 import argparse
-import contextlib
 import os
 import sys
 
-from tqdm import tqdm
-
 from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error
+from tasks.common.prediction_tool import progress_bar, standard_output
 from tasks.ner.data import STDIN
 from tasks.ner.prediction_formats import FORMATS, write_predictions
 
@@ -45,9 +43,9 @@ def main(argv=None):
     options = parser.parse_args(argv)
     check_files(options)
     from tasks.common.files import atomic_writer
+    from tasks.common.text_stream import TextStream
     from tasks.ner.html import write_html
     from tasks.ner.prediction import NerPredictor
-    from tasks.ner.text_stream import TextStream
 
     stream = TextStream(options.input, CHUNK_BATCHES * options.batch_size)
     predictor = NerPredictor(
@@ -93,25 +91,6 @@ def check_files(options):
         if os.path.realpath(path) in taken:
             raise InputError(f"{path}: is {taken[os.path.realpath(path)]} too; give another {name}")
         taken[os.path.realpath(path)] = "the --output"
-
-
-@contextlib.contextmanager
-def standard_output():
-    """Standard output in UTF-8, whatever the locale. When the reader, such as ``head``, leaves, the work ends."""
-    if hasattr(sys.stdout, "reconfigure"):  # not where it is replaced by a stream of text
-        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
-    try:
-        yield sys.stdout
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
-        sys.exit(0)
-
-
-def progress_bar(stream):
-    """On a terminal: bytes of a file, so that the time left is known, or texts of a pipe."""
-    unit = {"unit": "B", "unit_scale": True, "total": stream.size} if stream.size else {"unit": "text"}
-    return tqdm(disable=not sys.stderr.isatty(), **unit)
 
 
 if __name__ == "__main__":

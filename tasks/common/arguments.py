@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import NamedTuple, Optional
 
 from paddlenlp.trainer import TrainingArguments
 
@@ -44,28 +44,42 @@ CLOSED_KEYS = (
     "metric_for_best_model", "logging_dir", "resume_from_checkpoint", "dataloader_drop_last",
 )  # fmt: skip
 
+
+class TrainingPlan(NamedTuple):
+    """What a recipe makes of PaddleNLP's ``TrainingArguments``."""
+
+    defaults: dict  # keys with which it starts; a configuration may set others
+    fixed: dict  # what it relies on
+    closed: tuple  # keys that cannot be set
+    reason: str  # why
+
+
+BY_EPOCHS = TrainingPlan(
+    TRAINING_DEFAULTS, FIXED_TRAINING_ARGUMENTS, CLOSED_KEYS,
+    "the recipe evaluates each epoch and keeps the best by dev {metric}",
+)  # fmt: skip
+
 # Options of the encoder. With ``pretrained`` the sizes, and the other options unless given, are those of the folder.
 SIZE_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
 ENCODER_KEYS = (
-    "attention", "position_embedding", "feature_map", "normalizer", "hidden_act", "hidden_dropout_prob",
-    "attention_probs_dropout_prob", "embedding_dropout_prob",
+    "attention", "position_embedding", "feature_map", "num_random_features", "normalizer", "hidden_act",
+    "hidden_dropout_prob", "attention_probs_dropout_prob", "embedding_dropout_prob",
 )  # fmt: skip
 
 
 @dataclass
-class RecipeArguments:
-    """Configuration keys of every recipe, beside those of PaddleNLP's ``TrainingArguments``."""
+class EncoderArguments:
+    """Configuration keys of every recipe that trains an encoder, beside those of PaddleNLP's ``TrainingArguments``."""
 
-    train_file: Optional[str] = field(default=None, metadata={"help": "labelled data"})
-    dev_file: Optional[str] = field(default=None, metadata={"help": "labelled data that chooses the best checkpoint"})
-    dev_fraction: float = field(default=0.1, metadata={"help": "without dev_file: the share of train_file held out"})
-    test_file: Optional[str] = field(default=None, metadata={"help": "labelled data, scored once at the end"})
+    dev_fraction: float = field(default=0.1, metadata={"help": "share of the training data held out where no dev is"})
     pretrained: Optional[str] = field(default=None, metadata={"help": "folder of weights and tokenizer to start from"})
-    max_length: int = field(default=512, metadata={"help": "longest text in characters"})
     attention: str = field(
         default="softmax", metadata={"help": "softmax or linear, or one of them for each layer between commas"}
     )
     feature_map: str = field(default="elu_plus_one", metadata={"help": "of linear attention"})
+    num_random_features: Optional[int] = field(
+        default=None, metadata={"help": "of the feature map favor, an even number; none: the size of a head"}
+    )
     normalizer: str = field(default="unrotated", metadata={"help": "of linear attention"})
     position_embedding: str = field(default="qk", metadata={"help": "RoPE in the encoder: qk, vo ...; none"})
     hidden_size: int = field(default=256, metadata={"help": "size of the hidden states"})
@@ -79,17 +93,16 @@ class RecipeArguments:
         default=None, metadata={"help": "dropout of embeddings; none: hidden_dropout_prob"}
     )
     vocab_min_count: int = field(default=2, metadata={"help": "rarer characters of train become [UNK]"})
-    ema_decay: float = field(default=0.0, metadata={"help": "moving average of the weights, such as 0.998; 0: none"})
-    early_stopping_patience: Optional[int] = field(
-        default=None, metadata={"help": "epochs without a better dev score after which training ends; none: never"}
-    )
     log_histograms: bool = field(default=False, metadata={"help": "show weights and gradients in VisualDL"})
+
+    REQUIRED = ("output_dir",)  # keys without a default
+    SETTLED_BY_PRETRAINED = (*SIZE_KEYS, "vocab_min_count")  # keys that cannot be given with ``pretrained``
 
     def ranges(self):
         """dict from key to (function of the value that says whether it fits, what is wanted in words)."""
-        shares = ("hidden_dropout_prob", "attention_probs_dropout_prob", "embedding_dropout_prob", "ema_decay")
+        shares = ("hidden_dropout_prob", "attention_probs_dropout_prob", "embedding_dropout_prob")
         return {
-            **dict.fromkeys(("max_length", *SIZE_KEYS, "early_stopping_patience"), POSITIVE),
+            **dict.fromkeys((*SIZE_KEYS, "num_random_features"), POSITIVE),
             **dict.fromkeys(shares, SHARE),
             "dev_fraction": (lambda value: 0 < value < 1, "greater than 0 and less than 1"),
             "hidden_act": one_of(ACTIVATIONS),
@@ -110,6 +123,29 @@ class RecipeArguments:
         return options
 
 
+@dataclass
+class RecipeArguments(EncoderArguments):
+    """Configuration keys of every recipe with labelled data, beside those of PaddleNLP's ``TrainingArguments``."""
+
+    train_file: Optional[str] = field(default=None, metadata={"help": "labelled data"})
+    dev_file: Optional[str] = field(default=None, metadata={"help": "labelled data that chooses the best checkpoint"})
+    test_file: Optional[str] = field(default=None, metadata={"help": "labelled data, scored once at the end"})
+    max_length: int = field(default=512, metadata={"help": "longest text in characters"})
+    ema_decay: float = field(default=0.0, metadata={"help": "moving average of the weights, such as 0.998; 0: none"})
+    early_stopping_patience: Optional[int] = field(
+        default=None, metadata={"help": "epochs without a better dev score after which training ends; none: never"}
+    )
+
+    REQUIRED = ("train_file", "output_dir")
+
+    def ranges(self):
+        return {
+            **super().ranges(),
+            **dict.fromkeys(("max_length", "early_stopping_patience"), POSITIVE),
+            "ema_decay": SHARE,
+        }
+
+
 def one_of(names):
     """The range of a key that takes one of some names."""
     return (lambda value: value in names), f"one of {', '.join(map(str, names))}"
@@ -128,14 +164,15 @@ TRAINING_RANGES = {
 }
 
 
-def resolve_config(config, arguments_class, metric, defaults=()):
+def resolve_config(config, arguments_class, metric, defaults=(), plan=BY_EPOCHS):
     """Fill in defaults and check everything that can be checked without a file.
 
     Args:
         config: dict of configuration keys.
-        arguments_class: :class:`RecipeArguments` or a subclass: the recipe's keys.
-        metric: the dev score that chooses the checkpoint.
+        arguments_class: :class:`EncoderArguments` or a subclass: the recipe's keys.
+        metric: the dev score that chooses the checkpoint; None where the last one is kept.
         defaults: the recipe's own defaults of keys of ``TrainingArguments``.
+        plan: :class:`TrainingPlan` of the recipe.
 
     Returns:
         (config, run, arguments): the configuration with its defaults, and the same parsed, as ``arguments_class`` and
@@ -144,12 +181,10 @@ def resolve_config(config, arguments_class, metric, defaults=()):
     Raises:
         InputError: a key is unknown or missing, or a value does not fit.
     """
-    config = {**TRAINING_DEFAULTS, **dict(defaults), **config}
-    for key in CLOSED_KEYS:
+    for key in plan.closed:
         if key in config:
-            raise InputError(
-                f"key {key!r} cannot be set: the recipe evaluates each epoch and keeps the best by dev {metric}"
-            )
+            raise InputError(f"key {key!r} cannot be set: {plan.reason.format(metric=metric)}")
+    config = {**plan.defaults, **dict(defaults), **config}
     # a list of attention kinds, as YAML may have it, is the same between commas
     if isinstance(config.get("attention"), (list, tuple)):
         config["attention"] = ",".join(map(str, config["attention"]))
@@ -157,14 +192,14 @@ def resolve_config(config, arguments_class, metric, defaults=()):
     _check_ranges(
         *parse_arguments({**config, "output_dir": "unused", "device": "cpu"}, arguments_class, TrainingArguments)
     )
-    for key in ("train_file", "output_dir"):
+    for key in arguments_class.REQUIRED:
         if not config.get(key):
             raise InputError(f"no {key!r}: name it in the configuration file or with --{key} PATH")
     config["device"] = choose_device(config.get("device"))
     run, arguments = parse_arguments(
         {
             **config,
-            **FIXED_TRAINING_ARGUMENTS,
+            **plan.fixed,
             "metric_for_best_model": metric,
             "output_dir": f"{config['output_dir']}/checkpoints",
             "logging_dir": f"{config['output_dir']}/vdl",
@@ -178,10 +213,12 @@ def resolve_config(config, arguments_class, metric, defaults=()):
         raise InputError("configuration: bf16 needs a GPU: on CPU Paddle computes in float32; leave it out")
     unused = ()
     if run.pretrained is not None:
-        for key in (*SIZE_KEYS, "vocab_min_count"):
+        for key in arguments_class.SETTLED_BY_PRETRAINED:
             if key in config:
-                raise InputError(f"key {key!r}: the sizes are those of the folder {run.pretrained}; leave it out")
-        unused = {*SIZE_KEYS, *ENCODER_KEYS, "vocab_min_count"} - config.keys()
+                raise InputError(
+                    f"key {key!r}: sizes and tokenizer are those of the folder {run.pretrained}; leave it out"
+                )
+        unused = {*arguments_class.SETTLED_BY_PRETRAINED, *ENCODER_KEYS} - config.keys()
     config = {**{key: value for key, value in vars(run).items() if key not in unused}, **config}
     for key, value in config.items():
         typed = getattr(run if hasattr(run, key) else arguments, key)

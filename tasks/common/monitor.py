@@ -58,7 +58,8 @@ class VisualDLMonitor(TrainerCallback):
         self.writer.add_hparams(hyper_parameters, [f"dev/{name}" for name in self.metrics])
 
     def on_load_data_end(self, args, state, control, inputs=None, **kwargs):
-        self._tokens = self._tokens + inputs["token_mask"].sum()  # stays on the device until it is logged
+        mask = inputs["token_mask"] if "token_mask" in inputs else inputs["attention_mask"]
+        self._tokens = self._tokens + mask.sum()  # stays on the device until it is logged
         self._step_start = time.perf_counter()
 
     def on_step_end(self, args, state, control, **kwargs):

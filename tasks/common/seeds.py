@@ -33,7 +33,7 @@ def train_with_seeds(train, config, seeds, figures):
             if there is test data, ``test``; None in processes other than the first.
         config: dict of configuration keys, with ``output_dir``.
         seeds: list of integers.
-        figures: names of the scores to sum up.
+        figures: names of the scores to sum up, as far as there are such.
 
     Returns:
         The dict written to ``seeds.json``: ``seeds``, and for each split and figure ``values`` in their order,
@@ -52,15 +52,20 @@ def train_with_seeds(train, config, seeds, figures):
         metrics.append(train({**config, "seed": seed, "output_dir": str(folder / f"seed_{seed}")}))
     if metrics[0] is None:
         return None
-    summary = {"seeds": seeds}
-    for split in (split for split in SPLITS if split in metrics[0]):
-        summary[split] = {name: _spread([of_run[split][name] for of_run in metrics]) for name in figures}
-    table = as_table(summary)
-    write_json(folder / "seeds.json", summary)
-    with atomic_writer(folder / "seeds.md") as file:
-        file.write(table)
-    print(table, end="")
+    summary = {"seeds": seeds, **sum_up(metrics, figures)}
+    write_summary(folder / "seeds", summary, [f"seed {seed}" for seed in seeds])
     return summary
+
+
+def sum_up(metrics, figures):
+    """Mean and spread of the scores of several runs: see :func:`train_with_seeds`, also for the arguments."""
+    return {
+        split: {
+            name: _spread([of_run[split][name] for of_run in metrics]) for name in figures if name in metrics[0][split]
+        }
+        for split in SPLITS
+        if split in metrics[0]
+    }
 
 
 def _spread(values):
@@ -68,11 +73,24 @@ def _spread(values):
     return {"values": values, "mean": statistics.fmean(values), "standard_deviation": deviation}
 
 
-def as_table(summary):
-    """The Markdown table of a summary: one row for each figure, one column for each seed."""
-    seeds = summary["seeds"]
-    head = " | ".join(f"seed {seed}" for seed in seeds)
-    lines = [f"| | {head} | mean | standard deviation |", "|---" * (len(seeds) + 3) + "|"]
+def write_summary(path, summary, runs):
+    """Write what :func:`sum_up` gives as ``path.json`` and, as a table, as ``path.md``, and print the table.
+
+    Args:
+        path: without the suffix.
+        summary: dict with what :func:`sum_up` gives.
+        runs: names of the runs.
+    """
+    table = as_table(summary, runs)
+    write_json(path.with_suffix(".json"), summary)
+    with atomic_writer(path.with_suffix(".md")) as file:
+        file.write(table)
+    print(table, end="")
+
+
+def as_table(summary, runs):
+    """The Markdown table of a summary: one row for each figure, one column for each run."""
+    lines = [f"| | {' | '.join(runs)} | mean | standard deviation |", "|---" * (len(runs) + 3) + "|"]
     for split in (split for split in SPLITS if split in summary):
         for name, row in summary[split].items():
             deviation = "" if row["standard_deviation"] is None else f"{row['standard_deviation']:.4f}"

@@ -41,7 +41,8 @@ class RecipeTrainer(Trainer):
         self.add_callback(monitor)
 
     def train(self, resume_from_checkpoint=None):
-        """Train, from the start or from a checkpoint folder; the model has the best evaluated weights then."""
+        """Train, from the start or from a checkpoint folder; the model has the best evaluated weights then, or the last
+        where ``load_best_model_at_end`` is not set."""
         if resume_from_checkpoint is None or not self._ended_with(resume_from_checkpoint):
             super().train(resume_from_checkpoint=resume_from_checkpoint and str(resume_from_checkpoint))
         if self.average is not None:
@@ -57,14 +58,15 @@ class RecipeTrainer(Trainer):
         return metrics
 
     def _ended_with(self, checkpoint):
-        """Whether training had come to its end; then the best weights are loaded. PaddleNLP would take a step more."""
+        """Whether training had come to its end; then its weights are loaded. PaddleNLP would take a step more."""
         state = TrainerState.load_from_json(os.path.join(checkpoint, TRAINER_STATE_FILE))
         stopped = self.patience is not None and _epochs_since_best(state, self.args) >= self.patience
         if not stopped and state.global_step < state.max_steps:
             return False
         self.state = state
-        state.best_model_checkpoint = _moved(state.best_model_checkpoint, self.args)
-        self._load_from_checkpoint(state.best_model_checkpoint)
+        if self.args.load_best_model_at_end:
+            state.best_model_checkpoint = checkpoint = _moved(state.best_model_checkpoint, self.args)
+        self._load_from_checkpoint(str(checkpoint))
         return True
 
     def _get_train_sampler(self):

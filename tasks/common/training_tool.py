@@ -23,7 +23,7 @@ def run_training_tool(recipe, usage, argv=None):
         InputError: the command line is wrong, or as of the recipe.
     """
     words = sys.argv[1:] if argv is None else list(argv)
-    tool = f"python {sys.argv[0]}"
+    tool = f"python {next(line for line in usage.splitlines() if 'python ' in line).split()[1]}"  # tools/train_....py
     if words and words[0] in ("-h", "--help"):
         print(usage.strip())
         return 0

@@ -1,60 +1,21 @@
 """Text files -> one stream of character ids -> random windows for training, fixed ones held out."""
 
-import json
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from paddle_rope.roformer.tokenization import CharTokenizer
+from tasks.common.documents import read_documents
 from tasks.common.errors import InputError
-from tasks.common.text_files import BLANKS, read_text, shown, split_lines
 from tasks.language_model.demo_text import demo_documents
 
-DEMO = "demo"  # in place of a file: generated text
-JSON_SUFFIXES = (".jsonl", ".json")
-
-
-def read_documents(path):
-    """The documents of a file, in their order.
-
-    Args:
-        path: JSON lines (``.jsonl``, ``.json``) with a string ``text`` each, or plain text: empty lines part the
-            documents; where there are none, each line is one.
-
-    Returns:
-        list of strings that are not empty.
-
-    Raises:
-        InputError: the file cannot be read, or a line is not of that form.
-    """
-    content, name = read_text(path)
-    lines = split_lines(content)
-    if Path(path).suffix in JSON_SUFFIXES:
-        return [_text_of(line, f"{name}:{number}") for number, line in enumerate(lines, 1) if line.strip(BLANKS)]
-    lines = [line.strip(BLANKS) for line in lines]
-    while lines and not lines[-1]:
-        lines.pop()
-    if "" not in lines:
-        return lines
-    return [block.strip("\n") for block in "\n".join(lines).split("\n\n") if block.strip("\n")]
-
-
-def _text_of(line, place):
-    try:
-        record = json.loads(line)
-    except ValueError as error:
-        raise InputError(f"{place}: not JSON ({error}); write one object with 'text' a line") from None
-    if not isinstance(record, dict) or not isinstance(record.get("text"), str):
-        raise InputError(f"{place}: no string 'text' in {shown(record)}; write one object with 'text' a line")
-    return record["text"]
+DEMO = "demo"  # in place of files: generated text
 
 
 class Corpus:
     """One stream of ids, parts of which are held out.
 
-    The documents follow each other, each ended by ``[SEP]``; repeated ones are left out. Held out are stretches of
-    ``held_out_length`` tokens (and one more to predict) at even distances, so that they are of all files; no window of
+    The documents follow each other, each ended by ``[SEP]``. Held out are stretches of ``held_out_length`` tokens (and one more to predict) at even distances, so that they are of all files; no window of
     training reaches into them.
 
     Args:
@@ -72,7 +33,6 @@ class Corpus:
     """
 
     def __init__(self, documents, vocab_min_count, length, held_out_windows, held_out_length):
-        documents = list(dict.fromkeys(documents))
         self.tokenizer = CharTokenizer.from_corpus(documents, vocab_min_count)
         self.length = length
         end = [self.tokenizer.sep_token_id]
@@ -122,7 +82,5 @@ def load_corpus(run):
     Args:
         run: :class:`tasks.language_model.arguments.LanguageModelArguments`.
     """
-    documents = []
-    for path in run.files():
-        documents += demo_documents() if path == DEMO else read_documents(path)
+    documents = demo_documents() if run.text_files == DEMO else read_documents(run.files())
     return Corpus(documents, run.vocab_min_count, run.length, run.held_out_windows, run.held_out_length)

@@ -1,16 +1,10 @@
 """What the reports on grids share: words on the setting, means over seeds, CSV, Markdown, PNG."""
 
-import csv
-import io
 import statistics
 
-import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from PIL import Image
-
+from tasks.common.figures import png
 from tasks.common.files import atomic_writer
-
-COLOURS = 256  # of a PNG
+from tasks.common.tables import as_csv, as_markdown
 
 
 def by_row(cells):
@@ -58,9 +52,8 @@ def setting(run, cells):
 
 
 def markdown_table(head, rows):
-    """Lines of a Markdown table; ``rows`` of values."""
-    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
-    return lines + [f"| {' | '.join(map(str, row))} |" for row in rows]
+    """Lines of a Markdown table; ``rows`` of values under the names in ``head``."""
+    return as_markdown([dict(zip(head, row)) for row in rows], head).splitlines()
 
 
 def write_lines(path, lines):
@@ -71,20 +64,11 @@ def write_lines(path, lines):
 
 def write_csv(path, columns, rows):
     """Write rows of values under the names of ``columns``."""
-    table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
     with atomic_writer(path) as file:
-        file.write(table.getvalue())
+        file.write(as_csv([dict(zip(columns, row)) for row in rows], columns))
 
 
 def write_png(path, figure):
     """Write a matplotlib figure."""
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    pixels = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-    image = io.BytesIO()
-    pixels.quantize(COLOURS).save(image, "png", optimize=True)  # a third of the size, and the same to the eye
     with atomic_writer(path, binary=True) as file:
-        file.write(image.getvalue())
+        file.write(png(figure))

@@ -23,12 +23,18 @@ class NerArguments(RecipeArguments):
     max_span_length: Optional[int] = field(default=None, metadata={"help": "longest entity in tokens; none: any"})
     span_rope: bool = field(default=True, metadata={"help": "RoPE in the span head; false for comparisons"})
     allow_overlap: Optional[bool] = field(default=None, metadata={"help": "may entities overlap; none: as in train"})
+    tune_thresholds: bool = field(
+        default=False, metadata={"help": "choose a threshold for each type on dev in the end"}
+    )
     features: Optional[str] = field(
         default=None, metadata={"help": f"what stands beside the characters, some of {', '.join(FEATURE_KINDS)}"}
     )
     character_dropout: float = field(default=0.0, metadata={"help": "share of characters that training hides"})
     feature_dropout: float = field(default=0.0, metadata={"help": "share of feature values that training hides"})
     masked_lm_epochs: int = field(default=0, metadata={"help": "epochs of masked LM on train_file before"})
+    masked_lm_files: Optional[str] = field(
+        default=None, metadata={"help": "more texts for masked LM, files between commas: a text a line, or JSON lines"}
+    )
 
     def ranges(self):
         return {
@@ -53,6 +59,10 @@ def resolve_config(config):
     """As :func:`tasks.common.arguments.resolve_config`, with :class:`NerArguments`."""
     if config.get("features") is not None:
         config = {**config, "features": _feature_names(config["features"])}
+    if isinstance(config.get("masked_lm_files"), (list, tuple)):
+        config = {**config, "masked_lm_files": ",".join(map(str, config["masked_lm_files"]))}
+    if config.get("masked_lm_files") and not int(config.get("masked_lm_epochs", 0)):
+        raise InputError("configuration: masked_lm_files without masked_lm_epochs; say how often they are to be seen")
     return common.resolve_config(config, NerArguments, METRIC)
 
 

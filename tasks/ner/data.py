@@ -15,9 +15,9 @@ from typing import TextIO
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer
 from tasks.common.text_files import STDIN, encodable, first_non_blank, read_text, split_lines
+from tasks.common.text_stream import TextStream
 from tasks.ner.examples import Entity, Example, entity_types
 from tasks.ner.formats import FORMATS, TEXT_FORMATS, brat, check_format, recognise
-from tasks.ner.text_stream import TextStream
 
 __all__ = [
     "FORMATS",
@@ -89,5 +89,5 @@ def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, 
 
 
 def read_texts(source: str | os.PathLike) -> list[tuple[str, str]]:
-    """All texts of a :class:`tasks.ner.text_stream.TextStream`: pairs (text, "path:line")."""
+    """All texts of a :class:`tasks.common.text_stream.TextStream`: pairs (text, "path:line")."""
     return [pair for chunk in TextStream(source) for pair in chunk]

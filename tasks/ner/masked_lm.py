@@ -25,7 +25,7 @@ def pretrain(model, texts, tokenizer, arguments, epochs):
 
     Args:
         model: :class:`tasks.ner.model.NerModel`; its weights change.
-        texts: :class:`tasks.ner.batching.NerDataset`, the training data; labels are not looked at.
+        texts: list of :class:`tasks.ner.batching.TokenizedText`; labels are not looked at.
         tokenizer: with ``[MASK]``.
         arguments: PaddleNLP's ``TrainingArguments`` of the run, whose learning rate, batch size, precision and seed are
             taken.
@@ -44,7 +44,7 @@ def pretrain(model, texts, tokenizer, arguments, epochs):
         copied.set_state_dict(model.state_dict())
         trainer = RecipeTrainer(
             VisualDLMonitor(arguments.logging_dir, group="pretraining"),
-            lengths=[len(text.ids) for text in texts.texts],
+            lengths=[len(text.ids) for text in texts],
             model=NerMaskedLM(copied),
             args=arguments,
             train_dataset=texts,

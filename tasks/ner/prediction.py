@@ -1,17 +1,16 @@
 """From texts to entities with a trained model."""
 
-import contextlib
 import json
 from pathlib import Path
 
 import numpy as np
 import paddle
-from safetensors import safe_open
 from tqdm import tqdm
 
 from paddle_rope.roformer import load_tokenizer
 from tasks.common.device import choose_device
 from tasks.common.errors import InputError
+from tasks.common.model_folder import MODEL_FILES, check_names, damage_reported, refuse_incomplete, stored_names
 from tasks.common.quiet import quiet_paddlenlp
 from tasks.ner.batching import SpanCollator, TokenizedText
 from tasks.ner.features import FILE_NAME as FEATURES_FILE
@@ -20,7 +19,6 @@ from tasks.ner.metrics import entity_scores
 from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.windows import cut_text, merge_windows
 
-MODEL_FILES = ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json")
 # Scores of one batch held at once: bounds memory for long texts.
 MAX_BATCH_SCORES = 1 << 25
 
@@ -192,23 +190,15 @@ def check_model_dir(model_dir):
     missing = [name for name in (*MODEL_FILES, FEATURES_FILE) if not (folder / name).is_file()]
     if FEATURES_FILE in missing and not _has_features(folder / "config.json"):
         missing.remove(FEATURES_FILE)
-    if not missing:
-        return
-    if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder; give the folder OUTPUT_DIR/model of a training run")
-    if (folder / "model" / MODEL_FILES[0]).is_file():
-        raise InputError(f"{folder}: is a training run, not a model; give {folder / 'model'}")
-    raise InputError(
-        f"{folder}: no model here ({', '.join(missing)} missing); give the folder OUTPUT_DIR/model of a training run"
-    )
+    refuse_incomplete(folder, missing)
 
 
 def load_model(model_dir):
     """The tokenizer and the model of a folder; raises InputError if its files are damaged or do not fit together."""
     folder = Path(model_dir)
-    with _damage_reported(folder, "vocab.txt or tokenizer_config.json"):
+    with damage_reported(folder, "vocab.txt or tokenizer_config.json"):
         tokenizer = load_tokenizer(folder)
-    with _damage_reported(folder, "config.json"):
+    with damage_reported(folder, "config.json"):
         config = NerConfig.from_pretrained(str(folder))
         if not config.types or not all(isinstance(kind, str) for kind in config.types):
             raise ValueError(f"types is {config.types!r}, not a list of names")
@@ -216,17 +206,10 @@ def load_model(model_dir):
             raise ValueError(f"max_length is {config.max_length!r}, not a positive integer")
         if config.vocab_size != len(tokenizer):
             raise ValueError(f"vocab_size is {config.vocab_size}, but vocab.txt has {len(tokenizer)} tokens")
-    with _damage_reported(folder, "model.safetensors"):
-        with safe_open(str(folder / "model.safetensors"), framework="np") as file:
-            stored = set(file.keys())
+    with damage_reported(folder, "model.safetensors"):
+        stored = stored_names(folder)
         model = NerModel.from_pretrained(str(folder), config=config)
-        # from_pretrained leaves a weight that the file lacks at its random start
-        missing, unknown = sorted(set(model.state_dict()) - stored), sorted(stored - set(model.state_dict()))
-        if missing or unknown:
-            raise ValueError(
-                f"its weights are not those of config.json: {len(missing)} missing, {len(unknown)} unknown, "
-                f"such as {(missing + unknown)[0]}"
-            )
+        check_names(model, stored)
     return tokenizer, model
 
 
@@ -242,21 +225,8 @@ def load_features(model_dir, config):
     if config.features is None:
         return None
     folder = Path(model_dir)
-    with _damage_reported(folder, FEATURES_FILE):
+    with damage_reported(folder, FEATURES_FILE):
         features = WordFeatures.from_pretrained(folder)
         if features.sizes != config.features:
             raise ValueError(f"its sizes are {features.sizes}, but the model's are {config.features}")
     return features
-
-
-@contextlib.contextmanager
-def _damage_reported(folder, what):
-    try:
-        yield
-    except Exception as error:  # a damaged file can raise anything in the libraries that read it
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        reason = reason if len(reason) <= 200 else reason[:200] + "..."
-        raise InputError(
-            f"{folder}: {what} is damaged or does not fit the other files ({reason}); "
-            "copy the whole folder OUTPUT_DIR/model of the training run again"
-        ) from error

@@ -1,8 +1,8 @@
 """Predictions as text: the formats of ``tools/predict_ner.py``."""
 
+from tasks.common.json_lines import json_line
 from tasks.ner.examples import Entity, make_example
 from tasks.ner.formats import TEXT_FORMATS
-from tasks.ner.formats.json_records import json_line
 
 # Names of tasks.ner.formats. The first is the one with everything in it, the scores too.
 FORMATS = ("jsonl", "cluener", "bio", "doccano")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import numpy as np
 from tqdm import tqdm
 
 from paddle_rope.roformer import CharTokenizer, load_tokenizer
@@ -26,7 +25,8 @@ from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.monitoring import LOWEST_LOGIT, NerMonitor
 from tasks.ner.prediction import NerPredictor, as_record, predict_entities, without_overlaps
 from tasks.ner.report import print_data_report, print_errors, print_scores, print_worst_examples
-from tasks.ner.splits import has_overlap, read_splits
+from tasks.ner.splits import has_overlap, read_more_texts, read_splits
+from tasks.ner.thresholds import LOWEST_THRESHOLD, above, thresholds_for
 
 FIGURES = ("precision", "recall", "f1")
 TYPES_NAMED = 40  # in what is printed
@@ -53,16 +53,22 @@ class NerTrainer(RecipeTrainer):
 def evaluate_model(model, dataset, batch_size, watch=None):
     """Scores and errors of ``model`` on a :class:`NerDataset`, and its predictions (start, end, type, score) for each
     text. ``watch`` is called with all spans that score above ``LOWEST_LOGIT``, in the same form."""
-    types, thresholds = model.config.types, model.config.thresholds
-    bound = thresholds if watch is None else LOWEST_LOGIT
-    found = predict_entities(model, dataset.texts, types, model.config.pad_token_id, batch_size, thresholds=bound)
-    if watch is not None:
-        watch(found)
-        least = dict(zip(types, np.broadcast_to(thresholds, [len(types)]).tolist()))
-        found = [[entity for entity in entities if entity[3] > least[entity[2]]] for entities in found]
-    if not model.config.allow_overlap:
-        found = list(map(without_overlaps, found))
-    return scores_and_errors(dataset.examples, found, types), found
+    config = model.config
+    if watch is None:
+        found = _find(model, dataset, batch_size, config.thresholds)
+        if not config.allow_overlap:
+            found = list(map(without_overlaps, found))
+    else:
+        candidates = _find(model, dataset, batch_size, LOWEST_LOGIT)
+        watch(candidates)
+        found = above(candidates, config.thresholds, config.types, config.allow_overlap)
+    return scores_and_errors(dataset.examples, found, config.types), found
+
+
+def _find(model, dataset, batch_size, thresholds):
+    """All that scores above the thresholds, overlapping or not."""
+    config = model.config
+    return predict_entities(model, dataset.texts, config.types, config.pad_token_id, batch_size, thresholds=thresholds)
 
 
 def scores_and_errors(examples, found, types):
@@ -96,10 +102,11 @@ def _train(checkpoint, config, run, arguments):
     started = time.perf_counter()
     examples = read_splits(run)
     types = entity_types(*examples.values())
+    more = read_more_texts(run)
     features = None
     if run.features is not None:
-        features = WordFeatures.from_examples(examples["train"], run.features.split(","))
-    tokenizer, model = build_model(config, run, types, examples["train"], features)
+        features = WordFeatures.from_examples(examples["train"], run.features.split(","), more=more)
+    tokenizer, model = build_model(config, run, types, examples["train"], features, more)
     datasets = {
         name: NerDataset(split, tokenizer, types, run.max_length, run.max_span_length, features, name == "train")
         for name, split in examples.items()
@@ -127,12 +134,16 @@ def _train(checkpoint, config, run, arguments):
     )
     training_started = time.perf_counter()
     if checkpoint is None and run.masked_lm_epochs:
-        pretrain(model, datasets["train"], tokenizer, arguments, run.masked_lm_epochs)
+        texts = datasets["train"].texts + NerDataset(more, tokenizer, types, run.max_length, features=features).texts
+        pretrain(model, texts, tokenizer, arguments, run.masked_lm_epochs)
     trainer.train(checkpoint)
     train_seconds = time.perf_counter() - training_started
     if not is_first_process():
         return None
 
+    if run.tune_thresholds:
+        candidates = _find(model, datasets["dev"], arguments.per_device_eval_batch_size, LOWEST_THRESHOLD)
+        model.config.thresholds = thresholds_for(examples["dev"], candidates, types, model.config.allow_overlap)
     metrics = {"train_seconds": round(train_seconds, 1), "parameters": parameters, "seed": arguments.seed}
     predictions = {}
     for name in [name for name in ("dev", "test") if name in datasets]:
@@ -153,15 +164,16 @@ def _train(checkpoint, config, run, arguments):
     return metrics
 
 
-def build_model(config, run, types, train_examples, features=None):
+def build_model(config, run, types, train_examples, features=None, more=()):
     """The tokenizer and the :class:`NerModel`: new ones of the sizes in ``run``, or those of the folder ``pretrained``
-    with a new head."""
+    with a new head; ``more`` are examples without labels, for the vocabulary."""
     options = run.head_options()
     options["allow_overlap"] = run.allow_overlap if run.allow_overlap is not None else has_overlap(train_examples)
     options["features"] = features and features.sizes
     try:
         if run.pretrained is None:
-            tokenizer = CharTokenizer.from_corpus((example.text for example in train_examples), run.vocab_min_count)
+            texts = (example.text for example in (*train_examples, *more))
+            tokenizer = CharTokenizer.from_corpus(texts, run.vocab_min_count)
             options.update(run.encoder_options())
             options.update(vocab_size=len(tokenizer), unk_token_id=tokenizer.unk_token_id)
             return tokenizer, NerModel(NerConfig(types=types, **options))

@@ -1,10 +1,11 @@
-"""The files of a run: train, dev and test, or a part of train held out as dev."""
-
-import numpy as np
+"""The files of a run: train, dev and test, or a part of train held out as dev; and texts without labels."""
 
 from tasks.common.device import is_first_process
 from tasks.common.errors import InputError
+from tasks.common.plain_texts import cut_at_sentences, read_plain_texts
+from tasks.common.splits import hold_out
 from tasks.ner.data import entity_types, read_examples
+from tasks.ner.examples import Example
 
 
 def has_overlap(examples):
@@ -33,18 +34,12 @@ def read_splits(run):
     return splits
 
 
-def hold_out(examples, fraction):
-    """Cut labelled data in two, always in the same way: a text that is there twice is on one side.
-
-    Returns:
-        (rest, held): lists of examples in their order; ``held`` has ``fraction`` of the texts, at least one.
-
-    Raises:
-        InputError: there are less than two different texts.
-    """
-    texts = sorted({example.text for example in examples})
-    if len(texts) < 2:
-        raise InputError(f"{examples[0].where}: one text cannot be cut in two; give a dev_file")
-    np.random.RandomState(0).shuffle(texts)
-    held = set(texts[: max(1, min(len(texts) - 1, round(fraction * len(texts))))])
-    return [e for e in examples if e.text not in held], [e for e in examples if e.text in held]
+def read_more_texts(run):
+    """The texts of ``masked_lm_files`` as examples without entities, cut into pieces of at most ``max_length``."""
+    paths = [path.strip() for path in (run.masked_lm_files or "").split(",") if path.strip()]
+    return [
+        Example(piece, (), path)
+        for path in paths
+        for text in read_plain_texts(path)
+        for piece in cut_at_sentences(text, run.max_length)
+    ]

@@ -85,6 +85,37 @@ class _Cuts:
         return middle if middle < above else float(below)
 
 
+def thresholds_for(examples, candidates, types, allow_overlap):
+    """The thresholds for labelled texts.
+
+    Where entities do not overlap, a candidate that overlaps one with a higher score is not counted, whatever the
+    thresholds: else a lower threshold would seem to let in what :func:`without_overlaps` takes out again.
+
+    Args:
+        examples: list of :class:`tasks.ner.examples.Example`.
+        candidates, types: as of :func:`tune_thresholds`.
+        allow_overlap: whether entities may overlap.
+
+    Returns:
+        List of floats, one for each type, which give these examples at least the F1 of threshold 0.
+    """
+    gold = [{(entity.start, entity.end, entity.type) for entity in example.entities} for example in examples]
+    counted = candidates if allow_overlap else list(map(without_overlaps, candidates))
+    tuned, zero = tune_thresholds(gold, counted, types), [0.0] * len(types)
+    scores = [
+        score_predictions(examples, above(candidates, thresholds, types, allow_overlap), types)["f1"]
+        for thresholds in (tuned, zero)
+    ]
+    return tuned if scores[0] >= scores[1] else zero
+
+
+def above(candidates, thresholds, types, allow_overlap):
+    """The candidates of each text that score above the thresholds, of overlapping ones the best unless they may."""
+    bound = dict(zip(types, np.broadcast_to(thresholds, len(types)).tolist()))
+    found = [[entity for entity in entities if entity[3] > bound[entity[2]]] for entities in candidates]
+    return found if allow_overlap else list(map(without_overlaps, found))
+
+
 def tune_model(model_dir, data_file, device=None, batch_size=32, max_length=None):
     """Tune the thresholds of a trained model on a labelled file, print the scores and write them into its config.json.
 
@@ -106,17 +137,12 @@ def tune_model(model_dir, data_file, device=None, batch_size=32, max_length=None
     for example in examples:
         check_types(example, types)
     candidates = _candidates(predictor, [example.text for example in examples])
-    gold = [{(entity.start, entity.end, entity.type) for entity in example.entities} for example in examples]
-
-    def scores_with(thresholds):
-        bound = dict(zip(types, np.broadcast_to(thresholds, len(types)).tolist()))
-        found = [[entity for entity in entities if entity[3] > bound[entity[2]]] for entities in candidates]
-        if not predictor.model.config.allow_overlap:
-            found = list(map(without_overlaps, found))
-        return score_predictions(examples, found, types)
-
-    tuned = tune_thresholds(gold, candidates, types)
-    before, after = scores_with(predictor.model.config.thresholds), scores_with(tuned)
+    config = predictor.model.config
+    tuned = thresholds_for(examples, candidates, types, config.allow_overlap)
+    before, after = (
+        score_predictions(examples, above(candidates, thresholds, types, config.allow_overlap), types)
+        for thresholds in (config.thresholds, tuned)
+    )
     print_scores(f"{data_file} before", before)
     print_scores(f"{data_file} after", after)
     write_json(config_file, {**json.loads(config_file.read_text(encoding="utf-8")), "thresholds": tuned})

@@ -1,50 +1,17 @@
-"""Text files, the stream of ids, and what is held out of it."""
+"""The stream of ids, and what is held out of it."""
 
 import numpy as np
 import pytest
 
 from tasks.common.errors import InputError
-from tasks.language_model.corpus import Corpus, read_documents
+from tasks.language_model.corpus import Corpus
 
 # Every character occurs once: an id tells where it is.
 DISTINCT = "".join(chr(0x4E00 + number) for number in range(600))
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(name, content):
-        path = tmp_path / name
-        path.write_bytes(content.encode("utf-8"))
-        return path
-
-    return write
-
-
 def distinct_corpus(length=5, held_out_windows=6, held_out_length=20):
     return Corpus([DISTINCT], 1, length, held_out_windows, held_out_length)
-
-
-def test_empty_lines_part_the_documents_of_a_text_file(write):
-    assert read_documents(write("a.txt", "一\n二\r\n\n \n三\n\n")) == ["一\n二", "三"]
-
-
-def test_without_empty_lines_each_line_is_a_document(write):
-    assert read_documents(write("a.txt", "\ufeff一 二\n三\n")) == ["一 二", "三"]
-
-
-def test_json_lines_hold_a_document_each(write):
-    content = '{"text": "一\\n\\n二", "label": 1}\n\n{"text": "三"}\n'
-    assert read_documents(write("a.jsonl", content)) == ["一\n\n二", "三"]
-
-
-@pytest.mark.parametrize(
-    "line, said", [("一", "not JSON"), ('{"title": "一"}', "no string 'text'"), ('["一"]', "no string 'text'")]
-)
-def test_line_that_is_no_document_is_named(write, line, said):
-    path = write("a.jsonl", '{"text": "三"}\n' + line + "\n")
-    with pytest.raises(InputError, match=said) as error:
-        read_documents(path)
-    assert str(error.value).startswith(f"{path}:2: ")
 
 
 def test_no_window_of_training_reaches_into_held_out_text():
@@ -73,11 +40,10 @@ def test_windows_depend_on_seed_and_step_alone(corpus):
     assert (first != other.training_windows(3, seed=2, step=2)).any()
 
 
-def test_repeated_documents_count_once():
-    once = Corpus([DISTINCT[:300], DISTINCT[300:]], 1, 5, 2, 20).facts()
-    assert Corpus([DISTINCT[:300], DISTINCT[:300], DISTINCT[300:]], 1, 5, 2, 20).facts() == once
-    assert once.tokens == 602 and once.held_out_tokens == 42 and once.training_tokens == 560
-    assert once.vocabulary == 606 and once.unknown_share == 0
+def test_facts_count_tokens_and_ends_of_documents():
+    facts = Corpus([DISTINCT[:300], DISTINCT[300:]], 1, 5, 2, 20).facts()
+    assert facts.tokens == 602 and facts.held_out_tokens == 42 and facts.training_tokens == 560
+    assert facts.vocabulary == 606 and facts.unknown_share == 0
 
 
 def test_rare_characters_are_unknown():

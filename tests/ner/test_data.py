@@ -98,9 +98,10 @@ def test_entity_types_are_the_sorted_distinct_types_of_all_lists():
     assert entity_types() == entity_types([]) == []
 
 
+COMMON_READERS = ("errors", "files", "json_lines", "text_files", "text_stream")
 READERS = [
     *(REPOSITORY / "tasks" / "ner" / name for name in ("data.py", "examples.py", "tagging.py")),
-    *(REPOSITORY / "tasks" / "common" / name for name in ("text_files.py", "files.py", "errors.py")),
+    *(REPOSITORY / "tasks" / "common" / f"{name}.py" for name in COMMON_READERS),
     *sorted((REPOSITORY / "tasks" / "ner" / "formats").glob("*.py")),
 ]
 
@@ -111,7 +112,7 @@ def test_readers_import_only_the_standard_library(module):
     names = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     names |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     assert {name.split(".")[0] for name in names} - {"tasks"} <= sys.stdlib_module_names
-    ours = ("tasks.common.errors", "tasks.common.files", "tasks.common.text_files", "tasks.ner.")
+    ours = (*(f"tasks.common.{name}" for name in COMMON_READERS), "tasks.ner.")
     assert all(name.startswith(ours) for name in names if name.startswith("tasks"))
 
 

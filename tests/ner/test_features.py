@@ -139,6 +139,15 @@ def test_values_that_are_rarer_than_min_count_are_unknown():
 # ---- gazetteer
 
 
+def test_more_texts_add_the_values_that_are_frequent_in_all():
+    more = [example("甲丙")] * 3 + [example("丙丁")] * 2
+    of_few = [example("甲乙"), example("丙丁")]
+    features = WordFeatures.from_examples(of_few, ["bigrams"], min_count=1, more=more, more_min_count=3)
+    assert features.vocabularies["bigrams"] == ["丙丁", "甲丙", "甲乙"]
+    features = WordFeatures.from_examples(of_few, ["bigrams"], min_count=2, more=more, more_min_count=3)
+    assert features.vocabularies["bigrams"] == ["丙丁", "甲丙"]
+
+
 def spans_of(gazetteer, text, own=None):
     return {
         (text[start:end], gazetteer.types[number // 3], number % 3) for start, end, number in gazetteer.spans(text, own)

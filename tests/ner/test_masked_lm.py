@@ -1,5 +1,7 @@
 """Masked language modelling before training."""
 
+import json
+
 import numpy as np
 import paddle
 import pytest
@@ -158,6 +160,22 @@ def test_pretraining_learns_to_predict_and_changes_the_encoder_alone(
     assert np.mean(loss[-6:]) < np.mean(loss[:6]) - 0.5
     assert len(log.get_data("scalar", "train/loss")) == 2
     assert not any("lm_head" in name for name in after)
+
+
+def test_more_texts_are_learned_from_and_their_values_known(train, few_texts, tmp_path, without_pictures, states):
+    more = tmp_path / "more.txt"
+    more.write_text("龘龘的龘龘。" * 24 + "\n", encoding="utf-8")
+    run = train(
+        tmp_path / "run", train_file=few_texts.train, dev_file=few_texts.dev, masked_lm_epochs=2, masked_lm_files=more,
+        num_train_epochs=1, max_steps=1, features="bigrams",
+    )  # fmt: skip
+    assert "龘" in (run.model / "vocab.txt").read_text(encoding="utf-8").split()
+    vocabularies = json.loads((run.model / "features.json").read_text(encoding="utf-8"))["vocabularies"]
+    assert {"龘龘", "的龘", "龘的"} <= set(vocabularies["bigrams"])
+    before, after = states
+    number = (run.model / "vocab.txt").read_text(encoding="utf-8").split().index("龘")
+    name = "roformer.token_embedding.weight"
+    assert np.abs(after[name][number] - before[name][number]).max() > 1e-3
 
 
 def test_model_with_padding_has_the_loss_of_its_texts_one_by_one(few_texts):

@@ -11,9 +11,10 @@ import pytest
 import tune_threshold
 
 from tasks.ner import thresholds
+from tasks.ner.examples import Entity, make_example
 from tasks.ner.metrics import entity_scores
 from tasks.ner.prediction import NerPredictor
-from tasks.ner.thresholds import LOWEST_THRESHOLD, tune_thresholds
+from tasks.ner.thresholds import LOWEST_THRESHOLD, above, thresholds_for, tune_thresholds
 
 TYPES = ["a", "b", "c"]
 
@@ -74,6 +75,43 @@ def test_a_thousand_types():
     gold = [{(0, 1, kind) for kind in types}]
     candidates = [[(0, 1, kind, -1.0) for kind in types] + [(1, 2, kind, -3.0) for kind in types]]
     assert tune_thresholds(gold, candidates, types) == [-2.0] * 1000
+
+
+def examples_of(text, *entities):
+    return [make_example(text, [Entity(*entity) for entity in entities], "here:1")]
+
+
+def test_an_overlapping_candidate_does_not_keep_a_threshold_high_where_entities_do_not_overlap():
+    examples = examples_of("一二三四五六", (0, 2, "a"), (3, 5, "a"))
+    candidates = [[(0, 2, "a", 2.0), (0, 3, "a", 1.0), (1, 2, "a", -0.5), (3, 5, "a", -1.0), (5, 6, "b", -3.0)]]
+    (flat, *_), (nested, *_) = (thresholds_for(examples, candidates, TYPES, overlap) for overlap in (False, True))
+    assert flat == -3.0  # lets in the second entity, and nothing else that is kept
+    assert nested == 1.5  # else two wrong ones come with it
+    found = {allow: above(candidates, [flat, 0.0, 0.0], TYPES, allow)[0] for allow in (False, True)}
+    assert [entity[:3] for entity in sorted(found[False])] == [(0, 2, "a"), (3, 5, "a")]
+    assert len(found[True]) == 4
+
+
+def test_thresholds_that_would_lower_the_f1_after_overlaps_are_left_at_0():
+    # without "b", which is wrong, two wrong "a" that it overlaps would come in its place
+    examples = examples_of("一二三四", (2, 3, "a"))
+    candidates = [[(0, 2, "b", 4.0), (0, 1, "a", 3.5), (1, 2, "a", 3.4), (2, 3, "a", 3.0)]]
+    assert tune_thresholds([{(2, 3, "a")}], [[candidates[0][0], candidates[0][3]]], TYPES) == [0.0, 4.5, 0.0]
+    assert thresholds_for(examples, candidates, TYPES, allow_overlap=False) == [0.0] * 3
+
+
+# ---- in training
+
+
+def test_run_keeps_thresholds_tuned_on_dev(train, few_texts, tmp_path):
+    options = {"train_file": few_texts.train, "dev_file": few_texts.dev, "num_train_epochs": 3}
+    plain = train(tmp_path / "plain", **options)
+    tuned = train(tmp_path / "tuned", tune_thresholds=True, **options)
+    kept = json.loads((tuned.model / "config.json").read_text(encoding="utf-8"))["thresholds"]
+    assert len(kept) == len(json.loads((tuned.model / "config.json").read_text(encoding="utf-8"))["types"])
+    assert any(kept)
+    assert tuned.metrics["dev"]["f1"] > plain.metrics["dev"]["f1"]
+    assert (tuned.model / "model.safetensors").read_bytes() == (plain.model / "model.safetensors").read_bytes()
 
 
 # ---- the tool

@@ -149,15 +149,15 @@ def test_a_cased_vocabulary_keeps_case_and_accents():
 
 
 def test_jieba_is_read_once_at_the_first_text_without_messages(capfd):
-    word_tokenizer._cutter.cache_clear()
+    word_tokenizer.jieba_cutter.cache_clear()
     logger = logging.getLogger("jieba")
     level = logger.level
     logger.setLevel(logging.DEBUG)
     first, second = WordTokenizer(VOCAB), WordTokenizer(VOCAB)
-    assert word_tokenizer._cutter.cache_info().misses == 0
+    assert word_tokenizer.jieba_cutter.cache_info().misses == 0
     first.encode("中国")
     second.encode("中国")
-    assert word_tokenizer._cutter.cache_info().misses == 1
+    assert word_tokenizer.jieba_cutter.cache_info().misses == 1
     assert capfd.readouterr() == ("", "")
     assert logger.level == logging.DEBUG
     logger.setLevel(level)

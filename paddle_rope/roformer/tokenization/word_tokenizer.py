@@ -69,7 +69,7 @@ class WordTokenizer(Tokenizer):
         """(start, string) of each chunk of step 2."""
         known = self.token_to_id
         rest = start = 0  # what is between rest and start belongs to no chunk yet
-        for word in _cutter().cut(clean, HMM=False):
+        for word in jieba_cutter().cut(clean, HMM=False):
             end = start + len(word)
             if word in known or word.isspace():
                 if rest < start:
@@ -127,7 +127,7 @@ _CLEAN = _CleanTable()
 
 
 @functools.cache
-def _cutter():
+def jieba_cutter():
     """jieba with its own dictionary, read without its messages."""
     logger = logging.getLogger("jieba")
     level = logger.level

@@ -55,26 +55,35 @@ class WordFeatures:
         )
 
     @classmethod
-    def from_examples(cls, examples, kinds, min_count=3):
+    def from_examples(cls, examples, kinds, min_count=3, more=(), more_min_count=20):
         """Build vocabularies and gazetteer.
 
         Args:
             examples: list of :class:`tasks.ner.examples.Example`, the training data.
             kinds: some of ``FEATURE_KINDS``.
             min_count: values that occur less often become unknown.
+            more: examples without labels, for the vocabularies alone.
+            more_min_count: values that are rare in the training data are kept if they occur so often in all.
         """
         kinds = check_kinds(kinds)
-        counts = {kind: Counter() for kind in COLUMNS if kind in kinds}
+        counts = {kind: (Counter(), Counter()) for kind in COLUMNS if kind in kinds}  # in examples; in all
         segmentations = {}
-        for example in examples if counts else ():
+        for number, example in enumerate((*examples, *more) if counts else ()):
             analysis = Analysis(example.text)
-            for kind, counter in counts.items():
-                counter.update(count_values(analysis, kind))
+            for kind, (of_examples, of_all) in counts.items():
+                values = count_values(analysis, kind)
+                of_all.update(values)
+                if number < len(examples):
+                    of_examples.update(values)
             if "segmentation" in kinds or "words" in kinds:
                 segmentations[example.text] = analysis.segmentation
         vocabularies = {}
-        for kind, counter in counts.items():
-            values = sorted(value for value, count in counter.items() if count >= min_count and is_storable(value))
+        for kind, (of_examples, of_all) in counts.items():
+            values = sorted(
+                value
+                for value, count in of_all.items()
+                if (of_examples[value] >= min_count or count >= more_min_count) and is_storable(value)
+            )
             vocabularies[kind] = segmentation_values(values) if kind == "segmentation" else values
         features = cls(kinds, vocabularies, Gazetteer.from_examples(examples) if "gazetteer" in kinds else None)
         features._segmentations = segmentations

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tasks.common.errors import InputError
+from tasks.common.json_lines import json_line, json_records
 from tasks.common.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
-from tasks.ner.formats.json_records import check_type, json_line, json_records, labelled_text, labels
+from tasks.ner.formats.json_records import check_type, labelled_text, labels
 
 SHAPE = 'write it as {"type": {"surface": [[first, last]]}}'
 

@@ -13,9 +13,10 @@ import json
 from collections.abc import Iterable, Iterator
 
 from tasks.common.errors import InputError
+from tasks.common.json_lines import distinct_keys
 from tasks.common.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
-from tasks.ner.formats.json_records import check_type, distinct_keys, field, labelled_text, labels, object_entities
+from tasks.ner.formats.json_records import check_type, field, labelled_text, labels, object_entities
 
 SHAPE = 'write it as {"start_idx": first, "end_idx": last, "type": "type", "entity": "surface"}'
 _SPACE = " \t\n\r"

@@ -12,18 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tasks.common.errors import InputError
+from tasks.common.json_lines import json_line, json_records
 from tasks.common.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
-from tasks.ner.formats.json_records import (
-    check_offsets,
-    check_type,
-    field,
-    json_line,
-    json_records,
-    labelled_text,
-    labels,
-    object_entities,
-)
+from tasks.ner.formats.json_records import check_offsets, check_type, field, labelled_text, labels, object_entities
 
 LABEL_SHAPE = 'write it as "label": [[start, end, "type"]]'
 ENTITY_SHAPE = 'write it as {"start_offset": 0, "end_offset": 3, "label": "type"}'

@@ -10,18 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tasks.common.errors import InputError
+from tasks.common.json_lines import json_line, json_records, json_text
 from tasks.common.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
-from tasks.ner.formats.json_records import (
-    check_offsets,
-    check_type,
-    field,
-    json_line,
-    json_records,
-    json_text,
-    labels,
-    object_entities,
-)
+from tasks.ner.formats.json_records import check_offsets, check_type, field, labels, object_entities
 
 SHAPE = 'write it as {"start": 0, "end": 3, "type": "type"}'
 

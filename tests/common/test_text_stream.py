@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from tasks.common import text_stream
 from tasks.common.errors import InputError
-from tasks.ner import text_stream
-from tasks.ner.text_stream import TextStream
+from tasks.common.text_stream import TextStream
 
 
 class Pipe(io.RawIOBase):

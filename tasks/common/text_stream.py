@@ -1,8 +1,8 @@
 """Texts to predict, read line by line as they come.
 
 The input is UTF-8 in lines that end with LF or CRLF. If the first line that is not blank is a JSON object with a
-``text``, the input is JSON lines: every line needs a string ``text`` (which may be empty), other keys such as ``label``
-are ignored and blank lines are skipped.
+``text``, or another key that the recipe has for it, the input is JSON lines: every line needs a string there (which may
+be empty), other keys such as ``label`` are ignored and blank lines are skipped.
 
 Otherwise it is plain text, one text a line, exactly as it stands without its line end. An empty line is an empty text,
 so that results stay in line with the input; only the nothing after the last line end is no line.
@@ -15,8 +15,8 @@ import os
 import stat
 
 from tasks.common.errors import InputError
+from tasks.common.json_lines import json_text, parse_line
 from tasks.common.text_files import BLANKS, BYTE_ORDER_MARK, STDIN, decode, open_bytes, open_stdin
-from tasks.ner.formats.json_records import json_text, parse_line
 
 READ_BYTES = 1 << 20
 
@@ -31,6 +31,7 @@ class TextStream:
     Args:
         source: path, or ``-`` for standard input.
         chunk_texts: texts a chunk at most.
+        keys: under which JSON lines have their text; the first that a line has counts.
 
     Attributes:
         name: of the input, for messages.
@@ -42,13 +43,14 @@ class TextStream:
             wrong one are given out first.
     """
 
-    def __init__(self, source, chunk_texts=2048):
+    def __init__(self, source, chunk_texts=2048, keys=("text",)):
         self._is_stdin = os.fspath(source) == STDIN
         self.name = "<stdin>" if self._is_stdin else os.fspath(source)
         self._input = open_stdin(self.name) if self._is_stdin else open_bytes(self.name)
         self.size = _size(self._input)
         self.position = 0
         self._chunk_texts = chunk_texts
+        self._keys = keys
         self._lines = 0
         self._is_json = None  # until the first line that is not blank
         self._waiting = []  # the blank lines before it: texts in plain text, nothing in JSON lines
@@ -115,10 +117,10 @@ class TextStream:
             line = line[:-1]
         is_blank = not line.strip(BLANKS)
         if self._is_json is None and not is_blank:
-            self._is_json = _is_json_text(line)
+            self._is_json = _is_json_text(line, self._keys)
             self._waiting = [] if self._is_json else self._waiting
         if self._is_json:
-            return [] if is_blank else [(json_text(parse_line(line, where), where), where)]
+            return [] if is_blank else [(json_text(parse_line(line, where), where, self._keys), where)]
         self._waiting.append((line, where))
         if self._is_json is None:
             return []
@@ -126,14 +128,14 @@ class TextStream:
         return texts
 
 
-def _is_json_text(line):
+def _is_json_text(line, keys):
     if not line.strip(BLANKS).startswith("{"):
         return False
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
         return False
-    return isinstance(record, dict) and "text" in record
+    return isinstance(record, dict) and any(key in record for key in keys)
 
 
 def _size(file):

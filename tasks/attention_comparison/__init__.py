@@ -1,0 +1,1 @@
+"""Comparison of kinds of attention: one plan of training runs, and time and memory against length."""

@@ -1,0 +1,1 @@
+"""Classification of documents: one label for each text."""

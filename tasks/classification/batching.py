@@ -1,0 +1,89 @@
+"""Examples -> tokens -> padded batches."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from paddle.io import Dataset
+
+from tasks.common.errors import InputError
+
+
+class TokenizedText(NamedTuple):
+    """A text as tokens, and the number of its class."""
+
+    ids: list
+    label: int | None = None
+
+
+def tokenize(text, tokenizer, max_length):
+    """Token ids of the head of a document: its first ``max_length`` characters, the rest is cut."""
+    return tokenizer.encode(text[:max_length])[0]
+
+
+class ClassificationDataset(Dataset):
+    """Tokenized examples.
+
+    Args:
+        examples: list of :class:`tasks.classification.data.Example`.
+        tokenizer: with ``encode(text)``.
+        classes: names of the classes; their order numbers them.
+        max_length: characters of each text that are read, from its beginning.
+
+    Attributes:
+        cut: how many texts are longer than ``max_length``.
+        cut_characters: how many characters of them are not read.
+
+    Raises:
+        InputError: an example has a class that is not in ``classes``.
+    """
+
+    def __init__(self, examples, tokenizer, classes, max_length):
+        super().__init__()
+        self.examples = examples
+        number = {name: index for index, name in enumerate(classes)}
+        self.texts = []
+        for example in examples:
+            if example.label not in number:
+                raise InputError(
+                    f"{example.where}: label {example.label!r} is unknown to the model, which knows "
+                    f"{', '.join(classes)}; correct the label, or train a model on data that has it"
+                )
+            self.texts.append(TokenizedText(tokenize(example.text, tokenizer, max_length), number[example.label]))
+        beyond = [len(example.text) - max_length for example in examples if len(example.text) > max_length]
+        self.cut, self.cut_characters = len(beyond), sum(beyond)
+
+    def __len__(self):
+        return len(self.texts)
+
+    def __getitem__(self, index):
+        return self.texts[index]
+
+
+class TextCollator:
+    """Pads a list of :class:`TokenizedText` to the inputs of :class:`tasks.classification.model.ClassificationModel`.
+
+    Args:
+        pad_token_id: id of padding.
+        with_labels: whether to add ``labels``.
+    """
+
+    def __init__(self, pad_token_id, with_labels=True):
+        self.pad_token_id = pad_token_id
+        self.with_labels = with_labels
+
+    def __call__(self, texts):
+        """dict of arrays: ``input_ids`` int64 and ``attention_mask`` bool ``[batch, seq]``, ``labels`` int64
+        ``[batch]``."""
+        shape = (len(texts), max(len(text.ids) for text in texts))
+        batch = {
+            "input_ids": np.full(shape, self.pad_token_id, dtype=np.int64),
+            "attention_mask": np.zeros(shape, dtype=bool),
+        }
+        for row, text in enumerate(texts):
+            batch["input_ids"][row, : len(text.ids)] = text.ids
+            batch["attention_mask"][row, : len(text.ids)] = True
+        if self.with_labels:
+            batch["labels"] = np.array([text.label for text in texts], dtype=np.int64)
+        return batch

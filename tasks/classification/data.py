@@ -1,0 +1,105 @@
+"""Labelled texts: reading with validation. Standard library only.
+
+Two formats, recognised by the first line that is not blank:
+
+* JSON lines with ``text`` or ``sentence``, ``label`` (a number or a string) and, if wanted, ``label_des``, the name of
+  the label, as CLUE's IFLYTEK has it; other keys are ignored;
+* ``text<TAB>label``, one text a line, no header.
+
+The name of a class is ``label_des``, or else ``label``. Whatever is wrong with a file raises
+``tasks.common.errors.InputError``: one line with ``path:line``, what is wrong and how to mend it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from tasks.common.errors import InputError
+from tasks.common.json_lines import check_encodable, json_records, json_text
+from tasks.common.text_files import BLANKS, first_non_blank, read_text, shown, split_lines
+
+TEXT_KEYS = ("text", "sentence")
+HEADER_WORDS = ("text", "sentence", "text_a", "label")
+
+
+@dataclass(frozen=True)
+class Example:
+    """A text and the name of its class."""
+
+    text: str
+    label: str
+    where: str  # "path:line", for error messages
+
+
+def read_examples(path: str | os.PathLike) -> list[Example]:
+    """The labelled texts of a file in its order; ``-`` is standard input.
+
+    Raises:
+        InputError: the file cannot be read, holds no text, or something in it is wrong.
+    """
+    content, name = read_text(path)
+    lines = split_lines(content)
+    first = first_non_blank(lines)
+    if first is None:
+        raise InputError(f"{name}:1: there is no text in it; give labelled texts")
+    is_json = first.strip(BLANKS).startswith("{")
+    return list(_read_json(lines, name) if is_json else _read_tab_separated(lines, name))
+
+
+def class_names(examples: Iterable[Example]) -> list[str]:
+    """The names of the classes of examples, sorted; by their value where all are numbers."""
+    names = {example.label for example in examples}
+    return sorted(names, key=int) if all(name.isascii() and name.isdigit() for name in names) else sorted(names)
+
+
+def _read_json(lines: list[str], name: str) -> Iterator[Example]:
+    name_of, number_of = {}, {}  # label -> (its name, where), and the other way
+    for where, record in json_records(lines, name):
+        text = _not_blank(json_text(record, where, TEXT_KEYS), where)
+        label = _label(record.get("label"), '"label"', where)
+        described = "label_des" in record
+        class_name = _label(record["label_des"], '"label_des"', where) if described else label
+        for known, key, value in ((name_of, label, class_name), (number_of, class_name, label)):
+            before, first = known.setdefault(key, (value, where))
+            if before != value:
+                raise InputError(
+                    f"{where}: label {label!r} has the name {class_name!r} here, but {key!r} goes with {before!r} at "
+                    f"{first}; give each label one name, on every line or on none"
+                )
+        yield Example(text, class_name, where)
+
+
+def _read_tab_separated(lines: list[str], name: str) -> Iterator[Example]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip(BLANKS):
+            continue
+        where = f"{name}:{number}"
+        fields = line.split("\t")
+        if len(fields) != 2:
+            raise InputError(
+                f"{where}: {len(fields) - 1} tabs in the line; write each line as text<TAB>label, with a space for a "
+                "tab inside the text, or give JSON lines"
+            )
+        text, label = fields
+        if text in HEADER_WORDS and label in HEADER_WORDS:
+            raise InputError(f"{where}: {line!r} is a header; remove it: each line has to be text<TAB>label")
+        yield Example(_not_blank(text, where), _label(label, "the label", where), where)
+
+
+def _not_blank(text: str, where: str) -> str:
+    if not text.strip():
+        raise InputError(f"{where}: the text is empty; remove the line or give it a text")
+    return text
+
+
+def _label(value: object, what: str, where: str) -> str:
+    """A label as a string."""
+    if isinstance(value, bool) or not isinstance(value, (int, str)):
+        raise InputError(f'{where}: {what} is {shown(value)}; give each line a number or a string as its "label"')
+    label = str(value).strip()
+    if not label:
+        raise InputError(f"{where}: {what} is empty; name the class of the text")
+    check_encodable(label, what, where)
+    return label

@@ -1,0 +1,36 @@
+"""The classification model: RoFormer, pooling and a classifier, with the names of the classes."""
+
+from paddle_rope.roformer import RoFormerConfig, RoFormerForSequenceClassification
+
+
+class ClassificationConfig(RoFormerConfig):
+    """A :class:`RoFormerConfig` with the classes.
+
+    Args:
+        classes: names of the classes, in the order of the logits.
+        max_length: characters of a text that are read, from its beginning.
+        pooling: ``"mean"`` over the tokens or the ``"first"`` token.
+    """
+
+    model_type = "paddle_rope_classification"
+
+    def __init__(self, classes=(), max_length=512, pooling="mean", **kwargs):
+        for name in ("id2label", "label2id", "num_labels"):  # a saved configuration has them beside the classes
+            kwargs.pop(name, None)
+        super().__init__(pooling=pooling, **kwargs)
+        self.classes = list(classes)
+        self.max_length = max_length
+        self.id2label = dict(enumerate(self.classes))
+        self.label2id = {name: index for index, name in enumerate(self.classes)}
+
+
+class ClassificationModel(RoFormerForSequenceClassification):
+    """:class:`RoFormerForSequenceClassification` with a :class:`ClassificationConfig`."""
+
+    config_class = ClassificationConfig
+
+    def numbers_of_text(self, length):
+        """How many numbers the largest tensor of a layer has for a text of ``length`` tokens."""
+        config = self.config
+        scores = config.num_attention_heads * length * length if "softmax" in config.layer_attention else 0
+        return max(scores, config.intermediate_size * length)

@@ -1,0 +1,83 @@
+"""Measuring time and memory against length: each cell in a process of its own, hopeless ones left out."""
+
+import json
+import resource
+import subprocess
+import sys
+
+import numpy as np
+
+
+def peak_megabytes():
+    """The peak memory of this process so far."""
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def measure_apart(words):
+    """Run a tool of ours that measures one cell in a process of its own, so that the peak memory is its own.
+
+    Args:
+        words: of its command line, the script first; it prints the result as JSON in its last line.
+
+    Returns:
+        The result, a dict; ``{"left_out": why}`` instead if the process fails, as by a lack of memory.
+    """
+    done = subprocess.run([sys.executable, *map(str, words)], capture_output=True, text=True)
+    if done.returncode == 0:
+        return json.loads(done.stdout.splitlines()[-1])
+    said = done.stderr.strip().splitlines() or ["it said nothing"]
+    return {"left_out": f"failed with status {done.returncode}: {said[-1].strip()}"}
+
+
+def reason_to_leave_out(known, length, memory_limit, time_limit):
+    """Whether a length would pass a limit if time and memory go on with the power law of the last two lengths.
+
+    Args:
+        known: (length, seconds, peak in MB) of what has been measured, lengths rising.
+        length: the next one.
+        memory_limit: GB.
+        time_limit: seconds.
+
+    Returns:
+        What is foreseen, in words; "" where it is within the limits, or less than three lengths are known.
+    """
+    if len(known) < 3:
+        return ""
+    idle = min(peak for _, _, peak in known) - 1
+    (n1, t1, m1), (n2, t2, m2) = known[-2:]
+    for name, first, second, floor, limit in (
+        ("memory", m1 - idle, m2 - idle, idle, 1024 * memory_limit),
+        ("time", t1, t2, 0, time_limit),
+    ):
+        power = np.clip(np.log(second / first) / np.log(n2 / n1), 1, 2)
+        foreseen = floor + second * (length / n2) ** power
+        if foreseen > limit:
+            unit = f"{foreseen / 1024:.0f} GB" if name == "memory" else f"{foreseen:.0f} s"
+            return f"{unit} foreseen"
+    return ""
+
+
+def slope(lengths, values):
+    """The exponent p of the power law values = c * lengths^p: the least-squares slope in logarithms."""
+    return float(np.polyfit(np.log(lengths), np.log(values), 1)[0])
+
+
+def crossing(lengths, first, second):
+    """The length from which ``second`` stays below ``first``: interpolated in logarithms between the last length where
+    it is not, and the next.
+
+    Args:
+        lengths: rising; ``first``, ``second``: positive values at them.
+
+    Returns:
+        The length; the first of ``lengths`` if ``second`` is below everywhere, None if it is not below at the last.
+    """
+    gap = np.log(first) - np.log(second)
+    if gap[-1] <= 0:
+        return None
+    above = np.flatnonzero(gap <= 0)
+    if len(above) == 0:
+        return float(lengths[0])
+    i = above[-1]
+    share = -gap[i] / (gap[i + 1] - gap[i])
+    return float(np.exp(np.log(lengths[i]) + share * (np.log(lengths[i + 1]) - np.log(lengths[i]))))

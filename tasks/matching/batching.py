@@ -1,0 +1,121 @@
+"""Examples -> sequences of tokens -> padded batches.
+
+A sequence longer than ``max_length`` tokens, special tokens counted, loses its end. Of two texts in one sequence tokens
+are dropped one by one from the longer: each text has half of the room, and what a shorter one leaves is the longer's.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from paddle.io import Dataset
+
+
+class Sequence(NamedTuple):
+    """Tokens of ``[CLS] a [SEP]`` or ``[CLS] a [SEP] b [SEP]``; token types where the model tells texts apart."""
+
+    ids: np.ndarray
+    token_type_ids: np.ndarray | None
+
+
+class Item(NamedTuple):
+    """What an example is to the model: its sequences and its label."""
+
+    sequences: list
+    label: float
+
+
+class MatchingDataset(Dataset):
+    """Tokenized examples. A sequence that several examples have in common is kept, and scored, once.
+
+    Args:
+        examples: list of :class:`tasks.matching.examples.Example`, all pairs or all triples.
+        tokenizer: with ``encode(text, pair, max_length)``.
+        config: :class:`tasks.matching.model.MatchingConfig`.
+        max_length: longest sequence in tokens; None takes that of ``config``.
+
+    Attributes:
+        sequences: list of :class:`Sequence`.
+        rows: int64 ``[examples, parts]``, the numbers of each example's sequences. Parts are as
+            :meth:`tasks.matching.model.MatchingModel.forward` wants them.
+        num_cut: how many of the sequences are cut.
+    """
+
+    def __init__(self, examples, tokenizer, config, max_length=None):
+        super().__init__()
+        self.examples = examples
+        self.sequences = []
+        self.num_cut = 0
+        self._encode = tokenizer.encode
+        self._max_length = max_length or config.max_length
+        self._has_types = config.segment_ids
+        numbers = {}
+        rows = []
+        for example in examples:
+            if config.is_cross_encoder:
+                parts = [(example.text, candidate) for candidate in example.texts[1:]]
+            else:
+                parts = [(text, None) for text in example.texts]
+            rows.append([self._number(part, numbers) for part in parts])
+        self.rows = np.array(rows, dtype=np.int64)
+
+    def _number(self, texts, numbers):
+        if texts not in numbers:
+            encoding = self._encode(*texts)
+            if len(encoding.ids) > self._max_length:
+                self.num_cut += 1
+                encoding = self._encode(*texts, self._max_length)
+            numbers[texts] = len(self.sequences)
+            types = np.array(encoding.token_type_ids, dtype=np.int64) if self._has_types else None
+            self.sequences.append(Sequence(np.array(encoding.ids, dtype=np.int64), types))
+        return numbers[texts]
+
+    @property
+    def lengths(self):
+        """Tokens of the longest sequence of each example, a list."""
+        tokens = np.array([len(sequence.ids) for sequence in self.sequences])
+        return tokens[self.rows].max(axis=1).tolist()
+
+    def __len__(self):
+        return len(self.examples)
+
+    def __getitem__(self, index):
+        return Item([self.sequences[row] for row in self.rows[index]], self.examples[index].label)
+
+
+class ItemCollator:
+    """Pads a list of :class:`Item` to the inputs of :class:`tasks.matching.model.MatchingModel`.
+
+    Args:
+        pad_token_id: id of padding.
+    """
+
+    def __init__(self, pad_token_id):
+        self.pad_token_id = pad_token_id
+
+    def __call__(self, items):
+        """dict of arrays: those of :func:`pad_sequences`, with the first sequences of all items first, and ``labels``
+        float32 ``[batch]``."""
+        parts = range(len(items[0].sequences))
+        batch = pad_sequences([item.sequences[part] for part in parts for item in items], self.pad_token_id)
+        batch["labels"] = np.array([item.label for item in items], dtype=np.float32)
+        return batch
+
+
+def pad_sequences(sequences, pad_token_id):
+    """dict of arrays ``[rows, seq]``: ``input_ids`` int64, ``attention_mask`` bool, and ``token_type_ids`` int64 of
+    sequences that have them."""
+    shape = (len(sequences), max(len(sequence.ids) for sequence in sequences))
+    batch = {
+        "input_ids": np.full(shape, pad_token_id, dtype=np.int64),
+        "attention_mask": np.zeros(shape, dtype=bool),
+    }
+    if sequences[0].token_type_ids is not None:
+        batch["token_type_ids"] = np.zeros(shape, dtype=np.int64)
+    for row, sequence in enumerate(sequences):
+        batch["input_ids"][row, : len(sequence.ids)] = sequence.ids
+        batch["attention_mask"][row, : len(sequence.ids)] = True
+        if sequence.token_type_ids is not None:
+            batch["token_type_ids"][row, : len(sequence.ids)] = sequence.token_type_ids
+    return batch

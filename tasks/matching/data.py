@@ -1,0 +1,168 @@
+"""Reading of pairs and triples, with validation.
+
+The formats are recognised by the content:
+
+- Tab separated, two texts and a label a line, as AFQMC, LCQMC, BQ and STS-B have it. Tabs separate and nothing else
+  counts, no quotes either. A first line whose last column is the name of one is a header and is left out.
+- JSON lines of pairs, as CLUE has them: ``{"sentence1": ..., "sentence2": ..., "label": "0"}``.
+- JSON lines of triples, as CAIL2019-SCM has them: ``{"A": ..., "B": ..., "C": ...}``, with ``"label": "B"`` or ``"C"``,
+  the candidate that is closer to A. In a file without labels it is B, as in the published data; B and C are then
+  exchanged at random, always in the same way, so that the place of a candidate says nothing.
+
+A label is 0, 1 or a grade, any finite number. Blank lines are left out.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tasks.common.errors import InputError
+from tasks.common.json_lines import check_encodable, json_records, json_text
+from tasks.common.text_files import BLANKS, first_non_blank, read_text, shown, split_lines
+from tasks.matching.examples import Example
+
+HEADERS = {
+    *("label", "labels", "score", "similarity", "grade", "is_duplicate"),
+    *("sentence2", "text2", "text_b", "query2", "question2", "q2"),
+}
+PAIR_KEYS = ("sentence1", "sentence2")
+TRIPLE_KEYS = ("A", "B", "C")
+LABEL_KEYS = ("label", "score")  # the second: of grades
+EXCHANGE_SEED = 0
+FORMAT = 'give two texts and a label between tabs, or JSON lines with "sentence1" and "sentence2", or "A", "B" and "C"'
+
+
+def read_labelled(path):
+    """Labelled examples of a file, all pairs or all triples.
+
+    Args:
+        path: the file; ``-`` is standard input.
+
+    Returns:
+        list of :class:`Example`, in the order of the file, at least one.
+
+    Raises:
+        InputError: the file cannot be read, or a line is wrong or has no label.
+    """
+    examples = _read(path)
+    if len(examples[0].texts) == 3:
+        return _with_candidates_exchanged(examples)
+    for example in examples:
+        if example.label is None:
+            raise InputError(
+                f"{example.where}: there is no label; give two texts and a label, or use the file for prediction only"
+            )
+    return examples
+
+
+def read_unlabelled(path):
+    """As :func:`read_labelled`, but labels need not be there and are left out, and candidates stay in their order."""
+    return [example._replace(label=None) for example in _read(path)]
+
+
+def _read(path):
+    content, name = read_text(path)
+    lines = split_lines(content)
+    first = first_non_blank(lines)
+    if first is None:
+        raise InputError(f"{name}:1: there is no text in it; {FORMAT}")
+    is_json = first.strip(BLANKS).startswith("{") and "\t" not in first
+    examples = list(_json_examples(lines, name) if is_json else _tab_separated(lines, name))
+    if not examples:
+        raise InputError(f"{name}:1: there is only a header in it; {FORMAT}")
+    return examples
+
+
+def _tab_separated(lines, name):
+    is_first = True
+    for number, line in enumerate(lines, 1):
+        if not line.strip(BLANKS):
+            continue
+        where = f"{name}:{number}"
+        columns = line.split("\t")
+        is_header = is_first and columns[-1].strip().lower() in HEADERS
+        is_first = False
+        if is_header:
+            continue
+        if len(columns) not in (2, 3):
+            raise InputError(f"{where}: {len(columns)} columns, {shown(line)}; {FORMAT}")
+        label = _number(columns[2].strip(), where) if len(columns) == 3 else None
+        yield _example(columns[:2], label, where)
+
+
+def _json_examples(lines, name):
+    keys = None
+    for where, record in json_records(lines, name):
+        if keys is None:
+            keys = TRIPLE_KEYS if TRIPLE_KEYS[0] in record else PAIR_KEYS
+        texts = [json_text(record, where, (key,)) for key in keys]
+        label = next((record[key] for key in LABEL_KEYS if record.get(key) is not None), None)
+        if label is not None:
+            label = _number(label, where) if keys is PAIR_KEYS else _closer(label, where)
+        yield _example(texts, label, where)
+
+
+def _example(texts, label, where):
+    for number, text in enumerate(texts, 1):
+        if not text.strip():
+            raise InputError(f"{where}: text {number} of {len(texts)} is empty; remove the line or give it a text")
+        check_encodable(text, f"text {number}", where)
+    return Example(tuple(texts), label, where)
+
+
+def _number(value, where):
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(f"{where}: label {shown(value)} is not a number; write 0, 1 or a grade such as 3.5")
+    return number
+
+
+def _closer(value, where):
+    if value not in ("B", "C"):
+        raise InputError(f'{where}: label {shown(value)}; name the text that is closer to A, "B" or "C"')
+    return float(value == "B")
+
+
+def _with_candidates_exchanged(examples):
+    """Triples with labels as they are; without, B and C of a random half of them exchanged."""
+    labelled = examples[0].label is not None
+    for example in examples:
+        if (example.label is not None) != labelled:
+            here, there = ("no label", "one") if labelled else ("a label", "none")
+            raise InputError(
+                f"{example.where}: there is {here} here, but {there} in {examples[0].where}; label all triples or none "
+                "(then B is the closer one in all)"
+            )
+    if labelled:
+        return examples
+    exchanged = np.random.RandomState(EXCHANGE_SEED).rand(len(examples)) < 0.5
+    return [
+        example._replace(texts=(example.texts[0], *example.texts[:0:-1]), label=0.0)
+        if is_exchanged
+        else example._replace(label=1.0)
+        for example, is_exchanged in zip(examples, exchanged)
+    ]
+
+
+def prediction_records(tuples, scores, threshold=None):
+    """Scored texts as they are written: labelled data in turn, where the model says a label.
+
+    Args:
+        tuples: texts of pairs or triples.
+        scores: ``[examples, candidates]``.
+        threshold: of pairs: the score from which the label is 1; None gives no label.
+
+    Yields:
+        dict of texts, scores and label.
+    """
+    for texts, row in zip(tuples, scores.tolist()):
+        if len(texts) == 3:
+            yield {**dict(zip(TRIPLE_KEYS, texts)), "scores": row, "label": "B" if row[0] > row[1] else "C"}
+        else:
+            label = {} if threshold is None else {"label": int(row[0] >= threshold)}
+            yield {**dict(zip(PAIR_KEYS, texts)), "score": row[0], **label}

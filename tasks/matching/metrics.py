@@ -1,0 +1,69 @@
+"""Scores against labels: accuracy, F1 of the positive class, Spearman correlation; the threshold between 0 and 1."""
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from tasks.matching.examples import PAIRS, TRIPLES
+
+FIGURES = ("accuracy", "f1", "spearman")
+
+
+def choosing_figure(task, is_cross_encoder):
+    """The figure of dev by which the epoch is chosen: accuracy where the model itself says yes or no (a cross-encoder
+    on 0/1, and triples), Spearman correlation where it only says more or less (a bi-encoder, and grades)."""
+    return "accuracy" if task == TRIPLES or (task == PAIRS and is_cross_encoder) else "spearman"
+
+
+def matching_figures(task, labels, scores, threshold=None):
+    """Figures of scored examples.
+
+    Args:
+        task: one of :data:`tasks.matching.examples.TASKS`, that of the labels.
+        labels: ``[examples]``, as of :class:`tasks.matching.examples.Example`.
+        scores: ``[examples, candidates]``.
+        threshold: of pairs: the score from which the model says 1; None if it does not say so.
+
+    Returns:
+        dict: of triples ``accuracy``; of pairs and grades ``spearman`` (0 where all scores are equal), and of pairs
+        with a threshold ``accuracy``, and ``precision``, ``recall`` and ``f1`` of label 1.
+    """
+    labels, scores = np.asarray(labels, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    if task == TRIPLES:
+        return {"accuracy": float(np.mean((scores[:, 0] > scores[:, 1]) == (labels == 1)))}
+    scores = scores[:, 0]
+    figures = {}
+    if task == PAIRS and threshold is not None:
+        found, gold = scores >= threshold, labels == 1
+        both = int((found & gold).sum())
+        precision, recall = both / max(1, found.sum()), both / max(1, gold.sum())
+        figures = {
+            "accuracy": float(np.mean(found == gold)),
+            "f1": 2 * both / max(1, int(found.sum() + gold.sum())),
+            "precision": float(precision),
+            "recall": float(recall),
+        }
+    is_constant = np.ptp(scores) == 0 or np.ptp(labels) == 0
+    figures["spearman"] = 0.0 if is_constant else float(spearmanr(scores, labels).statistic)
+    return figures
+
+
+def best_threshold(labels, scores):
+    """The threshold with the highest accuracy; the highest threshold of several.
+
+    Args:
+        labels: ``[examples]``, 0 or 1.
+        scores: ``[examples]``.
+
+    Returns:
+        float, halfway between two scores, the lowest of all, or just above the highest of all.
+    """
+    order = np.argsort(-np.asarray(scores, dtype=np.float64), kind="stable")
+    labels, scores = np.asarray(labels)[order] == 1, np.asarray(scores, dtype=np.float64)[order]
+    found = np.arange(len(scores) + 1)  # how many of the highest are taken for 1
+    positives = np.concatenate([[0], np.cumsum(labels)])
+    correct = positives + (len(labels) - found) - (positives[-1] - positives)
+    is_cut = np.concatenate([[True], scores[:-1] > scores[1:], [True]])  # equal scores are on one side
+    best = int(np.argmax(np.where(is_cut, correct, -1)))
+    if best == 0:
+        return float(np.nextafter(scores[0], np.inf))
+    return float(scores[-1] if best == len(scores) else (scores[best - 1] + scores[best]) / 2)

@@ -1,0 +1,133 @@
+"""From texts to scores and embeddings with a trained model."""
+
+from pathlib import Path
+
+import numpy as np
+
+from paddle_rope.roformer import load_tokenizer
+from tasks.common.device import choose_device
+from tasks.common.errors import InputError
+from tasks.common.model_folder import MODEL_FILES, check_names, damage_reported, refuse_incomplete, stored_names
+from tasks.common.quiet import quiet_paddlenlp
+from tasks.matching.batching import MatchingDataset
+from tasks.matching.examples import Example
+from tasks.matching.model import SHORTEST, MatchingConfig, MatchingModel
+from tasks.matching.scoring import represent_sequences, score_dataset
+
+
+class MatchingPredictor:
+    """Scores pairs and triples of texts, and embeds texts.
+
+    Args:
+        model_dir: folder that training wrote as ``OUTPUT_DIR/model``.
+        device: ``"cpu"``, ``"gpu"`` ...; None takes a GPU where there is one.
+        batch_size: texts a batch at most.
+        max_length: tokens of a sequence; None takes what the model was trained with. Longer ones are cut, see
+            :mod:`tasks.matching.batching`.
+        show_progress: show a progress bar.
+
+    Attributes:
+        threshold: score from which a pair matches; None for a model of grades or triples.
+
+    Raises:
+        InputError: the folder does not hold a model, the device cannot be used, or a size is out of range.
+    """
+
+    def __init__(self, model_dir, device=None, batch_size=32, max_length=None, show_progress=False):
+        for name, size, least in (("batch_size", batch_size, 1), ("max_length", max_length, SHORTEST)):
+            if size is not None and size < least:
+                raise InputError(f"--{name} {size}: must be {least} or more")
+        folder = Path(model_dir)
+        refuse_incomplete(folder, [name for name in MODEL_FILES if not (folder / name).is_file()])
+        choose_device(device)
+        quiet_paddlenlp()
+        self.model_dir = folder
+        self.tokenizer, self.model = load_model(folder)
+        self.batch_size = batch_size
+        self.max_length = max_length or self.model.config.max_length
+        self.show_progress = show_progress
+        self.threshold = self.model.config.threshold
+
+    def score(self, pairs):
+        """How well the texts of each pair match.
+
+        Args:
+            pairs: list of pairs of strings.
+
+        Returns:
+            float32 ``[pairs]``: of a bi-encoder the cosine; of a cross-encoder the probability of label 1, or the
+            grade; of one trained on triples a logit, which only means something beside another with the same first
+            text.
+
+        Raises:
+            InputError: ``pairs`` is something else.
+        """
+        return self._score(_checked(pairs, 2), 1)[:, 0]
+
+    def score_triples(self, triples):
+        """How close B and C are to A: as :meth:`score`, of triples (A, B, C) of strings; float32 ``[triples, 2]``."""
+        return self._score(_checked(triples, 3), 2)
+
+    def _score(self, tuples, candidates):
+        if not tuples:
+            return np.zeros([0, candidates], dtype=np.float32)
+        dataset = self._dataset(tuples, self.model.config)
+        return score_dataset(self.model, dataset, self.tokenizer.pad_token_id, self.batch_size, self.show_progress)
+
+    def encode(self, texts):
+        """Vectors of texts, for search: the dot product of two is their cosine, the score of the pair.
+
+        Args:
+            texts: list of strings.
+
+        Returns:
+            float32 ``[texts, hidden]``, each of length 1.
+
+        Raises:
+            InputError: the model is a cross-encoder, which has no vector for one text; ``texts`` is something else.
+        """
+        config = self.model.config
+        if config.is_cross_encoder:
+            raise InputError(
+                f"{self.model_dir}: is a cross_encoder, which reads two texts at once and has no vector for one; "
+                "train with architecture: bi_encoder"
+            )
+        texts = _checked(texts, 1)
+        if not texts:
+            return np.zeros([0, config.hidden_size], dtype=np.float32)
+        dataset = self._dataset(texts, config)
+        outputs = represent_sequences(
+            self.model, dataset.sequences, self.tokenizer.pad_token_id, self.batch_size, self.show_progress
+        )
+        return outputs[dataset.rows[:, 0]]
+
+    def _dataset(self, tuples, config):
+        examples = [Example(texts, None, "") for texts in tuples]
+        return MatchingDataset(examples, self.tokenizer, config, self.max_length)
+
+
+def _checked(items, count):
+    """Tuples of ``count`` strings; single strings are given as they are."""
+    what = {1: "strings", 2: "pairs of strings", 3: "triples of strings"}[count]
+    if isinstance(items, str):
+        raise InputError(f"give a list of {what}, got one string")
+    tuples = [(item,) if count == 1 else item for item in items]
+    for number, texts in enumerate(tuples, 1):
+        if isinstance(texts, str) or len(texts) != count or not all(isinstance(text, str) for text in texts):
+            raise InputError(f"give a list of {what}; number {number} is {texts!r:.60}")
+    return [tuple(texts) for texts in tuples]
+
+
+def load_model(folder):
+    """The tokenizer and the model of a folder; raises InputError if its files are damaged or do not fit together."""
+    with damage_reported(folder, "vocab.txt or tokenizer_config.json"):
+        tokenizer = load_tokenizer(folder)
+    with damage_reported(folder, "config.json"):
+        config = MatchingConfig.from_pretrained(str(folder))
+        if config.vocab_size != len(tokenizer):
+            raise ValueError(f"vocab_size is {config.vocab_size}, but vocab.txt has {len(tokenizer)} tokens")
+    with damage_reported(folder, "model.safetensors"):
+        stored = stored_names(folder)
+        model = MatchingModel.from_pretrained(str(folder), config=config)
+        check_names(model, stored)
+    return tokenizer, model

@@ -1,0 +1,62 @@
+"""Scores of tokenized examples, computed in batches of like length."""
+
+import numpy as np
+import paddle
+from tqdm import tqdm
+
+from tasks.matching.batching import pad_sequences
+
+# Rows times length squared of one batch: bounds the attention weights of long texts.
+MAX_BATCH_WEIGHTS = 1 << 24
+
+
+def score_dataset(model, dataset, pad_token_id, batch_size, show_progress=False):
+    """Scores of the candidates of each example.
+
+    Args:
+        model: :class:`tasks.matching.model.MatchingModel`.
+        dataset: :class:`tasks.matching.batching.MatchingDataset`; labels do not count.
+        pad_token_id: id of padding.
+        batch_size: sequences a batch at most.
+        show_progress: show a progress bar.
+
+    Returns:
+        float32 ``[examples, candidates]``, one candidate of a pair and two of a triple: cosines of a bi-encoder; of a
+        cross-encoder the probability that a pair matches, its grade, or of triples logits.
+    """
+    outputs = represent_sequences(model, dataset.sequences, pad_token_id, batch_size, show_progress)
+    if not model.config.is_cross_encoder:
+        first, *others = dataset.rows.T
+        return np.stack([(outputs[first] * outputs[other]).sum(axis=1) for other in others], axis=1)
+    if model.config.grades is not None:
+        lowest, highest = model.config.grades
+        outputs = (lowest + (highest - lowest) / (1 + np.exp(-outputs.astype(np.float64)))).astype(np.float32)
+    return outputs[dataset.rows]
+
+
+def represent_sequences(model, sequences, pad_token_id, batch_size, show_progress=False):
+    """:meth:`tasks.matching.model.MatchingModel.represent` of many sequences: float32 ``[sequences, hidden]`` or
+    ``[sequences]``."""
+    shape = [len(sequences)] if model.config.is_cross_encoder else [len(sequences), model.config.hidden_size]
+    outputs = np.zeros(shape, dtype=np.float32)
+    was_training = model.training
+    model.eval()
+    progress = tqdm(total=len(sequences), unit="text", disable=not show_progress, leave=None, delay=1)
+    with paddle.no_grad(), progress:
+        for rows in _batches_of_like_length([len(sequence.ids) for sequence in sequences], batch_size):
+            batch = pad_sequences([sequences[row] for row in rows], pad_token_id)
+            inputs = {name: paddle.to_tensor(array) for name, array in batch.items()}
+            outputs[rows] = model.represent(**inputs).astype("float32").numpy()
+            progress.update(len(rows))
+    if was_training:
+        model.train()
+    return outputs
+
+
+def _batches_of_like_length(lengths, batch_size):
+    """Lists of indices, longest first, each list small enough for memory."""
+    order = np.argsort(lengths, kind="stable")[::-1].tolist()
+    while order:
+        size = max(1, min(batch_size, MAX_BATCH_WEIGHTS // lengths[order[0]] ** 2))
+        yield order[:size]
+        order = order[size:]

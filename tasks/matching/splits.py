@@ -1,0 +1,93 @@
+"""The data of a run: files for train, dev and test, a part of train held out, or one fold of several."""
+
+import numpy as np
+
+from tasks.common.errors import InputError
+from tasks.common.splits import hold_out
+from tasks.matching.data import read_labelled
+from tasks.matching.examples import PAIRS, task_of
+
+
+def read_splits(run, seed):
+    """The examples of a run.
+
+    Args:
+        run: :class:`tasks.matching.arguments.MatchingArguments`.
+        seed: draws the folds.
+
+    Returns:
+        dict from ``train``, ``dev`` and, where there is one, ``test`` to lists of examples.
+
+    Raises:
+        InputError: a file is wrong, the files do not go together, or there is nothing to learn in one.
+    """
+    files = {"train": run.train_file, "dev": run.dev_file, "test": run.test_file}
+    splits = {name: read_labelled(path) for name, path in files.items() if path}
+    if run.fold is not None:
+        splits["train"], splits["test"] = cut_fold(splits["train"], run.folds, run.fold, seed)
+        files["test"] = f"fold {run.fold} of {run.train_file}"
+    if "dev" not in splits:
+        files["dev"] = f"the {run.dev_fraction:g} of {run.train_file} that is held out"
+        splits["train"], splits["dev"] = hold_out(splits["train"], run.dev_fraction)
+    _check_together(splits)
+    for name, examples in splits.items():
+        if len(examples[0].texts) == 2 and len({example.label for example in examples}) == 1:
+            raise InputError(
+                f"{files[name]}: all labels are {examples[0].label:g}; give data with different labels, "
+                "which can be told apart"
+            )
+    return splits
+
+
+def _check_together(splits):
+    first = splits["train"][0]
+    task = task_of(splits["train"])
+    for examples in splits.values():
+        other = examples[0]
+        if len(other.texts) != len(first.texts):
+            kinds = {2: "pairs", 3: "triples"}
+            raise InputError(
+                f"{other.where}: {kinds[len(other.texts)]}, but {first.where} has {kinds[len(first.texts)]}; "
+                "give one kind"
+            )
+        if task == PAIRS:
+            for example in examples:
+                if example.label not in (0, 1):
+                    raise InputError(
+                        f"{example.where}: label {example.label:g}, but those of the training data are 0 and 1"
+                    )
+
+
+def cut_fold(examples, folds, fold, seed):
+    """Cut labelled data for one of ``folds`` runs; each example is in the test part of exactly one of them.
+
+    Examples with the same first text (of triples: A) are in the same part. The parts have about as many examples.
+
+    Args:
+        examples: list of :class:`Example`.
+        folds: number of parts.
+        fold: the part to test on, from 1.
+        seed: draws the parts.
+
+    Returns:
+        (rest, part): lists of examples in their order.
+
+    Raises:
+        InputError: there are fewer different first texts than folds.
+    """
+    groups = {}
+    for index, example in enumerate(examples):
+        groups.setdefault(example.text, []).append(index)
+    groups = list(groups.values())
+    if len(groups) < folds:
+        raise InputError(f"{examples[0].where}: {len(groups)} different first texts do not make {folds} folds")
+    sizes, chosen = [0] * folds, set()
+    for index in np.random.RandomState(seed).permutation(len(groups)):
+        smallest = sizes.index(min(sizes))
+        sizes[smallest] += len(groups[index])
+        if smallest == fold - 1:
+            chosen.update(groups[index])
+    return (
+        [example for index, example in enumerate(examples) if index not in chosen],
+        [example for index, example in enumerate(examples) if index in chosen],
+    )

@@ -1,0 +1,75 @@
+"""Configuration keys of pretraining beside those of every recipe."""
+
+from dataclasses import dataclass, field
+from typing import Optional
+
+from tasks.common import arguments as common
+from tasks.common.errors import InputError
+from tasks.pretraining.stages import parse_stages
+
+TOKENIZERS = ("char", "word")
+
+# One pass through a list of batches, whose lengths and sizes the stages give.
+BY_STAGES = common.TrainingPlan(
+    defaults={
+        "learning_rate": 1e-3,
+        "lr_scheduler_type": "linear",
+        "warmup_ratio": 0.1,
+        "weight_decay": 0.01,
+        "max_grad_norm": 1.0,
+        "logging_steps": 20,
+        "save_steps": 200,
+        "seed": 42,
+    },
+    fixed={
+        "do_train": True,
+        "do_eval": False,  # else PaddleNLP evaluates in between
+        "evaluation_strategy": "no",
+        "save_strategy": "steps",
+        "save_total_limit": 1,
+        "report_to": "none",
+        "ignore_data_skip": True,  # the batches of a run that goes on begin where it stopped
+    },
+    closed=(
+        "do_train", "do_eval", "evaluation_strategy", "eval_steps", "save_strategy", "save_total_limit", "report_to",
+        "ignore_data_skip", "load_best_model_at_end", "greater_is_better", "metric_for_best_model", "logging_dir",
+        "resume_from_checkpoint", "max_steps", "num_train_epochs", "per_device_train_batch_size",
+        "per_device_eval_batch_size", "dataloader_drop_last", "dataloader_num_workers",
+    ),
+    reason="the stages give lengths, batch sizes and steps, each is evaluated at its end, the last weights are kept",
+)  # fmt: skip
+
+
+@dataclass
+class PretrainingArguments(common.EncoderArguments):
+    """Configuration keys of a run, beside those of PaddleNLP's ``TrainingArguments``."""
+
+    text_files: Optional[str] = field(default=None, metadata={"help": "files of documents, between commas"})
+    dev_fraction: float = field(default=0.02, metadata={"help": "share of the documents held out"})
+    stages: Optional[str] = field(default=None, metadata={"help": "max_length x batch_size x steps of each"})
+    tokenizer: str = field(default="char", metadata={"help": "char or word"})
+    vocab_file: Optional[str] = field(default=None, metadata={"help": "vocab.txt; none: the characters of the texts"})
+    hidden_dropout_prob: float = field(default=0.1, metadata={"help": "dropout of embeddings and layers"})
+
+    REQUIRED = ("text_files", "output_dir")
+    SETTLED_BY_PRETRAINED = (*common.EncoderArguments.SETTLED_BY_PRETRAINED, "tokenizer", "vocab_file")
+
+    def ranges(self):
+        return {**super().ranges(), "tokenizer": common.one_of(TOKENIZERS)}
+
+
+def resolve_config(config):
+    """As :func:`tasks.common.arguments.resolve_config`, with :class:`PretrainingArguments`."""
+    config = dict(config)
+    if isinstance(config.get("text_files"), list):
+        config["text_files"] = ",".join(map(str, config["text_files"]))
+    config["stages"] = ",".join(map(str, parse_stages(config.get("stages"))))
+    resolved = common.resolve_config(config, PretrainingArguments, metric=None, plan=BY_STAGES)
+    run = resolved[1]
+    if run.pretrained is None and run.tokenizer == "word" and run.vocab_file is None:
+        raise InputError(
+            "configuration: tokenizer word without vocab_file; give one, such as that of the Chinese RoFormer"
+        )
+    if run.vocab_file is not None and "vocab_min_count" in config:
+        raise InputError("key 'vocab_min_count': the vocabulary is that of vocab_file; leave one of them out")
+    return resolved

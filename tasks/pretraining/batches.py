@@ -1,0 +1,144 @@
+"""Batches of a run of several stages, each known from the seed and its number alone, so that a run goes on exactly."""
+
+import functools
+
+import numpy as np
+from paddle.io import BatchSampler, Dataset
+
+from paddle_rope.roformer.heads import IGNORED_LABEL
+from tasks.pretraining.packing import PADDING_SEGMENT, PackedRows
+from tasks.pretraining.stages import stage_ends
+
+# what the random numbers are for, beside the seed
+PACKING, ORDER, HIDING = range(3)
+DEV_SEED = 0  # the same tokens of the dev documents are hidden in every stage and run
+
+
+class StageBatches(Dataset):
+    """All batches of a run, in the order in which they are trained on; an item is one whole batch.
+
+    Within a stage the rows come in a random order, all of them before any comes again, then in another order. What is
+    hidden is drawn for each batch.
+
+    Args:
+        stream: :class:`~tasks.pretraining.tokens.TokenStream` of the training documents.
+        stages: list of :class:`~tasks.pretraining.stages.Stage`.
+        tokenizer, masking: for special tokens; :class:`~tasks.pretraining.masking.WholeWordMasking`.
+        seed: of all that is drawn.
+        batches_per_step: processes times accumulated gradients.
+    """
+
+    def __init__(self, stream, stages, tokenizer, masking, seed, batches_per_step=1):
+        self.stream = stream
+        self.stages = stages
+        self.tokenizer = tokenizer
+        self.masking = masking
+        self.seed = seed
+        self.batches_per_step = batches_per_step
+        self.ends = stage_ends(stages)
+        lengths = sorted({stage.max_length for stage in stages})
+        self.rows = {n: PackedRows(stream, n, np.random.default_rng([seed, PACKING, n])) for n in lengths}
+        self._order = functools.lru_cache(maxsize=2)(self._draw_order)
+
+    def __len__(self):
+        return self.ends[-1] * self.batches_per_step
+
+    def __getitem__(self, index):
+        number = int(np.searchsorted(self.ends, index // self.batches_per_step, side="right"))
+        stage = self.stages[number]
+        rows = self.rows[stage.max_length]
+        first_batch = (self.ends[number] - stage.steps) * self.batches_per_step
+        # the row at each place of the endless order of the stage
+        passes, places = np.divmod((index - first_batch) * stage.batch_size + np.arange(stage.batch_size), len(rows))
+        chosen = np.array([self._order(number, n, len(rows))[place] for n, place in zip(passes.tolist(), places)])
+
+        layout = rows.lay_out(chosen)
+        word_starts = self.stream.word_starts[layout.source]
+        word_starts[layout.firsts] = True  # a word may have been cut
+        random = np.random.default_rng([self.seed, HIDING, index])
+        inputs, labels = self.masking.hide(self.stream.ids[layout.source], word_starts, random)
+        return fill(layout, inputs, labels, self.tokenizer)
+
+    def _draw_order(self, stage, number_of_pass, rows):
+        return np.random.default_rng([self.seed, ORDER, stage, number_of_pass]).permutation(rows)
+
+
+class DevBatches:
+    """The batches of the dev documents in rows of one length.
+
+    What is hidden does not depend on the length: stages are asked for the same tokens.
+
+    Args:
+        stream: :class:`~tasks.pretraining.tokens.TokenStream` of the dev documents.
+        stage: :class:`~tasks.pretraining.stages.Stage`, whose length and batch size are taken.
+        tokenizer, masking: as of :class:`StageBatches`.
+    """
+
+    def __init__(self, stream, stage, tokenizer, masking):
+        self.batch_size = stage.batch_size
+        self.tokenizer = tokenizer
+        self.inputs, self.labels = masking.hide(stream.ids, stream.word_starts, np.random.default_rng(DEV_SEED))
+        self.rows = PackedRows(stream, stage.max_length, np.random.default_rng(DEV_SEED))
+
+    def __len__(self):
+        return -(-len(self.rows) // self.batch_size)
+
+    def __iter__(self):
+        for first in range(0, len(self.rows), self.batch_size):
+            layout = self.rows.lay_out(np.arange(first, min(first + self.batch_size, len(self.rows))))
+            yield fill(layout, self.inputs[layout.source], self.labels[layout.source], self.tokenizer)
+
+
+def fill(layout, inputs, labels, tokenizer):
+    """Put tokens where they belong.
+
+    Args:
+        layout: :class:`~tasks.pretraining.packing.Layout`.
+        inputs, labels: int64 ``[tokens]``, in the order of ``layout.source``.
+        tokenizer: for special tokens.
+
+    Returns:
+        dict of arrays ``[rows, length]``: ``input_ids``, ``labels`` (-100 where nothing is to be predicted),
+        ``positions`` and ``segment_ids`` int64; ``token_mask`` bool, False at padding.
+    """
+    input_ids = np.full(layout.shape, tokenizer.pad_token_id, dtype=np.int64)
+    input_ids.flat[layout.cls] = tokenizer.cls_token_id
+    input_ids.flat[layout.sep] = tokenizer.sep_token_id
+    input_ids.flat[layout.place] = inputs
+    all_labels = np.full(layout.shape, IGNORED_LABEL, dtype=np.int64)
+    all_labels.flat[layout.place] = labels
+    return {
+        "input_ids": input_ids,
+        "labels": all_labels,
+        "positions": layout.positions,
+        "segment_ids": layout.segment_ids,
+        "token_mask": layout.segment_ids != PADDING_SEGMENT,
+    }
+
+
+def only_item(items):
+    """Collates items that are batches already."""
+    (batch,) = items
+    return batch
+
+
+class InOrder(BatchSampler):
+    """The numbers of the batches of one process, one at a time, in their order.
+
+    Args:
+        total: number of batches of all processes.
+        first: number of the first.
+        num_replicas, rank: number of processes and the index of this one.
+    """
+
+    def __init__(self, total, first=0, num_replicas=1, rank=0):
+        self.total = total
+        self.first = first
+        self.num_replicas = num_replicas
+        self.rank = rank
+
+    def __iter__(self):
+        return ([index] for index in range(self.first + self.rank, self.total, self.num_replicas))
+
+    def __len__(self):
+        return self.total // self.num_replicas  # those before the first are counted: PaddleNLP counts steps by it

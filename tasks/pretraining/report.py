@@ -1,0 +1,78 @@
+"""What a run leaves of its stages: a table as CSV and Markdown, and a plot."""
+
+import numpy as np
+
+from tasks.common.files import atomic_writer
+from tasks.common.tables import as_csv, as_markdown
+
+TABLE_CSV, TABLE_MARKDOWN, PLOT = "stages.csv", "stages.md", "stages.png"
+COLUMNS = (
+    "stage", "max_length", "batch_size", "steps", "million_tokens", "seconds_per_step", "dev_loss", "dev_accuracy"
+)  # fmt: skip
+DIGITS = {"million_tokens": 2, "seconds_per_step": 3, "dev_loss": 4, "dev_accuracy": 4}
+
+
+def stage_rows(stages, ends, history, batches_per_step):
+    """What the log of a run says of its stages.
+
+    Args:
+        stages, ends: list of :class:`~tasks.pretraining.stages.Stage` and the last step of each.
+        history: ``log_history`` of the trainer's state.
+        batches_per_step: processes times accumulated gradients.
+
+    Returns:
+        list of dicts with ``COLUMNS``.
+    """
+    rows = []
+    for number, (stage, end) in enumerate(zip(stages, ends), 1):
+        dev = next(entry for entry in reversed(history) if "eval_loss" in entry and entry["step"] == end)
+        tokens = stage.max_length * stage.batch_size * stage.steps * batches_per_step
+        values = (number, *stage, tokens / 1e6, dev["eval_seconds_per_step"], dev["eval_loss"], dev["eval_accuracy"])
+        rows.append(dict(zip(COLUMNS, values)))
+    return rows
+
+
+def write_report(folder, rows, history):
+    """Write the table and the plot into ``folder``; returns the table in Markdown."""
+    table = as_markdown([{name: _rounded(name, value) for name, value in row.items()} for row in rows], COLUMNS)
+    for name, content in ((TABLE_CSV, as_csv(rows, COLUMNS)), (TABLE_MARKDOWN, table)):
+        with atomic_writer(folder / name) as file:
+            file.write(content)
+    with atomic_writer(folder / PLOT, binary=True) as file:
+        file.write(draw(rows, history))
+    return table
+
+
+def _rounded(name, value):
+    return round(value, DIGITS[name]) if name in DIGITS else value
+
+
+def draw(rows, history):
+    """Loss above, accuracy below, against steps; each stage a strip. PNG, bytes."""
+    from matplotlib.figure import Figure
+
+    from tasks.common.figures import png
+
+    figure = Figure(figsize=(10, 7), layout="constrained")
+    panels = figure.subplots(2, 1, sharex=True)
+    ends = np.cumsum([row["steps"] for row in rows])
+    train = [entry for entry in history if "loss" in entry]
+    for axes, name in zip(panels, ("loss", "accuracy")):
+        axes.plot([e["step"] for e in train], [e[name] for e in train], lw=1, label="training")
+        dev = [row[f"dev_{name}"] for row in rows]
+        axes.plot(ends, dev, "o", clip_on=False, zorder=3, label="held-out documents, end of the stage")
+        for number, (row, end) in enumerate(zip(rows, ends)):
+            start = end - row["steps"]
+            if number % 2:
+                axes.axvspan(start, end, color="0.92", zorder=0)
+            if name == "loss":
+                text = f"{row['max_length']} x {row['batch_size']}"
+                height = 1.01 + 0.06 * (number % 2)  # the names of short stages would run into each other
+                axes.text((start + end) / 2, height, text, ha="center", transform=axes.get_xaxis_transform())
+        axes.set_ylabel(f"{name} of hidden tokens")
+        axes.set_xlim(0, ends[-1])
+        axes.grid(alpha=0.3)
+        axes.legend()
+    panels[0].set_title("stages: length x batch size", pad=36)
+    panels[1].set_xlabel("step")
+    return png(figure)

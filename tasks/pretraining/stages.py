@@ -1,0 +1,70 @@
+"""Stages of pretraining: how long the rows are, how many make a batch, and for how many steps."""
+
+from typing import NamedTuple
+
+from tasks.common.errors import InputError
+
+SHORTEST = 8  # rows of less hold hardly a word beside [CLS] and [SEP]
+
+
+class Stage(NamedTuple):
+    """One stage.
+
+    Attributes:
+        max_length: tokens a row.
+        batch_size: rows a batch and process.
+        steps: updates of the weights.
+    """
+
+    max_length: int
+    batch_size: int
+    steps: int
+
+    def __str__(self):
+        return "x".join(map(str, self))
+
+
+KEYS = Stage._fields
+
+
+def parse_stages(value):
+    """Stages as a configuration gives them.
+
+    Args:
+        value: a list of mappings with ``max_length``, ``batch_size`` and ``steps``, or text such as
+            ``512x8x1000,128x32x500``, the three of each stage in this order.
+
+    Returns:
+        list of :class:`Stage`.
+
+    Raises:
+        InputError: it is neither, or a number is not an integer or too small.
+    """
+    if not value:
+        raise InputError("no 'stages': give a list of max_length, batch_size and steps, such as --stages 512x8x1000")
+    stages = []
+    for number, given in enumerate(value if isinstance(value, list) else str(value).split(","), 1):
+        where = f"configuration: stage {number} of stages"
+        if isinstance(given, dict):
+            if set(given) != set(KEYS):
+                raise InputError(f"{where} has the keys {', '.join(map(str, given))}; it takes {', '.join(KEYS)}")
+            numbers = [given[key] for key in KEYS]
+        else:
+            numbers = str(given).strip().split("x")
+        words = [str(word).strip() for word in numbers]
+        if len(words) != len(KEYS) or not all(word.isascii() and word.isdigit() for word in words):
+            raise InputError(f"{where} is {given!r}; write {'x'.join(KEYS)} in numbers, such as 512x8x1000")
+        stage = Stage(*map(int, words))
+        if stage.max_length < SHORTEST or min(stage) < 1:
+            raise InputError(f"{where} is {given!r}; max_length must be {SHORTEST} or more, the others 1 or more")
+        stages.append(stage)
+    return stages
+
+
+def stage_ends(stages):
+    """The step with which each stage ends, counted from the beginning of the run."""
+    ends, step = [], 0
+    for stage in stages:
+        step += stage.steps
+        ends.append(step)
+    return ends

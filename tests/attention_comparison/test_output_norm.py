@@ -1,0 +1,39 @@
+"""What docs/attention.md says of the output norm: it is linear attention without a denominator."""
+
+import numpy as np
+import paddle
+import pytest
+
+from paddle_rope import RotaryPositionEmbedding, linear_attention
+from paddle_rope.attention import causal_linear_attention, elu_plus_one, exp
+from paddle_rope.layers import RMSNorm
+
+
+@pytest.mark.parametrize("phi", [elu_plus_one, exp])
+@pytest.mark.parametrize("attend", [linear_attention, causal_linear_attention])
+def test_norm_of_the_divided_output_is_the_output_without_a_denominator(attend, phi):
+    q, k, v = (paddle.to_tensor(np.random.standard_normal((2, 3, 7, 4))) for _ in "qkv")
+    rotary = RotaryPositionEmbedding(4)
+    divided = RMSNorm(1e-12)(attend(q, k, v, rotary, feature_map=phi, normalizer="unrotated"))
+    alone = attend(q, k, v, rotary, feature_map=phi, normalizer="none")
+    np.testing.assert_allclose(divided.numpy(), alone.numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["softmax", "linear"])
+def test_without_rope_an_encoder_with_mean_pooling_does_not_see_the_order(kind):
+    from paddle_rope.roformer import RoFormerConfig, RoFormerForSequenceClassification
+
+    sizes = {"vocab_size": 20, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    ids = np.random.randint(0, 20, [1, 12])
+    shuffled = ids[:, np.random.permutation(12)]
+    differences = {}
+    for position_embedding in ("none", "qk"):
+        config = RoFormerConfig(
+            **sizes, intermediate_size=16, attention=kind, pooling="mean", position_embedding=position_embedding,
+            initializer_range=0.5,
+        )  # fmt: skip
+        model = RoFormerForSequenceClassification(config)
+        model.eval()
+        outputs = [model(paddle.to_tensor(tokens)).numpy() for tokens in (ids, shuffled)]
+        differences[position_embedding] = np.abs(outputs[0] - outputs[1]).max()
+    assert differences["none"] < 1e-5 < 1e-3 < differences["qk"]

@@ -1,0 +1,142 @@
+"""Time and memory against length: what is measured, left out, fitted and written."""
+
+import json
+
+import compare_attention
+import pytest
+import yaml
+
+from tasks.attention_comparison import speed
+from tasks.common.length_benchmark import crossing, reason_to_leave_out, slope
+
+MODEL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+LENGTHS = [64, 128, 256, 512, 1024]
+
+
+def power_law(words):
+    """In place of a measurement: softmax quadratic from 1 s, linear from 4 s, at 64 tokens."""
+    options, length = json.loads(words[3]), words[4]
+    ratio = length / 64
+    seconds = ratio**2 if options["attention"] == "softmax" else 4 * ratio
+    return {"seconds": seconds, "peak_mb": round(500 + 10 * seconds), "idle_mb": 500}
+
+
+@pytest.fixture
+def plan_file(tmp_path):
+    plan = {
+        "output_dir": str(tmp_path / "out"),
+        "model": MODEL,
+        "reference": "softmax",
+        "memory_limit": 100,
+        "time_limit": 10000,
+        "lengths": LENGTHS,
+        "variants": {"softmax": {"attention": "softmax"}, "linear": {"attention": "linear"}},
+    }
+    path = tmp_path / "speed.yaml"
+    path.write_text(yaml.safe_dump(plan, sort_keys=False), encoding="utf-8")
+    return path
+
+
+def change(path, **keys):
+    plan = yaml.safe_load(path.read_text(encoding="utf-8"))
+    path.write_text(yaml.safe_dump({**plan, **keys}, sort_keys=False), encoding="utf-8")
+    return path
+
+
+def test_slope_is_the_exponent_of_a_power_law():
+    assert slope([10, 20, 80], [3 * n**1.7 for n in (10, 20, 80)]) == pytest.approx(1.7)
+
+
+def test_crossing_is_where_the_power_laws_meet():
+    lengths = [16, 64, 256, 1024]
+    quadratic, linear = [n**2 / 100 for n in lengths], [n * 1.0 for n in lengths]
+    assert crossing(lengths, quadratic, linear) == pytest.approx(100)
+    assert crossing(lengths, linear, quadratic) is None
+    assert crossing(lengths, [9] * 4, [1] * 4) == 16
+    assert crossing(lengths, [2, 1, 2, 2], [1, 2, 1, 1]) == pytest.approx(128)  # the last of two
+
+
+@pytest.mark.parametrize("memory, seconds, said", [(1, 1e9, "2 GB foreseen"), (1e9, 30, "64 s foreseen"), (9, 99, "")])
+def test_a_length_is_left_out_by_the_power_law_of_the_last_two(memory, seconds, said):
+    known = [(64, 1.0, 100), (128, 4.0, 199), (256, 16.0, 595)]
+    assert reason_to_leave_out(known, 512, memory, seconds) == said
+    assert reason_to_leave_out(known[:2], 512, 0, 0) == ""
+
+
+def test_table_page_and_picture_hold_what_was_measured(plan_file, monkeypatch, tmp_path):
+    monkeypatch.setattr(speed, "measure_apart", power_law)
+    assert compare_attention.main(["speed", str(plan_file)]) == 0
+    page = (tmp_path / "out" / "speed.md").read_text(encoding="utf-8")
+    assert "| train | softmax | 1024 | 2.00 | 2.00 |  |  |" in page
+    assert "| train | linear | 1024 | 1.00 | 1.00 | 256 | 256 |\n" in page  # where 16 = 4 * 4
+    rows = speed.read_rows(tmp_path / "out" / "speed.csv")
+    assert len(rows) == 2 * 2 * len(LENGTHS) and rows[1] == {
+        "job": "train", "variant": "softmax", "length": 128, "seconds": 4.0, "peak_mb": 540, "idle_mb": 500,
+        "left_out": "",
+    }  # fmt: skip
+    assert (tmp_path / "out" / "speed.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_is_in_the_table_is_not_measured_again_and_what_was_left_out_is_thought_of_anew(
+    plan_file, monkeypatch, tmp_path
+):
+    measured = []
+
+    def measure(words):
+        measured.append((words[2], json.loads(words[3])["attention"], words[4]))
+        if len(measured) == 12:
+            raise KeyboardInterrupt
+        return power_law(words)
+
+    monkeypatch.setattr(speed, "measure_apart", measure)
+    change(plan_file, time_limit=100)
+    with pytest.raises(KeyboardInterrupt):
+        compare_attention.main(["speed", str(plan_file)])
+    first = measured.copy()
+    assert ("train", "softmax", 1024) not in first  # 256 s foreseen
+    measured[:] = [None] * 20
+    change(plan_file, time_limit=10000)
+    assert compare_attention.main(["speed", str(plan_file)]) == 0
+    again = measured[20:]
+    assert ("train", "softmax", 1024) in again and not set(again) & set(first[:-1])
+    assert len(again) + len(first) - 1 == 2 * 2 * len(LENGTHS)
+
+
+def test_a_process_that_fails_leaves_its_length_and_the_longer_ones_out(plan_file, monkeypatch, tmp_path):
+    def measure(words):
+        return {"left_out": "failed with status -9: it said nothing"} if words[4] == 512 else power_law(words)
+
+    monkeypatch.setattr(speed, "measure_apart", measure)
+    assert compare_attention.main(["speed", str(plan_file)]) == 0
+    rows = speed.read_rows(tmp_path / "out" / "speed.csv")
+    assert [row["left_out"] for row in rows[:5]] == [
+        "", "", "", "failed with status -9: it said nothing", "a shorter text is left out",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("job", speed.JOBS)
+@pytest.mark.parametrize("attention", ["softmax", "linear"])
+def test_measurement_gives_seconds_and_memory(job, attention):
+    result = speed.measure(job, {**MODEL, "attention": attention}, 64)
+    assert result["seconds"] > 0 and 10 < result["idle_mb"] <= result["peak_mb"] < 100_000
+
+
+@pytest.mark.parametrize(
+    "keys, said",
+    [
+        ({"lengths": [128, 64]}, "lengths must rise"),
+        ({"reference": "x"}, "the reference 'x'"),
+        ({"extra": 1}, "unknown key 'extra'"),
+        ({"model": None}, "no 'model'"),
+    ],
+)
+def test_a_wrong_plan_is_refused(plan_file, keys, said, capsys):
+    assert compare_attention.main(["speed", str(change(plan_file, **keys))]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_another_table_is_not_overwritten(plan_file, tmp_path, capsys):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "speed.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    assert compare_attention.main(["speed", str(plan_file)]) == 2
+    assert "not a table of this tool" in capsys.readouterr().err

@@ -1,0 +1,146 @@
+"""Training, evaluation and prediction of documents, by the tools."""
+
+import io
+import json
+
+import evaluate_classification
+import numpy as np
+import predict_classification
+import pytest
+import train_classification
+
+from paddle_rope.roformer import CharTokenizer
+from tasks.classification import prediction
+from tasks.classification.batching import ClassificationDataset, TextCollator
+from tasks.classification.data import Example, read_examples
+from tasks.classification.prediction import Classifier
+from tasks.common.errors import InputError
+
+CLASSES = ["交通", "体育", "天气", "美食"]
+
+
+@pytest.fixture
+def demo(pytestconfig):
+    return pytestconfig.rootpath / "configs" / "classification" / "demo.jsonl"
+
+
+@pytest.fixture(scope="module")
+def classifier(trained):
+    return Classifier(trained.model, "cpu")
+
+
+# ---- batches
+
+
+def test_text_is_read_from_its_beginning_and_what_is_cut_is_counted():
+    examples = [Example("甲乙丙丁", "x", "f:1"), Example("甲", "y", "f:2"), Example("丁丙乙", "y", "f:3")]
+    tokenizer = CharTokenizer.from_corpus(["甲乙丙丁"], 1)
+    dataset = ClassificationDataset(examples, tokenizer, ["x", "y"], max_length=2)
+    assert [text.ids for text in dataset.texts] == [tokenizer.encode(text)[0] for text in ("甲乙", "甲", "丁丙")]
+    assert (dataset.cut, dataset.cut_characters) == (2, 3)
+
+
+def test_batch_is_padded_at_its_end():
+    tokenizer = CharTokenizer.from_corpus(["甲乙"], 1)
+    dataset = ClassificationDataset([Example("甲乙", "y", "f:1"), Example("甲", "x", "f:2")], tokenizer, ["x", "y"], 9)
+    batch = TextCollator(tokenizer.pad_token_id)(dataset.texts)
+    assert batch["attention_mask"].tolist() == [[True] * 4, [True] * 3 + [False]]
+    assert batch["input_ids"][1, 3] == tokenizer.pad_token_id
+    assert batch["labels"].tolist() == [1, 0]
+
+
+# ---- training
+
+
+def test_run_leaves_scores_classes_and_predictions(trained, demo):
+    assert trained.metrics["dev"]["accuracy"] > 0.7
+    assert trained.metrics["dev"]["texts"] == 40
+    assert trained.model_config["classes"] == CLASSES
+    assert trained.model_config["id2label"] == {str(index): name for index, name in enumerate(CLASSES)}
+    assert trained.model_config["pooling"] == "mean"
+    assert (
+        trained.metrics["texts_cut"]["train"]
+        == sum(len(text.text) > 48 for text in read_examples(demo)) - trained.metrics["texts_cut"]["dev"]
+    )
+    records = [json.loads(line) for line in (trained.folder / "predictions_dev.jsonl").open(encoding="utf-8")]
+    right = sum(record["label"] == record["gold"] for record in records)
+    assert right / len(records) == trained.metrics["dev"]["accuracy"]
+
+
+def test_training_goes_on_from_a_trained_folder_with_another_attention(train, trained, tmp_path):
+    sizes = {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_min_count"}
+    config = tmp_path / "warm.yaml"
+    train(tmp_path / "cold", num_train_epochs=1, attention="softmax")
+    kept = [line for line in (tmp_path / "cold" / "config.yaml").read_text(encoding="utf-8").splitlines(keepends=True)
+            if line.split(":")[0] not in sizes]  # fmt: skip
+    config.write_text("".join(kept), encoding="utf-8")
+    words = ["--pretrained", str(trained.model), "--output_dir", str(tmp_path / "warm"), "--learning_rate", "1e-8"]
+    assert train_classification.main([str(config), *words]) == 0
+    warm, cold = (
+        json.loads((tmp_path / name / "metrics.json").read_text(encoding="utf-8")) for name in ("warm", "cold")
+    )
+    assert json.loads((tmp_path / "warm/model/config.json").read_text(encoding="utf-8"))["attention"] == "softmax"
+    assert warm["dev"]["accuracy"] > cold["dev"]["accuracy"]
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["--max_length", "0"], "max_length must be greater than 0, got 0"),
+        (["--pooling", "last"], "pooling must be one of mean, first, got last"),
+        (["--train_file", "missing"], "missing: no such file; check the path"),
+        (["--polling", "mean"], "unknown key 'polling'; did you mean 'pooling'?"),
+    ],
+)
+def test_what_a_user_can_get_wrong_is_one_line_and_leaves_nothing(fails, tmp_path, monkeypatch, demo, words, said):
+    monkeypatch.chdir(tmp_path)
+    config = demo.with_name("demo.yaml")
+    assert said in fails(train_classification, config, "--train_file", demo, "--output_dir", "run", *words)
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- evaluation and prediction
+
+
+def test_evaluation_gives_the_same_scores_as_training(trained, demo, tmp_path):
+    held = {json.loads(line)["text"] for line in (trained.folder / "predictions_dev.jsonl").open(encoding="utf-8")}
+    lines = [line for line in demo.open(encoding="utf-8") if json.loads(line)["text"] in held]
+    (tmp_path / "dev.jsonl").write_text("".join(lines), encoding="utf-8")
+    words = [trained.model, tmp_path / "dev.jsonl", "--output", tmp_path / "scores.json", "--device", "cpu"]
+    assert evaluate_classification.main(list(map(str, words))) == 0
+    assert json.loads((tmp_path / "scores.json").read_text(encoding="utf-8")) == trained.metrics["dev"]
+
+
+def test_evaluation_refuses_a_class_that_the_model_does_not_know(fails, trained, tmp_path):
+    (tmp_path / "data").write_text("下雨\t天气\n看戏\t戏剧\n", encoding="utf-8")
+    message = fails(evaluate_classification, trained.model, tmp_path / "data", "--device", "cpu")
+    assert message.startswith(f"{tmp_path / 'data'}:2: label '戏剧' is unknown to the model, which knows 交通, ")
+
+
+def test_tool_reads_standard_input_and_writes_the_label_and_its_probability(trained, classifier, monkeypatch, capsys):
+    content = '{"sentence": "门将扑出点球，比分是二比一。", "label": 5}\n{"text": ""}\n'
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content.encode("utf-8")), encoding="ascii"))
+    assert predict_classification.main([str(trained.model), "--device", "cpu"]) == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert records == classifier(["门将扑出点球，比分是二比一。", ""])
+    assert all(record["label"] in CLASSES and 0.25 <= record["probability"] <= 1 for record in records)
+
+
+def test_batches_and_what_lies_beyond_max_length_do_not_change_predictions(classifier, demo, monkeypatch):
+    texts = [example.text for example in read_examples(demo)][:20]
+    together = classifier.probabilities(texts)
+    np.testing.assert_allclose(together.sum(axis=1), 1, atol=1e-5)
+    monkeypatch.setattr(prediction, "MAX_BATCH_NUMBERS", 1)  # one text a batch
+    apart = classifier.probabilities([text[: classifier.max_length] + "雨" * (len(text) > 48) for text in texts])
+    np.testing.assert_allclose(apart, together, atol=1e-5)
+
+
+def test_damaged_folders_are_told_apart(trained, tmp_path):
+    with pytest.raises(InputError, match="is a training run, not a model; give .*model$"):
+        Classifier(trained.folder, "cpu")
+    for path in trained.model.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    settings = {**trained.model_config, "classes": CLASSES[:1]}
+    (tmp_path / "config.json").write_text(json.dumps(settings), encoding="utf-8")
+    with pytest.raises(InputError, match="config.json is damaged"):
+        Classifier(tmp_path, "cpu")

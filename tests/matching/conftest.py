@@ -1,0 +1,113 @@
+"""Demo data, models trained on them, and help for tools that are to fail."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+import train_matching
+import yaml
+
+from tasks.matching.demo_data import write_demo_data
+
+TINY = {
+    "architecture": "bi_encoder",
+    "hidden_size": 32,
+    "intermediate_size": 32,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "hidden_dropout_prob": 0.05,
+    "attention_probs_dropout_prob": 0,
+    "max_length": 40,
+    "per_device_train_batch_size": 20,
+    "learning_rate": 1e-2,
+    "logging_steps": 4,
+    "vocab_min_count": 1,
+    "device": "cpu",
+}
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory):
+    """Paths of demo data: 240 pairs and 60 for dev, as many grades, 48 triples."""
+    folder = tmp_path_factory.mktemp("demo")
+    paths = {path.stem: path for path in write_demo_data(folder)}
+    for name, path in paths.items():
+        size = 60 if name.endswith("dev") else 240 if name.endswith("train") else 48
+        path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:size]))
+    return SimpleNamespace(**paths)
+
+
+@pytest.fixture(scope="session")
+def config_file(data, tmp_path_factory):
+    """A configuration of a tiny bi-encoder on pairs: all but the output folder."""
+    path = tmp_path_factory.mktemp("config") / "tiny.yaml"
+    config = {"train_file": str(data.pairs_train), "dev_file": str(data.pairs_dev), **TINY}
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    return path
+
+
+def what_is_left(folder):
+    return SimpleNamespace(
+        folder=folder,
+        model=folder / "model",
+        weights=(folder / "model" / "model.safetensors").read_bytes(),
+        config=yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8")),
+        model_config=json.loads((folder / "model" / "config.json").read_text(encoding="utf-8")),
+        metrics=json.loads((folder / "metrics.json").read_text(encoding="utf-8")),
+        predictions=[json.loads(x) for x in (folder / "predictions_dev.jsonl").read_text("utf-8").splitlines()],
+    )
+
+
+@pytest.fixture(scope="session")
+def train(config_file):
+    """Train a tiny model: ``train(folder, key=value ...)`` -> what the run has left."""
+
+    def train(folder, **overrides):
+        words = [f"--{key}={value}" for key, value in overrides.items()]
+        assert train_matching.main([str(config_file), "--output_dir", str(folder), *words]) == 0
+        return what_is_left(folder)
+
+    return train
+
+
+@pytest.fixture(scope="session")
+def bi_encoder(train, tmp_path_factory):
+    """A bi-encoder that has learned pairs. Do not change its files."""
+    return train(tmp_path_factory.mktemp("bi") / "run", num_train_epochs=6)
+
+
+@pytest.fixture(scope="session")
+def cross_encoder(train, tmp_path_factory):
+    """A cross-encoder after one epoch on pairs, with token types. Do not change its files."""
+    options = {"architecture": "cross_encoder", "segment_ids": True, "num_train_epochs": 1}
+    return train(tmp_path_factory.mktemp("cross") / "run", **options)
+
+
+@pytest.fixture(scope="session")
+def of_triples(train, data, tmp_path_factory):
+    """A bi-encoder that has learned triples. Do not change its files."""
+    files = {"train_file": data.triples, "dev_file": data.triples}
+    folder = tmp_path_factory.mktemp("triples") / "run"
+    return train(folder, **files, num_train_epochs=4, per_device_train_batch_size=8, max_length=96)
+
+
+@pytest.fixture
+def fails(tmp_path, monkeypatch, capsys):
+    """Run a tool in ``tmp_path``; it must end with status 2 and one line, leaving all files as they are."""
+    monkeypatch.chdir(tmp_path)
+
+    def files():
+        return {path: path.read_bytes() if path.is_file() else None for path in tmp_path.rglob("*")}
+
+    def fails(tool, *words):
+        before = files()
+        capsys.readouterr()
+        assert tool.main([str(word) for word in words]) == 2
+        captured = capsys.readouterr()
+        assert captured.err.startswith("error: ") and captured.err.endswith("\n")
+        assert captured.err.count("\n") == 1, captured.err
+        assert "Traceback" not in captured.err + captured.out
+        assert files() == before
+        return captured.err.removeprefix("error: ").rstrip("\n")
+
+    return fails

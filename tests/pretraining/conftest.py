@@ -1,0 +1,27 @@
+"""A small text and its tokens."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from paddle_rope.roformer import CharTokenizer
+from tasks.ner.demo_corpus import write_demo_corpus
+from tasks.pretraining.masking import WholeWordMasking
+from tasks.pretraining.tokens import tokenize
+
+
+@pytest.fixture(scope="session")
+def corpus_file(tmp_path_factory):
+    """JSON lines of 120 short sentences."""
+    return write_demo_corpus(tmp_path_factory.mktemp("corpus"), train_size=120, dev_size=1)[0]
+
+
+@pytest.fixture(scope="session")
+def sample(corpus_file):
+    """Documents of very different lengths, their tokenizer, tokens and masking."""
+    texts = [json.loads(line)["text"] for line in corpus_file.read_text(encoding="utf-8").splitlines()]
+    documents = [*texts[:60], "".join(texts[60:]), texts[0][:1]]
+    tokenizer = CharTokenizer.from_corpus(documents)
+    stream = tokenize(documents, tokenizer, "", show_progress=False)
+    return SimpleNamespace(documents=documents, tokenizer=tokenizer, stream=stream, masking=WholeWordMasking(tokenizer))
