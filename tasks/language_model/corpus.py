@@ -15,8 +15,8 @@ DEMO = "demo"  # in place of files: generated text
 class Corpus:
     """One stream of ids, parts of which are held out.
 
-    The documents follow each other, each ended by ``[SEP]``. Held out are stretches of ``held_out_length`` tokens (and one more to predict) at even distances, so that they are of all files; no window of
-    training reaches into them.
+    The documents follow each other, each ended by ``[SEP]``. Held out are stretches of ``held_out_length`` tokens (and
+    one more to predict) at even distances, so that they are of all files; no window of training reaches into them.
 
     Args:
         documents: list of strings.

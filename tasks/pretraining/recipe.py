@@ -14,11 +14,11 @@ from paddle_rope.roformer import (
 )
 from tasks.common import runs
 from tasks.common.device import is_first_process
+from tasks.common.documents import hold_out, read_documents
 from tasks.common.errors import InputError
 from tasks.common.files import write_json
 from tasks.pretraining.arguments import resolve_config
 from tasks.pretraining.batches import DevBatches, StageBatches
-from tasks.common.documents import hold_out, read_documents
 from tasks.pretraining.masking import WholeWordMasking
 from tasks.pretraining.report import stage_rows, write_report
 from tasks.pretraining.stages import parse_stages

@@ -1,7 +1,7 @@
 import pytest
 
-from tasks.common.errors import InputError
 from tasks.common.documents import hold_out, read_documents
+from tasks.common.errors import InputError
 
 
 @pytest.fixture
