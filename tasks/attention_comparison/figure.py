@@ -11,7 +11,7 @@ GREY = "#666666"
 
 
 def draw(plan, summary):
-    """PNG of the first score: lines over numbered cases, or a bar for each variant where there is one case.
+    """PNG of the first score: lines over numbered cases, or else a point for each variant.
 
     Args:
         plan: :class:`tasks.attention_comparison.plan.Plan`.
@@ -20,7 +20,7 @@ def draw(plan, summary):
     means = {(row[plan.case_name], row["variant"]): row["mean"] for row in summary}
     score = next(iter(plan.scores.values()))
     lines = len(plan.cases) > 1 and all(case.isdigit() for case in plan.cases)
-    return png(_lines(plan, means, score) if lines else _bars(plan, means, score))
+    return png(_lines(plan, means, score) if lines else _points(plan, means, score))
 
 
 def _lines(plan, means, score):
@@ -45,20 +45,21 @@ def _lines(plan, means, score):
     return figure
 
 
-def _bars(plan, means, score):
+def _points(plan, means, score):
     rows = [(f"{case} {variant}".strip(), case, variant) for case in plan.cases for variant in plan.variants]
     rows = [row for row in rows if row[1:] in means]
     values = np.array([means[row[1:]] for row in rows])
     figure = Figure(figsize=(8, 1 + 0.28 * len(rows)), layout="constrained")
     axes = figure.subplots()
     colours = [COLOURS[0] if variant == plan.reference else COLOURS[1] for _, _, variant in rows]
-    axes.barh(range(len(rows)), values, color=colours, height=0.7)
+    axes.scatter(values, range(len(rows)), color=colours, s=30, zorder=2)
     for place, value in enumerate(values):
-        axes.text(value, place, f" {value:.3f}", va="center", fontsize=8)
+        axes.text(value, place, f"   {value:.3f}", va="center", fontsize=8)
     axes.set_yticks(range(len(rows)), [name for name, _, _ in rows], fontsize=8)
     axes.invert_yaxis()
-    low = max(0.0, values.min() - 0.3 * max(values.max() - values.min(), 0.02))
-    axes.set_xlim(low, values.max() + 0.1 * (values.max() - low))
+    room = max(values.max() - values.min(), 0.02)
+    axes.set_xlim(values.min() - 0.05 * room, values.max() + 0.15 * room)  # on the right for the numbers
+    axes.grid(axis="y", alpha=0.3)
     if len(plan.cases) == 1 and (plan.cases[0], plan.reference) in means and plan.margin is not None:
         axes.axvline(means[plan.cases[0], plan.reference] - plan.margin / 100, color=GREY, ls="--", lw=1)
     axes.set_xlabel(score)
