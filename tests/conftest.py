@@ -72,3 +72,25 @@ def word_vocab_file(request, shared_data, tmp_path):
     path = tmp_path / "small_word_vocab.txt"
     path.write_bytes("".join(f"{token}\n" for token in SMALL_WORD_VOCAB).encode("utf-8"))
     return path
+
+
+@pytest.fixture
+def fails(tmp_path, monkeypatch, capsys):
+    """Run a tool in ``tmp_path``; it must end with status 2 and one line, leaving all files as they are."""
+    monkeypatch.chdir(tmp_path)
+
+    def files():
+        return {path: path.read_bytes() if path.is_file() else None for path in tmp_path.rglob("*")}
+
+    def fails(tool, *words):
+        before = files()
+        capsys.readouterr()
+        assert tool.main([str(word) for word in words]) == 2
+        captured = capsys.readouterr()
+        assert captured.err.startswith("error: ") and captured.err.endswith("\n")
+        assert captured.err.count("\n") == 1, captured.err
+        assert "Traceback" not in captured.err + captured.out
+        assert files() == before
+        return captured.err.removeprefix("error: ").rstrip("\n")
+
+    return fails

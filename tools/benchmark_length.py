@@ -20,7 +20,7 @@ import numpy as np
 import paddle
 
 from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error
-from tasks.common.figures import png
+from tasks.common.figures import time_and_memory_png
 from tasks.common.files import atomic_writer, check_makeable
 from tasks.common.length_benchmark import measure_apart, peak_megabytes, reason_to_leave_out
 from tasks.common.machine import machine_in_words
@@ -134,14 +134,7 @@ def draw(rows, options):
                 panels[1, column].plot(lengths, [r["peak_mb"] / 1024 for r in shown], **style)
         panels[0, column].set_title(title)
         panels[1, column].set_xlabel("length in characters")
-    panels[0, 0].set_ylabel("seconds")
-    panels[1, 0].set_ylabel("peak memory of the process, GB")
-    for axes in panels.flat:
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.grid(alpha=0.3)
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    return png(figure)
+    return time_and_memory_png(figure, panels, legend_columns=2)
 
 
 def check_options(options):

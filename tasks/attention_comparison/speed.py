@@ -12,7 +12,7 @@ import numpy as np
 
 from tasks.attention_comparison.figure import COLOURS
 from tasks.common.errors import InputError
-from tasks.common.figures import png
+from tasks.common.figures import time_and_memory_png
 from tasks.common.files import atomic_writer
 from tasks.common.length_benchmark import crossing, measure_apart, peak_megabytes, reason_to_leave_out, slope
 from tasks.common.run_config import read_run_config
@@ -226,11 +226,4 @@ def draw(plan, rows):
             panels[1, column].plot(lengths, [row["peak_mb"] / 1024 for row in shown], **style)
         panels[0, column].set_title(title)
         panels[1, column].set_xlabel("length in tokens")
-    panels[0, 0].set_ylabel("seconds")
-    panels[1, 0].set_ylabel("peak memory of the process, GB")
-    for axes in panels.flat:
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.grid(alpha=0.3)
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-    return png(figure)
+    return time_and_memory_png(figure, panels, legend_columns=4)

@@ -61,9 +61,10 @@ def resolve_config(config):
         config = {**config, "features": _feature_names(config["features"])}
     if isinstance(config.get("masked_lm_files"), (list, tuple)):
         config = {**config, "masked_lm_files": ",".join(map(str, config["masked_lm_files"]))}
-    if config.get("masked_lm_files") and not int(config.get("masked_lm_epochs", 0)):
+    config, run, arguments = common.resolve_config(config, NerArguments, METRIC)
+    if run.masked_lm_files and not run.masked_lm_epochs:
         raise InputError("configuration: masked_lm_files without masked_lm_epochs; say how often they are to be seen")
-    return common.resolve_config(config, NerArguments, METRIC)
+    return config, run, arguments
 
 
 def _feature_names(value):

@@ -89,25 +89,3 @@ def of_triples(train, data, tmp_path_factory):
     files = {"train_file": data.triples, "dev_file": data.triples}
     folder = tmp_path_factory.mktemp("triples") / "run"
     return train(folder, **files, num_train_epochs=4, per_device_train_batch_size=8, max_length=96)
-
-
-@pytest.fixture
-def fails(tmp_path, monkeypatch, capsys):
-    """Run a tool in ``tmp_path``; it must end with status 2 and one line, leaving all files as they are."""
-    monkeypatch.chdir(tmp_path)
-
-    def files():
-        return {path: path.read_bytes() if path.is_file() else None for path in tmp_path.rglob("*")}
-
-    def fails(tool, *words):
-        before = files()
-        capsys.readouterr()
-        assert tool.main([str(word) for word in words]) == 2
-        captured = capsys.readouterr()
-        assert captured.err.startswith("error: ") and captured.err.endswith("\n")
-        assert captured.err.count("\n") == 1, captured.err
-        assert "Traceback" not in captured.err + captured.out
-        assert files() == before
-        return captured.err.removeprefix("error: ").rstrip("\n")
-
-    return fails

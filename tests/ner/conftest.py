@@ -122,25 +122,3 @@ def predict(trained, tmp_path):
         return [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
 
     return predict
-
-
-@pytest.fixture
-def fails(tmp_path, monkeypatch, capsys):
-    """Run a tool in ``tmp_path``; it must end with status 2 and one line, leaving all files as they are."""
-    monkeypatch.chdir(tmp_path)
-
-    def files():
-        return {path: path.read_bytes() if path.is_file() else None for path in tmp_path.rglob("*")}
-
-    def fails(tool, *words):
-        before = files()
-        capsys.readouterr()
-        assert tool.main([str(word) for word in words]) == 2
-        captured = capsys.readouterr()
-        assert captured.err.startswith("error: ") and captured.err.endswith("\n")
-        assert captured.err.count("\n") == 1, captured.err
-        assert "Traceback" not in captured.err + captured.out
-        assert files() == before
-        return captured.err.removeprefix("error: ").rstrip("\n")
-
-    return fails

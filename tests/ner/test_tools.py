@@ -110,6 +110,12 @@ def test_training_without_a_configuration_shows_the_usage(fails, words):
         (["--output_dir="], "no 'output_dir': name it"),
         (["--num_train_epochs", "many"], "argument --num_train_epochs: invalid float value: 'many'"),
         (["--hidden_size", "3.5"], "argument --hidden_size: invalid int value: '3.5'"),
+        (["--masked_lm_files", "more.txt"], "masked_lm_files without masked_lm_epochs"),
+        (
+            ["--masked_lm_files", "more.txt", "--masked_lm_epochs", "many"],
+            "--masked_lm_epochs: invalid int value: 'many'",
+        ),
+        (["--masked_lm_files", "more.txt", "--masked_lm_epochs", "1"], "more.txt: no such file"),
         (["--fp16", "maybe"], "argument --fp16: Truthy value expected"),
         (["--fp16"], "fp16 needs a GPU"),
         (["--lr_scheduler_type", "zigzag"], "zigzag is not a valid SchedulerType, please select one of ['linear'"),
