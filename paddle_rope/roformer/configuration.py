@@ -47,7 +47,8 @@ class RoFormerConfig(PretrainedConfig):
         hidden_dropout_prob: dropout after embedding, attention and feed-forward.
         embedding_dropout_prob: dropout after embedding, if it is to differ; None for ``hidden_dropout_prob``.
         attention_probs_dropout_prob: dropout on softmax attention weights.
-        initializer_range: standard deviation of the initial weights of version 1.
+        initializer_range: standard deviation of the initial weights of version 1, BERT's being 0.02; None: 0.02 for
+            embeddings and 1 / sqrt(inputs) for linear layers, which suits every width.
         layer_norm_eps: epsilon of the normalisation.
         pad_token_id: id of padding.
         pooling: of sequence classification: ``"first"`` token or ``"mean"``.
@@ -88,7 +89,7 @@ class RoFormerConfig(PretrainedConfig):
         hidden_dropout_prob=0.1,
         embedding_dropout_prob=None,
         attention_probs_dropout_prob=0.1,
-        initializer_range=0.02,
+        initializer_range=None,
         layer_norm_eps=1e-12,
         pad_token_id=0,
         pooling="first",

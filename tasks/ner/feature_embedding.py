@@ -31,7 +31,7 @@ class FeatureEmbedding(nn.Layer):
         inputs = sum(COLUMNS[kind] * COLUMN_SIZES[kind] for kind in self.kinds)
         self.flags = None
         if sizes["flags"]:
-            self.flags = Linear(sizes["flags"], FLAGS_SIZE, bias_attr=False)
+            self.flags = nn.Embedding(sizes["flags"], FLAGS_SIZE)  # a token has the sum of those of its flags
             inputs += FLAGS_SIZE
         self.projection = Linear(inputs, embedding_size)
         self.init_projection()
@@ -60,7 +60,7 @@ class FeatureEmbedding(nn.Layer):
                 parts.append(self.tables[kind](columns[:, :, column]))
                 column += 1
         if self.flags is not None:
-            parts.append(self.flags(flags.astype(self.flags.weight.dtype)))
+            parts.append(paddle.matmul(flags.astype(self.flags.weight.dtype), self.flags.weight))
         return self.projection(paddle.concat(parts, axis=-1))
 
 

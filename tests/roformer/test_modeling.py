@@ -7,6 +7,7 @@ import numpy as np
 import paddle
 import paddle.nn.functional as F
 import pytest
+from paddle import nn
 from safetensors.numpy import load_file
 
 from paddle_rope import RoFormerConfig, RoFormerModel, multilabel_categorical_crossentropy
@@ -150,6 +151,19 @@ def test_weights_start_with_the_initializer_range_and_biases_with_zero(attention
         else:
             assert abs(value.std() / 0.5 - 1) < 0.15, name
             assert abs(value.mean()) < 0.1, name
+
+
+@pytest.mark.parametrize("size", [48, 192])
+def test_without_an_initializer_range_linear_layers_start_by_their_inputs(size):
+    sizes = {**SIZES, "vocab_size": 200, "hidden_size": size, "intermediate_size": 400, "initializer_range": None}
+    model = NerModel(NerConfig(types=list("abcdefgh"), features={"tables": {"words": 200}, "flags": 40}, **sizes))
+    started = 0
+    for path, layer in model.named_sublayers():
+        if isinstance(layer, (nn.Linear, nn.Embedding)):
+            expected = 0.02 if isinstance(layer, nn.Embedding) else layer.weight.shape[0] ** -0.5
+            assert abs(layer.weight.numpy().std() / expected - 1) < 0.15, path
+            started += 1
+    assert started > 10
 
 
 @each_attention
