@@ -48,7 +48,7 @@ class RoFormerConfig(PretrainedConfig):
         embedding_dropout_prob: dropout after embedding, if it is to differ; None for ``hidden_dropout_prob``.
         attention_probs_dropout_prob: dropout on softmax attention weights.
         initializer_range: standard deviation of the initial weights of version 1, BERT's being 0.02; None: 0.02 for
-            embeddings and 1 / sqrt(inputs) for linear layers, which suits every width.
+            embeddings and 0.5 / sqrt(inputs) for linear layers, which suits every width.
         layer_norm_eps: epsilon of the normalisation.
         pad_token_id: id of padding.
         pooling: of sequence classification: ``"first"`` token or ``"mean"``.

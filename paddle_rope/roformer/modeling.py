@@ -16,7 +16,9 @@ from paddle_rope.roformer.configuration import RoFormerConfig
 from paddle_rope.rotary import RotaryPositionEmbedding
 from paddle_rope.rotary_frequencies import frequency_scaling
 
-EMBEDDING_DEVIATION = 0.02  # of the initial weights where the configuration has no initializer_range
+# Initial weights where the configuration has no initializer_range
+EMBEDDING_DEVIATION = 0.02
+LINEAR_GAIN = 0.5
 ACTIVATION_FUNCTIONS = {
     "gelu": F.gelu,
     "gelu_tanh": lambda x: F.gelu(x, approximate=True),
@@ -116,10 +118,11 @@ class RoFormerPretrainedModel(PretrainedModel):
     def _init_weights(self, layer):
         """Normal weights for linear and embedding layers; biases stay 0.
 
-        The standard deviation of version 1 is ``initializer_range``, or without one 1 / sqrt(inputs) of a linear layer
-        and 0.02 of an embedding: with BERT's 0.02, made for 768 inputs, the queries and keys of a narrow model are so
-        small that attention starts as a mean, and stays one for long. In version 2 it is 1 / sqrt(size * layers), where
-        size is the number of inputs of a linear layer or the columns of an embedding (bert4keras, RoFormerV2).
+        The standard deviation of version 1 is ``initializer_range``, or without one 0.02 of an embedding and
+        0.5 / sqrt(inputs) of a linear layer. For 768 inputs that is about BERT's 0.02; in narrow models 0.02 leaves the
+        products of attention, feed-forward layers and span heads so near to 0 that training hardly starts. In version 2
+        it is 1 / sqrt(size * layers), where size is the number of inputs of a linear layer or the columns of an
+        embedding (bert4keras, RoFormerV2).
         """
         if not isinstance(layer, (nn.Linear, nn.Embedding)):
             return
@@ -129,7 +132,7 @@ class RoFormerPretrainedModel(PretrainedModel):
             size = layer.weight.shape[0 if is_linear else 1]
             deviation = (size * self.config.num_hidden_layers) ** -0.5
         elif deviation is None:
-            deviation = layer.weight.shape[0] ** -0.5 if is_linear else EMBEDDING_DEVIATION
+            deviation = LINEAR_GAIN * layer.weight.shape[0] ** -0.5 if is_linear else EMBEDDING_DEVIATION
         layer.weight.set_value(paddle.normal(std=deviation, shape=layer.weight.shape).astype(layer.weight.dtype))
 
 
