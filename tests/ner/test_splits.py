@@ -164,7 +164,7 @@ def test_scores_of_a_run_and_of_its_model_heed_allow_overlap(
     train, few_texts, predict, tmp_path, without_pictures, allow_overlap
 ):
     files = {"train_file": few_texts.train, "dev_file": few_texts.train}
-    options = {"learning_rate": 3e-2, "num_train_epochs": 6, "allow_overlap": allow_overlap}
+    options = {"learning_rate": 1e-2, "num_train_epochs": 10, "allow_overlap": allow_overlap}
     run = train(tmp_path / "run", **files, **options)
     lines = (run.folder / "predictions_dev.jsonl").read_text("utf-8").splitlines()
     records = [json.loads(line) for line in lines]
