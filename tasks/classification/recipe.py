@@ -87,16 +87,18 @@ def _train(checkpoint, config, run, arguments):
     if is_first_process():
         print_data_report(datasets)
         print(f"model: {model.config.attention} attention, {parameters:,} parameters, {len(classes)} classes")
+        if not run.has_dev:
+            print("no dev data: the last epoch is kept")
         runs.claim(config, checkpoint)
     trainer = ClassificationTrainer(
-        VisualDLMonitor(arguments.logging_dir, config, FIGURES, run.log_histograms),
+        VisualDLMonitor(arguments.logging_dir, config, FIGURES if run.has_dev else (), run.log_histograms),
         lengths=[len(text.ids) for text in datasets["train"].texts],
         ema_decay=run.ema_decay,
         patience=run.early_stopping_patience,
         model=model,
         args=arguments,
         train_dataset=datasets["train"],
-        eval_dataset=datasets["dev"],
+        eval_dataset=datasets.get("dev"),
         data_collator=TextCollator(tokenizer.pad_token_id),
     )
     training_started = time.perf_counter()
@@ -113,13 +115,14 @@ def _train(checkpoint, config, run, arguments):
         print_scores(name, metrics[name])
     model.save_pretrained(str(output_dir / "model"), safe_serialization=True)
     tokenizer.save_pretrained(output_dir / "model")
-    write_json_lines(
-        output_dir / "predictions_dev.jsonl",
-        (
-            {**as_record(example.text, classes, found), "gold": example.label}
-            for example, found in zip(examples["dev"], predictions["dev"])
-        ),
-    )
+    if "dev" in predictions:
+        write_json_lines(
+            output_dir / "predictions_dev.jsonl",
+            (
+                {**as_record(example.text, classes, found), "gold": example.label}
+                for example, found in zip(examples["dev"], predictions["dev"])
+            ),
+        )
     write_json(output_dir / runs.METRICS_FILE, metrics)
     print(f"{output_dir}: trained in {train_seconds:.0f} s, {time.perf_counter() - started:.0f} s in all")
     print(f"predict:  python tools/predict_classification.py {output_dir / 'model'} --input FILE")

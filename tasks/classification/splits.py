@@ -7,7 +7,7 @@ from tasks.common.splits import hold_out
 
 
 def read_splits(run):
-    """dict from ``train``, ``dev`` and, where given, ``test`` to their examples; tells of classes that train lacks.
+    """dict from ``train`` and, where there is one, ``dev`` and ``test`` to examples; tells of classes not in train.
 
     Raises:
         InputError: a file is wrong, or the training data have less than two classes or one for each text.
@@ -23,7 +23,7 @@ def read_splits(run):
         raise InputError(
             f"{run.train_file}: each text has a label of its own; is it label<TAB>text? Write text<TAB>label"
         )
-    if "dev" not in splits:
+    if "dev" not in splits and run.has_dev:
         files["dev"] = f"the {run.dev_fraction:g} of {run.train_file} that is held out"
         splits["train"], splits["dev"] = hold_out(splits["train"], run.dev_fraction)
     for name in splits:

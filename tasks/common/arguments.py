@@ -58,6 +58,15 @@ BY_EPOCHS = TrainingPlan(
     TRAINING_DEFAULTS, FIXED_TRAINING_ARGUMENTS, CLOSED_KEYS,
     "the recipe evaluates each epoch and keeps the best by dev {metric}",
 )  # fmt: skip
+# Without dev data nothing is evaluated, and the last weights are kept.
+WITHOUT_DEV = BY_EPOCHS._replace(
+    fixed={
+        **FIXED_TRAINING_ARGUMENTS,
+        "do_eval": False,  # else PaddleNLP evaluates in between
+        "evaluation_strategy": "no",
+        "load_best_model_at_end": False,
+    }
+)
 
 # Options of the encoder. With ``pretrained`` the sizes, and the other options unless given, are those of the folder.
 SIZE_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
@@ -127,6 +136,9 @@ class EncoderArguments:
 class RecipeArguments(EncoderArguments):
     """Configuration keys of every recipe with labelled data, beside those of PaddleNLP's ``TrainingArguments``."""
 
+    dev_fraction: float = field(
+        default=0.1, metadata={"help": "share of train_file held out where no dev_file is; 0: none"}
+    )
     train_file: Optional[str] = field(default=None, metadata={"help": "labelled data"})
     dev_file: Optional[str] = field(default=None, metadata={"help": "labelled data that chooses the best checkpoint"})
     test_file: Optional[str] = field(default=None, metadata={"help": "labelled data, scored once at the end"})
@@ -142,8 +154,20 @@ class RecipeArguments(EncoderArguments):
         return {
             **super().ranges(),
             **dict.fromkeys(("max_length", "early_stopping_patience"), POSITIVE),
+            "dev_fraction": (lambda value: 0 <= value < 1, "at least 0 and less than 1"),
             "ema_decay": SHARE,
         }
+
+    @property
+    def has_dev(self):
+        """Whether there are data to evaluate on; else training runs to its end and the last weights are kept."""
+        return bool(self.dev_file) or self.dev_fraction > 0
+
+    def check_dev(self, *keys):
+        """Raise InputError if one of the keys is set, which need dev data, and there are none."""
+        for key in keys:
+            if getattr(self, key) and not self.has_dev:
+                raise InputError(f"configuration: {key} needs dev data; give a dev_file or a dev_fraction above 0")
 
 
 def one_of(names):
@@ -170,7 +194,7 @@ def resolve_config(config, arguments_class, metric, defaults=(), plan=BY_EPOCHS)
     Args:
         config: dict of configuration keys.
         arguments_class: :class:`EncoderArguments` or a subclass: the recipe's keys.
-        metric: the dev score that chooses the checkpoint; None where the last one is kept.
+        metric: the dev score that chooses the checkpoint where there are dev data; None if the last one is always kept.
         defaults: the recipe's own defaults of keys of ``TrainingArguments``.
         plan: :class:`TrainingPlan` of the recipe.
 
@@ -189,12 +213,16 @@ def resolve_config(config, arguments_class, metric, defaults=(), plan=BY_EPOCHS)
     if isinstance(config.get("attention"), (list, tuple)):
         config["attention"] = ",".join(map(str, config["attention"]))
     # unknown keys are reported before missing ones, and both before paddle touches the device
-    _check_ranges(
-        *parse_arguments({**config, "output_dir": "unused", "device": "cpu"}, arguments_class, TrainingArguments)
+    run, arguments = parse_arguments(
+        {**config, "output_dir": "unused", "device": "cpu"}, arguments_class, TrainingArguments
     )
+    _check_ranges(run, arguments)
     for key in arguments_class.REQUIRED:
         if not config.get(key):
             raise InputError(f"no {key!r}: name it in the configuration file or with --{key} PATH")
+    if plan is BY_EPOCHS and not run.has_dev:
+        run.check_dev("early_stopping_patience")
+        plan = WITHOUT_DEV
     config["device"] = choose_device(config.get("device"))
     run, arguments = parse_arguments(
         {

@@ -46,7 +46,8 @@ class RecipeTrainer(Trainer):
         if resume_from_checkpoint is None or not self._ended_with(resume_from_checkpoint):
             super().train(resume_from_checkpoint=resume_from_checkpoint and str(resume_from_checkpoint))
         if self.average is not None:
-            self.average.load(os.path.join(self.state.best_model_checkpoint, AVERAGE_FILE))
+            if self.args.load_best_model_at_end:
+                self.average.load(os.path.join(self.state.best_model_checkpoint, AVERAGE_FILE))
             self.average.apply()
 
     def evaluate(self, eval_dataset=None, ignore_keys=None, metric_key_prefix="eval"):
@@ -66,6 +67,8 @@ class RecipeTrainer(Trainer):
         self.state = state
         if self.args.load_best_model_at_end:
             state.best_model_checkpoint = checkpoint = _moved(state.best_model_checkpoint, self.args)
+        elif self.average is not None:
+            self.average.load(os.path.join(checkpoint, AVERAGE_FILE))
         self._load_from_checkpoint(str(checkpoint))
         return True
 

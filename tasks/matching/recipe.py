@@ -99,24 +99,24 @@ def _train(checkpoint, config, run, arguments):
     tokenizer, model = build_model(config, run, examples["train"])
     datasets = {name: MatchingDataset(split, tokenizer, model.config) for name, split in examples.items()}
     parameters = sum(int(p.size) for p in model.parameters())
-    chosen_by = choosing_figure(model.config.task, model.config.is_cross_encoder)
+    chosen_by = choosing_figure(model.config.task, model.config.is_cross_encoder) if run.has_dev else None
 
     output_dir = Path(config["output_dir"])
     if is_first_process():
         for name, dataset in datasets.items():
             print(data_report(name, dataset, model.config.max_length))
         print(f"model: {model.config.architecture}, {model.config.attention} attention, {parameters:,} parameters")
-        print(f"the epoch is chosen by dev {chosen_by}")
+        print(f"the epoch is chosen by dev {chosen_by}" if run.has_dev else "no dev data: the last epoch is kept")
         runs.claim(config, checkpoint)
     trainer = MatchingTrainer(
-        VisualDLMonitor(arguments.logging_dir, config, (METRIC,), run.log_histograms),
+        VisualDLMonitor(arguments.logging_dir, config, (METRIC,) if run.has_dev else (), run.log_histograms),
         lengths=datasets["train"].lengths,
         ema_decay=run.ema_decay,
         patience=run.early_stopping_patience,
         model=model,
         args=arguments,
         train_dataset=datasets["train"],
-        eval_dataset=datasets["dev"],
+        eval_dataset=datasets.get("dev"),
         data_collator=ItemCollator(tokenizer.pad_token_id),
     )
     training_started = time.perf_counter()

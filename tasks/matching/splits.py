@@ -6,6 +6,7 @@ from tasks.common.errors import InputError
 from tasks.common.splits import hold_out
 from tasks.matching.data import read_labelled
 from tasks.matching.examples import PAIRS, task_of
+from tasks.matching.model import BI_ENCODER
 
 
 def read_splits(run, seed):
@@ -16,7 +17,7 @@ def read_splits(run, seed):
         seed: draws the folds.
 
     Returns:
-        dict from ``train``, ``dev`` and, where there is one, ``test`` to lists of examples.
+        dict from ``train`` and, where there are any, ``dev`` and ``test`` to lists of examples.
 
     Raises:
         InputError: a file is wrong, the files do not go together, or there is nothing to learn in one.
@@ -26,10 +27,12 @@ def read_splits(run, seed):
     if run.fold is not None:
         splits["train"], splits["test"] = cut_fold(splits["train"], run.folds, run.fold, seed)
         files["test"] = f"fold {run.fold} of {run.train_file}"
-    if "dev" not in splits:
+    if "dev" not in splits and run.has_dev:
         files["dev"] = f"the {run.dev_fraction:g} of {run.train_file} that is held out"
         splits["train"], splits["dev"] = hold_out(splits["train"], run.dev_fraction)
     _check_together(splits)
+    if run.architecture == BI_ENCODER and task_of(splits["train"]) == PAIRS and "dev" not in splits:
+        raise InputError("dev_fraction: dev data choose the threshold of a bi_encoder of pairs; give some above 0")
     for name, examples in splits.items():
         if len(examples[0].texts) == 2 and len({example.label for example in examples}) == 1:
             raise InputError(

@@ -64,6 +64,7 @@ def resolve_config(config):
     config, run, arguments = common.resolve_config(config, NerArguments, METRIC)
     if run.masked_lm_files and not run.masked_lm_epochs:
         raise InputError("configuration: masked_lm_files without masked_lm_epochs; say how often they are to be seen")
+    run.check_dev("tune_thresholds")
     return config, run, arguments
 
 

@@ -120,16 +120,18 @@ def _train(checkpoint, config, run, arguments):
         named = ", ".join(types[:TYPES_NAMED]) + (", ..." if len(types) > TYPES_NAMED else "")
         print(f"model: {model.config.attention} attention, {parameters:,} parameters, {len(types)} types: {named}")
         print(f"entities {'may' if model.config.allow_overlap else 'do not'} overlap")
+        if not run.has_dev:
+            print("no dev data: the last epoch is kept")
         runs.claim(config, checkpoint)
     trainer = NerTrainer(
-        NerMonitor(arguments.logging_dir, config, FIGURES, run.log_histograms),
+        NerMonitor(arguments.logging_dir, config, FIGURES if run.has_dev else (), run.log_histograms),
         lengths=[len(text.ids) for text in datasets["train"].texts],
         ema_decay=run.ema_decay,
         patience=run.early_stopping_patience,
         model=model,
         args=arguments,
         train_dataset=datasets["train"],
-        eval_dataset=datasets["dev"],
+        eval_dataset=datasets.get("dev"),
         data_collator=SpanCollator(tokenizer.pad_token_id),
     )
     training_started = time.perf_counter()
@@ -153,10 +155,11 @@ def _train(checkpoint, config, run, arguments):
     tokenizer.save_pretrained(output_dir / "model")
     if features is not None:
         features.save_pretrained(output_dir / "model")
-    write_json_lines(
-        output_dir / "predictions_dev.jsonl",
-        (as_record(example.text, found) for example, found in zip(examples["dev"], predictions["dev"])),
-    )
+    if "dev" in predictions:
+        write_json_lines(
+            output_dir / "predictions_dev.jsonl",
+            (as_record(example.text, found) for example, found in zip(examples["dev"], predictions["dev"])),
+        )
     write_json(output_dir / runs.METRICS_FILE, metrics)
     print(f"{output_dir}: trained in {train_seconds:.0f} s, {time.perf_counter() - started:.0f} s in all")
     print(f"predict:  python tools/predict_ner.py {output_dir / 'model'} --input FILE")

@@ -18,13 +18,13 @@ def has_overlap(examples):
 
 
 def read_splits(run):
-    """dict from ``train``, ``dev`` and, where given, ``test`` to their examples; tells of types that train lacks."""
+    """dict from ``train`` and, where there is one, ``dev`` and ``test`` to examples; tells of types not in train."""
     files = {"train": run.train_file, "dev": run.dev_file, "test": run.test_file}
     splits = {name: read_examples(path) for name, path in files.items() if path}
-    if "dev" not in splits:
+    if "dev" not in splits and run.has_dev:
         files["dev"] = f"the {run.dev_fraction:g} of {run.train_file} that is held out"
         splits["train"], splits["dev"] = hold_out(splits["train"], run.dev_fraction)
-    for name in ("train", "dev"):
+    for name in [name for name in ("train", "dev") if name in splits]:
         if not entity_types(splits[name]):
             raise InputError(f"{files[name]}: no entity is labelled in it; give data with entities")
     for name in splits:

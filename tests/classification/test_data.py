@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tasks.classification.arguments import ClassificationArguments
 from tasks.classification.data import class_names, read_examples
 from tasks.classification.splits import read_splits
 from tasks.common.errors import InputError
@@ -86,11 +87,8 @@ def test_a_label_with_two_names_or_a_name_with_two_labels_is_refused(write, seco
     "content, said", [("a\tx\nb\tx\n", "all texts have the label 'x'"), ("x\ta\nx\tb\ny\tc\n", "label of its own")]
 )
 def test_labels_that_tell_nothing_are_refused(write, content, said):
-    class Run:
-        train_file, dev_file, test_file, dev_fraction = write(content), None, None, 0.5
-
     with pytest.raises(InputError, match=said):
-        read_splits(Run)
+        read_splits(ClassificationArguments(train_file=write(content)))
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,14 @@ def test_run_leaves_scores_classes_and_predictions(trained, demo):
     assert right / len(records) == trained.metrics["dev"]["accuracy"]
 
 
+def test_without_dev_data_all_texts_are_learned_and_the_last_weights_kept(train, demo, tmp_path, capsys):
+    run = train(tmp_path / "run", dev_fraction=0, test_file=str(demo), ema_decay=0.9)
+    assert "no dev data: the last epoch is kept" in capsys.readouterr().out
+    assert run.metrics["test"]["texts"] == len(read_examples(demo)) == 160
+    assert "dev" not in run.metrics and run.metrics["test"]["accuracy"] > 0.7
+    assert not (run.folder / "predictions_dev.jsonl").exists()
+
+
 def test_training_goes_on_from_a_trained_folder_with_another_attention(train, trained, tmp_path):
     sizes = {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_min_count"}
     config = tmp_path / "warm.yaml"

@@ -1,18 +1,15 @@
 """Train, dev and test of a run, and folds: nothing is on two sides."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from tasks.common.errors import InputError
+from tasks.matching.arguments import MatchingArguments
 from tasks.matching.examples import Example
 from tasks.matching.splits import cut_fold, read_splits
 
 
 def run(train, dev=None, test=None, **options):
-    return SimpleNamespace(
-        **{"train_file": train, "dev_file": dev, "test_file": test, "dev_fraction": 0.2, "fold": None, **options}
-    )
+    return MatchingArguments(train_file=train, dev_file=dev, test_file=test, dev_fraction=0.2, **options)
 
 
 @pytest.fixture

@@ -113,6 +113,19 @@ def test_visualdl_shows_the_loss_the_speed_and_the_figures_of_each_epoch(bi_enco
     assert all(value > 0 for _, value in scalars(bi_encoder, "train/characters_per_second"))
 
 
+def test_without_dev_data_the_last_weights_of_all_triples_are_kept(data, tmp_path, config_file, capsys):
+    words = [str(config_file), "--output_dir", str(tmp_path / "run"), "--train_file", str(data.triples), "--dev_file="]
+    words += ["--dev_fraction=0", "--test_file", str(data.triples), "--num_train_epochs=4", "--max_length=96"]
+    assert train_matching.main([*words, "--per_device_train_batch_size=8"]) == 0
+    printed = capsys.readouterr().out
+    assert "train: 48 triples" in printed and "no dev data: the last epoch is kept" in printed
+    metrics = json.loads((tmp_path / "run/metrics.json").read_text("utf-8"))
+    assert metrics.keys() == {"test", "train_seconds", "parameters", "seed", "chosen_by"}
+    assert metrics["chosen_by"] is None and metrics["test"]["accuracy"] > 0.7
+    assert load((tmp_path / "run/model/model.safetensors").read_bytes())
+    assert not (tmp_path / "run/predictions_dev.jsonl").exists()
+
+
 # ---- folds and seeds
 
 
@@ -257,6 +270,7 @@ def test_linear_attention_and_a_mix_are_chosen_by_their_key(train, tmp_path):
         (["--folds", "1"], "folds must be at least 2, got 1"),
         (["--folds", "3"], "with folds dev and test are parts of train_file; leave dev_file and test_file out"),
         (["--folds", "3", "--fold", "4", "--dev_file="], "fold must be from 1 to folds, got 4 of 3 folds"),
+        (["--dev_fraction", "0", "--dev_file="], "dev data choose the threshold of a bi_encoder of pairs"),
         (["--fold", "1"], "fold must be from 1 to folds, got 1 of no folds"),
         (["--folds", "many"], "argument --folds: invalid int value: 'many'"),
         (["--folds", "500", "--dev_file="], "different first texts do not make 500 folds"),

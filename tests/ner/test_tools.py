@@ -106,7 +106,7 @@ def test_training_without_a_configuration_shows_the_usage(fails, words):
         (["--attension=linear"], "unknown key 'attension'; did you mean 'attention'?"),
         (["stray"], "unexpected argument 'stray'; write options as --key value"),
         (["--train_file="], "no 'train_file': name it in the configuration file or with --train_file PATH"),
-        (["--dev_fraction=1"], "dev_fraction must be greater than 0 and less than 1"),
+        (["--dev_fraction=1"], "dev_fraction must be at least 0 and less than 1"),
         (["--output_dir="], "no 'output_dir': name it"),
         (["--num_train_epochs", "many"], "argument --num_train_epochs: invalid float value: 'many'"),
         (["--hidden_size", "3.5"], "argument --hidden_size: invalid int value: '3.5'"),

@@ -241,8 +241,16 @@ def test_places_of_rope_in_the_encoder_are_chosen_by_their_key(train_few, tmp_pa
         (["--early_stopping_patience", "0"], "early_stopping_patience must be greater than 0, got 0"),
         (["--early_stopping_patience", "1.5"], "early_stopping_patience: invalid int value"),
         (["--masked_lm_epochs=-1"], "masked_lm_epochs must be at least 0, got -1"),
-        (["--dev_fraction", "0"], "dev_fraction must be greater than 0 and less than 1, got 0.0"),
-        (["--dev_fraction", "nan"], "dev_fraction must be greater than 0 and less than 1"),
+        (["--dev_fraction=-0.1"], "dev_fraction must be at least 0 and less than 1, got -0.1"),
+        (["--dev_fraction", "nan"], "dev_fraction must be at least 0 and less than 1"),
+        (
+            ["--dev_fraction", "0", "--dev_file=", "--tune_thresholds", "true"],
+            "tune_thresholds needs dev data; give a dev_file or a dev_fraction above 0",
+        ),
+        (
+            ["--dev_fraction", "0", "--dev_file=", "--early_stopping_patience", "2"],
+            "early_stopping_patience needs dev data",
+        ),
         (["--character_dropout", "1"], "character_dropout must be at least 0 and less than 1"),
         (["--feature_dropout=-1"], "feature_dropout must be at least 0"),
         (["--embedding_dropout_prob", "1"], "embedding_dropout_prob must be at least 0"),
