@@ -163,11 +163,10 @@ class RecipeArguments(EncoderArguments):
         """Whether there are data to evaluate on; else training runs to its end and the last weights are kept."""
         return bool(self.dev_file) or self.dev_fraction > 0
 
-    def check_dev(self, *keys):
-        """Raise InputError if one of the keys is set, which need dev data, and there are none."""
-        for key in keys:
-            if getattr(self, key) and not self.has_dev:
-                raise InputError(f"configuration: {key} needs dev data; give a dev_file or a dev_fraction above 0")
+    def check_dev(self, key):
+        """Raise InputError if ``key``, which needs dev data, is set and there are none."""
+        if getattr(self, key) and not self.has_dev:
+            raise InputError(f"configuration: {key} needs dev data; give a dev_file or a dev_fraction above 0")
 
 
 def one_of(names):
