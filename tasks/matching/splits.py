@@ -32,7 +32,7 @@ def read_splits(run, seed):
         splits["train"], splits["dev"] = hold_out(splits["train"], run.dev_fraction)
     _check_together(splits)
     if run.architecture == BI_ENCODER and task_of(splits["train"]) == PAIRS and "dev" not in splits:
-        raise InputError("dev_fraction: dev data choose the threshold of a bi_encoder of pairs; give some above 0")
+        raise InputError("configuration: dev data choose the threshold of a bi_encoder of pairs; give a dev_fraction")
     for name, examples in splits.items():
         if len(examples[0].texts) == 2 and len({example.label for example in examples}) == 1:
             raise InputError(
