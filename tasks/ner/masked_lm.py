@@ -18,6 +18,8 @@ from tasks.ner.features.kinds import UNKNOWN
 STRETCH_PROBABILITY = 0.12
 SECOND_PROBABILITY = 0.5
 MASK_PROBABILITY = 0.9
+# The largest dropout here. Labels are few and are learned with much dropout; hidden tokens are new each time.
+DROPOUT = 0.1
 
 
 def pretrain(model, texts, tokenizer, arguments, epochs):
@@ -40,7 +42,7 @@ def pretrain(model, texts, tokenizer, arguments, epochs):
     # Weights of its own, since a tensor cannot be in two data-parallel models. Names of its own: a resumed run, which
     # leaves this out, must give the optimizer's state the same names.
     with paddle.utils.unique_name.guard("masked_lm_"):
-        copied = type(model)(model.config)
+        copied = type(model)(_with_little_dropout(model.config))
         copied.set_state_dict(model.state_dict())
         trainer = RecipeTrainer(
             VisualDLMonitor(arguments.logging_dir, group="pretraining"),
@@ -52,6 +54,16 @@ def pretrain(model, texts, tokenizer, arguments, epochs):
         )
         trainer.train()
     model.set_state_dict(copied.state_dict())
+
+
+def _with_little_dropout(config):
+    """A copy of ``config`` whose dropouts are at most ``DROPOUT``."""
+    config = copy.deepcopy(config)
+    for name in ("hidden_dropout_prob", "embedding_dropout_prob", "attention_probs_dropout_prob"):
+        given = getattr(config, name)
+        if given is not None:  # embedding_dropout_prob may follow hidden_dropout_prob
+            setattr(config, name, min(given, DROPOUT))
+    return config
 
 
 class NerMaskedLM(nn.Layer):

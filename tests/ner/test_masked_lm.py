@@ -162,6 +162,28 @@ def test_pretraining_learns_to_predict_and_changes_the_encoder_alone(
     assert not any("lm_head" in name for name in after)
 
 
+def test_dropout_is_small_in_pretraining_and_the_configurations_own_afterwards(
+    train, few_texts, tmp_path, without_pictures, monkeypatch
+):
+    configs = []
+
+    class Recorded(masked_lm.NerMaskedLM):
+        def __init__(self, model):
+            configs.append(model.config)
+            super().__init__(model)
+
+    monkeypatch.setattr(masked_lm, "NerMaskedLM", Recorded)
+    run = train(
+        tmp_path / "run", train_file=few_texts.train, dev_file=few_texts.dev, masked_lm_epochs=1, num_train_epochs=1,
+        max_steps=1, hidden_dropout_prob=0.3, embedding_dropout_prob=0.5, attention_probs_dropout_prob=0.05,
+    )  # fmt: skip
+    names = ("hidden_dropout_prob", "embedding_dropout_prob", "attention_probs_dropout_prob")
+    (config,) = configs
+    assert [getattr(config, name) for name in names] == [0.1, 0.1, 0.05]
+    saved = json.loads((run.model / "config.json").read_text(encoding="utf-8"))
+    assert [saved[name] for name in names] == [0.3, 0.5, 0.05]
+
+
 def test_more_texts_are_learned_from_and_their_values_known(train, few_texts, tmp_path, without_pictures, states):
     more = tmp_path / "more.txt"
     more.write_text("龘龘的龘龘。" * 24 + "\n", encoding="utf-8")
