@@ -266,6 +266,21 @@ def test_progress_of_each_epoch_and_the_table_of_scores_are_printed(train, tmp_p
     assert "all (micro)" in printed and f"{run.metrics['dev']['f1']:.4f}" in printed
 
 
+def test_training_that_finds_nothing_says_what_to_change_and_one_that_does_is_silent(
+    train, few_texts, tmp_path, without_pictures, capsys, monkeypatch
+):
+    options = {"learning_rate": 0.01, "warmup_ratio": 0.05, "max_steps": 1}
+
+    def printed(name, entities):
+        monkeypatch.setattr(recipe, "predict_entities", lambda model, texts, *_, **__: [entities for _ in texts])
+        run = train(tmp_path / name, train_file=few_texts.train, dev_file=few_texts.dev, **options)
+        assert (run.metrics["dev"]["predicted"] > 0) == bool(entities)
+        return capsys.readouterr().out
+
+    assert "try a lower learning_rate than 0.01, or a larger warmup_ratio than 0.05" in printed("nothing", [])
+    assert "learning_rate" not in printed("something", [(0, 1, "person", 1.0)])
+
+
 def test_configurations_of_the_project_are_valid(monkeypatch):
     monkeypatch.setattr(common_arguments, "choose_device", lambda name: "cpu")
     files = sorted((Path(__file__).resolve().parents[2] / "configs" / "ner").glob("*.yaml"))
