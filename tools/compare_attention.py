@@ -7,9 +7,10 @@
 The plans are in configs/compare_attention/; docs/attention.md describes their keys. `runs` trains each cell (case,
 variant, seed) in a process of its own into OUTPUT_DIR/runs. After every cell the tables of all finished ones are
 written: runs.csv (each run), summary.md (mean and spread of the seeds, points against the reference), scores.png. Call
-it again to go on: what is finished is not run again, an interrupted run goes on from its last checkpoint. Several calls
-may run side by side: each takes cells that no other has. `--table` only writes the tables. `speed` writes speed.csv,
-speed.md and speed.png in the same way, in one call at a time.
+it again to go on: what is finished is not run again, an interrupted run goes on from its last checkpoint; results of
+other keys than the plan now has are refused. Several calls may run side by side: each takes cells that no other has.
+`--table` only writes the tables. `speed` writes speed.csv, speed.md and speed.png in the same way, but one call at a
+time.
 """
 
 import bootstrap  # noqa: F401
@@ -29,7 +30,7 @@ from tasks.common.machine import machine_in_words
 def compare_runs(options):
     """Train what is not finished, and write the tables after each run."""
     from tasks.attention_comparison.plan import read_plan
-    from tasks.attention_comparison.running import is_finished, keep_scores_only, run_apart
+    from tasks.attention_comparison.running import check_cells, is_finished, keep_scores_only, run_apart
 
     plan = read_plan(options.plan, options.output_dir)
     check_makeable(plan.output_dir, "--output_dir")
@@ -42,6 +43,7 @@ def compare_runs(options):
         for cell in plan.cells
         if (not options.only or cell.variant in options.only) and (not options.cases or cell.case in options.cases)
     ]
+    check_cells(plan.recipe, plan.cells)
     failed = {}
     if not options.table:
         if options.device is not None:
@@ -94,6 +96,7 @@ def compare_speed(options):
     table = plan.output_dir / "speed.csv"
     rows = []
     earlier = speed.read_rows(table)
+    speed.claim_options(plan)
     total = len(speed.JOBS) * len(plan.variants) * len(plan.lengths)
     cells = speed.measure_all(plan, earlier, Path(__file__).resolve())
     for row in tqdm(cells, total=total, unit="cell", disable=not sys.stderr.isatty()):

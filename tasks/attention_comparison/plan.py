@@ -150,3 +150,22 @@ def _check_names(path, key, names):
     for name in names:
         if not NAME.fullmatch(str(name)):
             raise InputError(f"{path}: {key}: {name!r} names a folder; take letters, digits and _ . + -")
+
+
+def check_unchanged(name, place, before, now):
+    """Refuse to take results of other keys for those of a plan.
+
+    Args:
+        name: of what was run.
+        place: where its results are.
+        before, now: its keys then, and in the plan.
+
+    Raises:
+        InputError: they differ.
+    """
+    for key in [*now, *before]:
+        if before.get(key) != now.get(key):
+            raise InputError(
+                f"{place}: {name} was run with {key} {before.get(key)!r}, and the plan now has {now.get(key)!r}; "
+                "change it back, remove what is there, or give another --output_dir"
+            )

@@ -9,9 +9,9 @@ import json
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
+from tasks.attention_comparison.plan import check_unchanged
 from tasks.common.errors import EXIT_BAD_INPUT, InputError
 from tasks.common.files import write_json
 from tasks.common.runs import METRICS_FILE
@@ -21,6 +21,29 @@ from tasks.common.trainer import last_checkpoint
 def is_finished(cell):
     """Whether the run of a cell has left its scores."""
     return (cell.folder / METRICS_FILE).is_file()
+
+
+def check_cells(recipe, cells):
+    """Refuse cells that were trained, or begun, with other keys than they have now.
+
+    Raises:
+        InputError: there is such a cell.
+    """
+    for cell in cells:
+        order = _order_file(cell)
+        if cell.folder.is_dir() and order.is_file():
+            before = json.loads(order.read_text(encoding="utf-8"))
+            check_unchanged(cell.name, cell.folder, _compared(cell, **before), _compared(cell, recipe, cell.config))
+
+
+def _order_file(cell):
+    return cell.folder.with_name(f"{cell.folder.name}.json")
+
+
+def _compared(cell, recipe, config):
+    """The keys of a run without those that say where it is."""
+    places = ("device", "output_dir", *(["pretrained"] if cell.starts_from is not None else ()))
+    return {"recipe": recipe, **{key: value for key, value in config.items() if key not in places}}
 
 
 def run_apart(recipe, cell, tool):
@@ -40,12 +63,12 @@ def run_apart(recipe, cell, tool):
     """
     if cell.starts_from is not None and not (cell.starts_from / METRICS_FILE).is_file():
         return f"starts from {cell.starts_from}, which is not finished"
-    with _claimed(cell.folder) as lock, tempfile.TemporaryDirectory() as folder:
+    with _claimed(cell.folder) as lock:
         if lock is None:
             return "is being trained by another call"
         if is_finished(cell):
             return ""
-        order = Path(folder) / "cell.json"
+        order = _order_file(cell)
         write_json(order, {"recipe": recipe, "config": cell.config})
         # the process has the lock too: if this one is killed, it goes on and the cell stays claimed
         done = subprocess.run([sys.executable, str(tool), "--cell", str(order)], pass_fds=[lock.fileno()])

@@ -11,14 +11,16 @@ from pathlib import Path
 import numpy as np
 
 from tasks.attention_comparison.figure import COLOURS
+from tasks.attention_comparison.plan import check_unchanged
 from tasks.common.errors import InputError
 from tasks.common.figures import time_and_memory_png
-from tasks.common.files import atomic_writer
+from tasks.common.files import atomic_writer, write_json
 from tasks.common.length_benchmark import crossing, measure_apart, peak_megabytes, reason_to_leave_out, slope
 from tasks.common.run_config import read_run_config
 from tasks.common.tables import as_csv, as_markdown
 
 JOBS = ("train", "predict")
+OPTIONS_FILE = "options.json"  # of the variants in the table
 COLUMNS = ["job", "variant", "length", "seconds", "peak_mb", "idle_mb", "left_out"]
 KEYS = ("output_dir", "model", "variants", "reference", "lengths", "memory_limit", "time_limit")
 VOCABULARY = 4000
@@ -40,6 +42,10 @@ class SpeedPlan:
     lengths: list
     memory_limit: float
     time_limit: float
+
+    def options(self):
+        """dict from the name of each variant to the options of its RoFormerConfig."""
+        return {name: {**self.model, **options} for name, options in self.variants.items()}
 
 
 def read_speed_plan(path, output_dir=None):
@@ -127,7 +133,7 @@ def measure_all(plan, rows, tool):
     """
     done = {(row["job"], row["variant"], row["length"]): row for row in rows}
     for job in JOBS:
-        for variant, options in plan.variants.items():
+        for variant, options in plan.options().items():
             known, left_out = [], ""
             for length in plan.lengths:
                 row = done.get((job, variant, length))
@@ -136,12 +142,25 @@ def measure_all(plan, rows, tool):
                     left_out = left_out and "a shorter text is left out"
                     left_out = left_out or reason_to_leave_out(known, length, plan.memory_limit, plan.time_limit)
                     if not left_out:
-                        row |= measure_apart([tool, "--measure", job, json.dumps({**plan.model, **options}), length])
+                        row |= measure_apart([tool, "--measure", job, json.dumps(options), length])
                         left_out = row.get("left_out", "")
                     row["left_out"] = left_out
                 if not row["left_out"]:
                     known.append((length, row["seconds"], row["peak_mb"]))
                 yield row
+
+
+def claim_options(plan):
+    """Write the options of the variants beside the table.
+
+    Raises:
+        InputError: a variant was measured with others.
+    """
+    path = plan.output_dir / OPTIONS_FILE
+    before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    for variant, options in plan.options().items():
+        check_unchanged(variant, plan.output_dir, before.get(variant, options), options)
+    write_json(path, {**before, **plan.options()})
 
 
 def read_rows(path):

@@ -150,6 +150,27 @@ def test_run_that_fails_does_not_stop_the_others_and_is_told_at_the_end(calls, p
     assert "| poor | 2 |" in captured.out and "| linear |" not in captured.out
 
 
+def test_results_of_other_keys_are_not_taken_for_those_of_a_changed_plan(
+    calls, plan_file, in_this_process, tmp_path, capsys
+):
+    words = ["runs", str(plan_file), "--only", "linear"]
+    assert compare_attention.main([*words, "--device", "cpu"]) == 0
+    before = (tmp_path / "out" / "summary.md").read_bytes()
+    plan = yaml.safe_load(plan_file.read_text(encoding="utf-8"))
+    plan["settings"] = {"learning_rate": 0.1}
+    plan_file.write_text(yaml.safe_dump(plan, sort_keys=False), encoding="utf-8")
+    for more in ([], ["--table"], ["--only", "softmax"]):  # which would make tables of both
+        assert compare_attention.main([*words, *more]) == 2
+        said = capsys.readouterr().err
+        assert "linear/seed_0: linear / seed 0 was run with learning_rate None" in said
+        assert "the plan now has 0.1" in said
+    assert (tmp_path / "out" / "summary.md").read_bytes() == before and len(calls) == 2
+    assert compare_attention.main([*words, "--output_dir", str(tmp_path / "other")]) == 0
+    (tmp_path / "other").rename(tmp_path / "moved")
+    assert compare_attention.main([*words, "--output_dir", str(tmp_path / "moved")]) == 0
+    assert len(calls) == 4
+
+
 def test_lines_are_drawn_over_cases_that_are_numbers(calls, plan_file, in_this_process, tmp_path):
     plan = yaml.safe_load(plan_file.read_text(encoding="utf-8"))
     plan.update(cases={64: {}, 128: {}}, case_name="tokens", seeds=[0])

@@ -140,3 +140,18 @@ def test_another_table_is_not_overwritten(plan_file, tmp_path, capsys):
     (tmp_path / "out" / "speed.csv").write_text("a,b\n1,2\n", encoding="utf-8")
     assert compare_attention.main(["speed", str(plan_file)]) == 2
     assert "not a table of this tool" in capsys.readouterr().err
+
+
+def test_measurements_of_other_options_are_not_taken_for_those_of_a_changed_plan(
+    plan_file, monkeypatch, tmp_path, capsys
+):
+    monkeypatch.setattr(speed, "measure_apart", power_law)
+    assert compare_attention.main(["speed", str(plan_file)]) == 0
+    more = {"softmax": {"attention": "softmax"}, "mixed": {"attention": "linear"}}
+    assert compare_attention.main(["speed", str(change(plan_file, variants=more))]) == 0
+    table = (tmp_path / "out" / "speed.csv").read_bytes()
+    change(plan_file, model={**MODEL, "hidden_size": 32})
+    assert compare_attention.main(["speed", str(plan_file)]) == 2
+    assert "softmax was run with hidden_size 16, and the plan now has 32" in capsys.readouterr().err
+    assert (tmp_path / "out" / "speed.csv").read_bytes() == table
+    assert compare_attention.main(["speed", str(plan_file), "--output_dir", str(tmp_path / "other")]) == 0
