@@ -96,7 +96,7 @@ def compare_speed(options):
     table = plan.output_dir / "speed.csv"
     rows = []
     earlier = speed.read_rows(table)
-    speed.claim_options(plan)
+    speed.claim_options(plan, earlier)
     total = len(speed.JOBS) * len(plan.variants) * len(plan.lengths)
     cells = speed.measure_all(plan, earlier, Path(__file__).resolve())
     for row in tqdm(cells, total=total, unit="cell", disable=not sys.stderr.isatty()):

@@ -150,16 +150,22 @@ def measure_all(plan, rows, tool):
                 yield row
 
 
-def claim_options(plan):
+def claim_options(plan, rows):
     """Write the options of the variants beside the table.
 
+    Args:
+        plan: :class:`SpeedPlan`.
+        rows: of the table as it is.
+
     Raises:
-        InputError: a variant was measured with others.
+        InputError: a variant of the table was measured with others.
     """
     path = plan.output_dir / OPTIONS_FILE
     before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    measured = {row["variant"] for row in rows}
     for variant, options in plan.options().items():
-        check_unchanged(variant, plan.output_dir, before.get(variant, options), options)
+        if variant in before and variant in measured:
+            check_unchanged(variant, plan.output_dir, before[variant], options)
     write_json(path, {**before, **plan.options()})
 
 

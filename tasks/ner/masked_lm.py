@@ -18,12 +18,12 @@ from tasks.ner.features.kinds import UNKNOWN
 STRETCH_PROBABILITY = 0.12
 SECOND_PROBABILITY = 0.5
 MASK_PROBABILITY = 0.9
-# The largest dropout here. Labels are few and are learned with much dropout; hidden tokens are new each time.
-DROPOUT = 0.1
+# Labels are few and are learned with much dropout; hidden tokens are new each time.
+LARGEST_DROPOUT = 0.1
 
 
 def pretrain(model, texts, tokenizer, arguments, epochs):
-    """Train the encoder of ``model``, and its feature embedding, to predict hidden tokens.
+    """Train the encoder of ``model``, and its feature embedding, to predict hidden tokens, with little dropout.
 
     Args:
         model: :class:`tasks.ner.model.NerModel`; its weights change.
@@ -57,12 +57,12 @@ def pretrain(model, texts, tokenizer, arguments, epochs):
 
 
 def _with_little_dropout(config):
-    """A copy of ``config`` whose dropouts are at most ``DROPOUT``."""
+    """A copy of ``config`` whose dropouts are at most ``LARGEST_DROPOUT``."""
     config = copy.deepcopy(config)
     for name in ("hidden_dropout_prob", "embedding_dropout_prob", "attention_probs_dropout_prob"):
         given = getattr(config, name)
         if given is not None:  # embedding_dropout_prob may follow hidden_dropout_prob
-            setattr(config, name, min(given, DROPOUT))
+            setattr(config, name, min(given, LARGEST_DROPOUT))
     return config
 
 

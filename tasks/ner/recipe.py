@@ -153,7 +153,7 @@ def _train(checkpoint, config, run, arguments):
         print_scores(name, metrics[name])
     if run.has_dev and not metrics["dev"]["predicted"]:
         print(
-            f"note: nothing is found in dev. If training was not just too short, it did not take hold: try a lower "
+            "note: nothing is found in dev. If training was not just too short, it did not take hold: try a lower "
             f"learning_rate than {arguments.learning_rate:g}, or a larger warmup_ratio than {arguments.warmup_ratio:g}"
         )
     model.save_pretrained(str(output_dir / "model"), safe_serialization=True)
