@@ -16,9 +16,13 @@ _TRIM_THRESHOLD_BYTES = 1 << 30
 
 
 def prepare_machine():
-    """Give paddle the physical cores, and keep freed memory for the next step. A setting of the user's own stays."""
+    """Give paddle the cores and instructions there are, and keep freed memory. A setting of the user's own stays."""
     # paddle sets OMP_NUM_THREADS=1 at import unless it is set
     os.environ.setdefault("OMP_NUM_THREADS", str(physical_cores()))
+    if _is_amd_with_avx2():
+        # paddle's matrix library, MKLML of 2019, takes SSE on processors of AMD unless told (5: AVX2);
+        # github.com/PaddlePaddle/Paddle/issues/75760
+        os.environ.setdefault("MKL_DEBUG_CPU_TYPE", "5")
     # strided kernels copy transposed tensors slowly on CPU
     os.environ.setdefault("FLAGS_use_stride_kernel", "0")
     _keep_freed_memory()
@@ -39,13 +43,7 @@ def import_paddle():
 def physical_cores():
     """Number of physical cores this process may use; logical ones where the system does not tell."""
     logical = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            blocks = [block for block in file.read().split("\n\n") if "core id" in block]
-    except OSError:
-        return logical
-    fields = [dict(line.split("\t", 1) for line in block.splitlines() if "\t" in line) for block in blocks]
-    cores = {(field.get("physical id"), field.get("core id")) for field in fields}
+    cores = {(one["physical id"], one["core id"]) for one in _processors() if {"physical id", "core id"} <= one.keys()}
     return min(logical, len(cores)) if cores else logical
 
 
@@ -53,12 +51,26 @@ def machine_in_words():
     """Processor, Python and Paddle, for what is measured here."""
     import paddle
 
+    names = [one["model name"] for one in _processors() if "model name" in one]
+    processor = names[0] if names else platform.processor() or platform.machine()
+    return f"{processor}, Python {platform.python_version()}, paddlepaddle {paddle.__version__}"
+
+
+def _is_amd_with_avx2():
+    return any(
+        one.get("vendor_id") == "AuthenticAMD" and "avx2" in one.get("flags", "").split() for one in _processors()
+    )
+
+
+def _processors():
+    """list of dict: what Linux tells of each logical processor; empty where the system does not tell."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
-            processor = next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
-    except (OSError, StopIteration):
-        processor = platform.processor() or platform.machine()
-    return f"{processor}, Python {platform.python_version()}, paddlepaddle {paddle.__version__}"
+            blocks = file.read().split("\n\n")
+    except OSError:
+        return []
+    lines = [[line.partition(":") for line in block.splitlines() if ":" in line] for block in blocks]
+    return [{name.strip(): value.strip() for name, _, value in block} for block in lines if block]
 
 
 def _keep_freed_memory():

@@ -43,8 +43,10 @@ def test_logical_cores_count_where_the_system_does_not_tell(monkeypatch, content
 def test_settings_of_the_user_are_kept(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     monkeypatch.setenv("FLAGS_use_stride_kernel", "1")
+    monkeypatch.setenv("MKL_DEBUG_CPU_TYPE", "4")
     prepare_machine()
     assert os.environ["OMP_NUM_THREADS"] == "3"
+    assert os.environ["MKL_DEBUG_CPU_TYPE"] == "4"
     assert os.environ["FLAGS_use_stride_kernel"] == "1"  # noqa: SIM112  paddle's name for it
 
 
@@ -53,6 +55,23 @@ def test_paddle_gets_the_physical_cores_unless_set(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS")
     prepare_machine()
     assert os.environ["OMP_NUM_THREADS"] == str(physical_cores())
+
+
+@pytest.mark.parametrize(
+    ("vendor", "flags", "expected"),
+    [
+        ("AuthenticAMD", "fpu avx avx2 bmi2", "5"),
+        ("AuthenticAMD", "fpu avx", None),
+        ("GenuineIntel", "fpu avx avx2 bmi2", None),
+    ],
+)
+def test_amd_processors_with_avx2_are_told_to_use_it(monkeypatch, vendor, flags, expected):
+    content = f"processor\t: 0\nvendor_id\t: {vendor}\nflags\t\t: {flags}\n"
+    monkeypatch.setattr("builtins.open", lambda *_, **__: io.StringIO(content))
+    monkeypatch.setenv("MKL_DEBUG_CPU_TYPE", "")  # restored after the test
+    monkeypatch.delenv("MKL_DEBUG_CPU_TYPE")
+    prepare_machine()
+    assert os.environ.get("MKL_DEBUG_CPU_TYPE") == expected
 
 
 def test_setting_up_does_not_import_paddle():
