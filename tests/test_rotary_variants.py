@@ -1,63 +1,17 @@
-"""Layouts, partial, scaled and learned rotation, and rotation in static graphs; each against plain loops in float64."""
+"""Layouts, partial, scaled and learned rotation; each against plain loops in float64."""
 
 import math
 
 import numpy as np
 import paddle
 import pytest
-from paddle import nn
-from paddle.static import InputSpec
 
-import paddle_rope.rotary
 from paddle_rope import LinearScaling, NTKScaling, RotaryPositionEmbedding, YaRNScaling, interleaved_to_half
-
-VARIANTS = {
-    "plain": {},
-    "half": {"layout": "half"},
-    "partial": {"rotary_dim": 6},
-    "half partial": {"layout": "half", "rotary_dim": 6},
-    "linear": {"scaling": LinearScaling(3.0)},
-    "ntk": {"scaling": NTKScaling(4.5), "layout": "half"},
-    "yarn": {"scaling": YaRNScaling(4.0, original_length=300), "rotary_dim": 8},
-    "learned": {"learned": True},
-    "all": {"layout": "half", "rotary_dim": 8, "scaling": YaRNScaling(2.5, 40), "learned": True, "base": 50.0},
-}
-HEAD_DIM = 10
-every_variant = pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
-
-
-def random_tensor(*shape, dtype="float32"):
-    return paddle.to_tensor(np.random.standard_normal(shape), dtype=dtype)
+from tests.rotary_loops import HEAD_DIM, VARIANTS, every_variant, expected_of, random_tensor, theta_of, turn_by_loops
 
 
 def plain_theta(rotary_dim, base=10000.0):
     return [base ** (-2 * i / rotary_dim) for i in range(rotary_dim // 2)]
-
-
-def theta_of(rotary):
-    """The frequencies in use, float64; parameters are float32."""
-    return rotary.theta.numpy().astype(np.float64) if rotary.learned else rotary.theta
-
-
-def turn_by_loops(x, positions, theta, layout="interleaved", gain=1.0, inverse=False):
-    """``x`` ``[..., seq, head_dim]`` with one vector, one pair at a time; ``theta`` numbers or a float64 tensor."""
-    pairs = len(theta)
-    vectors = []
-    for index in range(x.shape[-2]):
-        features = [x[..., index, feature] for feature in range(x.shape[-1])]
-        for i in range(pairs):
-            first, second = (2 * i, 2 * i + 1) if layout == "interleaved" else (i, i + pairs)
-            angle = paddle.to_tensor(float(positions[index]), dtype="float64") * theta[i] * (-1 if inverse else 1)
-            cosine, sine = gain * paddle.cos(angle), gain * paddle.sin(angle)
-            a, b = x[..., index, first], x[..., index, second]
-            features[first], features[second] = a * cosine - b * sine, a * sine + b * cosine
-        vectors.append(paddle.stack(features, axis=-1))
-    return paddle.stack(vectors, axis=-2)
-
-
-def expected_of(rotary, x, positions, inverse=False):
-    gain = 1 / rotary.amplitude if inverse else rotary.amplitude
-    return turn_by_loops(x.astype("float64"), positions, theta_of(rotary), rotary.layout, gain, inverse).numpy()
 
 
 # layouts and partial rotation
@@ -299,154 +253,6 @@ def test_training_moves_theta():
         optimizer.step()
         optimizer.clear_grad()
     assert losses[-1] < 0.5 * losses[0]
-
-
-# precision
-
-
-@every_variant
-@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-6), ("float16", 1e-3), ("bfloat16", 8e-3)])
-@pytest.mark.parametrize("as_positions", [False, True], ids=["offset", "positions"])
-def test_phases_are_right_at_position_one_million(variant, dtype, tolerance, as_positions):
-    million = 1_000_000
-    rotary = RotaryPositionEmbedding(HEAD_DIM, **variant)
-    ones = paddle.ones([1, HEAD_DIM], dtype="float32").astype(dtype)
-    where = {"positions": paddle.to_tensor([million])} if as_positions else {"offset": million}
-    if rotary.rotary_dim == HEAD_DIM and dtype == "float32":  # (1, 0) becomes (cos, sin)
-        pairs = np.arange(HEAD_DIM).reshape((-1, 2) if rotary.layout == "interleaved" else (2, -1))
-        ones[0, paddle.to_tensor(pairs[:, 1] if rotary.layout == "interleaved" else pairs[1])] = 0.0
-    rotated = rotary(ones, **where)
-    assert rotated.dtype == ones.dtype
-    expected = expected_of(rotary, ones.astype("float32"), [million])
-    error = np.abs(rotated.astype("float32").numpy() - expected)
-    assert (error <= tolerance * np.maximum(1, np.abs(expected))).all()
-
-
-@pytest.fixture
-def amp_as_on_gpu():
-    """Automatic mixed precision of level O2, which ``auto_cast`` does not switch on on a CPU."""
-    tracer = paddle.base.framework._dygraph_tracer()
-    before = tracer._amp_level
-    tracer._amp_level = paddle.base.core.AmpLevel.O2
-    yield tracer
-    tracer._amp_level = before
-
-
-@every_variant
-def test_the_arithmetic_is_not_under_automatic_mixed_precision(variant, amp_as_on_gpu, monkeypatch):
-    seen = []
-    for name in ("_turn_interleaved", "_turn_half"):
-        turn = getattr(paddle_rope.rotary, name)
-
-        def recorded(*args, turn=turn):
-            seen.append(amp_as_on_gpu._amp_level)
-            return turn(*args)
-
-        monkeypatch.setattr(paddle_rope.rotary, name, recorded)
-    RotaryPositionEmbedding(HEAD_DIM, **variant)(random_tensor(3, HEAD_DIM))
-    assert seen == [paddle.base.core.AmpLevel.O0]
-    assert amp_as_on_gpu._amp_level == paddle.base.core.AmpLevel.O2
-
-
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_theta_stays_float32_where_amp_makes_parameters_half(dtype):
-    from paddle.amp.auto_cast import amp_initialize  # what paddle.amp.decorate runs on a GPU, level O2
-
-    model = nn.Sequential(nn.Linear(6, 6), RotaryPositionEmbedding(6, learned=True))
-    amp_initialize([model], dtype=dtype, excluded_layers=None)
-    assert model[0].weight.dtype == getattr(paddle, dtype)
-    assert model[1].theta.dtype == paddle.float32
-
-
-# static graphs
-
-
-class Rotating(nn.Layer):
-    """A rotation with fixed arguments, to save."""
-
-    def __init__(self, rotary, **arguments):
-        super().__init__()
-        self.rotary = rotary
-        self.arguments = arguments
-
-    def forward(self, x, positions=None):
-        return self.rotary(x, positions=positions, **self.arguments)
-
-
-def saved_and_loaded(layer, path, *specs):
-    static = paddle.jit.to_static(layer, input_spec=list(specs), full_graph=True)
-    paddle.jit.save(static, str(path / "layer"))
-    return paddle.jit.load(str(path / "layer"))
-
-
-@every_variant
-def test_saved_graphs_rotate_any_length_and_batch(variant, tmp_path):
-    layer = Rotating(RotaryPositionEmbedding(HEAD_DIM, **variant))
-    loaded = saved_and_loaded(layer, tmp_path, InputSpec([None, 3, None, HEAD_DIM], "float32"))
-    for batch, seq in ((1, 1), (2, 7), (1, 1301)):
-        x = random_tensor(batch, 3, seq, HEAD_DIM)
-        np.testing.assert_allclose(loaded(x).numpy(), layer.rotary(x).numpy(), rtol=0, atol=2e-6)
-
-
-@every_variant
-def test_saved_graphs_are_right_at_position_one_million(variant, tmp_path):
-    layer = Rotating(RotaryPositionEmbedding(HEAD_DIM, **variant), offset=1_000_000, inverse=True)
-    loaded = saved_and_loaded(layer, tmp_path, InputSpec([None, None, HEAD_DIM], "float64"))
-    x = random_tensor(2, 3, HEAD_DIM, dtype="float64")
-    expected = expected_of(layer.rotary, x, range(1_000_000, 1_000_003), inverse=True)
-    np.testing.assert_allclose(loaded(x).numpy(), expected, rtol=0, atol=1e-8)
-
-
-@pytest.mark.parametrize("dtype, unit", [("float16", 2.0**-10), ("bfloat16", 2.0**-7)])
-def test_saved_graphs_take_half_precision(dtype, unit, tmp_path):
-    layer = Rotating(RotaryPositionEmbedding(HEAD_DIM, **VARIANTS["all"]))
-    loaded = saved_and_loaded(layer, tmp_path, InputSpec([None, None, HEAD_DIM], dtype))
-    x = random_tensor(2, 9, HEAD_DIM).astype(dtype)
-    rotated = loaded(x)
-    assert rotated.dtype == x.dtype
-    expected = expected_of(layer.rotary, x.astype("float32"), range(9))
-    np.testing.assert_allclose(rotated.astype("float32").numpy(), expected, rtol=unit, atol=1e-5)
-
-
-@pytest.mark.parametrize("axes", [1, 2])
-@pytest.mark.parametrize("dtype", ["int64", "float32"])
-def test_saved_graphs_take_positions(axes, dtype, tmp_path):
-    layer = Rotating(RotaryPositionEmbedding(HEAD_DIM, layout="half", rotary_dim=6))
-    specs = InputSpec([None, 3, None, HEAD_DIM], "float32"), InputSpec([None] * axes, dtype)
-    loaded = saved_and_loaded(layer, tmp_path, *specs)
-    for seq in (1, 6):
-        x = random_tensor(2, 3, seq, HEAD_DIM)
-        positions = paddle.randint(0, 1_000_000, [2, seq][-axes:]).astype(dtype)
-        expected = layer.rotary(x, positions=positions).numpy()
-        np.testing.assert_allclose(loaded(x, positions).numpy(), expected, rtol=0, atol=2e-6)
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["plain", "half partial", "learned"])
-def test_to_static_without_further_arguments_changes_nothing(name):
-    rotary = RotaryPositionEmbedding(HEAD_DIM, **VARIANTS[name])
-    static = paddle.jit.to_static(Rotating(rotary))
-    for seq in (5, 700):
-        x = random_tensor(2, 3, seq, HEAD_DIM)
-        np.testing.assert_allclose(static(x).numpy(), rotary(x).numpy(), rtol=0, atol=2e-6)
-
-
-@pytest.mark.parametrize("name", ["plain", "half partial", "all"])
-def test_gradients_through_static_graphs_equal_those_without(name):
-    rotary = RotaryPositionEmbedding(HEAD_DIM, **VARIANTS[name])
-    static = paddle.jit.to_static(Rotating(rotary), full_graph=True)
-    for seq in (2, 5):
-        x, towards = random_tensor(2, 3, seq, HEAD_DIM), random_tensor(2, 3, seq, HEAD_DIM)
-        x.stop_gradient = False
-        inputs = [x, rotary.theta] if rotary.learned else [x]
-        gradients = []
-        for rotate in (rotary, static):
-            (rotate(x) * towards).sum().backward()
-            gradients.append([tensor.grad.numpy() for tensor in inputs])
-            for tensor in inputs:
-                tensor.clear_gradient()
-        for plain, through in zip(*gradients):
-            np.testing.assert_allclose(through, plain, rtol=1e-5, atol=1e-5)
 
 
 # what the user can mend

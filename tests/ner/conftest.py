@@ -1,4 +1,4 @@
-"""A small corpus, one model trained on it, and help for tools that are to fail."""
+"""A small corpus, one model trained on it, files to read, and help for tools that are to fail."""
 
 import json
 from types import SimpleNamespace
@@ -12,6 +12,8 @@ import yaml
 from tasks.ner import recipe
 from tasks.ner.demo_corpus import write_demo_corpus
 from tasks.ner.monitoring import NerMonitor
+
+pytest.register_assert_rewrite("tests.ner.reading")
 
 TINY = {
     "hidden_size": 32,
@@ -62,6 +64,19 @@ def each_epoch_is_better(without_pictures):
             recipe.NerTrainer, "score_dev", lambda self: {**original(self), "f1": self.state.global_step / 1000}
         )
         yield
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a file of text or bytes: ``write(content, name)`` -> its path."""
+
+    def write(content, name="sample.txt"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
+        return path
+
+    return write
 
 
 @pytest.fixture(scope="session")

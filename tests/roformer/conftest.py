@@ -1,6 +1,7 @@
-"""Sentences for the tokenizers: of our own, and real ones where the data are."""
+"""Sentences for the tokenizers: of our own, and real ones where the data are; what is reported of checkpoints."""
 
 import json
+import logging
 import random
 
 import pytest
@@ -59,6 +60,13 @@ def real_sentences(shared_data):
             texts = read((shared_data / name).read_text(encoding="utf-8"))
             found += chosen.sample([text for text in texts if text.strip()], 250)
     return chosen.sample(found, min(2000, len(found)))
+
+
+@pytest.fixture
+def reported(caplog):
+    """The warnings about new and unused weights so far."""
+    caplog.set_level(logging.WARNING, logger="paddle_rope")
+    return lambda: "\n".join(record.getMessage() for record in caplog.records)
 
 
 def _first_columns(text):

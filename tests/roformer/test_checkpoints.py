@@ -1,16 +1,12 @@
-"""Checkpoints of Hugging Face, PaddleNLP and TensorFlow: same outputs, bit-equal round trips, messages."""
+"""Checkpoints of Hugging Face and of ours: same outputs, bit-equal round trips, messages."""
 
 import json
-import logging
 import shutil
 from pathlib import Path
 
 import numpy as np
 import paddle
-import paddlenlp.transformers as paddlenlp
 import pytest
-from paddlenlp.transformers.roformer.configuration import RoFormerConfig as PaddlenlpConfig
-from paddlenlp.transformers.roformerv2.configuration import RoFormerv2Config as PaddlenlpV2Config
 from safetensors.numpy import load_file, save_file
 
 from paddle_rope.roformer import (
@@ -21,51 +17,12 @@ from paddle_rope.roformer import (
     RoFormerModel,
 )
 from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
-from paddle_rope.roformer.checkpoints.names import TENSORFLOW, encoder_weights, lm_head_weights
-from paddle_rope.roformer.checkpoints.reading import read_checkpoint, read_tensorflow
+from paddle_rope.roformer.checkpoints.reading import read_checkpoint
 from tasks.ner.model import NerModel
+from tests.roformer.small_models import OURS, evaluated, randomise
 
 DATA = Path(__file__).parent / "data"
 HUGGINGFACE = ["hf_tiny", "hf_tiny_rotary_value"]
-BATCHES = [[1], [2, 1], [7, 3], [64, 33], [512, 511, 1]]
-SIZES = {
-    "vocab_size": 40,
-    "hidden_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "intermediate_size": 48,
-    "max_position_embeddings": 512,
-}
-OURS = {**SIZES, "max_position_embeddings": None}
-
-
-@pytest.fixture
-def reported(caplog):
-    """The warnings about new and unused weights so far."""
-    caplog.set_level(logging.WARNING, logger="paddle_rope")
-    return lambda: "\n".join(record.getMessage() for record in caplog.records)
-
-
-def randomise(model, deviation=0.25):
-    """Every parameter random, those of norms about 1 and 0: attention and positions matter."""
-    for name, parameter in model.named_parameters():
-        centre = 1.0 if "norm" in name and name.endswith("weight") else 0.0
-        parameter.set_value((centre + deviation * np.random.standard_normal(parameter.shape)).astype("float32"))
-    model.eval()
-    return model
-
-
-def evaluated(model, *inputs):
-    model.eval()
-    with paddle.no_grad():
-        return model(*inputs).numpy()
-
-
-def padded_batch(lengths, vocab_size=40):
-    """Right-padded ids, mask and token types; 0 at padding only, as PaddleNLP takes it."""
-    mask = np.arange(max(lengths)) < np.array(lengths)[:, np.newaxis]
-    ids = np.where(mask, np.random.randint(1, vocab_size, mask.shape), 0)
-    return ids, mask.astype("int64"), np.where(mask, np.random.randint(0, 2, mask.shape), 0)
 
 
 def folder_of(source, tmp_path, name="folder", without=(), settings=None, tensors=None):
@@ -198,139 +155,6 @@ def test_what_hugging_face_cannot_express_is_an_error_that_names_it(options, nam
     with pytest.raises(ValueError, match=named):
         write_huggingface(model, tmp_path / "new")
     assert not (tmp_path / "new").exists()
-
-
-PADDLENLP = {
-    "v1": (PaddlenlpConfig, "RoFormer", {"embedding_size": 24}),
-    "v1 rotary value": (
-        PaddlenlpConfig,
-        "RoFormer",
-        {"embedding_size": 32, "rotary_value": True, "hidden_act": "relu"},
-    ),
-    "v2": (PaddlenlpV2Config, "RoFormerv2", {}),
-}
-
-
-@pytest.mark.parametrize("which", PADDLENLP)
-@pytest.mark.parametrize("saved", ["Model", "ForMaskedLM"])
-@pytest.mark.parametrize("safetensors", [True, False], ids=["safetensors", "pdparams"])
-def test_hidden_states_and_logits_are_those_of_paddlenlp(which, saved, safetensors, tmp_path, reported):
-    config_class, stem, options = PADDLENLP[which]
-    theirs = randomise(getattr(paddlenlp, stem + saved)(config_class(**SIZES, **options)))
-    theirs.save_pretrained(str(tmp_path), safe_serialization=safetensors)
-    kind = {"Model": RoFormerModel, "ForMaskedLM": RoFormerForMaskedLM}[saved]
-    ours = kind.from_pretrained(tmp_path)
-    assert ours.config.version == (2 if which == "v2" else 1)
-    assert "new" not in reported()
-    encoder = getattr(theirs, theirs.base_model_prefix, theirs)
-    our_encoder = RoFormerModel.from_pretrained(tmp_path)
-    for lengths in BATCHES:
-        ids, mask, types = map(paddle.to_tensor, padded_batch(lengths))
-        with paddle.no_grad():
-            hidden = encoder(ids, token_type_ids=types, attention_mask=mask)
-            hidden = (hidden[0] if isinstance(hidden, tuple) else hidden).numpy()
-        real = mask.numpy().astype(bool)
-        np.testing.assert_allclose(evaluated(our_encoder, ids, mask, types)[real], hidden[real], rtol=0, atol=1e-4)
-        if saved == "ForMaskedLM":
-            with paddle.no_grad():
-                logits = theirs(ids, token_type_ids=types, attention_mask=mask).numpy()
-            np.testing.assert_allclose(evaluated(ours, ids, mask, types)[real], logits[real], rtol=0, atol=1e-4)
-
-
-def test_the_classifier_is_that_of_paddlenlp(tmp_path, reported):
-    theirs = randomise(
-        paddlenlp.RoFormerForSequenceClassification(PaddlenlpConfig(**SIZES, embedding_size=32, num_labels=3))
-    )
-    theirs.save_pretrained(str(tmp_path))
-    ours = RoFormerForSequenceClassification.from_pretrained(tmp_path)
-    assert reported() == ""
-    ids, mask, types = map(paddle.to_tensor, padded_batch([9, 4, 1]))
-    with paddle.no_grad():
-        logits = theirs(ids, token_type_ids=types, attention_mask=mask).numpy()
-    np.testing.assert_allclose(evaluated(ours, ids, mask, types), logits, rtol=0, atol=1e-4)
-
-
-def test_paddlenlps_older_configuration_is_read(tmp_path):
-    theirs = randomise(paddlenlp.RoFormerForMaskedLM(PaddlenlpConfig(**SIZES, embedding_size=24)))
-    theirs.save_pretrained(str(tmp_path))
-    (tmp_path / "config.json").unlink()
-    inner = {**SIZES, "embedding_size": 24, "pad_token_id": 0, "pool_act": "tanh", "init_class": "RoFormerModel"}
-    older = {"init_args": [inner], "init_class": "RoFormerForMaskedLM"}
-    (tmp_path / "model_config.json").write_text(json.dumps(older), encoding="utf-8")
-    ids, mask, types = map(paddle.to_tensor, padded_batch([9, 4]))
-    with paddle.no_grad():
-        logits = theirs(ids, token_type_ids=types, attention_mask=mask).numpy()
-    ours = evaluated(RoFormerForMaskedLM.from_pretrained(tmp_path), ids, mask, types)
-    np.testing.assert_allclose(ours[mask.numpy() == 1], logits[mask.numpy() == 1], rtol=0, atol=1e-4)
-
-
-class FakeReader:
-    """What tensorflow.train.load_checkpoint gives."""
-
-    def __init__(self, tensors):
-        self.tensors = tensors
-
-    def get_variable_to_shape_map(self):
-        return {name: list(array.shape) for name, array in self.tensors.items()}
-
-    def get_tensor(self, name):
-        return self.tensors[name]
-
-
-def as_tensorflow(model, folder):
-    """The folder of an original checkpoint, and its tensors, of a model of ours."""
-    sizes = {**model.config.to_dict(), "version": model.config.version}
-    weights = encoder_weights(sizes, TENSORFLOW) + lm_head_weights(sizes, TENSORFLOW)
-    tensors = {weight.source: model.state_dict()[weight.name].numpy() for weight in weights}
-    tensors["bert/pooler/dense/kernel"] = tensors["bert/pooler/dense/kernel/adam_m"] = np.zeros((32, 32), np.float32)
-    tensors["global_step"] = np.int64(7)
-    settings = {**SIZES, "type_vocab_size": 2, "hidden_act": model.config.hidden_act}
-    if model.config.embedding_size != 32:
-        settings["embedding_size"] = model.config.embedding_size
-    (folder / "bert_config.json").write_text(json.dumps(settings), encoding="utf-8")
-    (folder / "bert_model.ckpt.index").write_bytes(b"")
-    return tensors
-
-
-@pytest.mark.parametrize("options", [{"embedding_size": 24}, {"version": 2, "hidden_act": "relu"}], ids=str)
-def test_an_original_checkpoint_gives_the_same_weights(options, tmp_path):
-    model = randomise(RoFormerForMaskedLM(RoFormerConfig(**OURS, **options, type_vocab_size=2)))
-    tensors = as_tensorflow(model, tmp_path)
-    opened = []
-    checkpoint = read_tensorflow(tmp_path, lambda path: opened.append(path) or FakeReader(tensors))
-    assert opened == [str(tmp_path / "bert_model.ckpt")]
-    config = RoFormerConfig(**checkpoint.config)
-    assert {key: getattr(config, key) for key in options} == options
-    assert checkpoint.head == "lm"
-    assert checkpoint.unused == ["bert/pooler/dense/kernel"]
-    state = model.state_dict()
-    assert set(checkpoint.tensors) == set(state)
-    for name in state:
-        np.testing.assert_array_equal(checkpoint.tensors[name], state[name].numpy())
-
-
-def test_the_names_of_an_original_checkpoint_are_those_of_bert4keras(tmp_path):
-    names = set(
-        as_tensorflow(RoFormerForMaskedLM(RoFormerConfig(**OURS, embedding_size=24, type_vocab_size=2)), tmp_path)
-    )
-    assert names >= {
-        "bert/embeddings/word_embeddings",
-        "bert/embeddings/token_type_embeddings",
-        "bert/embeddings/LayerNorm/beta",
-        "bert/embeddings/LayerNorm/gamma",
-        "bert/encoder/embedding_hidden_mapping_in/kernel",
-        "bert/encoder/layer_1/attention/self/query/kernel",
-        "bert/encoder/layer_1/attention/self/key/bias",
-        "bert/encoder/layer_1/attention/self/value/kernel",
-        "bert/encoder/layer_1/attention/output/dense/kernel",
-        "bert/encoder/layer_1/attention/output/LayerNorm/gamma",
-        "bert/encoder/layer_1/intermediate/dense/kernel",
-        "bert/encoder/layer_1/output/dense/bias",
-        "bert/encoder/layer_1/output/LayerNorm/beta",
-        "cls/predictions/transform/dense/kernel",
-        "cls/predictions/transform/LayerNorm/gamma",
-        "cls/predictions/output_bias",
-    }
 
 
 def test_junnyus_version_2_is_read(tmp_path):
