@@ -12,7 +12,12 @@ from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input
 @exit_on_input_error
 def main(argv=None):
     parser = OneLineArgumentParser(description=__doc__)
-    parser.add_argument("model_dir", metavar="MODEL_DIR", help="folder OUTPUT_DIR/model of a training run")
+    parser.add_argument(
+        "model_dirs",
+        metavar="MODEL_DIR",
+        nargs="+",
+        help="folder OUTPUT_DIR/model of a training run; the scores of several are averaged",
+    )
     parser.add_argument("data", metavar="DATA", help="labelled file: CLUENER JSON lines, BIO or BMES")
     parser.add_argument("--output", metavar="FILE", help="write all of it to FILE as JSON")
     parser.add_argument("--examples", type=int, default=5, metavar="N", help="texts with errors to show (default: 5)")
@@ -28,7 +33,7 @@ def main(argv=None):
     if options.output:
         check_output_file(options.output)
     scores = recipe.evaluate(
-        options.model_dir, options.data, options.device, options.batch_size, options.max_length, options.examples
+        options.model_dirs, options.data, options.device, options.batch_size, options.max_length, options.examples
     )
     if options.output:
         write_json(options.output, scores)

@@ -31,7 +31,12 @@ CHUNK_BATCHES = 64  # batches whose texts are sorted by length together
 @exit_on_input_error
 def main(argv=None):
     parser = OneLineArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model_dir", metavar="MODEL_DIR", help="folder OUTPUT_DIR/model of a training run")
+    parser.add_argument(
+        "model_dirs",
+        metavar="MODEL_DIR",
+        nargs="+",
+        help="folder OUTPUT_DIR/model of a training run; the scores of several are averaged",
+    )
     parser.add_argument("--input", default=STDIN, metavar="FILE", help="texts; - is standard input (default)")
     parser.add_argument("--output", default=STDIN, metavar="FILE", help="results; - is standard output (default)")
     parser.add_argument("--format", default="jsonl", choices=FORMATS, help="of the results (default: jsonl)")
@@ -49,7 +54,7 @@ def main(argv=None):
 
     stream = TextStream(options.input, CHUNK_BATCHES * options.batch_size)
     predictor = NerPredictor(
-        options.model_dir,
+        options.model_dirs,
         options.device,
         options.batch_size,
         options.max_length,

@@ -1,22 +1,18 @@
 """From texts to entities with a trained model."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import paddle
 from tqdm import tqdm
 
-from paddle_rope.roformer import load_tokenizer
 from tasks.common.device import choose_device
 from tasks.common.errors import InputError
-from tasks.common.model_folder import MODEL_FILES, check_names, damage_reported, refuse_incomplete, stored_names
 from tasks.common.quiet import quiet_paddlenlp
 from tasks.ner.batching import SpanCollator, TokenizedText
-from tasks.ner.features import FILE_NAME as FEATURES_FILE
-from tasks.ner.features import WordFeatures
+from tasks.ner.ensemble import NerEnsemble
 from tasks.ner.metrics import entity_scores
-from tasks.ner.model import NerConfig, NerModel
+from tasks.ner.model_folder import check_model_dir, load_features, load_model
 from tasks.ner.windows import cut_text, merge_windows
 
 # Scores of one batch held at once: bounds memory for long texts.
@@ -27,7 +23,8 @@ class NerPredictor:
     """Finds entities in texts.
 
     Args:
-        model_dir: folder that training wrote as ``OUTPUT_DIR/model``.
+        model_dir: folder that training wrote as ``OUTPUT_DIR/model``; or a list of such folders, of runs on the same
+            training file, whose scores are averaged (:class:`tasks.ner.ensemble.NerEnsemble`).
         device: ``"cpu"``, ``"gpu"`` ...; None takes a GPU where there is one.
         batch_size: texts a batch at most.
         max_length: tokens (a character each, mostly) that are computed at once; None takes what the model was trained
@@ -36,18 +33,25 @@ class NerPredictor:
         overlap: longest entity in tokens that is sure to lie whole in a window; None takes a quarter of ``max_length``.
 
     Raises:
-        InputError: the folder does not hold a model, the device cannot be used, or a size is out of range.
+        InputError: a folder does not hold a model, several do not fit together, the device cannot be used, or a size is
+            out of range.
     """
 
     def __init__(self, model_dir, device=None, batch_size=32, max_length=None, show_progress=False, overlap=None):
         for name, size in (("batch_size", batch_size), ("max_length", max_length)):
             if size is not None and size < 1:
                 raise InputError(f"--{name} {size}: must be 1 or more")
-        check_model_dir(model_dir)
+        folders = [model_dir] if isinstance(model_dir, (str, Path)) else list(model_dir)
+        if not folders:
+            raise InputError("no folder of a model is given")
+        for folder in folders:
+            check_model_dir(folder)
         choose_device(device)
         quiet_paddlenlp()
-        self.tokenizer, self.model = load_model(model_dir)
-        self.features = load_features(model_dir, self.model.config)
+        tokenizers, models = zip(*map(load_model, folders))
+        self.tokenizer = tokenizers[0]
+        self.model = models[0] if len(models) == 1 else NerEnsemble(folders, models)
+        self.features = load_features(folders[0], self.model.config)
         self.types = self.model.config.types
         self.batch_size = batch_size
         self.max_length = max_length or self.model.config.max_length
@@ -182,51 +186,3 @@ def _batches_of_like_length(lengths, batch_size, scores_of_text):
         size = max(1, min(batch_size, MAX_BATCH_SCORES // max(1, scores_of_text(lengths[order[0]]))))
         yield order[:size]
         order = order[size:]
-
-
-def check_model_dir(model_dir):
-    """Raise InputError unless ``model_dir`` holds a model; names the right folder where it is easy to guess."""
-    folder = Path(model_dir)
-    missing = [name for name in (*MODEL_FILES, FEATURES_FILE) if not (folder / name).is_file()]
-    if FEATURES_FILE in missing and not _has_features(folder / "config.json"):
-        missing.remove(FEATURES_FILE)
-    refuse_incomplete(folder, missing)
-
-
-def load_model(model_dir):
-    """The tokenizer and the model of a folder; raises InputError if its files are damaged or do not fit together."""
-    folder = Path(model_dir)
-    with damage_reported(folder, "vocab.txt or tokenizer_config.json"):
-        tokenizer = load_tokenizer(folder)
-    with damage_reported(folder, "config.json"):
-        config = NerConfig.from_pretrained(str(folder))
-        if not config.types or not all(isinstance(kind, str) for kind in config.types):
-            raise ValueError(f"types is {config.types!r}, not a list of names")
-        if not isinstance(config.max_length, int) or config.max_length < 1:
-            raise ValueError(f"max_length is {config.max_length!r}, not a positive integer")
-        if config.vocab_size != len(tokenizer):
-            raise ValueError(f"vocab_size is {config.vocab_size}, but vocab.txt has {len(tokenizer)} tokens")
-    with damage_reported(folder, "model.safetensors"):
-        stored = stored_names(folder)
-        model = NerModel.from_pretrained(str(folder), config=config)
-        check_names(model, stored)
-    return tokenizer, model
-
-
-def _has_features(config_file):
-    try:
-        return json.loads(config_file.read_text(encoding="utf-8")).get("features") is not None
-    except (OSError, ValueError, AttributeError):
-        return False  # a missing or damaged file, which is another complaint
-
-
-def load_features(model_dir, config):
-    """The :class:`WordFeatures` of a model's folder, None if it has none; raises InputError if they are damaged."""
-    if config.features is None:
-        return None
-    folder = Path(model_dir)
-    with damage_reported(folder, FEATURES_FILE):
-        features = WordFeatures.from_pretrained(folder)
-        if features.sizes != config.features:
-            raise ValueError(f"its sizes are {features.sizes}, but the model's are {config.features}")
-    return features

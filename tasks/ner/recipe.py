@@ -201,6 +201,8 @@ def build_model(config, run, types, train_examples, features=None, more=()):
 def evaluate(model_dir, data_file, device=None, batch_size=32, max_length=None, num_examples=5):
     """Score a trained model on a labelled file, print scores, errors and the worst examples, and return all of it.
 
+    ``model_dir`` may be a list, see :class:`tasks.ner.prediction.NerPredictor`.
+
     Raises:
         InputError: the model or the file is wrong, or the file has a type that the model does not know.
     """

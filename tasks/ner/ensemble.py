@@ -1,0 +1,67 @@
+"""Several NER models as one."""
+
+import copy
+from pathlib import Path
+
+import numpy as np
+from paddle import nn
+
+from tasks.common.errors import InputError
+from tasks.ner.features import FILE_NAME as FEATURES_FILE
+from tasks.ner.model import NerModel
+
+# What says how a text becomes the input of a model and its scores become entities.
+SAME_FILES = ("vocab.txt", "tokenizer_config.json", FEATURES_FILE)
+SAME_KEYS = ("types", "max_span_length", "allow_overlap")
+
+
+class NerEnsemble(nn.Layer):
+    """The mean of the scores of several models, as a :class:`~tasks.ner.model.NerModel` for prediction.
+
+    Models that differ in nothing but their seed make different mistakes (Lakshminarayanan et al. 2017, arXiv
+    1612.01474, who average probabilities; here it is logits, which each model was trained to have above 0 at entities).
+
+    Args:
+        folders: those that the models were read from.
+        models: list of :class:`~tasks.ner.model.NerModel`; sizes, number of layers and attention may differ.
+
+    Raises:
+        InputError: the models do not read the same tokens and features, or do not find the same types.
+
+    Attributes:
+        config: that of the first model, with the mean of the thresholds and the least ``max_length``.
+    """
+
+    def __init__(self, folders, models):
+        super().__init__()
+        _refuse_different(folders, models)
+        self.members = nn.LayerList(models)
+        configs = [model.config for model in models]
+        self.config = copy.copy(configs[0])
+        self.config.max_length = min(config.max_length for config in configs)
+        thresholds = [np.broadcast_to(config.thresholds, len(config.types)) for config in configs]
+        self.config.thresholds = np.mean(thresholds, axis=0).tolist()
+
+    def forward(self, **batch):
+        """Logits of a batch, from the arguments of a model."""
+        return sum(member(**batch) for member in self.members) / len(self.members)
+
+    decode = NerModel.decode
+    scores_of_text = NerModel.scores_of_text
+
+
+def _refuse_different(folders, models):
+    first, *others = [_reads_and_finds(folder, model.config) for folder, model in zip(folders, models)]
+    for folder, other in zip(folders[1:], others):
+        for name, value in first.items():
+            if other[name] != value:
+                raise InputError(
+                    f"{folder}: its {name} is not that of {folders[0]}, so their scores cannot be averaged; give "
+                    "models that were trained on the same files with the same features"
+                )
+
+
+def _reads_and_finds(folder, config):
+    files = {name: Path(folder) / name for name in SAME_FILES}
+    contents = {name: file.read_bytes() if file.is_file() else None for name, file in files.items()}
+    return {**contents, **{name: getattr(config, name) for name in SAME_KEYS}}

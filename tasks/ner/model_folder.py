@@ -1,0 +1,58 @@
+"""The folder of a trained NER model, read and checked."""
+
+import json
+from pathlib import Path
+
+from paddle_rope.roformer import load_tokenizer
+from tasks.common.model_folder import MODEL_FILES, check_names, damage_reported, refuse_incomplete, stored_names
+from tasks.ner.features import FILE_NAME as FEATURES_FILE
+from tasks.ner.features import WordFeatures
+from tasks.ner.model import NerConfig, NerModel
+
+
+def check_model_dir(model_dir):
+    """Raise InputError unless ``model_dir`` holds a model; names the right folder where it is easy to guess."""
+    folder = Path(model_dir)
+    missing = [name for name in (*MODEL_FILES, FEATURES_FILE) if not (folder / name).is_file()]
+    if FEATURES_FILE in missing and not _has_features(folder / "config.json"):
+        missing.remove(FEATURES_FILE)
+    refuse_incomplete(folder, missing)
+
+
+def load_model(model_dir):
+    """The tokenizer and the model of a folder; raises InputError if its files are damaged or do not fit together."""
+    folder = Path(model_dir)
+    with damage_reported(folder, "vocab.txt or tokenizer_config.json"):
+        tokenizer = load_tokenizer(folder)
+    with damage_reported(folder, "config.json"):
+        config = NerConfig.from_pretrained(str(folder))
+        if not config.types or not all(isinstance(kind, str) for kind in config.types):
+            raise ValueError(f"types is {config.types!r}, not a list of names")
+        if not isinstance(config.max_length, int) or config.max_length < 1:
+            raise ValueError(f"max_length is {config.max_length!r}, not a positive integer")
+        if config.vocab_size != len(tokenizer):
+            raise ValueError(f"vocab_size is {config.vocab_size}, but vocab.txt has {len(tokenizer)} tokens")
+    with damage_reported(folder, "model.safetensors"):
+        stored = stored_names(folder)
+        model = NerModel.from_pretrained(str(folder), config=config)
+        check_names(model, stored)
+    return tokenizer, model
+
+
+def _has_features(config_file):
+    try:
+        return json.loads(config_file.read_text(encoding="utf-8")).get("features") is not None
+    except (OSError, ValueError, AttributeError):
+        return False  # a missing or damaged file, which is another complaint
+
+
+def load_features(model_dir, config):
+    """The :class:`WordFeatures` of a model's folder, None if it has none; raises InputError if they are damaged."""
+    if config.features is None:
+        return None
+    folder = Path(model_dir)
+    with damage_reported(folder, FEATURES_FILE):
+        features = WordFeatures.from_pretrained(folder)
+        if features.sizes != config.features:
+            raise ValueError(f"its sizes are {features.sizes}, but the model's are {config.features}")
+    return features
