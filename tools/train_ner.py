@@ -8,7 +8,8 @@
 CONFIG.yaml and --key take the keys of tasks/ner/arguments.py and tasks/common/arguments.py (train_file, dev_file,
 test_file, attention, max_length ...) and of PaddleNLP's TrainingArguments (output_dir, num_train_epochs, learning_rate,
 seed, device, bf16 ...).
---seeds trains once for each seed, into OUTPUT_DIR/seed_N, and prints mean and spread of the scores.
+--seeds trains once for each seed, into OUTPUT_DIR/seed_N, and prints mean and spread of the scores, and the scores of
+all models as one.
 --resume goes on with a run that was interrupted, to the result that it would have had.
 On several GPUs, or CPU processes: python -m paddle.distributed.launch tools/train_ner.py CONFIG.yaml ...
 """

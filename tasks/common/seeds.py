@@ -25,7 +25,7 @@ def parse_seeds(value):
     return seeds
 
 
-def train_with_seeds(train, config, seeds, figures):
+def train_with_seeds(train, config, seeds, figures, score_together=None):
     """Train once for each seed, into ``OUTPUT_DIR/seed_N``, and write ``seeds.json`` and ``seeds.md`` beside them.
 
     Args:
@@ -34,10 +34,13 @@ def train_with_seeds(train, config, seeds, figures):
         config: dict of configuration keys, with ``output_dir``.
         seeds: list of integers.
         figures: names of the scores to sum up, as far as there are such.
+        score_together: function of the configuration and the folders of the runs; returns the scores of each split by
+            all models as one. None if there is no such thing.
 
     Returns:
         The dict written to ``seeds.json``: ``seeds``, and for each split and figure ``values`` in their order,
-        ``mean`` and ``standard_deviation`` (of the sample, n - 1; None for one seed). None in other processes.
+        ``mean`` and ``standard_deviation`` (of the sample, n - 1; None for one seed), and with several seeds and
+        ``score_together`` the score ``together``. None in other processes.
 
     Raises:
         InputError: as of ``train``, or no ``output_dir`` is given or it is taken.
@@ -46,13 +49,17 @@ def train_with_seeds(train, config, seeds, figures):
         raise InputError("no 'output_dir': name it in the configuration file or with --output_dir PATH")
     folder = Path(config["output_dir"])
     check_output_dir(folder)
-    metrics = []
-    for number, seed in enumerate(seeds, 1):
+    metrics, run_dirs = [], [str(folder / f"seed_{seed}") for seed in seeds]
+    for number, (seed, run_dir) in enumerate(zip(seeds, run_dirs), 1):
         print(f"---- seed {seed} ({number} of {len(seeds)})", flush=True)
-        metrics.append(train({**config, "seed": seed, "output_dir": str(folder / f"seed_{seed}")}))
+        metrics.append(train({**config, "seed": seed, "output_dir": run_dir}))
     if metrics[0] is None:
         return None
     summary = {"seeds": seeds, **sum_up(metrics, figures)}
+    if score_together is not None and len(seeds) > 1:
+        for split, scores in score_together(config, run_dirs).items():
+            for name, row in summary[split].items():
+                row["together"] = scores[name]
     write_summary(folder / "seeds", summary, [f"seed {seed}" for seed in seeds])
     return summary
 
@@ -90,10 +97,12 @@ def write_summary(path, summary, runs):
 
 def as_table(summary, runs):
     """The Markdown table of a summary: one row for each figure, one column for each run."""
-    lines = [f"| | {' | '.join(runs)} | mean | standard deviation |", "|---" * (len(runs) + 3) + "|"]
-    for split in (split for split in SPLITS if split in summary):
-        for name, row in summary[split].items():
-            deviation = "" if row["standard_deviation"] is None else f"{row['standard_deviation']:.4f}"
-            values = " | ".join(f"{value:.4f}" for value in row["values"])
-            lines.append(f"| {split} {name} | {values} | {row['mean']:.4f} | {deviation} |")
+    rows = {f"{split} {name}": row for split in SPLITS for name, row in summary.get(split, {}).items()}
+    heads = [*runs, "mean", "standard deviation"]
+    if any("together" in row for row in rows.values()):
+        heads.append("together")
+    lines = [f"| | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
+    for name, row in rows.items():
+        numbers = [*row["values"], *(row[key] for key in ("mean", "standard_deviation", "together") if key in row)]
+        lines.append(f"| {name} | {' | '.join('' if number is None else f'{number:.4f}' for number in numbers)} |")
     return "\n".join(lines) + "\n"

@@ -12,7 +12,8 @@ def run_training_tool(recipe, usage, argv=None):
 
     Args:
         recipe: name of a module with ``train(config)``, ``resume(run_dir)`` and ``FIGURES``, the names of the scores
-            that several seeds are summed up by. It is imported after what can be said without it.
+            that several seeds are summed up by, and maybe ``score_together(config, run_dirs)``, see
+            :func:`tasks.common.seeds.train_with_seeds`. It is imported after what can be said without it.
         usage: text for ``--help``.
         argv: words of the command line; None for those of the process.
 
@@ -39,7 +40,8 @@ def run_training_tool(recipe, usage, argv=None):
     config = read_run_config(words[0], words[1:])
     module = importlib.import_module(recipe)
     if "seeds" in config:
-        train_with_seeds(module.train, config, parse_seeds(config.pop("seeds")), module.FIGURES)
+        seeds, together = parse_seeds(config.pop("seeds")), getattr(module, "score_together", None)
+        train_with_seeds(module.train, config, seeds, module.FIGURES, together)
     else:
         module.train(config)
     return 0

@@ -23,7 +23,7 @@ from tasks.ner.masked_lm import pretrain
 from tasks.ner.metrics import entity_scores
 from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.monitoring import LOWEST_LOGIT, NerMonitor
-from tasks.ner.prediction import NerPredictor, as_record, predict_entities, without_overlaps
+from tasks.ner.prediction import NerPredictor, as_record, predict_entities, score_predictions, without_overlaps
 from tasks.ner.report import print_data_report, print_errors, print_scores, print_worst_examples
 from tasks.ner.splits import has_overlap, read_more_texts, read_splits
 from tasks.ner.thresholds import LOWEST_THRESHOLD, above, thresholds_for
@@ -170,6 +170,24 @@ def _train(checkpoint, config, run, arguments):
     print(f"predict:  python tools/predict_ner.py {output_dir / 'model'} --input FILE")
     print(f"watch:    visualdl --logdir {output_dir / 'vdl'}")
     return metrics
+
+
+def score_together(config, run_dirs):
+    """Scores of the models of several finished runs as one (:class:`tasks.ner.ensemble.NerEnsemble`).
+
+    Args:
+        config: what the runs have in common.
+        run_dirs: their folders.
+
+    Returns:
+        dict from ``dev`` and ``test``, as far as there are such, to precision, recall and f1, overall and by type.
+    """
+    _, run, arguments = resolve_config({**config, "output_dir": run_dirs[0]})
+    folders = [Path(run_dir) / "model" for run_dir in run_dirs]
+    predictor = NerPredictor(folders, config.get("device"), arguments.per_device_eval_batch_size)
+    splits = {name: examples for name, examples in read_splits(run).items() if name != "train"}
+    found = {name: predictor.find([example.text for example in examples]) for name, examples in splits.items()}
+    return {name: score_predictions(splits[name], found[name], predictor.types) for name in splits}
 
 
 def build_model(config, run, types, train_examples, features=None, more=()):

@@ -51,6 +51,34 @@ def test_each_seed_is_trained_into_its_folder_and_the_scores_are_summed_up(train
     assert capsys.readouterr().out.endswith(table)
 
 
+def test_scores_of_all_models_as_one_stand_beside_the_mean(train, tmp_path):
+    given = []
+
+    def score_together(config, run_dirs):
+        given.append((config, run_dirs))
+        return {"dev": {"f1": 0.75, "per_type": {}}, "test": {"f1": 0.25}}
+
+    folder = tmp_path / "runs"
+    config = {"output_dir": str(folder)}
+    summary = train_with_seeds(train, config, [7, 1], ("f1",), score_together)
+    assert given == [(config, [str(folder / "seed_7"), str(folder / "seed_1")])]
+    assert (summary["dev"]["f1"]["together"], summary["test"]["f1"]["together"]) == (0.75, 0.25)
+    assert (folder / "seeds.md").read_text(encoding="utf-8").splitlines() == [
+        "| | seed 7 | seed 1 | mean | standard deviation | together |",
+        "|---|---|---|---|---|---|",
+        "| dev f1 | 0.5000 | 0.8000 | 0.6500 | 0.2121 | 0.7500 |",
+        "| test f1 | 0.1000 | 0.1000 | 0.1000 | 0.0000 | 0.2500 |",
+    ]
+
+
+def test_one_model_is_not_scored_together(train, tmp_path):
+    def score_together(config, run_dirs):
+        raise AssertionError
+
+    summary = train_with_seeds(train, {"output_dir": str(tmp_path / "runs")}, [1], ("f1",), score_together)
+    assert "together" not in summary["dev"]["f1"]
+
+
 def test_one_seed_has_no_deviation(train, tmp_path):
     summary = train_with_seeds(train, {"output_dir": str(tmp_path / "runs")}, [1], ("f1", "recall"))
     assert summary["dev"]["recall"] == {"values": [0.4], "mean": 0.4, "standard_deviation": None}

@@ -115,11 +115,12 @@ def trained(train, tmp_path_factory):
 
 @pytest.fixture
 def evaluate(trained, tmp_path):
-    """Scores of the trained model on a file, by the tool."""
+    """Scores of the trained model, or of others as one, on a file, by the tool."""
 
-    def evaluate(data, model=trained.model):
+    def evaluate(data, *models):
         output = tmp_path / "scores.json"
-        assert evaluate_ner.main([str(model), str(data), "--output", str(output), "--device", "cpu"]) == 0
+        words = [*map(str, models or [trained.model]), str(data), "--output", str(output), "--device", "cpu"]
+        assert evaluate_ner.main(words) == 0
         return json.loads(output.read_text(encoding="utf-8"))
 
     return evaluate

@@ -1,9 +1,7 @@
 """Several models whose scores are averaged."""
 
-import json
 import shutil
 
-import evaluate_ner
 import numpy as np
 import paddle
 import predict_ner
@@ -42,13 +40,11 @@ def test_a_model_with_itself_finds_what_it_finds_alone(trained, corpus):
     assert NerPredictor([trained.model] * 2, "cpu")(texts) == NerPredictor(trained.model, "cpu")(texts)
 
 
-def test_tools_take_several_models(trained, other, corpus, tmp_path):
+def test_tools_take_several_models(trained, other, corpus, evaluate, tmp_path):
     models = [str(trained.model), str(other.model)]
-    scores = tmp_path / "scores.json"
-    assert evaluate_ner.main([*models, str(corpus.dev), "--output", str(scores), "--device", "cpu"]) == 0
     texts = [record["text"] for record in corpus.dev_records]
     number = sum(len(record["entities"]) for record in NerPredictor(models, "cpu")(texts))
-    assert json.loads(scores.read_text(encoding="utf-8"))["predicted"] == number
+    assert evaluate(corpus.dev, *models)["predicted"] == number
     given, found = tmp_path / "given.txt", tmp_path / "found.jsonl"
     given.write_text(corpus.dev_records[0]["text"], encoding="utf-8")
     words = ["--input", str(given), "--output", str(found), "--device", "cpu"]

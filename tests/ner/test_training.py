@@ -123,11 +123,13 @@ def test_saved_model_is_the_average_at_the_best_epoch_and_scores_what_is_reporte
 # ---- several seeds
 
 
-def test_runs_of_several_seeds_are_those_of_each_seed_alone(train_few, config_file, few_texts, tmp_path, capsys):
-    words = ["--train_file", few_texts.train, "--dev_file", few_texts.dev, "--num_train_epochs", "2"]
+def test_runs_of_several_seeds_are_those_of_each_seed_alone(
+    train_few, config_file, few_texts, evaluate, tmp_path, capsys
+):
+    words = ["--train_file", few_texts.train, "--dev_file", few_texts.dev, "--num_train_epochs", "6"]
     words += ["--output_dir", tmp_path / "seeds", "--seeds", "3,5", "--learning_rate", "3e-2"]
     assert train_ner.main([str(word) for word in (config_file, *words)]) == 0
-    alone = train_few(tmp_path / "alone", num_train_epochs=2, learning_rate=3e-2, seed=5)
+    alone = train_few(tmp_path / "alone", num_train_epochs=6, learning_rate=3e-2, seed=5)
     assert {path.name for path in (tmp_path / "seeds").iterdir()} == {"seed_3", "seed_5", "seeds.json", "seeds.md"}
     assert (tmp_path / "seeds/seed_5/model/model.safetensors").read_bytes() == alone.weights
     assert (tmp_path / "seeds/seed_3/model/model.safetensors").read_bytes() != alone.weights
@@ -135,6 +137,8 @@ def test_runs_of_several_seeds_are_those_of_each_seed_alone(train_few, config_fi
     for name in ("precision", "recall", "f1"):
         assert summary["dev"][name]["values"][1] == alone.metrics["dev"][name]
     assert capsys.readouterr().out.count("---- seed") == 2
+    scores = evaluate(few_texts.dev, *(tmp_path / "seeds" / seed / "model" for seed in ("seed_3", "seed_5")))
+    assert summary["dev"]["f1"]["together"] == scores["f1"] > 0
 
 
 def test_wrong_seeds_or_a_taken_folder_train_nothing(fails_in_one_line, tmp_path):
