@@ -1,5 +1,6 @@
 #!/usr/bin/env python
-"""Print the results of training runs as a Markdown table."""
+"""Print finished training runs of any recipe side by side, as a Markdown table: the keys of their configurations that
+differ, parameters, minutes of training, and the scores of dev and test."""
 
 import json
 import sys
@@ -10,32 +11,58 @@ import yaml
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error  # noqa: E402
+from tasks.common.tables import as_markdown  # noqa: E402
 
 
 def read_run(folder):
-    """One row: the run's settings and scores."""
-    try:
-        config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
-        metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise InputError(f"{error.filename}: missing; give the OUTPUT_DIR of a finished training run") from None
-    row = [folder.name, config.get("attention", ""), config["seed"], f"{metrics['parameters']:,}"]
-    row.append(f"{metrics['train_seconds'] / 60:.1f}")
+    """The configuration of a finished run and its metrics."""
+    read = []
+    for name, parse in (("config.yaml", yaml.safe_load), ("metrics.json", json.loads)):
+        try:
+            content = parse((folder / name).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InputError(
+                f"{folder / name}: cannot be read ({error.strerror}); give the OUTPUT_DIR of a finished training run"
+            ) from None
+        except (ValueError, yaml.YAMLError):
+            content = None
+        if not isinstance(content, dict):
+            raise InputError(f"{folder / name}: is damaged; give the OUTPUT_DIR of a finished training run")
+        read.append(content)
+    return read
+
+
+def differing_keys(configs):
+    """Keys of the configurations that have not the same value in all, in the order of the first that has them."""
+    keys = dict.fromkeys(key for config in configs for key in config if key != "output_dir")
+    return [key for key in keys if any(config.get(key) != configs[0].get(key) for config in configs)]
+
+
+def as_row(folder, config, metrics, keys):
+    """The cells of a run, by the head of their column."""
+    row = {"run": folder.as_posix(), **{key: _shown(config.get(key)) for key in keys}}
+    row["parameters"] = f"{metrics['parameters']:,}" if "parameters" in metrics else ""
+    row["minutes"] = f"{metrics['train_seconds'] / 60:.1f}" if "train_seconds" in metrics else ""
     for split in ("dev", "test"):
-        scores = metrics.get(split)
-        row.append(" / ".join(f"{scores[name]:.4f}" for name in ("precision", "recall", "f1")) if scores else "")
+        scores = metrics.get(split) or {}
+        row.update({f"{split} {name}": f"{value:.4f}" for name, value in scores.items() if isinstance(value, float)})
     return row
+
+
+def _shown(value):
+    return "" if value is None else ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 @exit_on_input_error
 def main(argv=None):
     parser = OneLineArgumentParser(description=__doc__)
-    parser.add_argument("runs", metavar="OUTPUT_DIR", nargs="+", type=Path)
-    rows = [read_run(folder) for folder in parser.parse_args(argv).runs]
-    print("| run | attention | seed | parameters | train minutes | dev P / R / F1 | test P / R / F1 |")
-    print("|---|---|---|---|---|---|---|")
-    for row in rows:
-        print(f"| {' | '.join(map(str, row))} |")
+    parser.add_argument("runs", metavar="OUTPUT_DIR", nargs="+", type=Path, help="folder of a finished training run")
+    folders = parser.parse_args(argv).runs
+    configs, metrics = zip(*map(read_run, folders))
+    keys = differing_keys(configs)
+    rows = [as_row(*run, keys) for run in zip(folders, configs, metrics)]
+    heads = list(dict.fromkeys(head for row in rows for head in row))
+    print(as_markdown([{head: row.get(head, "") for head in heads} for row in rows], heads), end="")
     return 0
 
 
