@@ -28,8 +28,10 @@ def test_scores_are_the_mean_of_those_of_the_models(trained, other, corpus):
     batch = SpanCollator(together.tokenizer.pad_token_id, with_labels=False)(texts)
     batch = {name: paddle.to_tensor(array) for name, array in batch.items()}
     with paddle.no_grad():
-        expected = [predictor.model.eval()(**batch).numpy().astype("float64") for predictor in alone]
-        logits = together.model.eval()(**batch).numpy()
+        for predictor in (*alone, together):
+            predictor.model.eval()
+        expected = [predictor.model(**batch).numpy().astype("float64") for predictor in alone]
+        logits = together.model(**batch).numpy()
     is_span = expected[0] > -1e3  # others are masked
     assert is_span.sum() > 1000 and np.abs(expected[0] - expected[1])[is_span].max() > 1
     assert np.allclose(logits[is_span], np.mean(expected, axis=0)[is_span], atol=1e-5)
