@@ -7,12 +7,12 @@ import paddle
 import paddle.nn.functional as F
 from tqdm import tqdm
 
-from paddle_rope.roformer import load_tokenizer
 from tasks.classification.batching import TextCollator, TokenizedText, tokenize
-from tasks.classification.model import ClassificationConfig, ClassificationModel
+from tasks.classification.model import ClassificationModel
+from tasks.common import model_folder
 from tasks.common.device import choose_device
 from tasks.common.errors import InputError
-from tasks.common.model_folder import MODEL_FILES, check_names, damage_reported, refuse_incomplete, stored_names
+from tasks.common.model_folder import MODEL_FILES, refuse_incomplete
 from tasks.common.quiet import quiet_paddlenlp
 
 # Numbers of the largest tensor of one batch: bounds memory for long texts.
@@ -107,19 +107,9 @@ def _batches_of_like_length(lengths, batch_size, numbers_of_text):
 
 def load_model(model_dir):
     """The tokenizer and the model of a folder; raises InputError if its files are damaged or do not fit together."""
-    folder = Path(model_dir)
-    with damage_reported(folder, "vocab.txt or tokenizer_config.json"):
-        tokenizer = load_tokenizer(folder)
-    with damage_reported(folder, "config.json"):
-        config = ClassificationConfig.from_pretrained(str(folder))
-        if len(config.classes) < 2 or not all(isinstance(name, str) for name in config.classes):
-            raise ValueError(f"classes is {config.classes!r}, not a list of names")
-        if not isinstance(config.max_length, int) or config.max_length < 1:
-            raise ValueError(f"max_length is {config.max_length!r}, not a positive integer")
-        if config.vocab_size != len(tokenizer):
-            raise ValueError(f"vocab_size is {config.vocab_size}, but vocab.txt has {len(tokenizer)} tokens")
-    with damage_reported(folder, "model.safetensors"):
-        stored = stored_names(folder)
-        model = ClassificationModel.from_pretrained(str(folder), config=config)
-        check_names(model, stored)
-    return tokenizer, model
+    return model_folder.load_model(model_dir, ClassificationModel, _check_config)
+
+
+def _check_config(config):
+    model_folder.check_named("classes", config.classes, least=2)
+    model_folder.check_max_length(config.max_length)

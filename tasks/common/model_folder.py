@@ -5,6 +5,7 @@ from pathlib import Path
 
 from safetensors import safe_open
 
+from paddle_rope.roformer import load_tokenizer
 from tasks.common.errors import InputError
 
 MODEL_FILES = ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json")
@@ -39,13 +40,51 @@ def damage_reported(folder, what):
         ) from error
 
 
-def stored_names(folder):
+def load_model(folder, model_class, check):
+    """The tokenizer and the model of a folder.
+
+    Args:
+        folder: with the ``MODEL_FILES``.
+        model_class: class of the model, with its ``config_class``.
+        check: function of the configuration; raises ValueError if it is none of a trained model.
+
+    Raises:
+        InputError: files of the folder are damaged or do not fit together.
+    """
+    folder = Path(folder)
+    with damage_reported(folder, "vocab.txt or tokenizer_config.json"):
+        tokenizer = load_tokenizer(folder)
+    with damage_reported(folder, "config.json"):
+        config = model_class.config_class.from_pretrained(str(folder))
+        check(config)
+        if config.vocab_size != len(tokenizer):
+            raise ValueError(f"vocab_size is {config.vocab_size}, but vocab.txt has {len(tokenizer)} tokens")
+    with damage_reported(folder, "model.safetensors"):
+        stored = _stored_names(folder)
+        model = model_class.from_pretrained(str(folder), config=config)
+        _check_names(model, stored)
+    return tokenizer, model
+
+
+def check_named(name, value, least=1):
+    """Raise ValueError unless ``value``, under ``name`` in config.json, is a list of at least ``least`` names."""
+    if len(value) < least or not all(isinstance(one, str) for one in value):
+        raise ValueError(f"{name} is {value!r}, not a list of names")
+
+
+def check_max_length(value):
+    """Raise ValueError unless ``max_length`` of config.json is a positive integer."""
+    if not isinstance(value, int) or value < 1:
+        raise ValueError(f"max_length is {value!r}, not a positive integer")
+
+
+def _stored_names(folder):
     """Names of the weights in the folder's file."""
     with safe_open(str(Path(folder) / "model.safetensors"), framework="np") as file:
         return set(file.keys())
 
 
-def check_names(model, stored):
+def _check_names(model, stored):
     """Raise ValueError unless the names ``stored`` are those of the model: ``from_pretrained`` leaves a weight that the
     file lacks at its random start."""
     missing, unknown = sorted(set(model.state_dict()) - stored), sorted(stored - set(model.state_dict()))

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import numpy as np
 
-from paddle_rope.roformer import load_tokenizer
+from tasks.common import model_folder
 from tasks.common.device import choose_device
 from tasks.common.errors import InputError
-from tasks.common.model_folder import MODEL_FILES, check_names, damage_reported, refuse_incomplete, stored_names
+from tasks.common.model_folder import MODEL_FILES, refuse_incomplete
 from tasks.common.quiet import quiet_paddlenlp
 from tasks.matching.batching import MatchingDataset
 from tasks.matching.examples import Example
-from tasks.matching.model import SHORTEST, MatchingConfig, MatchingModel
+from tasks.matching.model import SHORTEST, MatchingModel
 from tasks.matching.scoring import represent_sequences, score_dataset
 
 
@@ -120,14 +120,4 @@ def _checked(items, count):
 
 def load_model(folder):
     """The tokenizer and the model of a folder; raises InputError if its files are damaged or do not fit together."""
-    with damage_reported(folder, "vocab.txt or tokenizer_config.json"):
-        tokenizer = load_tokenizer(folder)
-    with damage_reported(folder, "config.json"):
-        config = MatchingConfig.from_pretrained(str(folder))
-        if config.vocab_size != len(tokenizer):
-            raise ValueError(f"vocab_size is {config.vocab_size}, but vocab.txt has {len(tokenizer)} tokens")
-    with damage_reported(folder, "model.safetensors"):
-        stored = stored_names(folder)
-        model = MatchingModel.from_pretrained(str(folder), config=config)
-        check_names(model, stored)
-    return tokenizer, model
+    return model_folder.load_model(folder, MatchingModel, lambda config: None)

@@ -3,11 +3,11 @@
 import json
 from pathlib import Path
 
-from paddle_rope.roformer import load_tokenizer
-from tasks.common.model_folder import MODEL_FILES, check_names, damage_reported, refuse_incomplete, stored_names
+from tasks.common import model_folder
+from tasks.common.model_folder import MODEL_FILES, damage_reported, refuse_incomplete
 from tasks.ner.features import FILE_NAME as FEATURES_FILE
 from tasks.ner.features import WordFeatures
-from tasks.ner.model import NerConfig, NerModel
+from tasks.ner.model import NerModel
 
 
 def check_model_dir(model_dir):
@@ -21,22 +21,12 @@ def check_model_dir(model_dir):
 
 def load_model(model_dir):
     """The tokenizer and the model of a folder; raises InputError if its files are damaged or do not fit together."""
-    folder = Path(model_dir)
-    with damage_reported(folder, "vocab.txt or tokenizer_config.json"):
-        tokenizer = load_tokenizer(folder)
-    with damage_reported(folder, "config.json"):
-        config = NerConfig.from_pretrained(str(folder))
-        if not config.types or not all(isinstance(kind, str) for kind in config.types):
-            raise ValueError(f"types is {config.types!r}, not a list of names")
-        if not isinstance(config.max_length, int) or config.max_length < 1:
-            raise ValueError(f"max_length is {config.max_length!r}, not a positive integer")
-        if config.vocab_size != len(tokenizer):
-            raise ValueError(f"vocab_size is {config.vocab_size}, but vocab.txt has {len(tokenizer)} tokens")
-    with damage_reported(folder, "model.safetensors"):
-        stored = stored_names(folder)
-        model = NerModel.from_pretrained(str(folder), config=config)
-        check_names(model, stored)
-    return tokenizer, model
+    return model_folder.load_model(model_dir, NerModel, _check_config)
+
+
+def _check_config(config):
+    model_folder.check_named("types", config.types)
+    model_folder.check_max_length(config.max_length)
 
 
 def _has_features(config_file):
