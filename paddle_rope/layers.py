@@ -1,7 +1,6 @@
-"""Linear and Dropout, computed another way on CPU, where Paddle spends most of a step in them; RMS norm.
+"""Linear, Dropout and products that broadcast, computed another way on CPU, where Paddle is slow in them; RMS norm.
 
-On other devices, and in static graphs, Linear and Dropout are Paddle's; `tools/benchmark_layers.py` measures the
-difference.
+On other devices, and in static graphs, the former are Paddle's; `tools/benchmark_layers.py` measures the difference.
 """
 
 import numpy as np
@@ -70,3 +69,12 @@ class RMSNorm(nn.Layer):
         """``x`` of any shape -> same shape and dtype."""
         wide = x.astype("float32") if x.dtype in (paddle.float16, paddle.bfloat16) else x
         return (wide * paddle.rsqrt(wide.square().mean(axis=-1, keepdim=True) + self.epsilon)).astype(x.dtype)
+
+
+def scaled(x, factor):
+    """``x`` times a factor, numbers or a bool mask, that broadcasts to the shape of ``x``.
+
+    On CPU the factor is expanded first: Paddle's kernels for products of two shapes, backward above all, take longer.
+    """
+    factor = factor.astype(x.dtype)
+    return x * (factor.expand(x.shape) if _computes_on_cpu(x) else factor)

@@ -4,7 +4,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_rope.layers import Dropout, Linear, RMSNorm
+from paddle_rope.layers import Dropout, Linear, RMSNorm, scaled
 
 
 @pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
@@ -113,3 +113,25 @@ def test_rms_norm_of_half_precision_does_not_overflow_and_zero_stays_zero():
     output = RMSNorm()(x)
     assert output.dtype == paddle.float16
     np.testing.assert_allclose(output.astype("float32").numpy(), [[0.8485, -1.1314], [0, 0]], atol=1e-3)
+
+
+# ---- scaled
+
+
+@pytest.mark.parametrize("shape", [[3, 4], [1, 4], [4], [2, 1, 1], [1]])
+def test_scaled_is_the_product_that_broadcasts_with_its_gradients(shape):
+    x, factor = paddle.randn([2, 3, 4], dtype="float64"), paddle.randn(shape, dtype="float64")
+    x.stop_gradient = factor.stop_gradient = False
+    product, expected = scaled(x, factor), x * factor
+    np.testing.assert_array_equal(product.numpy(), expected.numpy())
+    towards = paddle.randn([2, 3, 4], dtype="float64")
+    gradients, expected_gradients = (paddle.grad((y * towards).sum(), [x, factor]) for y in (product, expected))
+    for gradient, expected_gradient in zip(gradients, expected_gradients):
+        np.testing.assert_allclose(gradient.numpy(), expected_gradient.numpy(), rtol=1e-12)
+
+
+def test_scaled_by_a_mask_keeps_the_dtype_and_zeroes_what_the_mask_leaves_out():
+    x = paddle.ones([2, 3], dtype="bfloat16")
+    masked = scaled(x, paddle.to_tensor([True, False, True]))
+    assert masked.dtype == paddle.bfloat16
+    assert masked.astype("float32").tolist() == [[1, 0, 1]] * 2

@@ -1,5 +1,7 @@
 #!/usr/bin/env python
-"""Time our layers against Paddle's, and the sparse loss against the dense one, forward and backward, side by side."""
+"""Time our layers against Paddle's, the sparse loss against the dense one, and packed linear attention against softmax
+attention, forward and backward, side by side.
+"""
 
 import bootstrap  # noqa: F401
 
@@ -11,14 +13,16 @@ import paddle
 import paddle.nn.functional as F
 from paddle import nn
 
+from paddle_rope import RotaryPositionEmbedding, linear_attention, softmax_attention
 from paddle_rope.global_pointer import (
     multilabel_categorical_crossentropy,
     sparse_multilabel_categorical_crossentropy,
 )
-from paddle_rope.layers import Dropout, Linear
+from paddle_rope.layers import Dropout, Linear, scaled
 
 BATCH, SEQ, HIDDEN, TYPES = 32, 40, 256, 10
 SPAN_SIZES = [(40, 10), (178, 8)]  # length, types
+PACKED_SIZES = [(16, 128), (8, 256), (4, 512), (2, 1024), (1, 2048)]  # texts, length; 4 heads of 64
 ROUNDS = 20
 
 
@@ -56,17 +60,35 @@ def span_loss_case(seq, types):
     )
 
 
+def packed_attention_case(batch, seq):
+    """(softmax attention, linear attention, [q, k, v]) with RoPE, the rows packed with segments of about 150 tokens."""
+    qkv = [paddle.randn([batch, 4, seq, 64]) for _ in range(3)]
+    for tensor in qkv:
+        tensor.stop_gradient = False
+    borders = paddle.rand([batch, seq]) < 1 / 150
+    segments, rotary = paddle.cumsum(borders.astype("int64"), axis=1), RotaryPositionEmbedding(64)
+    return (
+        lambda q, k, v: softmax_attention(q, k, v, rotary, segment_ids=segments),
+        lambda q, k, v: linear_attention(q, k, v, rotary, segment_ids=segments),
+        qkv,
+    )
+
+
 def main():
     paddle.set_device("cpu")
+    paddle.seed(0)
     hidden = paddle.randn([BATCH, SEQ, HIDDEN])
     logits = paddle.randn([BATCH * TYPES, SEQ * SEQ])
     logits = paddle.where(paddle.rand(logits.shape) < 0.5, logits, paddle.full_like(logits, -1e4))
     labels = paddle.rand(logits.shape) < 0.001
-    for tensor in (hidden, logits):
+    states = paddle.randn([BATCH, 4, SEQ, 64])
+    mask = paddle.rand([BATCH, 1, SEQ, 1]) < 0.9
+    for tensor in (hidden, logits, states):
         tensor.stop_gradient = False
     ours, theirs = Linear(HIDDEN, 4 * HIDDEN), nn.Linear(HIDDEN, 4 * HIDDEN)
     cases = {
         f"Linear {HIDDEN} to {4 * HIDDEN}": (theirs, ours, [hidden]),
+        "mask of a shorter shape": (lambda x: x * mask.astype(x.dtype), lambda x: scaled(x, mask), [states]),
         "Dropout 0.2": (nn.Dropout(0.2), Dropout(0.2), [hidden]),
         f"multi-label loss, {SEQ}x{SEQ} spans, {TYPES} types": (
             lambda x: paddle_multilabel_loss(x, labels),
@@ -76,6 +98,8 @@ def main():
     }
     for seq, types in SPAN_SIZES:
         cases[f"index lists against 0/1 labels, {seq}x{seq} spans, {types} types"] = span_loss_case(seq, types)
+    for batch, seq in PACKED_SIZES:
+        cases[f"packed attention, softmax against linear, {batch} x {seq}"] = packed_attention_case(batch, seq)
     print(f"batch {BATCH}, length {SEQ}, hidden {HIDDEN}; milliseconds forward + backward, median of {ROUNDS}")
     print("| layer | other | ours | other / ours |")
     print("|---|---|---|---|")

@@ -2,10 +2,10 @@
 
 import paddle
 
-from paddle_rope.attention.chunks import causal_sums
 from paddle_rope.attention.feature_maps import elu_plus_one
 from paddle_rope.attention.packing import check_segments
 from paddle_rope.attention.placement import rotate_at
+from paddle_rope.attention.segments import segment_sums, segment_weights
 from paddle_rope.attention.similarity import at_least_float32, check_options, normalize, similarity_features
 from paddle_rope.precision import without_amp
 
@@ -65,8 +65,8 @@ def linear_attention(
             key_values = paddle.matmul(above[1], v, transpose_x=True)  # [batch, heads, features, value_dim]
             numerator = paddle.matmul(above[0], key_values)  # [batch, heads, seq, value_dim]
         else:
-            denominator = None if below is None else _segment_sums(*below, paddle.ones_like(v[..., :1]), segment_ids)
-            numerator = _segment_sums(*above, v, segment_ids)
+            denominator = None if below is None else segment_weights(*below, segment_ids)
+            numerator = segment_sums(*above, v, segment_ids)
         output = rotate_at("o", normalize(numerator, denominator, normalizer, report, key_mask), rotate, placement)
     return output.astype(dtype)
 
@@ -74,10 +74,3 @@ def linear_attention(
 def _sum_of_weights(phi_q, phi_k):
     """sum_j phi_q_i . phi_k_j ``[batch, heads, seq, 1]``."""
     return paddle.matmul(phi_q, phi_k.sum(axis=2, keepdim=True), transpose_y=True)
-
-
-def _segment_sums(phi_q, phi_k, v, segment_ids):
-    """sum_j (phi_q_i . phi_k_j) v_j over the segment of i: from the left with i, from the right without it."""
-    reverse = [paddle.flip(x, axis=[2]) for x in (phi_q, phi_k, v)]
-    after = causal_sums(*reverse, segment_ids=paddle.flip(segment_ids, axis=[1]), strict=True)
-    return causal_sums(phi_q, phi_k, v, segment_ids=segment_ids) + paddle.flip(after, axis=[2])

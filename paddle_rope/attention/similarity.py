@@ -4,6 +4,7 @@ import paddle
 
 from paddle_rope.attention.feature_maps import map_key, map_query
 from paddle_rope.attention.placement import check_placement, rotate_at
+from paddle_rope.layers import scaled
 
 NORMALIZERS = ("unrotated", "rotated", "none")
 # Lower bound of the denominator. Unrotated, it is a sum of what is not negative: the bound is for a query without any
@@ -74,15 +75,15 @@ def similarity_features(q, k, rotate, key_mask, feature_map, normalizer, placeme
         each, 0 at masked keys; None in place of the second pair for ``normalizer="none"``.
     """
     phi_q, phi_k = map_query(feature_map, q), map_key(feature_map, k, key_mask)
-    is_key = None if key_mask is None else key_mask.astype(phi_k.dtype).unsqueeze([1, 3])
+    is_key = None if key_mask is None else key_mask.unsqueeze([1, 3])
     if is_key is not None:
-        phi_k = phi_k * is_key
+        phi_k = scaled(phi_k, is_key)
     unrotated = rotated = phi_q, phi_k
     if rotate is not None:
         rotated = rotate_at("q", phi_q, rotate, placement), rotate_at("k", phi_k, rotate, placement)
     if hasattr(feature_map, "after_rotation"):
         phi_q, phi_k = (feature_map.after_rotation(x) for x in rotated)
-        rotated = phi_q, phi_k if is_key is None else phi_k * is_key
+        rotated = phi_q, phi_k if is_key is None else scaled(phi_k, is_key)
     return rotated, {"unrotated": unrotated, "rotated": rotated, "none": None}[normalizer]
 
 

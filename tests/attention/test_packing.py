@@ -12,6 +12,7 @@ from paddle_rope import (
     softmax_attention,
 )
 from paddle_rope.attention import OnePlusCosine, SoftmaxExp
+from paddle_rope.attention.segments import segment_sums, segment_weights
 
 KERNELS = {
     "softmax": (softmax_attention, reference.softmax_attention, {}),
@@ -58,6 +59,21 @@ def test_outputs_and_gradients_equal_the_double_sum_within_segments(name, rotate
     expected_gradients = paddle.grad((expected * towards).sum(), qkv)
     for variable, gradient, expected_gradient in zip("qkv", gradients, expected_gradients):
         np.testing.assert_allclose(gradient.numpy(), expected_gradient.numpy(), rtol=0, atol=1e-10, err_msg=variable)
+
+
+@pytest.mark.parametrize("chunk_size", [1, 2, 3, 4, 5, 11, 64])
+def test_sums_within_segments_do_not_depend_on_the_size_of_the_chunks(chunk_size):
+    qkv = random_qkv(2, 2, 11, 4, 3)
+    segments = paddle.to_tensor(SEGMENTS)
+    same = (segments.unsqueeze(2) == segments.unsqueeze(1)).unsqueeze(1).astype("float64")  # [batch, 1, seq, seq]
+    weights = paddle.matmul(qkv[0], qkv[1], transpose_y=True) * same
+    sums = segment_sums(*qkv, segments, chunk_size)
+    expected = paddle.matmul(weights, qkv[2])
+    np.testing.assert_allclose(sums.numpy(), expected.numpy(), rtol=0, atol=1e-12)
+    for gradient, expected_gradient in zip(paddle.grad(sums.sum(), qkv), paddle.grad(expected.sum(), qkv)):
+        np.testing.assert_allclose(gradient.numpy(), expected_gradient.numpy(), rtol=0, atol=1e-12)
+    of_ones = segment_weights(*qkv[:2], segments)
+    np.testing.assert_allclose(of_ones.numpy(), weights.sum(axis=-1, keepdim=True).numpy(), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("float16", 4e-3), ("bfloat16", 3e-2)])
