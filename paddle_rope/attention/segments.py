@@ -45,12 +45,20 @@ def segment_sums(phi_q, phi_k, v, segment_ids, chunk_size=64):
 
 
 def segment_weights(phi_q, phi_k, segment_ids):
-    """sum_j phi_q_i . phi_k_j, j over the segment of i: ``[batch, heads, seq, 1]``."""
+    """sum_j phi_q_i . phi_k_j, j over the segment of i, from one sum of keys for each segment.
+
+    Args:
+        phi_q, phi_k: ``[batch, heads, seq, features]``.
+        segment_ids: integer ``[batch, seq]``, equal ids side by side.
+
+    Returns:
+        ``[batch, heads, seq, 1]``.
+    """
     batch, heads, seq, features = phi_q.shape
     begins = (segment_ids[:, 1:] != segment_ids[:, :-1]).astype("int64")
-    begins = paddle.concat([paddle.ones([batch, 1], dtype="int64"), begins], axis=1)
+    begins = paddle.concat([paddle.ones_like(segment_ids[:, :1]).astype("int64"), begins], axis=1)
     number = paddle.cumsum(begins.flatten()) - 1  # of the segment of each token, through all rows
-    keys = phi_k.transpose([0, 2, 1, 3]).reshape([batch * seq, heads * features])
+    keys = phi_k.transpose([0, 2, 1, 3]).reshape([-1, heads * features])  # [batch * seq, heads * features]
     sums = paddle.gather(paddle.geometric.segment_sum(keys, number), number)
     sums = sums.reshape([batch, seq, heads, features]).transpose([0, 2, 1, 3])
     return (phi_q * sums).sum(axis=-1, keepdim=True)
