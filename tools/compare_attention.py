@@ -1,7 +1,8 @@
 #!/usr/bin/env python
 """Compare kinds of attention: scores of training runs, or time and memory against length.
 
-    python tools/compare_attention.py runs PLAN.yaml [--only VARIANT ...] [--cases CASE ...] [--output_dir FOLDER]
+    python tools/compare_attention.py runs PLAN.yaml [--only VARIANT ...] [--cases CASE ...] [--seeds 42,43]
+    python tools/compare_attention.py runs PLAN.yaml --table
     python tools/compare_attention.py speed PLAN.yaml [--output_dir FOLDER]
 
 The plans are in configs/compare_attention/; docs/attention.md describes their keys. `runs` trains each cell (case,
@@ -32,7 +33,7 @@ def compare_runs(options):
     from tasks.attention_comparison.plan import read_plan
     from tasks.attention_comparison.running import check_cells, is_finished, keep_scores_only, run_apart
 
-    plan = read_plan(options.plan, options.output_dir)
+    plan = read_plan(options.plan, options.output_dir, options.seeds)
     check_makeable(plan.output_dir, "--output_dir")
     for name, wanted, known in (("only", options.only, plan.variants), ("cases", options.cases, plan.cases)):
         for one in wanted or ():
@@ -137,6 +138,7 @@ def main(argv=None):
         job.add_argument("--output_dir", metavar="FOLDER", help="instead of the plan's")
     runs.add_argument("--only", nargs="+", metavar="VARIANT", help="train these variants alone")
     runs.add_argument("--cases", nargs="+", metavar="CASE", help="train these cases alone")
+    runs.add_argument("--seeds", metavar="SEEDS", help="instead of the plan's, such as 42,43")
     runs.add_argument("--table", action="store_true", help="train nothing, write the tables of what is finished")
     runs.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
     options = parser.parse_args(words)

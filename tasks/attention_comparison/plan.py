@@ -54,12 +54,13 @@ class Plan:
     cells: list = field(repr=False)
 
 
-def read_plan(path, output_dir=None):
+def read_plan(path, output_dir=None, seeds=None):
     """Read a plan and make its cells.
 
     Args:
         path: of the YAML file.
         output_dir: instead of the plan's.
+        seeds: instead of the plan's, as :func:`~tasks.common.seeds.parse_seeds` reads them.
 
     Raises:
         InputError: the file or something in it is wrong.
@@ -77,7 +78,7 @@ def read_plan(path, output_dir=None):
     cases = {str(name): _mapping(path, "cases", settings) for name, settings in (plan.get("cases") or {"": {}}).items()}
     if list(cases) != [""]:
         _check_names(path, "cases", cases)
-    seeds = parse_seeds(plan.get("seeds", [42]))
+    seeds = parse_seeds(plan.get("seeds", [42]) if seeds is None else seeds)
     scores = plan["scores"] if isinstance(plan["scores"], dict) else {place: place for place in plan["scores"]}
     reference = plan.get("reference")
     if reference is not None and reference not in variants:

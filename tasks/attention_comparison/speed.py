@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +14,14 @@ from tasks.attention_comparison.plan import check_unchanged
 from tasks.common.errors import InputError
 from tasks.common.figures import time_and_memory_png
 from tasks.common.files import atomic_writer, write_json
-from tasks.common.length_benchmark import crossing, measure_apart, peak_megabytes, reason_to_leave_out, slope
+from tasks.common.length_benchmark import (
+    crossing,
+    fastest_seconds,
+    measure_apart,
+    peak_megabytes,
+    reason_to_leave_out,
+    slope,
+)
 from tasks.common.run_config import read_run_config
 from tasks.common.tables import as_csv, as_markdown
 
@@ -25,9 +31,6 @@ COLUMNS = ["job", "variant", "length", "seconds", "peak_mb", "idle_mb", "left_ou
 KEYS = ("output_dir", "model", "variants", "reference", "lengths", "memory_limit", "time_limit")
 VOCABULARY = 4000
 SHORT = 64  # a text before the measured one, so that what is done once is not timed
-LEAST_REPEATS = 2  # the first is slower: the process has not touched its memory before; the fastest counts
-MOST_REPEATS = 3  # of jobs that are short
-LONG_SECONDS = 5.0
 # Slopes are fitted where attention outweighs the rest: to the last lengths of a variant.
 FITTED = 4
 
@@ -97,9 +100,7 @@ def measure(job, options, length):
     optimizer = paddle.optimizer.AdamW(learning_rate=1e-4, parameters=model.parameters())
     label = paddle.zeros([1], dtype="int64")
 
-    def run(size):
-        ids = paddle.randint(1, VOCABULARY, [1, size])
-        start = time.perf_counter()
+    def run(ids):
         if job == "train":
             loss, _ = model(ids, labels=label)
             loss.backward()
@@ -109,16 +110,14 @@ def measure(job, options, length):
         else:
             with paddle.no_grad():
                 model(ids).numpy()
-        return time.perf_counter() - start
 
     if job == "predict":
         model.eval()
-    run(SHORT)
+    short, long = (paddle.randint(1, VOCABULARY, [1, size]) for size in (SHORT, length))
+    run(short)
     idle = peak_megabytes()
-    seconds = [run(length)]
-    while len(seconds) < (MOST_REPEATS if sum(seconds) < LONG_SECONDS else LEAST_REPEATS):
-        seconds.append(run(length))
-    return {"seconds": round(min(seconds), 4), "peak_mb": peak_megabytes(), "idle_mb": idle}
+    seconds = fastest_seconds(lambda: run(long))
+    return {"seconds": round(seconds, 4), "peak_mb": peak_megabytes(), "idle_mb": idle}
 
 
 def measure_all(plan, rows, tool):

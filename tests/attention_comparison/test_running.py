@@ -135,6 +135,12 @@ def test_tables_hold_every_finished_run_and_no_run_is_done_twice(calls, plan_fil
     assert not (out / "runs" / "linear" / "seed_0" / "checkpoints").exists()
 
 
+def test_seeds_of_the_command_line_stand_for_those_of_the_plan(calls, plan_file, in_this_process, tmp_path):
+    assert compare_attention.main(["runs", str(plan_file), "--only", "linear", "--seeds", "5,6"]) == 0
+    assert [call[1].split("runs/")[1] for call in calls] == ["linear/seed_5", "linear/seed_6"]
+    assert "seeds 5, 6" in (tmp_path / "out" / "summary.md").read_text(encoding="utf-8")
+
+
 def test_run_that_fails_does_not_stop_the_others_and_is_told_at_the_end(calls, plan_file, monkeypatch, capsys):
     def run(words, **options):
         config = json.loads(running.Path(words[3]).read_text(encoding="utf-8"))["config"]
@@ -185,7 +191,11 @@ def test_lines_are_drawn_over_cases_that_are_numbers(calls, plan_file, in_this_p
 
 @pytest.mark.parametrize(
     "words, said",
-    [(["--only", "other"], "--only other: the plan has softmax, linear, poor"), (["--cases", "9"], "--cases 9")],
+    [
+        (["--only", "other"], "--only other: the plan has softmax, linear, poor"),
+        (["--cases", "9"], "--cases 9"),
+        (["--seeds", "1,x"], "--seeds 1,x: give numbers"),
+    ],
 )
 def test_what_the_plan_does_not_have_is_refused(plan_file, words, said, capsys, tmp_path):
     assert compare_attention.main(["runs", str(plan_file), *words]) == 2

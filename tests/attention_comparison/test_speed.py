@@ -1,14 +1,12 @@
 """Time and memory against length: what is measured, left out, fitted and written."""
 
 import json
-from types import SimpleNamespace
 
 import compare_attention
 import pytest
 import yaml
 
 from tasks.attention_comparison import speed
-from tasks.common.length_benchmark import crossing, reason_to_leave_out, slope
 
 MODEL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
 LENGTHS = [64, 128, 256, 512, 1024]
@@ -42,26 +40,6 @@ def change(path, **keys):
     plan = yaml.safe_load(path.read_text(encoding="utf-8"))
     path.write_text(yaml.safe_dump({**plan, **keys}, sort_keys=False), encoding="utf-8")
     return path
-
-
-def test_slope_is_the_exponent_of_a_power_law():
-    assert slope([10, 20, 80], [3 * n**1.7 for n in (10, 20, 80)]) == pytest.approx(1.7)
-
-
-def test_crossing_is_where_the_power_laws_meet():
-    lengths = [16, 64, 256, 1024]
-    quadratic, linear = [n**2 / 100 for n in lengths], [n * 1.0 for n in lengths]
-    assert crossing(lengths, quadratic, linear) == pytest.approx(100)
-    assert crossing(lengths, linear, quadratic) is None
-    assert crossing(lengths, [9] * 4, [1] * 4) == 16
-    assert crossing(lengths, [2, 1, 2, 2], [1, 2, 1, 1]) == pytest.approx(128)  # the last of two
-
-
-@pytest.mark.parametrize("memory, seconds, said", [(1, 1e9, "2 GB foreseen"), (1e9, 30, "64 s foreseen"), (9, 99, "")])
-def test_a_length_is_left_out_by_the_power_law_of_the_last_two(memory, seconds, said):
-    known = [(64, 1.0, 100), (128, 4.0, 199), (256, 16.0, 595)]
-    assert reason_to_leave_out(known, 512, memory, seconds) == said
-    assert reason_to_leave_out(known[:2], 512, 0, 0) == ""
 
 
 def test_table_page_and_picture_hold_what_was_measured(plan_file, monkeypatch, tmp_path):
@@ -156,10 +134,3 @@ def test_measurements_of_other_options_are_not_taken_for_those_of_a_changed_plan
     assert "softmax was run with hidden_size 16, and the plan now has 32" in capsys.readouterr().err
     assert (tmp_path / "out" / "speed.csv").read_bytes() == table
     assert compare_attention.main(["speed", str(plan_file), "--output_dir", str(tmp_path / "other")]) == 0
-
-
-def test_the_first_run_of_a_length_is_never_the_only_one(monkeypatch):
-    clock = iter([0, 1, 1, 10, 10, 14])  # a short text 1 s, the text 9 s, again 4 s
-    monkeypatch.setattr(speed, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
-    assert speed.measure("predict", {**MODEL, "attention": "linear"}, 64)["seconds"] == 4
-    assert list(clock) == []
