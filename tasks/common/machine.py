@@ -12,7 +12,7 @@ import zlib  # noqa: F401  paddle 2.6.2 exports zlib symbols of its own: load th
 
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_MAX = -4
-_TRIM_THRESHOLD_BYTES = 1 << 30
+_NEVER = -1
 
 
 def prepare_machine():
@@ -79,4 +79,4 @@ def _keep_freed_memory():
         libc = ctypes.CDLL(None)
         if hasattr(libc, "mallopt"):
             libc.mallopt(_M_MMAP_MAX, 0)
-            libc.mallopt(_M_TRIM_THRESHOLD, _TRIM_THRESHOLD_BYTES)
+            libc.mallopt(_M_TRIM_THRESHOLD, _NEVER)

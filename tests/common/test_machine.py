@@ -2,6 +2,7 @@
 
 import io
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 from tasks.common.device import choose_device
 from tasks.common.errors import EXIT_BAD_INPUT, InputError, exit_on_input_error
 from tasks.common.machine import physical_cores, prepare_machine
+
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def test_physical_cores_are_at_least_one_and_at_most_the_logical_ones_of_this_process():
@@ -38,6 +41,22 @@ def test_logical_cores_count_where_the_system_does_not_tell(monkeypatch, content
     monkeypatch.setattr("builtins.open", unknown)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
     assert physical_cores() == 3
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc alone")
+def test_memory_that_was_freed_is_used_again_without_page_faults():
+    code = (
+        "import resource, numpy as np\n"
+        "from tasks.common.machine import prepare_machine\n"
+        "prepare_machine()\n"
+        "faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "np.ones(8 << 20)\n"  # 64 MB, 16384 pages
+        "before = faults()\n"
+        "np.ones(8 << 20)\n"
+        "print(faults() - before)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 1000
 
 
 def test_settings_of_the_user_are_kept(monkeypatch):
@@ -75,9 +94,8 @@ def test_amd_processors_with_avx2_are_told_to_use_it(monkeypatch, vendor, flags,
 
 
 def test_setting_up_does_not_import_paddle():
-    root = Path(__file__).resolve().parents[2]
     program = "import sys, tasks.common.machine as m; m.prepare_machine(); sys.exit('paddle' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], cwd=root).returncode == 0
+    assert subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY).returncode == 0
 
 
 def test_device_is_cpu_where_there_is_no_gpu(monkeypatch):
