@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 
 from tqdm import tqdm
@@ -19,7 +20,8 @@ from tasks.classification.splits import read_splits
 from tasks.common import runs
 from tasks.common.device import is_first_process
 from tasks.common.errors import InputError
-from tasks.common.files import write_json, write_json_lines
+from tasks.common.files import write_json_lines
+from tasks.common.model_folder import check_vocabulary
 from tasks.common.monitor import VisualDLMonitor
 from tasks.common.quiet import quiet_paddlenlp
 from tasks.common.trainer import RecipeTrainer
@@ -51,26 +53,6 @@ def score(examples, probabilities, classes):
     """:func:`classification_scores` of labelled examples."""
     predicted = [classes[best] for best in probabilities.argmax(axis=1)]
     return classification_scores([example.label for example in examples], predicted, classes)
-
-
-def train(config):
-    """Train one run and write its folder.
-
-    Args:
-        config: dict of configuration keys, as from :func:`tasks.common.run_config.read_run_config`.
-
-    Returns:
-        dict as written to ``metrics.json``; None in processes other than the first.
-
-    Raises:
-        InputError: the configuration or a data file is wrong; nothing has been written then.
-    """
-    return runs.start(config, resolve_config, _train)
-
-
-def resume(run_dir):
-    """Go on with a run that was interrupted, see :func:`tasks.common.runs.resume`."""
-    return runs.resume(run_dir, resolve_config, _train)
 
 
 def _train(checkpoint, config, run, arguments):
@@ -113,8 +95,7 @@ def _train(checkpoint, config, run, arguments):
     for name in [name for name in ("dev", "test") if name in datasets]:
         metrics[name], predictions[name] = evaluate_model(model, datasets[name], arguments.per_device_eval_batch_size)
         print_scores(name, metrics[name])
-    model.save_pretrained(str(output_dir / "model"), safe_serialization=True)
-    tokenizer.save_pretrained(output_dir / "model")
+    runs.save_model(output_dir, model, tokenizer)
     if "dev" in predictions:
         write_json_lines(
             output_dir / "predictions_dev.jsonl",
@@ -123,11 +104,12 @@ def _train(checkpoint, config, run, arguments):
                 for example, found in zip(examples["dev"], predictions["dev"])
             ),
         )
-    write_json(output_dir / runs.METRICS_FILE, metrics)
-    print(f"{output_dir}: trained in {train_seconds:.0f} s, {time.perf_counter() - started:.0f} s in all")
-    print(f"predict:  python tools/predict_classification.py {output_dir / 'model'} --input FILE")
-    print(f"watch:    visualdl --logdir {output_dir / 'vdl'}")
+    runs.finish(output_dir, metrics, started, "predict:  python tools/predict_classification.py {model} --input FILE")
     return metrics
+
+
+train = partial(runs.start, resolve_config, _train)
+resume = partial(runs.resume, resolve_config, _train)
 
 
 def build_model(config, run, classes, train_examples):
@@ -143,11 +125,7 @@ def build_model(config, run, classes, train_examples):
         model = ClassificationModel.from_pretrained(run.pretrained, **options, **run.encoder_options(config))
     except ValueError as error:
         raise InputError(f"{'configuration' if run.pretrained is None else run.pretrained}: {error}") from None
-    if len(tokenizer) != model.config.vocab_size:
-        raise InputError(
-            f"{run.pretrained}: the tokenizer has {len(tokenizer)} tokens, the model embeddings for "
-            f"{model.config.vocab_size}; they do not belong together"
-        )
+    check_vocabulary(run.pretrained, tokenizer, model)
     return tokenizer, model
 
 

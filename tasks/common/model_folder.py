@@ -66,6 +66,15 @@ def load_model(folder, model_class, check):
     return tokenizer, model
 
 
+def check_vocabulary(folder, tokenizer, model):
+    """Raise InputError unless the tokenizer and the model of a folder know as many tokens."""
+    if len(tokenizer) != model.config.vocab_size:
+        raise InputError(
+            f"{folder}: the tokenizer has {len(tokenizer)} tokens, the model embeddings for "
+            f"{model.config.vocab_size}; they do not belong together"
+        )
+
+
 def check_named(name, value, least=1):
     """Raise ValueError unless ``value``, under ``name`` in config.json, is a list of at least ``least`` names."""
     if len(value) < least or not all(isinstance(one, str) for one in value):

@@ -1,5 +1,6 @@
 """How a training run starts, goes on after an interruption, and what it leaves: the same for every recipe."""
 
+import time
 from pathlib import Path
 
 import paddle
@@ -8,25 +9,27 @@ from paddlenlp.trainer import set_seed
 
 from tasks.common.device import is_first_process
 from tasks.common.errors import InputError
-from tasks.common.files import atomic_writer, check_output_dir, claim_output_dir
+from tasks.common.files import atomic_writer, check_output_dir, claim_output_dir, write_json
 from tasks.common.quiet import quiet_paddlenlp
 from tasks.common.run_config import read_run_config
 from tasks.common.trainer import last_checkpoint
 
 CONFIG_FILE = "config.yaml"
 METRICS_FILE = "metrics.json"  # written last
+MODEL_FOLDER = "model"
 
 
-def start(config, resolve, run):
-    """Train one run from its beginning.
+def start(resolve, run, config):
+    """Train one run from its beginning. With ``resolve`` and ``run`` of a recipe this is its ``train``.
 
     Args:
-        config: dict of configuration keys, as from :func:`tasks.common.run_config.read_run_config`.
-        resolve: function of it, returns what ``run`` takes; its first part is the configuration with its defaults.
+        resolve: function of ``config``, returns what ``run`` takes; its first part is the configuration with its
+            defaults.
         run: function of (checkpoint or None, *what ``resolve`` returned); it calls :func:`claim` before it writes.
+        config: dict of configuration keys, as from :func:`tasks.common.run_config.read_run_config`.
 
     Returns:
-        What ``run`` returns.
+        What ``run`` returns: dict as written to ``metrics.json``; None in processes other than the first.
 
     Raises:
         InputError: the configuration or a data file is wrong; nothing has been written then.
@@ -38,12 +41,13 @@ def start(config, resolve, run):
     return _run(run, None, settings)
 
 
-def resume(run_dir, resolve, run):
-    """Go on with a run that was interrupted, from its last whole checkpoint, to the result it would have had.
+def resume(resolve, run, run_dir):
+    """Go on with a run that was interrupted, from its last whole checkpoint, to the result it would have had. With
+    ``resolve`` and ``run`` of a recipe this is its ``resume``.
 
     Args:
-        run_dir: folder of the run, with the configuration it was started with.
         resolve, run: as of :func:`start`.
+        run_dir: folder of the run, with the configuration it was started with.
 
     Raises:
         InputError: the folder is not that of an unfinished run, or no checkpoint was written before it ended.
@@ -73,3 +77,28 @@ def claim(config, checkpoint):
     claim_output_dir(output_dir)
     with atomic_writer(output_dir / CONFIG_FILE) as file:
         yaml.safe_dump(config, file, allow_unicode=True, sort_keys=False)
+
+
+def save_model(output_dir, model, *others):
+    """Write the model of a run, and the tokenizer and others that have a ``save_pretrained``, into one folder."""
+    folder = Path(output_dir) / MODEL_FOLDER
+    model.save_pretrained(str(folder), safe_serialization=True)
+    for other in others:
+        other.save_pretrained(folder)
+
+
+def finish(output_dir, metrics, started, what_next):
+    """Write ``metrics.json``, the last file of a run, and say what was done and what comes next.
+
+    Args:
+        output_dir: folder of the run.
+        metrics: dict, with ``train_seconds``.
+        started: ``time.perf_counter()`` of the beginning.
+        what_next: a line, with ``{model}`` in place of the model's folder.
+    """
+    output_dir = Path(output_dir)
+    write_json(output_dir / METRICS_FILE, metrics)
+    seconds = time.perf_counter() - started
+    print(f"{output_dir}: trained in {metrics['train_seconds']:.0f} s, {seconds:.0f} s in all")
+    print(what_next.format(model=output_dir / MODEL_FOLDER))
+    print(f"watch:    visualdl --logdir {output_dir / 'vdl'}")

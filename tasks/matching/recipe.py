@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 
 from tqdm import tqdm
@@ -11,7 +12,8 @@ from paddle_rope.roformer import CharTokenizer, load_tokenizer
 from tasks.common import runs
 from tasks.common.device import is_first_process
 from tasks.common.errors import InputError
-from tasks.common.files import write_json, write_json_lines
+from tasks.common.files import write_json_lines
+from tasks.common.model_folder import check_vocabulary
 from tasks.common.monitor import VisualDLMonitor
 from tasks.common.quiet import quiet_paddlenlp
 from tasks.common.trainer import RecipeTrainer
@@ -78,19 +80,11 @@ def train(config):
     return _train_one(config)
 
 
-def _train_one(config):
-    return runs.start(config, resolve_config, _train)
-
-
 def resume(run_dir):
     """Go on with a run that was interrupted, see :func:`tasks.common.runs.resume`; also with one of several folds."""
     if folds.is_series(run_dir):
         return folds.resume(run_dir, _train_one, _resume_one)
     return _resume_one(run_dir)
-
-
-def _resume_one(run_dir):
-    return runs.resume(run_dir, resolve_config, _train)
 
 
 def _train(checkpoint, config, run, arguments):
@@ -135,13 +129,13 @@ def _train(checkpoint, config, run, arguments):
         if name == "dev":
             model.config.threshold = metrics[name].get("threshold")
             write_json_lines(output_dir / "predictions_dev.jsonl", _scored(examples[name], scores))
-    model.save_pretrained(str(output_dir / "model"), safe_serialization=True)
-    tokenizer.save_pretrained(output_dir / "model")
-    write_json(output_dir / runs.METRICS_FILE, metrics)
-    print(f"{output_dir}: trained in {train_seconds:.0f} s, {time.perf_counter() - started:.0f} s in all")
-    print(f"predict:  python tools/predict_matching.py {output_dir / 'model'} --input FILE")
-    print(f"watch:    visualdl --logdir {output_dir / 'vdl'}")
+    runs.save_model(output_dir, model, tokenizer)
+    runs.finish(output_dir, metrics, started, "predict:  python tools/predict_matching.py {model} --input FILE")
     return metrics
+
+
+_train_one = partial(runs.start, resolve_config, _train)
+_resume_one = partial(runs.resume, resolve_config, _train)
 
 
 def _scored(examples, scores):
@@ -178,11 +172,7 @@ def build_model(config, run, train_examples):
         model = MatchingModel.from_pretrained(run.pretrained, **options)
     except ValueError as error:
         raise InputError(f"{'configuration' if run.pretrained is None else run.pretrained}: {error}") from None
-    if len(tokenizer) != model.config.vocab_size:
-        raise InputError(
-            f"{run.pretrained}: the tokenizer has {len(tokenizer)} tokens, the model embeddings for "
-            f"{model.config.vocab_size}; they do not belong together"
-        )
+    check_vocabulary(run.pretrained, tokenizer, model)
     return tokenizer, model
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 
 from tqdm import tqdm
@@ -11,7 +12,8 @@ from paddle_rope.roformer import CharTokenizer, load_tokenizer
 from tasks.common import runs
 from tasks.common.device import is_first_process
 from tasks.common.errors import InputError
-from tasks.common.files import write_json, write_json_lines
+from tasks.common.files import write_json_lines
+from tasks.common.model_folder import check_vocabulary
 from tasks.common.quiet import quiet_paddlenlp
 from tasks.common.trainer import RecipeTrainer
 from tasks.ner.arguments import resolve_config
@@ -78,26 +80,6 @@ def scores_and_errors(examples, found, types):
     return {**entity_scores(gold, predicted, types), **error_analysis(gold, predicted, types)}
 
 
-def train(config):
-    """Train one run and write its folder.
-
-    Args:
-        config: dict of configuration keys, as from :func:`tasks.common.run_config.read_run_config`.
-
-    Returns:
-        dict as written to ``metrics.json``; None in processes other than the first.
-
-    Raises:
-        InputError: the configuration or a data file is wrong; nothing has been written then.
-    """
-    return runs.start(config, resolve_config, _train)
-
-
-def resume(run_dir):
-    """Go on with a run that was interrupted, see :func:`tasks.common.runs.resume`."""
-    return runs.resume(run_dir, resolve_config, _train)
-
-
 def _train(checkpoint, config, run, arguments):
     started = time.perf_counter()
     examples = read_splits(run)
@@ -156,20 +138,18 @@ def _train(checkpoint, config, run, arguments):
             "note: nothing is found in dev. If training was not just too short, it did not take hold: try a lower "
             f"learning_rate than {arguments.learning_rate:g}, or a larger warmup_ratio than {arguments.warmup_ratio:g}"
         )
-    model.save_pretrained(str(output_dir / "model"), safe_serialization=True)
-    tokenizer.save_pretrained(output_dir / "model")
-    if features is not None:
-        features.save_pretrained(output_dir / "model")
+    runs.save_model(output_dir, model, tokenizer, *([] if features is None else [features]))
     if "dev" in predictions:
         write_json_lines(
             output_dir / "predictions_dev.jsonl",
             (as_record(example.text, found) for example, found in zip(examples["dev"], predictions["dev"])),
         )
-    write_json(output_dir / runs.METRICS_FILE, metrics)
-    print(f"{output_dir}: trained in {train_seconds:.0f} s, {time.perf_counter() - started:.0f} s in all")
-    print(f"predict:  python tools/predict_ner.py {output_dir / 'model'} --input FILE")
-    print(f"watch:    visualdl --logdir {output_dir / 'vdl'}")
+    runs.finish(output_dir, metrics, started, "predict:  python tools/predict_ner.py {model} --input FILE")
     return metrics
+
+
+train = partial(runs.start, resolve_config, _train)
+resume = partial(runs.resume, resolve_config, _train)
 
 
 def score_together(config, run_dirs):
@@ -208,11 +188,7 @@ def build_model(config, run, types, train_examples, features=None, more=()):
         model = NerModel.from_pretrained(run.pretrained, types=types, unk_token_id=tokenizer.unk_token_id, **options)
     except ValueError as error:
         raise InputError(f"{'configuration' if run.pretrained is None else run.pretrained}: {error}") from None
-    if len(tokenizer) != model.config.vocab_size:
-        raise InputError(
-            f"{run.pretrained}: the tokenizer has {len(tokenizer)} tokens, the model embeddings for "
-            f"{model.config.vocab_size}; they do not belong together"
-        )
+    check_vocabulary(run.pretrained, tokenizer, model)
     return tokenizer, model
 
 

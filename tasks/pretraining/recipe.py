@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 
 from paddle_rope.roformer import (
@@ -16,7 +17,7 @@ from tasks.common import runs
 from tasks.common.device import is_first_process
 from tasks.common.documents import hold_out, read_documents
 from tasks.common.errors import InputError
-from tasks.common.files import write_json
+from tasks.common.model_folder import check_vocabulary
 from tasks.pretraining.arguments import resolve_config
 from tasks.pretraining.batches import DevBatches, StageBatches
 from tasks.pretraining.masking import WholeWordMasking
@@ -26,26 +27,6 @@ from tasks.pretraining.tokens import tokenize
 from tasks.pretraining.trainer import PretrainingMonitor, PretrainingTrainer
 
 FIGURES = ("loss", "accuracy")
-
-
-def train(config):
-    """Train one run and write its folder.
-
-    Args:
-        config: dict of configuration keys, as from :func:`tasks.common.run_config.read_run_config`.
-
-    Returns:
-        dict as written to ``metrics.json``; None in processes other than the first.
-
-    Raises:
-        InputError: the configuration or a file is wrong; nothing has been written then.
-    """
-    return runs.start(config, resolve_config, _train)
-
-
-def resume(run_dir):
-    """Go on with a run that was interrupted, see :func:`tasks.common.runs.resume`."""
-    return runs.resume(run_dir, resolve_config, _train)
 
 
 def _train(checkpoint, config, run, arguments):
@@ -88,8 +69,7 @@ def _train(checkpoint, config, run, arguments):
 
     history = trainer.state.log_history
     rows = stage_rows(stages, batches.ends, history, batches_per_step)
-    model.save_pretrained(str(output_dir / "model"), safe_serialization=True)
-    tokenizer.save_pretrained(output_dir / "model")
+    runs.save_model(output_dir, model, tokenizer)
     print(write_report(output_dir, rows, history), end="")
     metrics = {
         "train_seconds": round(train_seconds, 1),
@@ -99,11 +79,12 @@ def _train(checkpoint, config, run, arguments):
         "stages": rows,
         "dev": {name: rows[-1][f"dev_{name}"] for name in FIGURES},
     }
-    write_json(output_dir / runs.METRICS_FILE, metrics)
-    print(f"{output_dir}: trained in {train_seconds:.0f} s, {time.perf_counter() - started:.0f} s in all")
-    print(f"go on:    python tools/train_ner.py CONFIG.yaml --pretrained {output_dir / 'model'}")
-    print(f"watch:    visualdl --logdir {output_dir / 'vdl'}")
+    runs.finish(output_dir, metrics, started, "go on:    python tools/train_ner.py CONFIG.yaml --pretrained {model}")
     return metrics
+
+
+train = partial(runs.start, resolve_config, _train)
+resume = partial(runs.resume, resolve_config, _train)
 
 
 def build_model(config, run, documents):
@@ -121,11 +102,7 @@ def build_model(config, run, documents):
         raise InputError(f"{where}: {error}") from None
     if tokenizer.mask_token_id is None:
         raise InputError(f"{run.vocab_file or where}: lacks [MASK], which pretraining needs; give another vocabulary")
-    if len(tokenizer) != model.config.vocab_size:
-        raise InputError(
-            f"{run.pretrained}: the tokenizer has {len(tokenizer)} tokens, the model embeddings for "
-            f"{model.config.vocab_size}; they do not belong together"
-        )
+    check_vocabulary(run.pretrained, tokenizer, model)
     return tokenizer, model
 
 

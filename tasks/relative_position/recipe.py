@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -68,26 +69,6 @@ def accuracy(model, dataset, batch_size):
     return right / len(dataset)
 
 
-def train(config):
-    """Train one run and write its folder: ``config.yaml``, ``metrics.json``, ``model``.
-
-    Args:
-        config: dict of configuration keys, as from :func:`tasks.common.run_config.read_run_config`.
-
-    Returns:
-        dict as written to ``metrics.json``; None in processes other than the first.
-
-    Raises:
-        InputError: the configuration is wrong; nothing has been written then.
-    """
-    return runs.start(config, resolve_config, _train)
-
-
-def resume(run_dir):
-    """Go on with a run that was interrupted, see :func:`tasks.common.runs.resume`."""
-    return runs.resume(run_dir, resolve_config, _train)
-
-
 def _train(checkpoint, config, run, arguments):
     datasets = {}
     for name, seed in SPLIT_SEEDS.items():
@@ -125,6 +106,10 @@ def _train(checkpoint, config, run, arguments):
         value = accuracy(model, datasets[name], arguments.per_device_eval_batch_size)
         metrics[name] = {"accuracy": value, "chance": 1 / LABELS}
     print(f"test accuracy {metrics['test']['accuracy']:.4f}, chance {metrics['test']['chance']:.4f}")
-    model.save_pretrained(str(output_dir / "model"), safe_serialization=True)
+    runs.save_model(output_dir, model)
     write_json(output_dir / runs.METRICS_FILE, metrics)
     return metrics
+
+
+train = partial(runs.start, resolve_config, _train)
+resume = partial(runs.resume, resolve_config, _train)

@@ -6,26 +6,7 @@ import pytest
 
 from paddle_rope import RotaryPositionEmbedding, linear_attention, reference
 from paddle_rope.attention import elu_plus_one
-
-SHAPES = [(1, 1, 1, 2, 1), (2, 3, 5, 4, 3), (3, 1, 7, 6, 6)]  # batch, heads, seq, head_dim, value_dim
-
-
-def random_qkv(batch, heads, seq, head_dim, value_dim, dtype="float64"):
-    sizes = (head_dim, head_dim, value_dim)
-    qkv = [paddle.to_tensor(np.random.standard_normal((batch, heads, seq, size)), dtype=dtype) for size in sizes]
-    for x in qkv:
-        x.stop_gradient = False
-    return qkv
-
-
-def ragged_mask(batch, seq):
-    """The last row is full, the others lose keys at the end, in the middle or at the start."""
-    mask = np.ones((batch, seq), dtype=bool)
-    mask[: batch - 1, seq - seq // 3 :] = False
-    mask[: batch - 1, 1 : 1 + seq // 5] = False
-    if batch > 2:
-        mask[1, : seq // 2] = False
-    return mask
+from tests.attention.qkv import SHAPES, ragged_mask, random_qkv
 
 
 def assert_equals_reference(exact, dtype, tolerance, rotate, mask, relative=0):
@@ -116,33 +97,6 @@ def test_without_rotation_outputs_are_averages_of_the_values():
     assert bool((attended >= v.min(axis=2, keepdim=True)).all())
     ones = linear_attention(6 * q, 6 * k, paddle.ones_like(v))
     np.testing.assert_allclose(ones.numpy(), 1.0, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("rotated", [False, True], ids=["no position", "rope"])
-def test_padded_keys_have_no_influence(rotated):
-    mask = ragged_mask(3, 9)
-    rotate = RotaryPositionEmbedding(4) if rotated else None
-    q, k, v = random_qkv(3, 2, 9, 4, 5, dtype="float32")
-    attended = linear_attention(q, k, v, rotate, paddle.to_tensor(mask))
-    padding = paddle.to_tensor(~mask[:, np.newaxis, :, np.newaxis]).astype("float32")
-    other = linear_attention(q, k + 30 * padding, v - 500 * padding, rotate, paddle.to_tensor(mask))
-    np.testing.assert_array_equal(other.numpy(), attended.numpy())
-    _, k_gradient, v_gradient = paddle.grad((attended * attended).sum(), [q, k, v])
-    for gradient in (k_gradient.numpy(), v_gradient.numpy()):
-        at_tokens = gradient.transpose([0, 2, 1, 3])
-        assert (at_tokens[~mask] == 0).all()
-        assert (at_tokens[mask] != 0).all()
-
-
-def test_a_padded_batch_equals_each_text_alone():
-    rotate = RotaryPositionEmbedding(6)
-    lengths = [3, 8, 1, 5]
-    q, k, v = random_qkv(4, 2, 8, 6, 3, dtype="float32")
-    mask = paddle.to_tensor(np.arange(8) < np.array(lengths)[:, np.newaxis])
-    attended = linear_attention(q, k, v, rotate, mask)
-    for row, length in enumerate(lengths):
-        alone = linear_attention(*(x[row : row + 1, :, :length] for x in (q, k, v)), rotate)
-        np.testing.assert_allclose(attended[row, :, :length].numpy(), alone[0].numpy(), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])

@@ -16,26 +16,7 @@ from paddle_rope.attention import (
     relu,
     squared_relu,
 )
-
-SHAPES = [(1, 1, 1, 2, 1), (2, 3, 5, 4, 3), (3, 1, 7, 6, 6)]  # batch, heads, seq, head_dim, value_dim
-
-
-def random_qkv(batch, heads, seq, head_dim, value_dim, dtype="float64"):
-    sizes = (head_dim, head_dim, value_dim)
-    qkv = [paddle.to_tensor(np.random.standard_normal((batch, heads, seq, size)), dtype=dtype) for size in sizes]
-    for x in qkv:
-        x.stop_gradient = False
-    return qkv
-
-
-def ragged_mask(batch, seq):
-    """The last row is full, the others lose keys at the end, in the middle or at the start."""
-    mask = np.ones((batch, seq), dtype=bool)
-    mask[: batch - 1, seq - seq // 3 :] = False
-    mask[: batch - 1, 1 : 1 + seq // 5] = False
-    if batch > 2:
-        mask[1, : seq // 2] = False
-    return mask
+from tests.attention.qkv import SHAPES, ragged_mask, random_qkv
 
 
 def slowly(rotary, seq):

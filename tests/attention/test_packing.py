@@ -13,6 +13,7 @@ from paddle_rope import (
 )
 from paddle_rope.attention import OnePlusCosine, SoftmaxExp
 from paddle_rope.attention.segments import segment_sums, segment_weights
+from tests.attention.qkv import random_qkv
 
 KERNELS = {
     "softmax": (softmax_attention, reference.softmax_attention, {}),
@@ -30,14 +31,6 @@ KERNELS = {
     ),
 }
 SEGMENTS = [[3, 3, 3, -1, -1, 8, 8, 8, 8, 0, 7], [5] * 11]
-
-
-def random_qkv(batch, heads, seq, head_dim, value_dim, dtype="float64"):
-    sizes = (head_dim, head_dim, value_dim)
-    qkv = [paddle.to_tensor(np.random.standard_normal((batch, heads, seq, size)), dtype=dtype) for size in sizes]
-    for x in qkv:
-        x.stop_gradient = False
-    return qkv
 
 
 @pytest.mark.parametrize("masked", [False, True], ids=["no mask", "mask"])
