@@ -2,9 +2,12 @@
 """Score pairs or triples of texts, or embed texts, with a trained model of text matching.
 
 Reads what training reads, with or without labels: two texts a line with a tab between them, JSON lines with
-"sentence1" and "sentence2", or JSON lines with "A", "B" and "C". Writes JSON lines in the same order:
+"sentence1" and "sentence2", or JSON lines with "A", "B" and "C". Writes JSON lines in the same order as it goes:
   pairs     {"sentence1": ..., "sentence2": ..., "score": 0.93, "label": 1}; no label from models of grades or triples
   triples   {"A": ..., "B": ..., "C": ..., "scores": [0.61, 0.58], "label": "B"}: the candidate that is closer to A
+
+What a pipe has brought so far is read, scored in batches of like length, written, and then more is read. A file given
+as --output appears when all of it is written.
 
 With --embed it reads texts, one a line (or JSON lines with a "text"), and writes their vectors, each of length 1, as
 an array of NumPy [texts, hidden]; bi-encoders only. The dot product of two vectors is the score of the pair.
@@ -18,6 +21,8 @@ import sys
 
 from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error
 from tasks.common.text_files import STDIN
+
+CHUNK_BATCHES = 16  # batches whose texts are sorted by length together
 
 
 @exit_on_input_error
@@ -55,17 +60,21 @@ def check_files(options):
 
 
 def score(predictor, options):
-    """Scores of pairs or triples as JSON lines."""
+    """Scores of pairs or triples as JSON lines, written as they come."""
     from tasks.common.files import atomic_writer
     from tasks.common.json_lines import json_line
-    from tasks.common.prediction_tool import standard_output
-    from tasks.matching.data import prediction_records, read_unlabelled
+    from tasks.common.prediction_tool import progress_bar, standard_output
+    from tasks.matching.data import ExampleStream, prediction_records
 
-    tuples = [example.texts for example in read_unlabelled(options.input)]
-    scores = predictor.score_triples(tuples) if len(tuples[0]) == 3 else predictor.score(tuples)[:, None]
-    records = prediction_records(tuples, scores, predictor.threshold)
-    with standard_output() if options.output == STDIN else atomic_writer(options.output) as file:
-        file.writelines(map(json_line, records))
+    stream = ExampleStream(options.input, CHUNK_BATCHES * options.batch_size)
+    output = standard_output() if options.output == STDIN else atomic_writer(options.output)
+    with output as file, progress_bar(stream) as progress:
+        for chunk in stream:
+            tuples = [example.texts for example in chunk]
+            scores = predictor.score_triples(tuples) if len(tuples[0]) == 3 else predictor.score(tuples)[:, None]
+            file.writelines(map(json_line, prediction_records(tuples, scores, predictor.threshold)))
+            file.flush()
+            progress.update(stream.position - progress.n if stream.size else len(tuples))
 
 
 def embed(predictor, options):
@@ -73,12 +82,17 @@ def embed(predictor, options):
     import numpy as np
 
     from tasks.common.files import atomic_writer
+    from tasks.common.prediction_tool import progress_bar
     from tasks.common.text_stream import TextStream
 
     predictor.encode([])  # a cross-encoder is refused before the texts are read
-    vectors = predictor.encode([text for chunk in TextStream(options.input) for text, _ in chunk])
+    stream, vectors = TextStream(options.input, CHUNK_BATCHES * options.batch_size), []
+    with progress_bar(stream) as progress:
+        for chunk in stream:
+            vectors.append(predictor.encode([text for text, _ in chunk]))
+            progress.update(stream.position - progress.n if stream.size else len(chunk))
     with atomic_writer(options.output, binary=True) as file:
-        np.save(file, vectors)
+        np.save(file, np.concatenate(vectors))
 
 
 if __name__ == "__main__":

@@ -19,8 +19,9 @@ import math
 import numpy as np
 
 from tasks.common.errors import InputError
-from tasks.common.json_lines import check_encodable, json_records, json_text
-from tasks.common.text_files import BLANKS, first_non_blank, read_text, shown, split_lines
+from tasks.common.json_lines import check_encodable, json_text, parse_line
+from tasks.common.line_stream import LineStream
+from tasks.common.text_files import BLANKS, read_text, shown, split_lines
 from tasks.matching.examples import Example
 
 HEADERS = {
@@ -57,51 +58,90 @@ def read_labelled(path):
     return examples
 
 
+class ExampleStream(LineStream):
+    """:class:`Example` of pairs or triples to predict, in chunks, see :class:`LineStream`. Labels need not be there and
+    are left out; candidates stay in their order.
+
+    Args:
+        source: path, or ``-`` for standard input.
+        chunk_items: examples a chunk at most.
+    """
+
+    def __init__(self, source, chunk_items=2048):
+        super().__init__(source, chunk_items)
+        self._parse = _LineParser(self.name)
+
+    def items_of(self, line, where):
+        return [example._replace(label=None) for example in self._parse(line, where)]
+
+    def items_at_end(self):
+        self._parse.check_found()
+        return []
+
+
 def read_unlabelled(path):
-    """As :func:`read_labelled`, but labels need not be there and are left out, and candidates stay in their order."""
-    return [example._replace(label=None) for example in _read(path)]
+    """All examples of an :class:`ExampleStream` as a list."""
+    return [example for chunk in ExampleStream(path) for example in chunk]
 
 
 def _read(path):
     content, name = read_text(path)
-    lines = split_lines(content)
-    first = first_non_blank(lines)
-    if first is None:
-        raise InputError(f"{name}:1: there is no text in it; {FORMAT}")
-    is_json = first.strip(BLANKS).startswith("{") and "\t" not in first
-    examples = list(_json_examples(lines, name) if is_json else _tab_separated(lines, name))
-    if not examples:
-        raise InputError(f"{name}:1: there is only a header in it; {FORMAT}")
+    parse = _LineParser(name)
+    examples = [
+        example for number, line in enumerate(split_lines(content), 1) for example in parse(line, f"{name}:{number}")
+    ]
+    parse.check_found()
     return examples
 
 
-def _tab_separated(lines, name):
-    is_first = True
-    for number, line in enumerate(lines, 1):
+class _LineParser:
+    """From lines of a file called ``name``, in turn, to lists of at most one :class:`Example`. The first line that is
+    not blank tells the format."""
+
+    def __init__(self, name):
+        self.name = name
+        self.found = False
+        self.is_json = None
+        self.keys = None
+
+    def __call__(self, line, where):
         if not line.strip(BLANKS):
-            continue
-        where = f"{name}:{number}"
-        columns = line.split("\t")
-        is_header = is_first and columns[-1].strip().lower() in HEADERS
-        is_first = False
-        if is_header:
-            continue
-        if len(columns) not in (2, 3):
-            raise InputError(f"{where}: {len(columns)} columns, {shown(line)}; {FORMAT}")
-        label = _number(columns[2].strip(), where) if len(columns) == 3 else None
-        yield _example(columns[:2], label, where)
+            return []
+        is_first = self.is_json is None
+        if is_first:
+            self.is_json = line.strip(BLANKS).startswith("{") and "\t" not in line
+        if self.is_json:
+            example = self._of_json(line, where)
+        elif is_first and line.split("\t")[-1].strip().lower() in HEADERS:
+            return []
+        else:
+            example = _of_columns(line, where)
+        self.found = True
+        return [example]
 
-
-def _json_examples(lines, name):
-    keys = None
-    for where, record in json_records(lines, name):
-        if keys is None:
-            keys = TRIPLE_KEYS if TRIPLE_KEYS[0] in record else PAIR_KEYS
-        texts = [json_text(record, where, (key,)) for key in keys]
+    def _of_json(self, line, where):
+        record = parse_line(line, where)
+        if self.keys is None:
+            self.keys = TRIPLE_KEYS if TRIPLE_KEYS[0] in record else PAIR_KEYS
+        texts = [json_text(record, where, (key,)) for key in self.keys]
         label = next((record[key] for key in LABEL_KEYS if record.get(key) is not None), None)
         if label is not None:
-            label = _number(label, where) if keys is PAIR_KEYS else _closer(label, where)
-        yield _example(texts, label, where)
+            label = _number(label, where) if self.keys is PAIR_KEYS else _closer(label, where)
+        return _example(texts, label, where)
+
+    def check_found(self):
+        """Raise InputError if no line had an example."""
+        if not self.found:
+            what = "there is no text in it" if self.is_json is None else "there is only a header in it"
+            raise InputError(f"{self.name}:1: {what}; {FORMAT}")
+
+
+def _of_columns(line, where):
+    columns = line.split("\t")
+    if len(columns) not in (2, 3):
+        raise InputError(f"{where}: {len(columns)} columns, {shown(line)}; {FORMAT}")
+    label = _number(columns[2].strip(), where) if len(columns) == 3 else None
+    return _example(columns[:2], label, where)
 
 
 def _example(texts, label, where):

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tasks.common import text_stream
+from tasks.common import line_stream
 from tasks.common.errors import InputError
 from tasks.common.text_stream import TextStream
 
@@ -61,7 +61,7 @@ def test_blank_lines_wait_for_the_line_that_decides_between_text_and_json(stream
 
 
 def test_chunks_hold_the_texts_of_a_read_up_to_a_bound(stream):
-    assert list(map(texts, stream("a\nb\nc\nd\ne\n", "f\n", chunk_texts=2))) == [["a", "b"], ["c", "d"], ["e"], ["f"]]
+    assert list(map(texts, stream("a\nb\nc\nd\ne\n", "f\n", chunk_items=2))) == [["a", "b"], ["c", "d"], ["e"], ["f"]]
 
 
 def test_labelled_json_lines_give_their_texts(stream):
@@ -97,7 +97,7 @@ def test_only_the_mark_that_the_input_begins_with_is_taken_off(stream):
 
 @pytest.mark.parametrize("content", ["甲\n乙乙\n", "甲\r\n\r\n乙", '{"text": "甲"}\n\n'])
 def test_position_goes_from_0_to_the_size_of_a_file(tmp_path, monkeypatch, content):
-    monkeypatch.setattr(text_stream, "READ_BYTES", 4)
+    monkeypatch.setattr(line_stream, "READ_BYTES", 4)
     path = tmp_path / "texts"
     path.write_bytes(content.encode())
     stream = TextStream(path)
@@ -112,7 +112,7 @@ def test_a_pipe_has_no_size(stream):
 
 
 def test_a_long_file_is_read_in_parts(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_stream, "READ_BYTES", 1000)
+    monkeypatch.setattr(line_stream, "READ_BYTES", 1000)
     path = tmp_path / "texts"
     lines = [f"第{number}行" for number in range(1000)]
     path.write_text("\n".join(lines), encoding="utf-8")

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import evaluate_matching
 import make_demo_matching
@@ -141,6 +142,35 @@ def test_tool_embeds_texts_of_lines(bi_encoder, predictors, tmp_path):
     assert predict_matching.main([*words, "--device=cpu"]) == 0
     expected = predictors["bi"].encode(["怎么申请信用卡", "", "房贷利息"])
     np.testing.assert_allclose(np.load(output), expected, atol=1e-6)
+
+
+def test_pairs_are_scored_and_written_before_the_next_ones_are_read(bi_encoder, predictors, monkeypatch, capsys):
+    class Pipe(io.RawIOBase):
+        pieces = ["怎么申请信用卡\t信用卡如何申请\n", "\n甲\t乙\t1\n丙\t", "丁"]
+        written = []
+
+        def read1(self, size):
+            self.written.append(capsys.readouterr().out.count("\n"))
+            return self.pieces.pop(0).encode() if self.pieces else b""
+
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=Pipe()))
+    assert predict_matching.main([str(bi_encoder.model), "--device=cpu"]) == 0
+    assert Pipe.written == [0, 1, 1, 0] and capsys.readouterr().out.count("\n") == 1
+
+
+def test_more_pairs_than_a_chunk_holds_are_scored_in_turn(bi_encoder, predictors, pairs, data, tmp_path):
+    words = [str(bi_encoder.model), "--input", str(data.pairs_dev), "--output", str(tmp_path / "out"), "--device=cpu"]
+    assert len(pairs) > predict_matching.CHUNK_BATCHES
+    assert predict_matching.main([*words, "--batch_size", "1"]) == 0
+    found = [record["score"] for record in read_json_lines(tmp_path / "out")]
+    np.testing.assert_allclose(found, predictors["bi"].score(pairs), atol=1e-5)
+
+
+def test_what_is_scored_is_not_kept_where_a_later_line_is_wrong(bi_encoder, tmp_path, fails):
+    (tmp_path / "pairs").write_text("甲\t乙\n丙\n", encoding="utf-8")
+    words = ("--device", "cpu", "--input", "pairs", "--output", "out")
+    assert fails(predict_matching, bi_encoder.model, *words).startswith("pairs:2: 1 columns")
+    assert not (tmp_path / "out").exists()
 
 
 def test_standard_streams_are_utf_8_in_any_locale(cross_encoder, tmp_path):

@@ -55,7 +55,7 @@ def test_entity_types_are_the_sorted_distinct_types_of_all_lists():
     assert entity_types() == entity_types([]) == []
 
 
-COMMON_READERS = ("errors", "files", "json_lines", "text_files", "text_stream")
+COMMON_READERS = ("errors", "files", "json_lines", "line_stream", "text_files", "text_stream")
 READERS = [
     *(REPOSITORY / "tasks" / "ner" / name for name in ("data.py", "examples.py", "tagging.py")),
     *(REPOSITORY / "tasks" / "common" / f"{name}.py" for name in COMMON_READERS),
