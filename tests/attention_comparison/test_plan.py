@@ -125,6 +125,6 @@ def test_every_plan_of_the_project_has_runs_that_its_recipe_takes(path, monkeypa
 
 def test_the_speed_plan_of_the_project_names_models(monkeypatch):
     plan = read_speed_plan(FOLDER / "speed.yaml")
-    assert plan.lengths[0] == 512 and plan.lengths[-1] == 65536
+    assert plan.lengths[0] == 128 and plan.lengths[-1] == 65536
     for options in plan.variants.values():
         assert RoFormerConfig(**{**plan.model, **options}).num_hidden_layers == 4
