@@ -9,6 +9,7 @@ from pathlib import Path
 from tasks.common.arguments import SIZE_KEYS
 from tasks.common.errors import InputError
 from tasks.common.run_config import read_run_config
+from tasks.common.runs import MODEL_FOLDER
 from tasks.common.seeds import parse_seeds
 
 KEYS = ("output_dir", "recipe", "config", "settings", "cases", "case_name", "variants_file", "variants",
@@ -134,7 +135,7 @@ def _cell(output_dir, case, variant, seed, config):
     start = config.pop(START_FROM, None)
     if start is not None:
         config = {key: value for key, value in config.items() if key not in OF_NEW_MODELS}
-        config["pretrained"] = str(folder(start) / "model")
+        config["pretrained"] = str(folder(start) / MODEL_FOLDER)
     config.update(seed=seed, output_dir=str(folder(variant)))
     return Cell(case, variant, seed, config, folder(variant), None if start is None else folder(start))
 

@@ -163,7 +163,7 @@ def score_together(config, run_dirs):
         dict from ``dev`` and ``test``, as far as there are such, to precision, recall and f1, overall and by type.
     """
     _, run, arguments = resolve_config({**config, "output_dir": run_dirs[0]})
-    folders = [Path(run_dir) / "model" for run_dir in run_dirs]
+    folders = [Path(run_dir) / runs.MODEL_FOLDER for run_dir in run_dirs]
     predictor = NerPredictor(folders, config.get("device"), arguments.per_device_eval_batch_size)
     splits = {name: examples for name, examples in read_splits(run).items() if name != "train"}
     found = {name: predictor.find([example.text for example in examples]) for name, examples in splits.items()}
