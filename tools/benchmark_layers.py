@@ -19,6 +19,7 @@ from paddle_rope.global_pointer import (
     sparse_multilabel_categorical_crossentropy,
 )
 from paddle_rope.layers import Dropout, Linear, scaled
+from tasks.common.errors import OneLineArgumentParser, exit_on_input_error
 
 BATCH, SEQ, HIDDEN, TYPES = 32, 40, 256, 10
 SPAN_SIZES = [(40, 10), (178, 8)]  # length, types
@@ -74,7 +75,9 @@ def packed_attention_case(batch, seq):
     )
 
 
-def main():
+@exit_on_input_error
+def main(argv=None):
+    OneLineArgumentParser(description=__doc__).parse_args(argv)
     paddle.set_device("cpu")
     paddle.seed(0)
     hidden = paddle.randn([BATCH, SEQ, HIDDEN])

@@ -3,7 +3,7 @@
 
     python tools/download_data.py cluener
 
-A download that was cut is gone on with when run again; files that are there are checked and kept. Where the network
+An interrupted download continues when run again; files that are there are checked and kept. Where the network
 is closed, the message says which address to fetch by hand and where to put it. The READMEs of the publishers state no
 licence: ask them before any use but research.
 """

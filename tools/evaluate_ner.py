@@ -18,7 +18,7 @@ def main(argv=None):
         nargs="+",
         help="folder OUTPUT_DIR/model of a training run; the scores of several are averaged",
     )
-    parser.add_argument("data", metavar="DATA", help="labelled file: CLUENER JSON lines, BIO or BMES")
+    parser.add_argument("data", metavar="DATA", help="labelled file, of a format that convert_data.py --help lists")
     parser.add_argument("--output", metavar="FILE", help="write all of it to FILE as JSON")
     parser.add_argument("--examples", type=int, default=5, metavar="N", help="texts with errors to show (default: 5)")
     parser.add_argument("--max_length", type=int, help="longest text in characters (default: as trained)")

@@ -11,7 +11,7 @@ Formats of the output; offsets count characters:
   doccano  {"text": ..., "label": [[start, end, type], ...]}, end exclusive
   bio      one character and its tag a line. Of nested and overlapping entities it holds only one: that with the
            highest score stays; how many are left out is told at the end
-All are labelled data for the other tools; an empty text is refused there, but in jsonl.
+All are labelled data for the other tools; an empty text is refused there, except in jsonl.
 """
 
 import bootstrap  # noqa: F401
@@ -41,8 +41,8 @@ def main(argv=None):
     parser.add_argument("--output", default=STDIN, metavar="FILE", help="results; - is standard output (default)")
     parser.add_argument("--format", default="jsonl", choices=FORMATS, help="of the results (default: jsonl)")
     parser.add_argument("--html", metavar="FILE", help="also draw texts and entities as a page for a browser")
-    parser.add_argument("--max_length", type=int, help="tokens at once (default: as trained); longer texts are cut")
-    parser.add_argument("--overlap", type=int, help="of the parts of a cut text (default: a quarter of max_length)")
+    parser.add_argument("--max_length", type=int, help="tokens at once (default: as trained); longer texts: windows")
+    parser.add_argument("--overlap", type=int, help="tokens that two windows share (default: a quarter of max_length)")
     parser.add_argument("--batch_size", type=int, default=32)
     parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
     options = parser.parse_args(argv)

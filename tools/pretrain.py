@@ -8,6 +8,7 @@
 CONFIG.yaml and --key take the keys of tasks/pretraining/arguments.py and tasks/common/arguments.py (text_files, stages,
 tokenizer, pretrained, attention ...) and of PaddleNLP's TrainingArguments (output_dir, learning_rate, save_steps, seed,
 device, bf16 ...).
+--seeds trains once for each seed, into OUTPUT_DIR/seed_N, and prints mean and spread of the scores.
 --resume goes on with a run that was interrupted, within a stage or between two, to the result it would have had.
 On several GPUs, or CPU processes: python -m paddle.distributed.launch tools/pretrain.py CONFIG.yaml ...
 OUTPUT_DIR/model is then what other tools take as --pretrained.

@@ -17,7 +17,7 @@ from tasks.common.errors import OneLineArgumentParser, exit_on_input_error
 def main(argv=None):
     parser = OneLineArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model_dir", metavar="MODEL_DIR", help="folder OUTPUT_DIR/model of a training run")
-    parser.add_argument("data", metavar="DEV_FILE", help="labelled file: CLUENER JSON lines, BIO or BMES")
+    parser.add_argument("data", metavar="DEV_FILE", help="labelled file, of a format that convert_data.py --help lists")
     parser.add_argument("--max_length", type=int, help="tokens computed at once (default: as trained)")
     parser.add_argument("--batch_size", type=int, default=32)
     parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")

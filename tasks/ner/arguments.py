@@ -17,7 +17,7 @@ METRIC = "f1"  # of dev, chooses the epoch
 class NerArguments(RecipeArguments):
     """Keys of the NER recipe: those of every recipe and its own."""
 
-    train_file: Optional[str] = field(default=None, metadata={"help": "labelled data: CLUENER JSON lines, BIO or BMES"})
+    train_file: Optional[str] = field(default=None, metadata={"help": "labelled data, formats: convert_data.py --help"})
     span_head: str = field(default="efficient", metadata={"help": "efficient or dense GlobalPointer"})
     head_size: int = field(default=64, metadata={"help": "size of the head's queries and keys"})
     max_span_length: Optional[int] = field(default=None, metadata={"help": "longest entity in tokens; none: any"})
