@@ -10,8 +10,9 @@ from paddle import nn
 _LEVELS = 1 << 16  # of the 16-bit random numbers of dropout
 
 
-def _computes_on_cpu(x):
-    return paddle.in_dynamic_mode() and x.place.is_cpu_place()
+def _computes_on_cpu():
+    # not x.place, which the tracing of to_static in paddle 3.x cannot read
+    return paddle.in_dynamic_mode() and paddle.get_device() == "cpu"
 
 
 class Linear(nn.Linear):
@@ -22,7 +23,7 @@ class Linear(nn.Linear):
 
     def forward(self, x):
         """``[..., in_features]`` -> ``[..., out_features]``."""
-        if self.bias is None or not _computes_on_cpu(x):
+        if self.bias is None or not _computes_on_cpu():
             return nn.Linear.forward(self, x)
         rows = x.reshape([-1, x.shape[-1]])
         bias = paddle.matmul(paddle.ones([rows.shape[0], 1], dtype=self.bias.dtype), self.bias.unsqueeze(0))
@@ -43,7 +44,7 @@ class Dropout(nn.Dropout):
 
     def forward(self, x):
         """``x`` of any shape -> same shape."""
-        if not self.training or self.p in (0, 1) or not _computes_on_cpu(x):
+        if not self.training or self.p in (0, 1) or not _computes_on_cpu():
             return nn.Dropout.forward(self, x)
         dropped = min(round(self.p * _LEVELS), _LEVELS - 1)
         levels = np.frombuffer(np.random.bytes(2 * int(np.prod(x.shape))), dtype=np.uint16)
@@ -77,4 +78,4 @@ def scaled(x, factor):
     On CPU the factor is expanded first: Paddle's kernels for products of two shapes, backward above all, take longer.
     """
     factor = factor.astype(x.dtype)
-    return x * (factor.expand(x.shape) if _computes_on_cpu(x) else factor)
+    return x * (factor.expand(x.shape) if _computes_on_cpu() else factor)

@@ -3,6 +3,7 @@
 import paddle
 from paddle import nn
 
+from paddle_rope.precision import float64_tensor
 from paddle_rope.rotary_frequencies import rotary_frequencies
 
 
@@ -17,7 +18,7 @@ def sinusoidal_embedding(positions, size, base=10000.0):
     Returns:
         float32 ``[*positions.shape, size]``; phases are computed in float64.
     """
-    phases = positions.astype("float64").unsqueeze(-1) * paddle.to_tensor(rotary_frequencies(size, base))
+    phases = positions.astype("float64").unsqueeze(-1) * float64_tensor(rotary_frequencies(size, base))
     pairs = paddle.stack([paddle.sin(phases), paddle.cos(phases)], axis=-1)
     return pairs.reshape([*positions.shape, size]).astype("float32")
 

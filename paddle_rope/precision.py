@@ -1,8 +1,10 @@
-"""Where automatic mixed precision must not reach."""
+"""Where lower precision must not reach."""
 
 import contextlib
 
+import numpy as np
 import paddle
+from paddle import nn
 
 # paddle 2.6.2 refuses the guard while it traces a static graph, where it casts nothing by itself.
 _GUARDS_GRAPHS = not paddle.__version__.startswith("2.")
@@ -13,3 +15,28 @@ def without_amp():
     if _GUARDS_GRAPHS or paddle.in_dynamic_mode():
         return paddle.amp.auto_cast(enable=False)
     return contextlib.nullcontext()
+
+
+def float64_tensor(array):
+    """A constant float64 array as a tensor, in static graphs of paddle 2.6.2 too, which round constants to float32:
+    the sum of two of them holds 48 bits."""
+    if paddle.in_dynamic_mode():
+        return paddle.to_tensor(array)
+    near = array.astype(np.float32)
+    rest = (array - near).astype(np.float32)
+    return paddle.to_tensor(near).astype("float64") + paddle.to_tensor(rest).astype("float64")
+
+
+class Float32Layer(nn.Layer):
+    """A layer whose parameters and buffers stay float32 under ``model.to(dtype=...)`` and ``paddle.amp.decorate``.
+
+    (``model.astype`` casts the tensors of a whole model by itself and asks no layer.)
+    """
+
+    def __init__(self):
+        super().__init__()
+        # What paddle.amp.decorate asks before it casts a layer: 3.x reads the first name, 2.6 the second.
+        self._cast_to_low_precision = self._cast_to_low_precison = False
+
+    def _apply(self, func, device, dtype, blocking, include_sublayers=True):
+        super()._apply(func, device, None, blocking, include_sublayers)

@@ -1,6 +1,7 @@
 """Recomputation: activations of a layer are forgotten in the forward pass and computed again in backward."""
 
 import numpy as np
+import paddle
 from paddle.distributed.fleet.utils import recompute
 
 
@@ -12,7 +13,7 @@ def recompute_layer(layer, *inputs):
 
     Args:
         layer: a layer; called once now and once in backward.
-        inputs: its arguments; gradients reach tensors among them that need one.
+        inputs: its arguments, the first one a tensor; gradients reach tensors among them that need one.
 
     Returns:
         What the layer returns, a tensor.
@@ -32,4 +33,9 @@ def recompute_layer(layer, *inputs):
         finally:
             np.random.set_state(now)
 
+    if all(x.stop_gradient for x in inputs if isinstance(x, paddle.Tensor)):
+        # Paddle then takes the layer for one without gradients, whatever its weights say.
+        first = inputs[0].detach()
+        first.stop_gradient = False
+        inputs = (first, *inputs[1:])
     return recompute(run, *inputs)

@@ -3,13 +3,11 @@
 Sources: Su, https://kexue.fm/archives/8265, eq. (11)-(13); Su et al. 2021, arXiv 2104.09864, eq. (13)-(15), (34).
 """
 
-from functools import partial
-
 import numpy as np
 import paddle
 from paddle import nn
 
-from paddle_rope.precision import without_amp
+from paddle_rope.precision import Float32Layer, float64_tensor, without_amp
 from paddle_rope.rotary_frequencies import FrequencyScaling, rotary_frequencies
 
 LAYOUTS = ("interleaved", "half")
@@ -40,7 +38,7 @@ def interleaved_to_half(head_dim):
     return np.arange(head_dim).reshape(-1, 2).T.reshape(-1)
 
 
-class RotaryPositionEmbedding(nn.Layer):
+class RotaryPositionEmbedding(Float32Layer):
     r"""Rotates the vector at position m by the angles m * theta_i, so that dot products see relative position only.
 
     Two features, a pair, are read as the complex number a + i b and multiplied by exp(i m theta_i),
@@ -61,7 +59,7 @@ class RotaryPositionEmbedding(nn.Layer):
             :class:`~paddle_rope.YaRNScaling` of the frequencies for texts longer than those of training; None for none.
             YaRN also multiplies what it rotates by its ``amplitude``.
         learned: make theta a float32 parameter ``theta`` ``[rotary_dim / 2]``, which starts at the fixed one
-            (rounded to float32) and is in the checkpoint. ``paddle.amp.decorate`` leaves it in float32.
+            (rounded to float32) and is in the checkpoint. ``.to(dtype=...)`` and ``paddle.amp.decorate`` leave it so.
 
     Raises:
         ValueError: the number of features that turn is odd, not positive or more than ``head_dim``; ``base`` is not
@@ -93,8 +91,6 @@ class RotaryPositionEmbedding(nn.Layer):
         if learned:
             start = nn.initializer.Assign(theta.astype(np.float32))
             self.theta = self.create_parameter([rotary_dim // 2], dtype="float32", default_initializer=start)
-            # What paddle.amp.decorate asks before it casts a layer: 3.x reads the first name, 2.6 the second.
-            self._cast_to_low_precision = self._cast_to_low_precison = False
         else:
             self.theta = theta  # [rotary_dim / 2], float64
         self._tables = {}  # cos and sin by dtype and device, [length, rotary_dim / 2]; plain attribute: never saved
@@ -122,6 +118,7 @@ class RotaryPositionEmbedding(nn.Layer):
         with without_amp():
             return self._rotate(x, inverse, lambda turning: self._cosine_and_sine(turning, offset, positions))
 
+    @paddle.jit.not_to_static  # whose rewriting of the early return loses what the inner functions refer to
     def at(self, positions):
         """The rotation at fixed ``positions``, a function ``rotate(x, inverse=False)``: phases are computed once.
 
@@ -132,7 +129,7 @@ class RotaryPositionEmbedding(nn.Layer):
             positions: ``[seq]`` or ``[batch, seq]``, as in :meth:`forward`; None for 0, 1, 2, ...
         """
         if positions is None or self.learned:
-            return partial(self, positions=positions)
+            return lambda x, inverse=False: self(x, positions=positions, inverse=inverse)
         known = {}
 
         def phases(turning):
@@ -179,7 +176,7 @@ class RotaryPositionEmbedding(nn.Layer):
         known = self._tables[key][0].shape[0] if key in self._tables else 0
         if offset < 0 or offset > max(2 * known, _LARGEST_GAP):  # a table up to there would be nearly all unused
             return self._tabulate(np.arange(offset, end), dtype)
-        if known < end:
+        if known < max(end, 1):
             self._tables[key] = self._tabulate(np.arange(max(end, 2 * known, 512)), dtype)
         cosine, sine = self._tables[key]
         return cosine[offset:end], sine[offset:end]
@@ -211,15 +208,7 @@ class RotaryPositionEmbedding(nn.Layer):
 
     def _theta_as_tensor(self):
         """float64 ``[rotary_dim / 2]``."""
-        if self.learned:
-            return self.theta.astype("float64")
-        if paddle.in_dynamic_mode():
-            return paddle.to_tensor(self.theta)
-        # The constants of static graphs are rounded to float32 by paddle 2.6.2: two of them hold 48 bits of theta.
-        near = self.theta.astype(np.float32)
-        rest = (self.theta - near).astype(np.float32)
-        return paddle.to_tensor(near).astype("float64") + paddle.to_tensor(rest).astype("float64")
-
+        return self.theta.astype("float64") if self.learned else float64_tensor(self.theta)
     def extra_repr(self):
         parts = [f"head_dim={self.head_dim}, base={self.base:g}"]
         if self.layout != "interleaved":

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import paddle
 import pytest
+from paddle.static import InputSpec
 
 from paddle_rope import (
     LearnedPositionEmbedding,
@@ -26,6 +27,20 @@ def test_sinusoidal_positions_are_those_of_the_equation_up_to_a_million():
             angle = m / 10000 ** (2 * i / 6)
             assert abs(row[2 * i] - math.sin(angle)) < 1e-6
             assert abs(row[2 * i + 1] - math.cos(angle)) < 1e-6
+
+
+def test_sinusoidal_positions_in_saved_graphs_are_right_at_a_million(tmp_path):
+    class Sinusoidal(paddle.nn.Layer):
+        def forward(self, positions):
+            return sinusoidal_embedding(positions, 64)
+
+    static = paddle.jit.to_static(Sinusoidal(), input_spec=[InputSpec([None], "int64")], full_graph=True)
+    paddle.jit.save(static, str(tmp_path / "layer"))
+    positions = np.array([3, 65_537, 1_000_000])
+    phases = positions[:, np.newaxis] / 10000 ** (np.arange(0, 64, 2) / 64)
+    expected = np.stack([np.sin(phases), np.cos(phases)], axis=-1).reshape(3, 64)
+    saved = paddle.jit.load(str(tmp_path / "layer"))(paddle.to_tensor(positions)).numpy()
+    np.testing.assert_allclose(saved, expected, rtol=0, atol=1e-6)
 
 
 def test_sinusoidal_positions_see_a_shift_as_a_rotation():

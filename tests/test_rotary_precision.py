@@ -7,6 +7,7 @@ from paddle import nn
 
 import paddle_rope.rotary
 from paddle_rope import RotaryPositionEmbedding
+from paddle_rope.attention.feature_maps import OrthogonalRandomFeatures
 from tests.rotary_loops import HEAD_DIM, every_variant, expected_of, random_tensor
 
 
@@ -55,10 +56,18 @@ def test_the_arithmetic_is_not_under_automatic_mixed_precision(variant, amp_as_o
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_theta_stays_float32_where_amp_makes_parameters_half(dtype):
+@pytest.mark.parametrize("by", ["amp", "to"])
+def test_theta_and_random_features_stay_float32_where_the_model_becomes_half(dtype, by):
     from paddle.amp.auto_cast import amp_initialize  # what paddle.amp.decorate runs on a GPU, level O2
 
-    model = nn.Sequential(nn.Linear(6, 6), RotaryPositionEmbedding(6, learned=True))
-    amp_initialize([model], dtype=dtype, excluded_layers=None)
+    model = nn.Sequential(nn.Linear(6, 6), RotaryPositionEmbedding(6, learned=True), OrthogonalRandomFeatures(6))
+    before = {name: tensor.numpy().copy() for name, tensor in model.state_dict().items()}
+    if by == "amp":
+        amp_initialize([model], dtype=dtype, excluded_layers=None)
+    else:
+        model.to(dtype=dtype)
     assert model[0].weight.dtype == getattr(paddle, dtype)
-    assert model[1].theta.dtype == paddle.float32
+    for name in ("1.theta", "2.projection"):
+        kept = model.state_dict()[name]
+        assert kept.dtype == paddle.float32
+        np.testing.assert_array_equal(kept.numpy(), before[name])

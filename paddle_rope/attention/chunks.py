@@ -23,7 +23,7 @@ def causal_sums(phi_q, phi_k, v, decay=None, segment_ids=None, chunk_size=64):
         ``[batch, heads, seq, value_dim]``.
     """
     _, heads, seq, _ = phi_q.shape
-    size = min(chunk_size, seq)
+    size = max(1, min(chunk_size, seq))
     phi_q, phi_k, v = (split_chunks(x, size) for x in (phi_q, phi_k, v))
     index = paddle.arange(size)
     lag = index.unsqueeze(1) - index  # i - j, [size, size]

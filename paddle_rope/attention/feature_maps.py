@@ -12,7 +12,8 @@ The rotation turns the features: it is made for ``features``, which is ``head_di
 import numpy as np
 import paddle
 import paddle.nn.functional as F
-from paddle import nn
+
+from paddle_rope.precision import Float32Layer
 
 # At its bound the slope of clip is 1 in paddle 3.x and 0 in 2.6.2: keep the bound off 0.
 _JUST_ABOVE_ZERO = 1e-30
@@ -79,7 +80,8 @@ class OnePlusCosine:
     r"""sim(q_i, k_j) = 1 + cos(R_i q_i, R_j k_j), in [0, 2]: kexue.fm 7546, eq. (7), and 8265, after eq. (19).
 
     phi(x) = x / |x|, of the same length after rotation; the 1 is one more feature, which is not rotated. With the
-    rotation in numerator and denominator (``normalizer="rotated"``, or "none") attention stays a probability.
+    rotation in numerator and denominator (``normalizer="rotated"``, or "none") attention stays a probability, as long
+    as the rotation keeps lengths, which YaRN's does not.
     Lengths are sqrt(|x|^2 + 1e-12): the zero vector has cosine 0 with all.
     """
 
@@ -96,7 +98,7 @@ class OnePlusCosine:
         return paddle.concat([features, paddle.ones_like(features[..., :1])], axis=-1)
 
 
-class OrthogonalRandomFeatures(nn.Layer):
+class OrthogonalRandomFeatures(Float32Layer):
     r"""FAVOR+ (Choromanski et al. 2020, arXiv 2009.14794, lemma 1): sum_w phi_w(q) phi_w(k) estimates exp(q.k/sqrt(d)).
 
     phi_w(x) = exp(w . y - |y|^2 / 2) with y = x / d^(1/4), for ``num_features`` random vectors w from N(0, I_d): blocks
@@ -105,7 +107,8 @@ class OrthogonalRandomFeatures(nn.Layer):
     1 / num_features is left out. Keys are not rescaled, since causal forms cannot know the largest to come: in float32
     they vanish where |k|^2 / sqrt(d) goes beyond 150.
 
-    The vectors are the buffer ``projection`` float32 ``[num_features, head_dim]`` and go into the checkpoint.
+    The vectors are the buffer ``projection`` float32 ``[num_features, head_dim]``, which ``.to(dtype=...)`` leaves so,
+    and go into the checkpoint.
 
     Args:
         head_dim: d.

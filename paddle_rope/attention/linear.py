@@ -50,10 +50,13 @@ def linear_attention(
         ``MIN_DENOMINATOR``, 1e-30 unrotated and 1e-6 rotated: where every key is padding the output is 0.
 
     Raises:
-        ValueError: an unknown normaliser or placement, options that contradict each other, segments with gaps.
+        ValueError: an unknown normaliser or placement, options that contradict each other, segments with gaps;
+            ``segment_ids`` in a static graph of unknown length.
     """
     check_options(feature_map, normalizer, report, placement, whole_sequence=segment_ids is None)
     if segment_ids is not None:
+        if q.shape[2] < 0:
+            raise ValueError("linear attention with segment_ids needs a known length in static graphs")
         check_segments(segment_ids, k.shape[0], k.shape[2], side_by_side=True)
     dtype = q.dtype
     q, k, v = at_least_float32(q, k, v)

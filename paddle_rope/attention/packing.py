@@ -4,8 +4,11 @@ import paddle
 
 
 def check_segments(segment_ids, batch, seq, side_by_side=False):
-    """Raise ValueError unless ``segment_ids`` is integer ``[batch, seq]``, if asked with equal ids side by side."""
-    if list(segment_ids.shape) != [batch, seq]:
+    """Raise ValueError unless ``segment_ids`` is integer ``[batch, seq]``, if asked with equal ids side by side.
+
+    In static graphs, where sizes are not known, only the dtype is checked.
+    """
+    if paddle.in_dynamic_mode() and list(segment_ids.shape) != [batch, seq]:
         raise ValueError(f"segment_ids must be [batch, seq] = {[batch, seq]}, got {list(segment_ids.shape)}")
     if segment_ids.dtype not in (paddle.int32, paddle.int64):
         raise ValueError(f"segment_ids must be int32 or int64, got {segment_ids.dtype}")

@@ -26,7 +26,7 @@ def segment_sums(phi_q, phi_k, v, segment_ids, chunk_size=64):
         ``[batch, heads, seq, value_dim]``.
     """
     seq = phi_q.shape[2]
-    size = min(chunk_size, seq)
+    size = max(1, min(chunk_size, seq))
     phi_q, phi_k, v = (split_chunks(x, size) for x in (phi_q, phi_k, v))
     ids = split_ids(segment_ids, size)  # [batch, 1, chunks, size, 1]
     weights = scaled(paddle.matmul(phi_q, phi_k, transpose_y=True), ids == ids.transpose([0, 1, 2, 4, 3]))

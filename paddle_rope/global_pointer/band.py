@@ -20,10 +20,15 @@ def band_products(q, k, width):
 
     Returns:
         ``[..., seq, width]``, 0 where i + d is past the end.
+
+    Raises:
+        ValueError: a static graph of unknown length.
     """
+    if q.shape[-2] < 0:
+        raise ValueError("the band of short spans (max_span_length) needs a known length in static graphs")
     *leading, seq, features = q.shape
     columns = min(width, seq)  # of the others none is a span
-    size = max(columns, min(_BLOCK, seq))
+    size = max(1, columns, min(_BLOCK, seq))
     blocks = -(-seq // size)
     q = _pad(q, -2, blocks * size - seq).reshape([-1, blocks, size, features])
     k = _pad(k, -2, (blocks + 1) * size - seq).reshape([-1, blocks + 1, size, features])

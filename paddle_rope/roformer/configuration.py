@@ -191,4 +191,9 @@ class RoFormerConfig(PretrainedConfig):
             raise ValueError(f"sinusoidal positions need an even embedding_size, got {self.embedding_size}")
         if self.decay is not None and not self.causal:
             raise ValueError("decay looks back from each token: it needs causal=True")
-        frequency_scaling(self.rotary_scaling)
+        scaling = frequency_scaling(self.rotary_scaling)
+        if scaling and scaling.amplitude != 1 and self.has_rotary and "linear" in self.layer_attention:
+            raise ValueError(
+                "rotary_scaling 'yarn' multiplies the scores of softmax attention, which linear attention does not "
+                "have; take 'ntk' or 'linear'"
+            )

@@ -209,7 +209,7 @@ class RoFormerModel(RoFormerPretrainedModel):
             Hidden states ``[batch, seq, hidden]``; those at padding mean nothing.
 
         Raises:
-            ValueError: positions beyond what ``"learned"`` has; token types that the model does not have.
+            ValueError: no token; positions beyond what ``"learned"`` has; token types that the model does not have.
         """
         key_mask = None if attention_mask is None else attention_mask.astype("bool")
         hidden = self._embed(input_ids, token_type_ids, positions, added_embeddings)
@@ -265,6 +265,8 @@ class RoFormerModel(RoFormerPretrainedModel):
 
     def _embed(self, input_ids, token_type_ids, positions, added_embeddings=None):
         config = self.config
+        if paddle.in_dynamic_mode() and input_ids.shape[1] == 0:
+            raise ValueError(f"input_ids {list(input_ids.shape)} has no token; leave empty texts out")
         hidden = self.token_embedding(input_ids)
         if added_embeddings is not None:
             hidden = hidden + added_embeddings

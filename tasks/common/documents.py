@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from tasks.common.errors import InputError
-from tasks.common.plain_texts import JSON_ENDINGS, text_of_record
+from tasks.common.plain_texts import JSON_ENDINGS, texts_of_records
 from tasks.common.text_files import read_text, split_lines
 
 SPLIT_SEED = 0  # the same documents are held out whatever the seed of the run
@@ -31,10 +31,8 @@ def read_documents(paths):
     for path in paths:
         content, name = read_text(path)
         lines = split_lines(content)
-        if str(path).endswith(JSON_ENDINGS):
-            found = [text_of_record(line, f"{name}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
-        else:
-            found = split_documents("\n".join(lines))
+        is_json = str(path).endswith(JSON_ENDINGS)
+        found = texts_of_records(lines, name) if is_json else split_documents("\n".join(lines))
         found = [text for text in (text.strip() for text in found) if text]
         if not found:
             raise InputError(f"{name}: no text in it; give documents parted by blank lines, or one a line")

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from tasks.common.errors import InputError
 from tasks.common.text_files import BLANKS, shown
 
+TEXT_KEYS = ("text", "sentence")  # where a text without a label, or of a class, may stand
+
 
 def json_records(lines: list[str], name: str) -> Iterator[tuple[str, dict]]:
     """Pairs ("path:line", JSON object) of the lines that are not blank."""

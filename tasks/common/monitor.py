@@ -62,8 +62,10 @@ class VisualDLMonitor(TrainerCallback):
         self._tokens = self._tokens + mask.sum()  # stays on the device until it is logged
         self._step_start = time.perf_counter()
 
-    def on_step_end(self, args, state, control, **kwargs):
+    def on_substep_end(self, args, state, control, **kwargs):  # of a batch whose gradients are accumulated
         self._seconds += time.perf_counter() - self._step_start
+
+    on_step_end = on_substep_end
 
     def on_optimizer_begin(self, args, state, control, scaler=None, model=None, **kwargs):
         if self.writer is None:

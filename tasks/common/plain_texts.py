@@ -1,13 +1,13 @@
 """Texts without labels, from a file of the user's."""
 
-import json
+import bisect
 import re
 
 from tasks.common.errors import InputError
-from tasks.common.text_files import read_text, shown, split_lines
+from tasks.common.json_lines import TEXT_KEYS, json_records, json_text
+from tasks.common.text_files import read_text, split_lines
 
 JSON_ENDINGS = (".json", ".jsonl")
-TEXT_KEYS = ("text", "sentence")  # of a JSON record; the first that it has
 SENTENCE_END = re.compile(r"[。！？；!?;…]+[”’」』）)\"]*")
 
 
@@ -27,23 +27,20 @@ def read_plain_texts(path):
     content, name = read_text(path)
     lines = split_lines(content)
     if str(path).endswith(JSON_ENDINGS):
-        lines = [line and text_of_record(line, f"{name}:{number}") for number, line in enumerate(lines, 1)]
+        lines = texts_of_records(lines, name)
     texts = [text for text in (line.strip() for line in lines) if text]
     if not texts:
         raise InputError(f"{name}: no text in it; give a file with one text a line")
     return texts
 
 
-def text_of_record(line, where):
-    """The ``text``, or else the ``sentence``, of a JSON record; without one raises InputError, which says ``where``."""
-    try:
-        record = json.loads(line)
-        text = record[next(key for key in TEXT_KEYS if key in record)]
-    except (ValueError, TypeError, StopIteration):
-        text = None
-    if not isinstance(text, str):
-        raise InputError(f'{where}: {shown(line)} is no record with a text; write {{"text": "..."}}')
-    return text
+def texts_of_records(lines, name):
+    """The ``text``, or else the ``sentence``, of each JSON record among the lines of a file called ``name``.
+
+    Raises:
+        InputError: a line that is not blank is no record with a text.
+    """
+    return [json_text(record, where, TEXT_KEYS) for where, record in json_records(lines, name)]
 
 
 def cut_at_sentences(text, max_length):
@@ -52,8 +49,8 @@ def cut_at_sentences(text, max_length):
     ends = [match.end() for match in SENTENCE_END.finditer(text)]
     pieces, start = [], 0
     while len(text) - start > max_length:
-        fitting = [end for end in ends if start < end <= start + max_length]
-        end = fitting[-1] if fitting else start + max_length
+        fitting = bisect.bisect_right(ends, start + max_length)
+        end = ends[fitting - 1] if fitting and ends[fitting - 1] > start else start + max_length
         pieces.append(text[start:end])
         start = end
     return [*pieces, text[start:]]

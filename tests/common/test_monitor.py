@@ -66,6 +66,16 @@ def test_speed_counts_characters_and_the_seconds_of_training_steps_alone(monitor
     assert read(tmp_path)["train/characters_per_second"] == [(2, 2.0)]
 
 
+def test_speed_counts_the_seconds_of_every_batch_whose_gradients_are_accumulated(monitor, tmp_path, monkeypatch):
+    clock = iter([10.0, 12.0, 12.0, 14.0])
+    monkeypatch.setattr("tasks.common.monitor.time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    for ends in (monitor.on_substep_end, monitor.on_step_end):
+        monitor.on_load_data_end(ARGS, state(), None, inputs={"token_mask": paddle.ones([1, 6], dtype="bool")})
+        ends(ARGS, state(), None)
+    monitor.on_log(ARGS, state(2), None, logs={"loss": 1.0, "learning_rate": 0.1})
+    assert read(tmp_path)["train/characters_per_second"] == [(2, 3.0)]
+
+
 def test_evaluation_is_logged_as_dev_and_other_logs_are_not(monitor, tmp_path):
     monitor.on_evaluate(ARGS, state(7), None, metrics={"eval_f1": 0.5, "epoch": 1})
     monitor.on_log(ARGS, state(7), None, logs={"eval_f1": 0.5})

@@ -12,7 +12,7 @@ def test_lines_and_json_records_give_the_same_texts(tmp_path):
     plain, records = tmp_path / "texts.txt", tmp_path / "texts.jsonl"
     plain.write_bytes("\ufeff第一行\r\n\n  第二行 \u2028还是第二行\n".encode())
     records.write_text(
-        "".join(json.dumps({"id": 1, "text": text}) + "\n" for text in ["第一行", "第二行 \u2028还是第二行"])
+        "  \n".join(json.dumps({"id": 1, "text": text}) + "\n" for text in ["第一行", "第二行 \u2028还是第二行"])
     )
     assert read_plain_texts(plain) == read_plain_texts(records) == ["第一行", "第二行 \u2028还是第二行"]
 
@@ -21,10 +21,12 @@ def test_lines_and_json_records_give_the_same_texts(tmp_path):
     "name, content, message",
     [
         ("a.txt", " \n\n", "a.txt: no text in it"),
-        ("a.json", '{"text": "甲"}\n{"title": "乙"}\n', "a.json:2: .* is no record with a text"),
-        ("a.jsonl", '{"text": 7}\n', "a.jsonl:1: .* is no record with a text"),
-        ("a.jsonl", "甲\n", "a.jsonl:1: .* is no record with a text"),
-        ("a.jsonl", "[1]\n", "a.jsonl:1: .* is no record with a text"),
+        ("a.json", '{"text": "甲"}\n{"title": "乙"}\n', 'a.json:2: there is no "text"'),
+        ("a.jsonl", '{"text": 7}\n', 'a.jsonl:1: "text" is 7, not a string'),
+        ("a.jsonl", "甲\n", "a.jsonl:1: broken JSON"),
+        ("a.jsonl", "[1]\n", "a.jsonl:1: .* is not an object"),
+        ("a.jsonl", '{"text": "坏\\ud800字"}\n', "a.jsonl:1: .* half of a surrogate pair"),
+        ("a.jsonl", "[" * 100_000 + "\n", "a.jsonl:1: "),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(tmp_path, name, content, message):

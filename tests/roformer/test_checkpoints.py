@@ -157,6 +157,16 @@ def test_what_hugging_face_cannot_express_is_an_error_that_names_it(options, nam
     assert not (tmp_path / "new").exists()
 
 
+def test_half_precision_is_written_as_its_numbers(tmp_path):
+    model = randomise(RoFormerModel(RoFormerConfig(**OURS)))
+    model.to(dtype="bfloat16")
+    write_huggingface(model, tmp_path, max_position_embeddings=20)
+    again = RoFormerModel.from_pretrained(tmp_path)
+    name = "token_embedding.weight"
+    written, expected = again.state_dict()[name], model.state_dict()[name]
+    np.testing.assert_array_equal(written.numpy(), expected.astype("float32").numpy())
+
+
 def test_junnyus_version_2_is_read(tmp_path):
     model = randomise(RoFormerForMaskedLM(RoFormerConfig(**OURS, version=2, hidden_act="relu", type_vocab_size=2)))
     as_version_1 = RoFormerForMaskedLM(RoFormerConfig(**OURS, type_vocab_size=2))

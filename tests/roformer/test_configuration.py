@@ -36,6 +36,13 @@ from tasks.ner.model import NerConfig
         ({"rotary_scaling": {"factor": 2}}, "type of rotary_scaling must be one of linear, ntk, yarn, got None"),
         ({"rotary_scaling": {"type": "yarn", "factor": 2}}, "'yarn' takes factor, original_length"),
         ({"rotary_scaling": {"type": "ntk", "factor": 0.5}}, "factor must be"),
+        (
+            {
+                "rotary_scaling": {"type": "yarn", "factor": 2, "original_length": 9},
+                "attention": ["linear"] + ["softmax"] * 11,
+            },
+            "'yarn' multiplies the scores of softmax attention",
+        ),
     ],
     ids=str,
 )
@@ -90,7 +97,7 @@ def test_every_form_survives_saving_and_loading(tmp_path):
         "position_embedding": "qkvo",
         "rotary_layout": "half",
         "rotary_dim": 32,
-        "rotary_scaling": {"type": "yarn", "factor": 4, "original_length": 512},
+        "rotary_scaling": {"type": "ntk", "factor": 4.0},
         "rotary_learned": True,
         "share_kv": True,
         "feature_map": "favor",

@@ -289,7 +289,7 @@ def test_added_embeddings_work_in_an_exported_model(tmp_path):
 
     model = WithAdded()
     model.eval()
-    spec = [paddle.static.InputSpec([None, None], "int64")] * 2
+    spec = [paddle.static.InputSpec([None, None], "int64") for _ in range(2)]
     spec = [*spec, paddle.static.InputSpec([None, None, 12], "float32")]
     paddle.jit.save(paddle.jit.to_static(model, input_spec=spec, full_graph=True), str(tmp_path / "model"))
     loaded = paddle.jit.load(str(tmp_path / "model"))

@@ -260,6 +260,25 @@ def test_recompute_gives_the_same_gradients_with_dropout(form):
     assert following[0] == following[1], "recomputation leaves the random numbers after it alone"
 
 
+@pytest.mark.parametrize("frozen", ["embeddings", "all but the last block"])
+def test_recompute_trains_blocks_above_frozen_ones(frozen):
+    model = make(RoFormerModel, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    model.train()
+    trained = model.blocks if frozen == "embeddings" else model.blocks[-1]
+    names = {id(parameter) for parameter in trained.parameters()}
+    for parameter in model.parameters():
+        parameter.stop_gradient = id(parameter) not in names
+    ids, gradients = random_ids(2, 7), []
+    for model.enable_recompute in (False, True):
+        (model(ids) ** 3).sum().backward()
+        gradients.append({name: p.grad.numpy() for name, p in model.named_parameters() if p.grad is not None})
+        model.clear_gradients()
+    assert len(gradients[0]) == len(names)
+    assert gradients[1].keys() == gradients[0].keys()
+    for name, gradient in gradients[0].items():
+        np.testing.assert_allclose(gradients[1][name], gradient, rtol=1e-4, atol=1e-4, err_msg=name)
+
+
 def test_recompute_trains_learned_frequencies():
     gradients = []
     model = make(RoFormerModel, rotary_learned=True, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)

@@ -14,7 +14,7 @@ KNOWN = ("RoFormerModel", "RoFormerForMaskedLM", "RoFormerForCausalLM", "RoForme
 
 
 def write_huggingface(model, folder, max_position_embeddings=1536):
-    """Write a model as a folder that Hugging Face's RoFormer reads: ``config.json`` and ``model.safetensors``.
+    """Write a model as a folder that Hugging Face's RoFormer reads: ``config.json`` and ``model.safetensors``, float32.
 
     Without token types here, the table there is of zeros. There the longest text is ``max_position_embeddings``.
 
@@ -30,7 +30,7 @@ def write_huggingface(model, folder, max_position_embeddings=1536):
     _check_expressible(config, kind)
     sizes = {**config.to_dict(), "num_labels": config.num_labels, "version": 1}
     sizes["type_vocab_size"] = config.type_vocab_size or 2
-    state = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+    state = {name: tensor.astype("float32").numpy() for name, tensor in model.state_dict().items()}
     prefix = ""
     if kind == "RoFormerModel":
         state, prefix = {f"roformer.{name}": array for name, array in state.items()}, HUGGINGFACE.prefix
