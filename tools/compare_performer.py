@@ -79,7 +79,10 @@ def smoothed(losses, width=SMOOTHED):
 
 
 def first_step_below(steps, losses, bound):
-    """The step, between two evaluations by a straight line, at which ``losses`` first is ``bound``; None if never."""
+    """The step, between two evaluations by a straight line, at which ``losses`` first is ``bound``; the first step
+    if it is below from the beginning, None if never."""
+    if losses[0] <= bound:
+        return steps[0]
     for (s0, l0), (s1, l1) in zip(zip(steps, losses), zip(steps[1:], losses[1:])):
         if l0 > bound >= l1:
             return s0 + (s1 - s0) * (l0 - bound) / (l0 - l1)

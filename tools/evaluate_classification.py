@@ -22,7 +22,7 @@ def main(argv=None):
     from tasks.common.files import check_output_file, write_json
 
     if options.output:
-        check_output_file(options.output)
+        check_output_file(options.output, [options.data])
     scores = recipe.evaluate(options.model_dir, options.data, options.device, options.batch_size, options.max_length)
     if options.output:
         write_json(options.output, scores)

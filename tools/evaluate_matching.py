@@ -23,7 +23,7 @@ def main(argv=None):
     from tasks.matching import recipe
 
     if options.output:
-        check_output_file(options.output)
+        check_output_file(options.output, [options.data])
     figures = recipe.evaluate(options.model_dir, options.data, options.device, options.batch_size, options.max_length)
     if options.output:
         write_json(options.output, figures)

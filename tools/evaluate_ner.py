@@ -31,7 +31,7 @@ def main(argv=None):
     if options.examples < 0:
         raise InputError(f"--examples {options.examples}: must be 0 or more")
     if options.output:
-        check_output_file(options.output)
+        check_output_file(options.output, [options.data])
     scores = recipe.evaluate(
         options.model_dirs, options.data, options.device, options.batch_size, options.max_length, options.examples
     )

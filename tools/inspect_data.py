@@ -9,7 +9,6 @@ Every example has its file:line. What is found is for you to judge: the exit sta
 import bootstrap  # noqa: F401
 
 import argparse
-import os
 import sys
 
 from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error
@@ -34,11 +33,9 @@ def main(argv=None):
     from tasks.ner.inspection import inspect
     from tasks.ner.inspection_report import print_inspection
 
-    if options.output:
-        check_output_file(options.output)
     files = {split: getattr(options, split) for split in SPLITS if getattr(options, split) is not None}
-    if options.output and os.path.realpath(options.output) in map(os.path.realpath, files.values()):
-        raise InputError(f"{options.output}: is an input too; give another --output")
+    if options.output:
+        check_output_file(options.output, files.values())
     read = {split: read_labelled(path, options.format) for split, path in files.items()}
     result = inspect({split: examples for split, (examples, _) in read.items()}, options.examples)
     for split, (_, format) in read.items():

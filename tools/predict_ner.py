@@ -63,15 +63,20 @@ def main(argv=None):
     )
     drawn, left_out = [], 0
     output = standard_output() if options.output == STDIN else atomic_writer(options.output)
-    with output as file, progress_bar(stream) as progress:
-        for chunk in stream:
-            texts, where = zip(*chunk)
-            records = predictor(texts, where)
-            left_out += write_predictions(records, where, file, options.format)
-            file.flush()
-            if options.html:
-                drawn += records
-            progress.update(stream.position - progress.n if stream.size else len(records))
+    try:
+        with output as file, progress_bar(stream) as progress:
+            for chunk in stream:
+                texts, where = zip(*chunk)
+                records = predictor(texts, where)
+                left_out += write_predictions(records, where, file, options.format)
+                file.flush()
+                if options.html:
+                    drawn += records
+                progress.update(stream.position - progress.n if stream.size else len(records))
+    except SystemExit:  # the reader of standard output, such as head, has left
+        if options.html:
+            raise InputError(f"{options.html}: not written, as not all results were read; give an --output") from None
+        raise
     if left_out:
         print(
             f"note: {left_out} nested or overlapping entities are left out, as BIO cannot hold them; "

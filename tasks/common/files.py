@@ -32,12 +32,16 @@ def atomic_writer(path, binary=False):
         raise
 
 
-def check_output_file(path):
-    """Raise InputError if ``path`` cannot be written: asked before long work that ends in a file. Makes nothing."""
+def check_output_file(path, inputs=()):
+    """Raise InputError if ``path`` cannot be written, or is one of the paths ``inputs`` or a file in one of them: asked
+    before long work that ends in a file. Makes nothing."""
     path = Path(path)
-    if path.is_dir():
+    place = os.path.realpath(path)
+    if {place, os.path.dirname(place)} & set(map(os.path.realpath, inputs)):
+        raise InputError(f"{path}: is an input too; give another file to write")
+    if os.path.isdir(path):  # not Path.is_dir, which raises OSError for a name that is too long
         raise InputError(f"{path}: is a folder; give the name of a file")
-    if path.exists() and not path.is_file():  # which would be replaced by a file
+    if os.path.exists(path) and not os.path.isfile(path):  # which would be replaced by a file
         raise InputError(f"{path}: is a device or pipe; give the name of a file")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise InputError(f"{path}: cannot be written ({path.parent} is not a writable folder); give another file")

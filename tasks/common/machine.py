@@ -16,7 +16,8 @@ _NEVER = -1
 
 
 def prepare_machine():
-    """Give paddle the cores and instructions there are, and keep freed memory. A setting of the user's own stays."""
+    """Give paddle the cores and instructions there are, keep freed memory, print whatever the locale. A setting of
+    the user's own stays."""
     # paddle sets OMP_NUM_THREADS=1 at import unless it is set
     os.environ.setdefault("OMP_NUM_THREADS", str(physical_cores()))
     if _is_amd_with_avx2():
@@ -26,6 +27,9 @@ def prepare_machine():
     # strided kernels copy transposed tensors slowly on CPU
     os.environ.setdefault("FLAGS_use_stride_kernel", "0")
     _keep_freed_memory()
+    for stream in (sys.stdout, sys.stderr):  # what the locale cannot show is shown by its number
+        if hasattr(stream, "reconfigure"):  # not where it is replaced by a stream of text
+            stream.reconfigure(errors="backslashreplace")
 
 
 def import_paddle():

@@ -139,4 +139,7 @@ def learned_theta(rows, titles):
 
 
 def _signed(values):
-    return spread(values) if not values or statistics.fmean(values) < 0 else f"+{spread(values)}"
+    """``spread`` with its sign; empty without a seed that QK has too."""
+    if not values:
+        return ""
+    return spread(values) if statistics.fmean(values) < 0 else f"+{spread(values)}"

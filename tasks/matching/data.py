@@ -14,6 +14,7 @@ A label is 0, 1 or a grade, any finite number. Blank lines are left out.
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -109,7 +110,7 @@ class _LineParser:
             return []
         is_first = self.is_json is None
         if is_first:
-            self.is_json = line.strip(BLANKS).startswith("{") and "\t" not in line
+            self.is_json = line.strip(BLANKS).startswith("{") and ("\t" not in line or _is_json(line))
         if self.is_json:
             example = self._of_json(line, where)
         elif is_first and line.split("\t")[-1].strip().lower() in HEADERS:
@@ -134,6 +135,13 @@ class _LineParser:
         if not self.found:
             what = "there is no text in it" if self.is_json is None else "there is only a header in it"
             raise InputError(f"{self.name}:1: {what}; {FORMAT}")
+
+
+def _is_json(line):
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _of_columns(line, where):

@@ -74,6 +74,9 @@ def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, 
     check_format(format)
     if not examples:
         raise InputError("there are no examples to write; give data with at least one text")
+    empty = next((example for example in examples if not example.text), None)
+    if empty is not None and format != "jsonl":
+        raise InputError(f"{empty.where}: an empty text, which only jsonl holds; remove it, or write jsonl")
     is_file = hasattr(target, "write")
     if format == brat.NAME:
         if is_file:

@@ -27,12 +27,14 @@ def pretrain(model, texts, tokenizer, arguments, epochs):
 
     Args:
         model: :class:`tasks.ner.model.NerModel`; its weights change.
-        texts: list of :class:`tasks.ner.batching.TokenizedText`; labels are not looked at.
+        texts: list of :class:`tasks.ner.batching.TokenizedText`; labels are not looked at. Those without a token, such
+            as empty ones, are left out.
         tokenizer: with ``[MASK]``.
         arguments: PaddleNLP's ``TrainingArguments`` of the run, whose learning rate, batch size, precision and seed are
             taken.
         epochs: how often each text is seen.
     """
+    texts = [text for text in texts if any(end > start for start, end in text.offsets)]
     arguments = copy.copy(arguments)
     arguments.num_train_epochs = epochs
     arguments.max_steps = -1

@@ -72,4 +72,6 @@ def resolve_config(config):
         )
     if run.vocab_file is not None and "vocab_min_count" in config:
         raise InputError("key 'vocab_min_count': the vocabulary is that of vocab_file; leave one of them out")
+    if run.vocab_file is not None:
+        del resolved[0]["vocab_min_count"]  # which a run that goes on would be given, too
     return resolved

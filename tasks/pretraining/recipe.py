@@ -102,6 +102,8 @@ def build_model(config, run, documents):
         raise InputError(f"{where}: {error}") from None
     if tokenizer.mask_token_id is None:
         raise InputError(f"{run.vocab_file or where}: lacks [MASK], which pretraining needs; give another vocabulary")
+    if not len(WholeWordMasking(tokenizer).random_ids):
+        raise InputError(f"{run.vocab_file or where}: holds special tokens only; give a vocabulary with characters")
     check_vocabulary(run.pretrained, tokenizer, model)
     return tokenizer, model
 

@@ -81,6 +81,16 @@ def test_report_of_the_ablation_sets_ours_beside_the_published(folder):
         assert is_drawn(folder / "ablate_positions" / name)
 
 
+def test_rows_are_reported_without_the_one_that_they_are_compared_with(tmp_path):
+    config = {**TINY, "steps": 2, "seeds": [1], "device": "cpu", "output_dir": str(tmp_path / "run")}
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump({**config, "rows": "alibi,v"}))
+    assert ablate_positions.main([str(tmp_path / "a.yaml")]) == 0
+    losses = read(tmp_path / "run/losses.csv")
+    assert [line["row"] for line in losses] == ["v", "alibi"]
+    text = (tmp_path / "run/results.md").read_text(encoding="utf-8")
+    assert f"| ALiBi | {float(losses[1]['held_out_loss']):.4f} |  |" in text
+
+
 def test_performers_have_curves_of_every_seed(folder):
     points = read(folder / "compare_performer/curves.csv")
     assert {(line["row"], line["seed"], line["text"]) for line in points} == {
@@ -154,6 +164,8 @@ def test_running_mean_takes_what_there_is_at_the_start():
 def test_step_of_a_bound_lies_on_the_line_between_two_evaluations():
     assert compare_performer.first_step_below([10, 20, 30], [5.0, 4.0, 3.0], 3.5) == 25
     assert compare_performer.first_step_below([10, 20, 30], [5.0, 4.0, 3.0], 2.0) is None
+    assert compare_performer.first_step_below([10, 20, 30], [5.0, 4.0, 3.0], 5.5) == 10
+    assert compare_performer.first_step_below([10], [5.0], 5.0) == 10
 
 
 def test_spread_of_one_value_is_the_value():

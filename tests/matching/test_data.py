@@ -62,6 +62,13 @@ def test_formats_of_pairs_give_the_same_examples(write, content):
     assert task_of(examples) == "pairs"
 
 
+def test_tabs_between_the_keys_of_json_are_no_columns(write):
+    path = write('{"sentence1": "甲",\t"sentence2": "乙",\t"label": "1"}\n')
+    assert parts(read_labelled(path)) == [("甲", "乙", 1.0)]
+    path = write("{甲\t乙\t1\n")
+    assert parts(read_labelled(path)) == [("{甲", "乙", 1.0)]
+
+
 def test_place_of_an_example_counts_headers_and_blank_lines(write):
     path = write("q1\tq2\tlabel\n\nx\ty\t1\n")
     assert read_labelled(path)[0].where == f"{path}:3"

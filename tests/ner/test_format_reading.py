@@ -39,6 +39,28 @@ def test_paddlenlp_sentences_are_recognised_with_tokens_of_several_characters(wr
     ]
 
 
+def test_header_of_paddlenlps_files_is_skipped(write):
+    path = write("text_a\tlabel\n厦\x02门\tB-LOC\x02I-LOC\n")
+    assert read_labelled(path) == ([Example("厦门", (Entity(0, 2, "LOC"),), f"{path}:2")], "bio_sentences")
+    path = write("厦\x02门\tB-LOC\x02I-LOC\ntext_a\tlabel\n")
+    assert error_of(read_examples, path).startswith(f"{path}:2: unknown tag 'label'")
+
+
+def test_white_space_after_a_tag_is_no_matter(write):
+    assert contents(read_examples(write("中 B-LOC \n国 I-LOC\t\n \n甲 O\n"))) == [
+        ("中国", (Entity(0, 2, "LOC"),)),
+        ("甲", ()),
+    ]
+
+
+def test_doccano_relations_are_skipped_and_said_to_be(write, caplog):
+    record = {"text": "甲", "entities": [{"id": 1, "label": "a", "start_offset": 0, "end_offset": 1}], "relations": []}
+    path = write(lines(record, {**record, "relations": [{"id": 1, "from_id": 1, "to_id": 1, "type": "r"}]}))
+    assert len(read_examples(path)) == 2
+    (message,) = caplog.records
+    assert message.getMessage() == f"{path}:2: skipped the doccano relations of 1 texts"
+
+
 @pytest.mark.parametrize(
     "line, reason",
     [

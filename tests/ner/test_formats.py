@@ -132,7 +132,6 @@ def test_the_layouts_of_the_tagged_formats(tmp_path):
         (example("北京大学", (0, 3, "LOC"), (2, 4, "ORG"), where="a:7"), "overlap, and tags are flat"),
         (example("北京", (0, 1, "a"), (0, 1, "b"), where="a:7"), "overlap, and tags are flat"),
         (example("第一\n行", where="a:7"), "the text has '\\n' (character 2)"),
-        (example("", where="a:7"), "an empty text has no tags"),
         (example("北", (0, 1, "a b"), where="a:7"), "the entity type 'a b' cannot be part of a tag"),
         (example("北", (0, 1, "a\r"), where="a:7"), "the entity type 'a\\r' cannot"),
     ],
@@ -153,11 +152,26 @@ def test_sentence_layout_refuses_its_separators(tmp_path, character):
     assert contents(write_and_read([example(f"甲{character}")], tmp_path / "out", "bio")[0]) == [(f"甲{character}", ())]
 
 
-@pytest.mark.parametrize(
-    "bad, reason", [(example(""), "an empty text"), (example("甲", (0, 1, "a b")), "'a b' has white space")]
-)
-def test_brat_refuses_what_it_cannot_hold_and_makes_no_folder(tmp_path, bad, reason):
-    assert reason in error_of(write_examples, [example("乙"), bad], tmp_path / "out", BRAT)
+def test_brat_refuses_what_it_cannot_hold_and_makes_no_folder(tmp_path):
+    bad = example("甲", (0, 1, "a b"))
+    assert "'a b' has white space" in error_of(write_examples, [example("乙"), bad], tmp_path / "out", BRAT)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["x" * 250, "y" * 300, "."])
+def test_brat_says_in_one_line_which_folder_it_cannot_write(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    assert "give another folder" in error_of(write_examples, [example("乙")], name, BRAT)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_only_jsonl_holds_an_empty_text(tmp_path, format):
+    texts = [example("乙"), example("", where="a:7")]
+    if format == "jsonl":
+        assert contents(write_and_read(texts, tmp_path / "out", format)[0]) == [("乙", ()), ("", ())]
+        return
+    assert error_of(write_examples, texts, tmp_path / "out", format).startswith("a:7: an empty text, which only jsonl")
     assert list(tmp_path.iterdir()) == []
 
 

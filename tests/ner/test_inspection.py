@@ -180,7 +180,7 @@ def test_tool_shows_no_examples_when_asked_for_none(files, capsys):
         (["train", "--examples", "-1"], "--examples -1: must be 0 or more"),
         (["train", "--format", "conll"], "unknown format 'conll'; the formats are"),
         (["train", "--output", "no/out"], "no/out: cannot be written ("),
-        (["train", "--output", "train"], "train: is an input too; give another --output"),
+        (["train", "--output", "train"], "train: is an input too; give another file"),
         (["train", "dev", "dev", "dev"], "unrecognized arguments: dev"),
     ],
 )

@@ -126,6 +126,18 @@ def test_something_is_hidden_in_every_batch(tokenizer):
 # ---- in a run
 
 
+def test_texts_without_a_token_are_left_out(train, tmp_path, without_pictures):
+    records = '{"text": "王明在青川市", "entities": [{"start": 0, "end": 2, "type": "person"}]}\n' * 6
+    records += '{"text": "", "entities": []}\n' * 3
+    (tmp_path / "texts.jsonl").write_text(records, encoding="utf-8")
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    train(
+        tmp_path / "run", train_file=str(tmp_path / "texts.jsonl"), dev_file="", dev_fraction=0, masked_lm_epochs=1,
+        num_train_epochs=1, per_device_train_batch_size=1, **sizes,
+    )  # fmt: skip
+    assert (tmp_path / "run/metrics.json").is_file()
+
+
 @pytest.fixture
 def states(monkeypatch):
     """Weights of the model before and after pretraining."""

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import evaluate_ner
+import inspect_data
 import predict_ner
 import pytest
 import train_ner
@@ -16,8 +17,8 @@ import train_ner
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-def run(tool, *words, **options):
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "OMP_NUM_THREADS": "1"}
+def run(tool, *words, encoding="ascii", **options):
+    environment = {**os.environ, "PYTHONIOENCODING": encoding, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, REPOSITORY / "tools" / f"{tool}.py", *words]
     return subprocess.run(command, capture_output=True, env=environment, timeout=120, **options)
 
@@ -298,6 +299,32 @@ def test_output_on_the_input_is_refused(fails, trained, tmp_path):
     (tmp_path / "texts").write_text("王明在青川市。\n", encoding="utf-8")
     message = fails(predict_ner, trained.model, "--input", "texts", "--output", "./texts")
     assert message == "./texts: is the input too; give another --output"
+
+
+@pytest.mark.parametrize("tool", [evaluate_ner, inspect_data])
+def test_scores_and_findings_are_not_written_over_the_data(fails, trained, corpus, tmp_path, tool):
+    shutil.copy(corpus.dev, tmp_path / "gold.jsonl")
+    before = (tmp_path / "gold.jsonl").read_bytes()
+    words = [trained.model] if tool is evaluate_ner else []
+    assert "is an input too" in fails(tool, *words, "gold.jsonl", "--output", "./gold.jsonl")
+    assert (tmp_path / "gold.jsonl").read_bytes() == before
+
+
+def test_page_is_missed_with_a_message_where_the_reader_leaves_early(fails, trained, corpus, tmp_path, monkeypatch):
+    def reader_left(*arguments):
+        raise SystemExit(0)
+
+    monkeypatch.setattr(predict_ner, "write_predictions", reader_left)
+    message = fails(predict_ner, trained.model, "--input", corpus.dev, "--html", "page.html", "--device", "cpu")
+    assert message.startswith("page.html: not written")
+
+
+def test_errors_are_shown_where_the_locale_lacks_their_characters(trained, tmp_path):
+    (tmp_path / "data.jsonl").write_text('{"text": "👍在青川市", "label": [[2, 5, "place"]]}\n', encoding="utf-8")
+    words = (trained.model, tmp_path / "data.jsonl", "--device", "cpu", "--output", tmp_path / "scores.json")
+    done = run("evaluate_ner", *words, cwd=tmp_path, encoding="gbk")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (tmp_path / "scores.json").is_file()
 
 
 def test_model_folder_can_be_moved(trained, predict, tmp_path):

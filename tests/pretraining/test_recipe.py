@@ -202,6 +202,14 @@ def test_interrupted_run_ends_as_if_it_had_not_been(whole, cut_run, capsys, step
     assert_equal_results(folder, whole)
 
 
+def test_interrupted_run_keeps_its_word_vocabulary(run, cut_run, tmp_path, word_vocab_file):
+    options = {"tokenizer": "word", "vocab_file": word_vocab_file}
+    whole = run(tmp_path / "whole", **options)
+    folder = cut_run(9, **options)
+    assert pretrain.main(["--resume", str(folder)]) == 0
+    assert_equal_results(folder, whole)
+
+
 def test_run_cut_behind_its_last_step_only_writes_its_results(whole, cut_run):
     folder = cut_run(ENDS[-1], event="on_train_end")
     assert not (folder / "metrics.json").exists()
@@ -303,6 +311,11 @@ def test_characters_are_those_of_the_training_documents(whole, corpus_file):
 )
 def test_mistake_is_one_line(fails, words, message):
     assert message in fails(*words)
+
+
+def test_vocabulary_without_characters_is_refused(fails, tmp_path):
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n", encoding="utf-8")
+    assert "vocab.txt: holds special tokens only" in fails("--vocab_file", "vocab.txt")
 
 
 def test_vocabulary_without_mask_is_refused(fails, tmp_path):

@@ -109,31 +109,34 @@ def _in_one_line(surface: str) -> str:
 
 def write(examples: list[Example], folder: str | os.PathLike) -> None:
     """Write 000001.txt, 000001.ann ... into a new or empty folder, which appears only when all is written."""
-    folder = Path(folder)
-    parent = folder.absolute().parent
-    if folder.is_dir() and any(folder.iterdir()):
+    folder = Path(os.path.realpath(folder))
+    parent = folder.parent
+    if folder == Path.cwd():  # which cannot be replaced
+        raise InputError(f"{folder}: is the folder of work; give another folder for the brat documents")
+    is_folder = os.path.isdir(folder)  # not Path.is_dir, which raises OSError for a name that is too long
+    if is_folder and any(folder.iterdir()):
         raise InputError(f"{folder}: is not empty; give another folder for the brat documents")
-    if folder.exists() and not folder.is_dir():
+    if os.path.exists(folder) and not is_folder:
         raise InputError(f"{folder}: is a file; brat documents need a folder")
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise InputError(f"{folder}: cannot be made ({parent} is not a writable folder); give another folder")
     annotations = [_annotation(example) for example in examples]
     temporary = parent / f".{folder.name}.{os.getpid()}.tmp"
-    temporary.mkdir()
     try:
+        temporary.mkdir()
         digits = max(6, len(str(len(examples))))
         for number, (example, annotation) in enumerate(zip(examples, annotations), 1):
             stem = temporary / f"{number:0{digits}}"
             stem.with_suffix(".txt").write_bytes(encodable(example.text).encode("utf-8"))
             stem.with_suffix(".ann").write_bytes(annotation.encode("utf-8"))
         os.replace(temporary, folder)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written ({error.strerror}); give another folder") from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _annotation(example: Example) -> str:
-    if not example.text:
-        raise InputError(f"{example.where}: an empty text is no brat document; remove it, or write jsonl")
     lines = []
     for number, entity in enumerate(example.entities, 1):
         if any(character.isspace() for character in entity.type):

@@ -2,13 +2,14 @@
 
 * sequence labelling: ``{"text": "...", "label": [[0, 3, "name"]]}``; older releases call the key ``labels``;
 * with relations: ``{"text": "...", "entities": [{"id": 1, "label": "name", "start_offset": 0, "end_offset": 3}],
-  "relations": [...]}``; the relations are not read.
+  "relations": [...]}``; the relations are skipped, and counted in one line of this module's log.
 
 Other keys (``id``, ``Comments``, ...) are ignored. Source: https://doccano.github.io/doccano
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 
 from tasks.common.errors import InputError
@@ -16,6 +17,8 @@ from tasks.common.json_lines import json_line, json_records
 from tasks.common.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
 from tasks.ner.formats.json_records import check_offsets, check_type, field, labelled_text, labels, object_entities
+
+logger = logging.getLogger(__name__)
 
 LABEL_SHAPE = 'write it as "label": [[start, end, "type"]]'
 ENTITY_SHAPE = 'write it as {"start_offset": 0, "end_offset": 3, "label": "type"}'
@@ -49,11 +52,15 @@ def write(examples: Iterable[Example]) -> Iterator[str]:
 
 def read_entities(lines: list[str], name: str) -> list[Example]:
     """The export with relations."""
-    examples = []
+    examples, skipped = [], []
     for where, record in json_records(lines, name):
+        if record.get("relations"):
+            skipped.append(where)
         text = labelled_text(record, where)
         entities = labels(record, ("entities",), '"entities": []', where)
         examples.append(make_example(text, _object_entities(entities, text, where), where))
+    if skipped:
+        logger.warning("%s: skipped the doccano relations of %d texts", skipped[0], len(skipped))
     return examples
 
 

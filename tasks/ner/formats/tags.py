@@ -3,7 +3,8 @@
 * columns: one token (usually one character) and its tag a line, separated by a space or tab; an empty line ends a
   sentence;
 * sentences: one sentence a line, its tokens, a tab, its tags, tokens and tags joined by U+0002 each, as in the files
-  of PaddleNLP (https://github.com/PaddlePaddle/PaddleNLP, ``msra_ner``, ``peoples_daily_ner``).
+  of PaddleNLP (https://github.com/PaddlePaddle/PaddleNLP, ``msra_ner``, ``peoples_daily_ner``); their first line may
+  be a header, ``text_a<tab>label``.
 
 A text is its tokens joined without anything between; it is written one character a token. Tags that are not
 well-formed are read by the convention of conlleval and reported in one line of this module's log.
@@ -21,6 +22,7 @@ from tasks.ner.examples import Entity, Example
 from tasks.ner.tagging import SCHEMES, Scheme, decode_tags, describe_fault, encode_tags, parse_tag, scheme_of
 
 JOINT = "\x02"
+HEADER_ENDS = ("label", "labels")  # what a header ends with, which is no tag
 _SEPARATORS = frozenset(BLANKS)
 _LIMIT = 40
 
@@ -35,7 +37,8 @@ class Sentence:
 
 
 def split_tag(line: str) -> tuple[str, str]:
-    """Token and tag of a line, split at the last space or tab; the token is empty if there is none."""
+    """Token and tag of a line, split at the last space or tab before the tag; the token is empty if there is none."""
+    line = line.rstrip(BLANKS)
     cut = max(line.rfind(" "), line.rfind("\t"))
     return line[: max(cut, 0)], line[cut + 1 :]
 
@@ -132,6 +135,8 @@ def read_sentences(lines: list[str], name: str, scheme: Scheme) -> list[Example]
         if not line.strip(BLANKS):
             continue
         left, tab, right = line.rpartition("\t")
+        if not sentences and right.strip(BLANKS) in HEADER_ENDS:
+            continue
         tokens, tags = left.split(JOINT), right.split(JOINT)
         if not tab or len(tokens) != len(tags) or not all(tokens):
             found = f"{len(tokens)} tokens and {len(tags)} tags" if tab else "no tab"
@@ -202,8 +207,6 @@ def _checked_tags(example: Example, scheme: Scheme, separators: str) -> list[str
     def fail(reason: str):
         return InputError(f"{example.where}: {reason}; remove it, or write cluener, doccano, cmeee, jsonl or brat")
 
-    if not example.text:
-        raise fail("an empty text has no tags")
     for character in separators:
         if character in example.text:
             place = example.text.index(character)
