@@ -31,7 +31,13 @@ from tasks.common.machine import machine_in_words
 def compare_runs(options):
     """Train what is not finished, and write the tables after each run."""
     from tasks.attention_comparison.plan import read_plan
-    from tasks.attention_comparison.running import check_cells, is_finished, keep_scores_only, run_apart
+    from tasks.attention_comparison.running import (
+        check_cells,
+        check_configs,
+        is_finished,
+        keep_scores_only,
+        run_apart,
+    )
 
     plan = read_plan(options.plan, options.output_dir, options.seeds)
     check_makeable(plan.output_dir, "--output_dir")
@@ -50,6 +56,7 @@ def compare_runs(options):
         if options.device is not None:
             for cell in cells:
                 cell.config["device"] = options.device
+        check_configs(plan.recipe, cells)
         for cell in tqdm(cells, unit="run", disable=not sys.stderr.isatty()):
             if is_finished(cell):
                 continue
@@ -90,6 +97,7 @@ def write_tables(plan):
 def compare_speed(options):
     """Measure what is not in the table yet."""
     from tasks.attention_comparison import speed
+    from tasks.common.device import choose_device
 
     plan = speed.read_speed_plan(options.plan, options.output_dir)
     check_makeable(plan.output_dir, "--output_dir")
@@ -97,9 +105,10 @@ def compare_speed(options):
     table = plan.output_dir / "speed.csv"
     rows = []
     earlier = speed.read_rows(table)
-    speed.claim_options(plan, earlier)
+    device = choose_device(options.device)
+    speed.claim_options(plan, earlier, device)
     total = len(speed.JOBS) * len(plan.variants) * len(plan.lengths)
-    cells = speed.measure_all(plan, earlier, Path(__file__).resolve())
+    cells = speed.measure_all(plan, earlier, Path(__file__).resolve(), device)
     for row in tqdm(cells, total=total, unit="cell", disable=not sys.stderr.isatty()):
         rows.append(row)
         result = row["left_out"] and f"left out: {row['left_out']}"
@@ -127,7 +136,7 @@ def main(argv=None):
     if words[:1] == ["--measure"]:  # the process of one measurement
         from tasks.attention_comparison.speed import measure
 
-        print(json.dumps(measure(words[1], json.loads(words[2]), int(words[3]))))
+        print(json.dumps(measure(words[1], json.loads(words[2]), int(words[3]), words[4])))
         return 0
     parser = OneLineArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     jobs = parser.add_subparsers(dest="job", required=True, metavar="JOB", parser_class=OneLineArgumentParser)
@@ -136,11 +145,11 @@ def main(argv=None):
     for job in (runs, speed):
         job.add_argument("plan", metavar="PLAN", help="YAML file")
         job.add_argument("--output_dir", metavar="FOLDER", help="instead of the plan's")
+        job.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
     runs.add_argument("--only", nargs="+", metavar="VARIANT", help="train these variants alone")
     runs.add_argument("--cases", nargs="+", metavar="CASE", help="train these cases alone")
     runs.add_argument("--seeds", metavar="SEEDS", help="instead of the plan's, such as 42,43")
     runs.add_argument("--table", action="store_true", help="train nothing, write the tables of what is finished")
-    runs.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
     options = parser.parse_args(words)
     return compare_runs(options) if options.job == "runs" else compare_speed(options)
 

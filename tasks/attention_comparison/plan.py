@@ -15,7 +15,15 @@ from tasks.common.seeds import parse_seeds
 KEYS = ("output_dir", "recipe", "config", "settings", "cases", "case_name", "variants_file", "variants",
         "without_rope", "scores", "reference", "margin", "seeds")  # fmt: skip
 REQUIRED = ("output_dir", "recipe", "config", "variants", "scores")
-NAME = re.compile(r"[A-Za-z0-9_.+-]+")
+TYPES = {
+    **dict.fromkeys(("output_dir", "recipe", "config", "variants_file", "case_name", "reference"), (str,)),
+    **dict.fromkeys(("settings", "cases"), (dict,)),
+    **dict.fromkeys(("variants", "scores"), (dict, list)),
+    "without_rope": (bool, list),
+    "margin": (int, float),
+}
+TYPE_NAMES = {str: "a text", dict: "a mapping", list: "a list", bool: "true or false", int: "a number"}
+NAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")
 START_FROM = "start_from"  # of a variant: the variant whose trained weights it starts from
 TWIN = "-no-rope"
 # What a run cannot be given with ``pretrained``.
@@ -70,6 +78,7 @@ def read_plan(path, output_dir=None, seeds=None):
     for key in plan:
         if key not in KEYS:
             raise InputError(f"{path}: unknown key {key!r}; the keys of a plan are {', '.join(KEYS)}")
+    check_types(path, plan, TYPES)
     if output_dir is not None:
         plan["output_dir"] = str(output_dir)
     for key in REQUIRED:
@@ -125,6 +134,18 @@ def read_variants(path, plan):
         if name in without_rope:
             variants[name + TWIN] = {**settings, "position_embedding": "none"}
     return variants
+
+
+def check_types(path, plan, types):
+    """Raise InputError unless each value of a plan is of one of the ``types`` of its key, a dict of tuples, or None."""
+    for key, value in plan.items():
+        wanted = types.get(key)
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if value is None or wanted is None or (is_number and int in wanted):
+            continue
+        if is_number or not isinstance(value, tuple(kind for kind in wanted if kind not in (int, float))):
+            named = " or ".join(TYPE_NAMES[kind] for kind in wanted if kind in TYPE_NAMES)
+            raise InputError(f"{path}: {key} is {value!r}; it has to be {named}")
 
 
 def _cell(output_dir, case, variant, seed, config):

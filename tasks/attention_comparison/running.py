@@ -36,6 +36,27 @@ def check_cells(recipe, cells):
             check_unchanged(cell.name, cell.folder, _compared(cell, **before), _compared(cell, recipe, cell.config))
 
 
+def check_configs(recipe, cells):
+    """Resolve the configuration of each cell, so that a wrong key of the last one is found before the first is trained.
+
+    Args:
+        recipe: name of a module with ``resolve_config``.
+        cells: list of :class:`tasks.attention_comparison.plan.Cell`.
+
+    Raises:
+        InputError: there is no such recipe, or it refuses a configuration.
+    """
+    try:
+        resolve = importlib.import_module(recipe).resolve_config
+    except (ImportError, AttributeError):
+        raise InputError(f"recipe {recipe!r}: is none; take such as tasks.ner.recipe") from None
+    for cell in cells:
+        try:
+            resolve(cell.config)
+        except InputError as error:
+            raise InputError(f"{cell.name}: {error}") from None
+
+
 def _order_file(cell):
     return cell.folder.with_name(f"{cell.folder.name}.json")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from tasks.attention_comparison.figure import COLOURS
-from tasks.attention_comparison.plan import check_unchanged
+from tasks.attention_comparison.plan import check_types, check_unchanged
 from tasks.common.errors import InputError
 from tasks.common.figures import time_and_memory_png
 from tasks.common.files import atomic_writer, write_json
@@ -29,6 +30,12 @@ JOBS = ("train", "predict")
 OPTIONS_FILE = "options.json"  # of the variants in the table
 COLUMNS = ["job", "variant", "length", "seconds", "peak_mb", "idle_mb", "left_out"]
 KEYS = ("output_dir", "model", "variants", "reference", "lengths", "memory_limit", "time_limit")
+TYPES = {
+    **dict.fromkeys(("output_dir", "reference"), (str,)),
+    **dict.fromkeys(("model", "variants"), (dict,)),
+    "lengths": (list,),
+    **dict.fromkeys(("memory_limit", "time_limit"), (int, float)),
+}
 VOCABULARY = 4000
 SHORT = 64  # a text before the measured one, so that what is done once is not timed
 # Slopes are fitted where attention outweighs the rest: to the last lengths of a variant.
@@ -68,32 +75,55 @@ def read_speed_plan(path, output_dir=None):
     for key in plan:
         if key not in KEYS:
             raise InputError(f"{path}: unknown key {key!r}; the keys are {', '.join(KEYS)}")
+    check_types(path, plan, TYPES)
     for key in KEYS:
         if not plan.get(key):
             raise InputError(f"{path}: no {key!r} in it")
     if plan["reference"] not in plan["variants"]:
         raise InputError(f"{path}: the reference {plan['reference']!r} is not one of the variants")
-    if plan["lengths"] != sorted(set(plan["lengths"])) or plan["lengths"][0] < SHORT:
-        raise InputError(f"{path}: lengths must rise, from {SHORT} or more")
-    return SpeedPlan(Path(plan.pop("output_dir")), **plan)
+    lengths = plan["lengths"]
+    if not all(type(length) is int for length in lengths) or lengths != sorted(set(lengths)) or lengths[0] < SHORT:
+        raise InputError(f"{path}: lengths must be whole numbers that rise, from {SHORT} or more")
+    plan = SpeedPlan(Path(plan.pop("output_dir")), **plan)
+    for variant, options in plan.variants.items():
+        if not isinstance(options, dict):
+            raise InputError(f"{path}: variant {variant} is {options!r}, not a mapping from options to values")
+    for variant, options in plan.options().items():
+        _check_options(f"{path}: variant {variant}", options)
+    return plan
 
 
-def measure(job, options, length):
+def _check_options(where, options):
+    """Raise InputError unless a RoFormerConfig takes the options; it would take an unknown one for a note."""
+    from paddle_rope.roformer import RoFormerConfig
+
+    for name in options:
+        if name not in inspect.signature(RoFormerConfig).parameters:
+            raise InputError(f"{where}: RoFormerConfig has no {name!r}; correct the option")
+    try:
+        RoFormerConfig(vocab_size=VOCABULARY, pooling="mean", **options)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+def measure(job, options, length, device="cpu"):
     """Time one job on one text of random tokens, and the peak memory of this process; random numbers have seed 0.
 
     Args:
         job: ``"train"`` (forward, backward, AdamW) or ``"predict"``.
         options: of the :class:`~paddle_rope.roformer.RoFormerConfig`.
         length: tokens.
+        device: of paddle.
 
     Returns:
-        dict with ``seconds``, ``peak_mb`` and ``idle_mb``, the peak before: libraries, weights, a short text.
+        dict with ``seconds``, ``peak_mb`` and ``idle_mb``, the peak before: libraries, weights, a short text. On a GPU
+        the peak is that of its memory.
     """
     import paddle
 
     from paddle_rope.roformer import RoFormerConfig, RoFormerForSequenceClassification
 
-    paddle.set_device("cpu")
+    paddle.set_device(device)
     paddle.seed(0)
     np.random.seed(0)
     model = RoFormerForSequenceClassification(RoFormerConfig(vocab_size=VOCABULARY, pooling="mean", **options))
@@ -115,18 +145,19 @@ def measure(job, options, length):
         model.eval()
     short, long = (paddle.randint(1, VOCABULARY, [1, size]) for size in (SHORT, length))
     run(short)
-    idle = peak_megabytes()
+    idle = peak_megabytes(device)
     seconds = fastest_seconds(lambda: run(long))
-    return {"seconds": round(seconds, 4), "peak_mb": peak_megabytes(), "idle_mb": idle}
+    return {"seconds": round(seconds, 4), "peak_mb": peak_megabytes(device), "idle_mb": idle}
 
 
-def measure_all(plan, rows, tool):
+def measure_all(plan, rows, tool, device="cpu"):
     """Measure what ``rows`` lack, each cell in a process of its own.
 
     Args:
         plan: :class:`SpeedPlan`.
         rows: dicts with ``COLUMNS`` of cells that were measured before.
-        tool: script that calls :func:`measure` for ``--measure JOB OPTIONS LENGTH``, options as JSON.
+        tool: script that calls :func:`measure` for ``--measure JOB OPTIONS LENGTH DEVICE``, options as JSON.
+        device: of paddle.
 
     Yields:
         All rows in the order of the plan, old and new.
@@ -142,7 +173,7 @@ def measure_all(plan, rows, tool):
                     left_out = left_out and "a shorter text is left out"
                     left_out = left_out or reason_to_leave_out(known, length, plan.memory_limit, plan.time_limit)
                     if not left_out:
-                        row |= measure_apart([tool, "--measure", job, json.dumps(options), length])
+                        row |= measure_apart([tool, "--measure", job, json.dumps(options), length, device])
                         left_out = row.get("left_out", "")
                     row["left_out"] = left_out
                 if not row["left_out"]:
@@ -150,12 +181,13 @@ def measure_all(plan, rows, tool):
                 yield row
 
 
-def claim_options(plan, rows):
-    """Write the options of the variants beside the table.
+def claim_options(plan, rows, device="cpu"):
+    """Write the options of the variants, and the device, beside the table.
 
     Args:
         plan: :class:`SpeedPlan`.
         rows: of the table as it is.
+        device: of paddle.
 
     Raises:
         InputError: a variant of the table was measured with others.
@@ -163,10 +195,11 @@ def claim_options(plan, rows):
     path = plan.output_dir / OPTIONS_FILE
     before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     measured = {row["variant"] for row in rows}
-    for variant, options in plan.options().items():
+    now = {variant: {"device": device, **options} for variant, options in plan.options().items()}
+    for variant, options in now.items():
         if variant in before and variant in measured:
-            check_unchanged(variant, plan.output_dir, before[variant], options)
-    write_json(path, {**before, **plan.options()})
+            check_unchanged(variant, plan.output_dir, {"device": "cpu", **before[variant]}, options)
+    write_json(path, {**before, **now})
 
 
 def read_rows(path):

@@ -13,8 +13,12 @@ MOST_RUNS = 3  # of jobs that are short
 LONG_SECONDS = 5.0
 
 
-def peak_megabytes():
-    """The peak memory of this process so far."""
+def peak_megabytes(device="cpu"):
+    """The peak memory of this process so far, or, on a GPU, that of its tensors there."""
+    if device.startswith("gpu"):
+        import paddle
+
+        return round(paddle.device.cuda.max_memory_allocated() / 2**20)
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 

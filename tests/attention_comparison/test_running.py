@@ -36,7 +36,13 @@ def calls(monkeypatch):
     def resume(folder):
         calls.append(("resume", folder))
 
-    monkeypatch.setitem(sys.modules, "recipe_of_test", SimpleNamespace(train=train, resume=resume))
+    def resolve_config(config):
+        unknown = [key for key in config if "atention" in key]
+        if unknown:
+            raise InputError(f"unknown key {unknown[0]!r}")
+
+    recipe = SimpleNamespace(train=train, resume=resume, resolve_config=resolve_config)
+    monkeypatch.setitem(sys.modules, "recipe_of_test", recipe)
     return calls
 
 
@@ -200,6 +206,23 @@ def test_lines_are_drawn_over_cases_that_are_numbers(calls, plan_file, in_this_p
 def test_what_the_plan_does_not_have_is_refused(plan_file, words, said, capsys, tmp_path):
     assert compare_attention.main(["runs", str(plan_file), *words]) == 2
     assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_wrong_key_of_the_last_variant_is_found_before_the_first_is_trained(calls, plan_file, tmp_path, capsys):
+    plan = yaml.safe_load(plan_file.read_text(encoding="utf-8"))
+    plan["variants"]["poor"]["atention"] = "linear"
+    plan_file.write_text(yaml.safe_dump(plan, sort_keys=False), encoding="utf-8")
+    assert compare_attention.main(["runs", str(plan_file)]) == 2
+    assert "error: poor / seed 0: unknown key 'atention'" in capsys.readouterr().err
+    assert not calls and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("recipe", ["tasks.nope.recipe", "tasks.common.tables"])
+def test_recipe_that_there_is_not_is_refused(plan_file, recipe, tmp_path, capsys):
+    plan_file.write_text(plan_file.read_text(encoding="utf-8").replace("recipe_of_test", recipe), encoding="utf-8")
+    assert compare_attention.main(["runs", str(plan_file)]) == 2
+    assert f"recipe '{recipe}': is none" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

@@ -103,7 +103,13 @@ def test_measurement_gives_seconds_and_memory(job, attention):
 @pytest.mark.parametrize(
     "keys, said",
     [
-        ({"lengths": [128, 64]}, "lengths must rise"),
+        ({"lengths": [128, 64]}, "whole numbers that rise"),
+        ({"lengths": ["a"]}, "whole numbers that rise"),
+        ({"lengths": 64}, "lengths is 64; it has to be a list"),
+        ({"model": ["x"]}, "model is ['x']; it has to be a mapping"),
+        ({"variants": {"softmax": None}}, "variant softmax is None, not a mapping"),
+        ({"variants": {"softmax": {"atention": "linear"}}}, "variant softmax: RoFormerConfig has no 'atention'"),
+        ({"variants": {"softmax": {"attention": "lineer"}}}, "attention must be one of softmax, linear, got 'lineer'"),
         ({"reference": "x"}, "the reference 'x'"),
         ({"extra": 1}, "unknown key 'extra'"),
         ({"model": None}, "no 'model'"),
