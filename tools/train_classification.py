@@ -10,7 +10,7 @@ dev_file, test_file, attention, max_length, pooling ...) and of PaddleNLP's Trai
 num_train_epochs, learning_rate, seed, device, bf16 ...). Data: JSON lines with text or sentence, label and label_des,
 or text<TAB>label.
 --seeds trains once for each seed, into OUTPUT_DIR/seed_N, and prints mean and spread of the scores.
---resume goes on with a run that was interrupted, to the result that it would have had.
+--resume goes on with a run, or a series of seeds, that was interrupted, to the result that it would have had.
 On several GPUs, or CPU processes: python -m paddle.distributed.launch tools/train_classification.py CONFIG.yaml ...
 """
 

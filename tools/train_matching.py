@@ -12,7 +12,7 @@ learning_rate, seed, device, bf16 ...).
 --seeds trains once for each seed, into OUTPUT_DIR/seed_N, and prints mean and spread of the scores.
 --folds cuts train_file into folds by the first text (A of triples), trains once for each, into OUTPUT_DIR/fold_N, tests
 on it, and prints mean and spread. With --seeds the folds are drawn anew for each seed.
---resume goes on with a run, or a series of folds, that was interrupted, to the result that it would have had.
+--resume goes on with a run, or a series of folds or seeds, that was interrupted, to the result that it would have had.
 On several GPUs, or CPU processes: python -m paddle.distributed.launch tools/train_matching.py CONFIG.yaml ...
 """
 

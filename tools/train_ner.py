@@ -10,7 +10,7 @@ test_file, attention, max_length ...) and of PaddleNLP's TrainingArguments (outp
 seed, device, bf16 ...).
 --seeds trains once for each seed, into OUTPUT_DIR/seed_N, and prints mean and spread of the scores, and the scores of
 all models as one.
---resume goes on with a run that was interrupted, to the result that it would have had.
+--resume goes on with a run, or a series of seeds, that was interrupted, to the result that it would have had.
 On several GPUs, or CPU processes: python -m paddle.distributed.launch tools/train_ner.py CONFIG.yaml ...
 """
 

@@ -104,7 +104,8 @@ def _train(checkpoint, config, run, arguments):
                 for example, found in zip(examples["dev"], predictions["dev"])
             ),
         )
-    runs.finish(output_dir, metrics, started, "predict:  python tools/predict_classification.py {model} --input FILE")
+    what_next = "predict:  python tools/predict_classification.py {model} --input FILE"
+    runs.finish(output_dir, metrics, started, what_next, trainer.state.log_history, FIGURES)
     return metrics
 
 

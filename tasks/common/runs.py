@@ -1,5 +1,7 @@
 """How a training run starts, goes on after an interruption, and what it leaves: the same for every recipe."""
 
+import contextlib
+import json
 import time
 from pathlib import Path
 
@@ -8,15 +10,21 @@ import yaml
 from paddlenlp.trainer import set_seed
 
 from tasks.common.device import is_first_process
+from tasks.common.epochs import write_epochs
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_dir, claim_output_dir, write_json
+from tasks.common.fingerprints import check_fingerprints, fingerprints
+from tasks.common.locks import locked
 from tasks.common.quiet import quiet_paddlenlp
 from tasks.common.run_config import read_run_config
 from tasks.common.trainer import last_checkpoint
 
 CONFIG_FILE = "config.yaml"
+INPUTS_FILE = "inputs.json"  # what the data files were at the beginning
 METRICS_FILE = "metrics.json"  # written last
 MODEL_FOLDER = "model"
+
+_lock = contextlib.ExitStack()  # of the folder that this process works on, until its run ends, however it does
 
 
 def start(resolve, run, config):
@@ -64,19 +72,30 @@ def resume(resolve, run, run_dir):
 
 def _run(run, checkpoint, settings):
     set_seed(settings[-1].seed)
-    with paddle.utils.unique_name.guard():  # checkpoints know weights by names that count what the process has made
+    # checkpoints know weights by names that count what the process has made
+    with _lock, paddle.utils.unique_name.guard():
         return run(checkpoint, *settings)
 
 
 def claim(config, checkpoint):
-    """Make the folder of a new run with its configuration in it, or say where a run goes on from."""
-    if checkpoint is not None:
-        print(f"going on from {checkpoint}")
-        return
+    """Make the folder of a new run with its configuration in it, or say where a run goes on from.
+
+    Raises:
+        InputError: another process works on the run, or a data file has changed since it began.
+    """
     output_dir = Path(config["output_dir"])
-    claim_output_dir(output_dir)
-    with atomic_writer(output_dir / CONFIG_FILE) as file:
-        yaml.safe_dump(config, file, allow_unicode=True, sort_keys=False)
+    if checkpoint is None:
+        claim_output_dir(output_dir)
+    if not _lock.enter_context(locked(output_dir)):
+        raise InputError(f"{output_dir}: another process works on this run; wait for its end")
+    if checkpoint is None:
+        with atomic_writer(output_dir / CONFIG_FILE) as file:
+            yaml.safe_dump(config, file, allow_unicode=True, sort_keys=False)
+        write_json(output_dir / INPUTS_FILE, fingerprints(config))
+        return
+    if (output_dir / INPUTS_FILE).is_file():
+        check_fingerprints(json.loads((output_dir / INPUTS_FILE).read_text(encoding="utf-8")), config)
+    print(f"going on from {checkpoint}")
 
 
 def save_model(output_dir, model, *others):
@@ -87,16 +106,21 @@ def save_model(output_dir, model, *others):
         other.save_pretrained(folder)
 
 
-def finish(output_dir, metrics, started, what_next):
-    """Write ``metrics.json``, the last file of a run, and say what was done and what comes next.
+def finish(output_dir, metrics, started, what_next, history=(), figures=()):
+    """Write table and picture of the epochs and ``metrics.json``, the last file of a run; say what was done and what
+    comes next.
 
     Args:
         output_dir: folder of the run.
         metrics: dict, with ``train_seconds``.
         started: ``time.perf_counter()`` of the beginning.
         what_next: a line, with ``{model}`` in place of the model's folder.
+        history: ``log_history`` of the trainer's state; nothing for a run that is not one of epochs.
+        figures: names of the dev scores in the table.
     """
     output_dir = Path(output_dir)
+    if history:
+        write_epochs(output_dir, history, figures)
     write_json(output_dir / METRICS_FILE, metrics)
     seconds = time.perf_counter() - started
     print(f"{output_dir}: trained in {metrics['train_seconds']:.0f} s, {seconds:.0f} s in all")

@@ -3,9 +3,11 @@
 import statistics
 from pathlib import Path
 
+from tasks.common import series
 from tasks.common.errors import InputError
-from tasks.common.files import atomic_writer, check_output_dir, write_json
+from tasks.common.files import atomic_writer, write_json
 
+SUMMARY = "seeds"  # .json and .md
 SPLITS = ("dev", "test")
 LARGEST_SEED = 2**32 - 1  # numpy's
 
@@ -47,20 +49,48 @@ def train_with_seeds(train, config, seeds, figures, score_together=None):
     """
     if not config.get("output_dir"):
         raise InputError("no 'output_dir': name it in the configuration file or with --output_dir PATH")
+    with series.begun(config["output_dir"], {**config, "seeds": seeds}):
+        metrics = series.run_each(_configs(config, seeds), train)
+    return _summarise(metrics, config, seeds, figures, score_together)
+
+
+def resume_with_seeds(folder, train, resume, figures, score_together=None):
+    """Go on with a series that :func:`train_with_seeds` began and that was interrupted: runs that are done stay.
+
+    Args:
+        folder: of the series.
+        resume: function of the folder of a run that was begun; returns its metrics.
+        train, figures, score_together: as of :func:`train_with_seeds`, which also says what is returned.
+
+    Raises:
+        InputError: the series is complete, or a run has no checkpoint from which it could go on.
+    """
+    config = series.read_series(folder)
+    seeds = parse_seeds(config.pop("seeds"))
+    summary = Path(folder) / f"{SUMMARY}.json"
+    if summary.is_file():
+        raise InputError(f"{folder}: all seeds are complete; their scores are in {summary}")
+    metrics = series.run_each(_configs(config, seeds), train, resume)
+    return _summarise(metrics, config, seeds, figures, score_together)
+
+
+def _configs(config, seeds):
+    """The configuration of each seed's run."""
     folder = Path(config["output_dir"])
-    check_output_dir(folder)
-    metrics, run_dirs = [], [str(folder / f"seed_{seed}") for seed in seeds]
-    for number, (seed, run_dir) in enumerate(zip(seeds, run_dirs), 1):
-        print(f"---- seed {seed} ({number} of {len(seeds)})", flush=True)
-        metrics.append(train({**config, "seed": seed, "output_dir": run_dir}))
+    return [{**config, "seed": seed, "output_dir": str(folder / f"seed_{seed}")} for seed in seeds]
+
+
+def _summarise(metrics, config, seeds, figures, score_together):
     if metrics[0] is None:
         return None
+    folder = Path(config["output_dir"])
     summary = {"seeds": seeds, **sum_up(metrics, figures)}
     if score_together is not None and len(seeds) > 1:
+        run_dirs = [of_seed["output_dir"] for of_seed in _configs(config, seeds)]
         for split, scores in score_together(config, run_dirs).items():
             for name, row in summary[split].items():
                 row["together"] = scores[name]
-    write_summary(folder / "seeds", summary, [f"seed {seed}" for seed in seeds])
+    write_summary(folder / SUMMARY, summary, [f"seed {seed}" for seed in seeds])
     return summary
 
 

@@ -1,6 +1,7 @@
 """PaddleNLP's Trainer with what every recipe wants of it: the only file that knows its inside."""
 
 import contextlib
+import math
 import os
 from pathlib import Path
 
@@ -57,6 +58,21 @@ class RecipeTrainer(Trainer):
             self.log(dict(metrics))
             self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
+
+    def log(self, logs, **kwargs):
+        """Log figures, see PaddleNLP's ``Trainer``.
+
+        Raises:
+            InputError: the training loss is not a number any more.
+        """
+        for name in ("loss", "train_loss"):
+            if not math.isfinite(logs.get(name, 0.0)):
+                raise InputError(
+                    f"{Path(self.args.output_dir).parent}: the training loss is {logs[name]} at step "
+                    f"{self.state.global_step}: training has diverged; lower learning_rate, which is "
+                    f"{self.args.learning_rate:g}, or set max_grad_norm"
+                )
+        super().log(logs, **kwargs)
 
     def _ended_with(self, checkpoint):
         """Whether training had come to its end; then its weights are loaded. PaddleNLP would take a step more."""

@@ -31,7 +31,7 @@ def run_training_tool(recipe, usage, argv=None):
     if words[:1] == ["--resume"]:
         if len(words) != 2:
             raise InputError(f"usage: {tool} --resume OUTPUT_DIR; the run keeps its configuration")
-        importlib.import_module(recipe).resume(words[1])
+        _resume(importlib.import_module(recipe), words[1])
         return 0
     if not words or words[0].startswith("--"):
         raise InputError(f"no configuration file; usage: {tool} CONFIG.yaml [--key value ...]")
@@ -45,3 +45,14 @@ def run_training_tool(recipe, usage, argv=None):
     else:
         module.train(config)
     return 0
+
+
+def _resume(module, folder):
+    from tasks.common.seeds import resume_with_seeds
+    from tasks.common.series import read_series
+
+    if "seeds" in (read_series(folder) or {}):
+        together = getattr(module, "score_together", None)
+        resume_with_seeds(folder, module.train, module.resume, module.FIGURES, together)
+    else:
+        module.resume(folder)

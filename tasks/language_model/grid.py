@@ -4,11 +4,8 @@ OUTPUT_DIR/config.yaml          what all cells share
 OUTPUT_DIR/cells/ROW_seed_N/    one cell: result.json when it is finished, until then its checkpoint; its VisualDL log
 """
 
-import contextlib
 import dataclasses
-import fcntl
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +15,7 @@ import yaml
 from tasks.common.device import choose_device
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_makeable, write_json
+from tasks.common.locks import locked
 from tasks.common.machine import machine_in_words
 from tasks.common.run_config import read_run_config
 from tasks.language_model.arguments import OWN_KEYS, parse_run
@@ -84,7 +82,8 @@ def run_grid(experiment, config):
     open_folder(folder, run)
     for number, (row, seed) in enumerate(cells, 1):
         cell = folder / CELLS / f"{row.name}_seed_{seed}"
-        with claimed(cell) as is_mine:
+        cell.mkdir(parents=True, exist_ok=True)
+        with locked(cell) as is_mine:
             if not is_mine:
                 print(f"{cell.name}: another process computes it", flush=True)
             if not is_mine or (cell / RESULT_FILE).is_file():
@@ -172,19 +171,3 @@ def open_folder(folder, run):
             raise InputError(
                 f"{folder}: holds cells with {key} {there[key]}, not {wanted[key]}; give another --output_dir"
             )
-
-
-@contextlib.contextmanager
-def claimed(cell):
-    """Whether this process has the cell for itself until the end of the block; a process that dies lets go of it."""
-    cell.mkdir(parents=True, exist_ok=True)
-    handle = os.open(cell, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
-    finally:
-        os.close(handle)

@@ -130,7 +130,8 @@ def _train(checkpoint, config, run, arguments):
             model.config.threshold = metrics[name].get("threshold")
             write_json_lines(output_dir / "predictions_dev.jsonl", _scored(examples[name], scores))
     runs.save_model(output_dir, model, tokenizer)
-    runs.finish(output_dir, metrics, started, "predict:  python tools/predict_matching.py {model} --input FILE")
+    what_next = "predict:  python tools/predict_matching.py {model} --input FILE"
+    runs.finish(output_dir, metrics, started, what_next, trainer.state.log_history, FIGURES)
     return metrics
 
 

@@ -25,14 +25,20 @@ TINY = {
 
 
 @pytest.fixture(scope="session")
-def train(pytestconfig, tmp_path_factory):
+def config_file(pytestconfig, tmp_path_factory):
+    path = tmp_path_factory.mktemp("config") / "tiny.yaml"
+    given = {"train_file": str(pytestconfig.rootpath / TINY["train_file"])}
+    path.write_text(yaml.safe_dump({**TINY, **given}), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def train(config_file):
     """Train a tiny model: ``train(folder, key=value ...)`` -> what the run has left."""
 
     def train(folder, **overrides):
-        config = tmp_path_factory.mktemp("config") / "tiny.yaml"
-        given = {"train_file": str(pytestconfig.rootpath / TINY["train_file"])}
-        config.write_text(yaml.safe_dump({**TINY, **given, **overrides}), encoding="utf-8")
-        assert train_classification.main([str(config), "--output_dir", str(folder)]) == 0
+        words = [word for key, value in overrides.items() for word in (f"--{key}", str(value))]
+        assert train_classification.main([str(config_file), "--output_dir", str(folder), *words]) == 0
         return SimpleNamespace(
             folder=folder,
             model=folder / "model",

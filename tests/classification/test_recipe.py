@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 
 import evaluate_classification
 import numpy as np
@@ -15,6 +16,8 @@ from tasks.classification.batching import ClassificationDataset, TextCollator
 from tasks.classification.data import Example, read_examples
 from tasks.classification.prediction import Classifier
 from tasks.common.errors import InputError
+from tasks.common.locks import locked
+from tasks.common.monitor import VisualDLMonitor
 
 CLASSES = ["交通", "体育", "天气", "美食"]
 
@@ -73,6 +76,55 @@ def test_without_dev_data_all_texts_are_learned_and_the_last_weights_kept(train,
     assert run.metrics["test"]["texts"] == len(read_examples(demo)) == 160
     assert "dev" not in run.metrics and run.metrics["test"]["accuracy"] > 0.7
     assert not (run.folder / "predictions_dev.jsonl").exists()
+
+
+class PowerCut(Exception):
+    """Ends a run at once."""
+
+
+@pytest.fixture
+def cut_run(train, tmp_path, monkeypatch):
+    """``cut_run(step, key=value ...)``: the folder of a run that ended after this step."""
+
+    def cut_run(step, **options):
+        def cut(self, args, state, control, **kwargs):
+            if state.global_step == step:
+                raise PowerCut
+
+        with monkeypatch.context() as patch, pytest.raises(PowerCut):
+            patch.setattr(VisualDLMonitor, "on_step_end", cut)
+            train(tmp_path / "cut", **options)
+        return tmp_path / "cut"
+
+    return cut_run
+
+
+def test_resumed_run_ends_as_if_it_had_not_been_cut(train, cut_run, tmp_path):
+    options = {"num_train_epochs": 3, "ema_decay": 0.5, "hidden_dropout_prob": 0.1}
+    whole = train(tmp_path / "whole", **options)
+    folder = cut_run(10, **options)
+    assert train_classification.main(["--resume", str(folder)]) == 0
+    for name in ("model/model.safetensors", "model/config.json", "predictions_dev.jsonl"):
+        assert (folder / name).read_bytes() == (whole.folder / name).read_bytes(), name
+
+
+def test_run_does_not_go_on_with_other_data_or_beside_another_process(cut_run, demo, tmp_path, fails):
+    shutil.copy(demo, tmp_path / "texts.jsonl")
+    folder = cut_run(10, train_file=str(tmp_path / "texts.jsonl"))
+    with locked(folder):
+        message = fails(train_classification, "--resume", folder)
+        assert "another process works on this run" in message
+    with open(tmp_path / "texts.jsonl", "a", encoding="utf-8") as file:
+        file.write('{"text": "一场雨", "label": "天气"}\n')
+    assert "texts.jsonl: has changed since the run began" in fails(train_classification, "--resume", folder)
+
+
+def test_training_that_diverges_ends_with_what_to_do(demo, tmp_path, config_file, capsys):
+    words = ["--train_file", str(demo), "--learning_rate", "1e30", "--logging_steps", "1"]
+    assert train_classification.main([str(config_file), *words, "--output_dir", str(tmp_path / "run")]) == 2
+    message = capsys.readouterr().err
+    assert "the training loss is " in message and "lower learning_rate, which is 1e+30" in message
+    assert not (tmp_path / "run/metrics.json").exists()
 
 
 def test_training_goes_on_from_a_trained_folder_with_another_attention(train, trained, demo, tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tasks.common.errors import InputError
-from tasks.common.seeds import parse_seeds, train_with_seeds
+from tasks.common.seeds import parse_seeds, resume_with_seeds, train_with_seeds
 
 F1 = {7: 0.5, 1: 0.8, 3: 0.6}
 
@@ -18,11 +18,15 @@ def train():
 
     def train(config):
         train.given.append(config)
-        Path(config["output_dir"]).mkdir(parents=True)
-        f1 = F1[config["seed"]]
-        return {"seed": 1, "dev": {"f1": f1, "recall": f1 / 2, "per_type": {}}, "test": {"f1": 0.1, "recall": 0.2}}
+        if config["seed"] == train.fails_at:
+            raise InputError("wrong")
+        folder, f1 = Path(config["output_dir"]), F1[config["seed"]]
+        folder.mkdir(parents=True)
+        scores = {"seed": 1, "dev": {"f1": f1, "recall": f1 / 2, "per_type": {}}, "test": {"f1": 0.1, "recall": 0.2}}
+        (folder / "metrics.json").write_text(json.dumps(scores), encoding="utf-8")
+        return scores
 
-    train.given = []
+    train.given, train.fails_at = [], None
     return train
 
 
@@ -86,8 +90,39 @@ def test_one_seed_has_no_deviation(train, tmp_path):
     assert "| dev recall | 0.4000 | 0.4000 |  |" in table.splitlines()
 
 
-def test_processes_other_than_the_first_write_nothing(tmp_path):
+def test_processes_other_than_the_first_write_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("tasks.common.series.is_first_process", lambda: False)
     assert train_with_seeds(lambda config: None, {"output_dir": str(tmp_path / "runs")}, [1, 2], ("f1",)) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def never(*_):
+    raise AssertionError
+
+
+def test_interrupted_series_goes_on_and_what_is_done_stays(train, tmp_path, capsys):
+    folder, config = tmp_path / "runs", {"a": 1, "output_dir": str(tmp_path / "runs")}
+    train.fails_at = 1
+    with pytest.raises(InputError, match="wrong"):
+        train_with_seeds(train, config, [7, 1, 3], ("f1",))
+    (folder / "seed_1/checkpoints/checkpoint-2").mkdir(parents=True)
+    train.given, train.fails_at = [], None
+    with pytest.raises(InputError, match="seed_1: ended before its first checkpoint; remove this folder"):
+        resume_with_seeds(folder, train, never, ("f1",))
+    (folder / "seed_1/checkpoints/checkpoint-2/complete").touch()
+    summary = resume_with_seeds(folder, train, lambda _: {"dev": {"f1": 0.9}, "test": {"f1": 0.1}}, ("f1",))
+    assert summary["dev"]["f1"]["values"] == [0.5, 0.9, 0.6]
+    assert train.given == [{"a": 1, "seed": 3, "output_dir": str(folder / "seed_3")}]
+    assert json.loads((folder / "seeds.json").read_text(encoding="utf-8")) == summary
+    assert "---- seed 3 (3 of 3)" in capsys.readouterr().out
+    with pytest.raises(InputError, match="all seeds are complete"):
+        resume_with_seeds(folder, never, never, ("f1",))
+
+
+def test_wrong_configuration_makes_no_folder(train, tmp_path):
+    train.fails_at = 7
+    with pytest.raises(InputError, match="wrong"):
+        train_with_seeds(train, {"output_dir": str(tmp_path / "new/runs")}, [7, 1], ("f1",))
     assert list(tmp_path.iterdir()) == []
 
 

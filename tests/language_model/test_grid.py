@@ -6,9 +6,10 @@ import pytest
 import yaml
 
 from tasks.common.errors import InputError
+from tasks.common.locks import locked
 from tasks.language_model import grid
 from tasks.language_model.arguments import LanguageModelArguments, parse_run
-from tasks.language_model.grid import Experiment, Row, claimed, report, run_grid
+from tasks.language_model.grid import Experiment, Row, report, run_grid
 from tasks.language_model.training import CHECKPOINT_FILE, History
 
 ROWS = (Row("a", "A", {}), Row("b", "B", {"position_embedding": "none"}))
@@ -60,7 +61,8 @@ def test_finished_cells_are_not_computed_again(experiment, config, trained, repo
 
 
 def test_cell_that_another_process_computes_is_left_to_it(experiment, config, trained, capsys, tmp_path):
-    with claimed(tmp_path / "grid/cells/a_seed_1") as is_mine:
+    (tmp_path / "grid/cells/a_seed_1").mkdir(parents=True)
+    with locked(tmp_path / "grid/cells/a_seed_1") as is_mine:
         assert is_mine
         (tmp_path / "grid/config.yaml").write_text(yaml.safe_dump(config))
         run_grid(experiment, config)

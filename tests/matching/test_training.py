@@ -39,7 +39,8 @@ def scores_of_predictions(run):
 def test_run_leaves_the_files_that_are_promised(bi_encoder):
     assert {path.name for path in bi_encoder.model.iterdir()} == MODEL_FILES
     assert {path.name for path in bi_encoder.folder.iterdir()} == {
-        "model", "metrics.json", "predictions_dev.jsonl", "config.yaml", "vdl", "checkpoints"
+        "model", "metrics.json", "predictions_dev.jsonl", "config.yaml", "inputs.json", "vdl", "checkpoints",
+        "epochs.csv", "epochs.md", "epochs.png",
     }  # fmt: skip
     assert bi_encoder.metrics.keys() == {"dev", "train_seconds", "parameters", "seed", "chosen_by"}
     assert bi_encoder.metrics["parameters"] == sum(array.size for array in load(bi_encoder.weights).values())
@@ -134,7 +135,10 @@ def test_each_fold_is_tested_once_and_the_scores_are_summed_up(train, data, tmp_
     words += ["--dev_file=", "--folds=3", "--num_train_epochs=1", "--max_length=16"]
     assert train_matching.main(words) == 0
     folder = tmp_path / "folds"
-    assert {path.name for path in folder.iterdir()} == {"fold_1", "fold_2", "fold_3", "folds.json", "folds.md"}
+    assert {path.name for path in folder.iterdir()} == {
+        *("fold_1", "fold_2", "fold_3"),
+        *("series.yaml", "folds.json", "folds.md", "metrics.json"),
+    }
     metrics = [json.loads((folder / f"fold_{fold}/metrics.json").read_text("utf-8")) for fold in (1, 2, 3)]
     summary = json.loads((folder / "folds.json").read_text("utf-8"))
     values = [of_fold["test"]["accuracy"] for of_fold in metrics]
@@ -150,7 +154,7 @@ def test_each_fold_is_tested_once_and_the_scores_are_summed_up(train, data, tmp_
     )
     assert alone.weights == (folder / "fold_2/model/model.safetensors").read_bytes()
     # a series that was interrupted goes on, and what is done stays
-    for name in ("folds.json", "folds.md", "fold_3/metrics.json"):
+    for name in ("metrics.json", "folds.json", "folds.md", "fold_3/metrics.json"):
         (folder / name).unlink()
     done = (folder / "fold_1/metrics.json").stat().st_mtime_ns
     assert train_matching.main(["--resume", str(folder)]) == 0

@@ -52,7 +52,8 @@ def test_run_leaves_the_files_that_are_promised(trained):
         "model.safetensors", "config.json", "vocab.txt", "tokenizer_config.json"
     }  # fmt: skip
     assert {path.name for path in trained.folder.iterdir()} == {
-        "model", "metrics.json", "predictions_dev.jsonl", "config.yaml", "vdl", "checkpoints"
+        "model", "metrics.json", "predictions_dev.jsonl", "config.yaml", "inputs.json", "vdl", "checkpoints",
+        "epochs.csv", "epochs.md", "epochs.png",
     }  # fmt: skip
     assert trained.metrics.keys() == {"dev", "train_seconds", "parameters", "seed"}
     assert trained.metrics["train_seconds"] > 0

@@ -130,7 +130,8 @@ def test_runs_of_several_seeds_are_those_of_each_seed_alone(
     words += ["--output_dir", tmp_path / "seeds", "--seeds", "3,5", "--learning_rate", "3e-2"]
     assert train_ner.main([str(word) for word in (config_file, *words)]) == 0
     alone = train_few(tmp_path / "alone", num_train_epochs=6, learning_rate=3e-2, seed=5)
-    assert {path.name for path in (tmp_path / "seeds").iterdir()} == {"seed_3", "seed_5", "seeds.json", "seeds.md"}
+    left = {"seed_3", "seed_5", "series.yaml", "seeds.json", "seeds.md"}
+    assert {path.name for path in (tmp_path / "seeds").iterdir()} == left
     assert (tmp_path / "seeds/seed_5/model/model.safetensors").read_bytes() == alone.weights
     assert (tmp_path / "seeds/seed_3/model/model.safetensors").read_bytes() != alone.weights
     summary = json.loads((tmp_path / "seeds/seeds.json").read_text("utf-8"))

@@ -1,0 +1,36 @@
+"""Whether the files of a run are still what they were when it began."""
+
+import hashlib
+from pathlib import Path
+
+from tasks.common.errors import InputError
+
+_FILE_KEYS = ("_file", "_files")  # ends of the keys that name data
+
+
+def fingerprints(config):
+    """dict from each path that a configuration names as data to the SHA-256 of the file, or of a folder's files."""
+    named = [value for key, value in config.items() if key.endswith(_FILE_KEYS) and isinstance(value, str)]
+    paths = [path.strip() for value in named for path in value.split(",")]
+    return {path: _sha256(Path(path)) for path in paths if path and Path(path).exists()}
+
+
+def check_fingerprints(before, config):
+    """Raise InputError if a file of ``before``, from :func:`fingerprints`, is another now."""
+    now = fingerprints(config)
+    for path, digest in before.items():
+        if now.get(path) != digest:
+            raise InputError(
+                f"{path}: has changed since the run began, which cannot go on with other data; put it back as it was, "
+                "or train anew in another --output_dir"
+            )
+
+
+def _sha256(path):
+    digest = hashlib.sha256()
+    for file in sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]:
+        digest.update(file.name.encode("utf-8", "surrogateescape"))
+        with open(file, "rb") as content:
+            while block := content.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
