@@ -1,6 +1,6 @@
 #!/usr/bin/env python
-"""Time our layers against Paddle's, the sparse loss against the dense one, and packed linear attention against softmax
-attention, forward and backward, side by side.
+"""Time our layers against Paddle's, the sparse loss against the dense one, packed linear attention against softmax
+attention, and our RoFormer against PaddleNLP's, forward and backward, side by side.
 """
 
 import bootstrap  # noqa: F401
@@ -12,8 +12,10 @@ import time
 import paddle
 import paddle.nn.functional as F
 from paddle import nn
+from paddlenlp.transformers import RoFormerConfig as PaddleNLPRoFormerConfig
+from paddlenlp.transformers import RoFormerModel as PaddleNLPRoFormer
 
-from paddle_rope import RotaryPositionEmbedding, linear_attention, softmax_attention
+from paddle_rope import RoFormerConfig, RoFormerModel, RotaryPositionEmbedding, linear_attention, softmax_attention
 from paddle_rope.global_pointer import (
     multilabel_categorical_crossentropy,
     sparse_multilabel_categorical_crossentropy,
@@ -23,6 +25,16 @@ from tasks.common.errors import OneLineArgumentParser, exit_on_input_error
 
 BATCH, SEQ, HIDDEN, TYPES = 32, 40, 256, 10
 SPAN_SIZES = [(40, 10), (178, 8)]  # length, types
+ENCODER = {
+    "vocab_size": 3500,
+    "embedding_size": 256,
+    "hidden_size": 256,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "intermediate_size": 1024,
+    "type_vocab_size": 2,
+}
+ENCODER_SIZES = [(32, 40), (8, 256), (2, 1024)]  # texts, length
 PACKED_SIZES = [(16, 128), (8, 256), (4, 512), (2, 1024), (1, 2048)]  # texts, length; 4 heads of 64
 ROUNDS = 20
 
@@ -75,6 +87,16 @@ def packed_attention_case(batch, seq):
     )
 
 
+def encoder_case(batch, seq):
+    """(PaddleNLP's RoFormer, ours, [all weights]) in training, with a dropout of 0.1, on random tokens."""
+    theirs = PaddleNLPRoFormer(PaddleNLPRoFormerConfig(**ENCODER, max_position_embeddings=seq))
+    ours = RoFormerModel(RoFormerConfig(**ENCODER))
+    theirs.train()
+    ours.train()
+    ids = paddle.randint(1, ENCODER["vocab_size"], [batch, seq])
+    return lambda *_: theirs(ids)[0], lambda *_: ours(ids), [*theirs.parameters(), *ours.parameters()]
+
+
 @exit_on_input_error
 def main(argv=None):
     OneLineArgumentParser(description=__doc__).parse_args(argv)
@@ -103,6 +125,8 @@ def main(argv=None):
         cases[f"index lists against 0/1 labels, {seq}x{seq} spans, {types} types"] = span_loss_case(seq, types)
     for batch, seq in PACKED_SIZES:
         cases[f"packed attention, softmax against linear, {batch} x {seq}"] = packed_attention_case(batch, seq)
+    for batch, seq in ENCODER_SIZES:
+        cases[f"RoFormer, 4 layers of 256, PaddleNLP's against ours, {batch} x {seq}"] = encoder_case(batch, seq)
     print(f"batch {BATCH}, length {SEQ}, hidden {HIDDEN}; milliseconds forward + backward, median of {ROUNDS}")
     print("| layer | other | ours | other / ours |")
     print("|---|---|---|---|")
