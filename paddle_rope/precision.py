@@ -28,7 +28,7 @@ def float64_tensor(array):
 
 
 class Float32Layer(nn.Layer):
-    """A layer whose parameters and buffers stay float32 under ``model.to(dtype=...)`` and ``paddle.amp.decorate``.
+    """A layer whose tensors stay float32 where ``model.to(dtype=...)`` or ``paddle.amp.decorate`` halves the others.
 
     (``model.astype`` casts the tensors of a whole model by itself and asks no layer.)
     """
@@ -39,4 +39,5 @@ class Float32Layer(nn.Layer):
         self._cast_to_low_precision = self._cast_to_low_precison = False
 
     def _apply(self, func, device, dtype, blocking, include_sublayers=True):
-        super()._apply(func, device, None, blocking, include_sublayers)
+        is_half = str(dtype).rpartition(".")[2] in ("float16", "bfloat16")  # a name or a dtype, "paddle.float16"
+        super()._apply(func, device, None if is_half else dtype, blocking, include_sublayers)

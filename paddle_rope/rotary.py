@@ -59,7 +59,7 @@ class RotaryPositionEmbedding(Float32Layer):
             :class:`~paddle_rope.YaRNScaling` of the frequencies for texts longer than those of training; None for none.
             YaRN also multiplies what it rotates by its ``amplitude``.
         learned: make theta a float32 parameter ``theta`` ``[rotary_dim / 2]``, which starts at the fixed one
-            (rounded to float32) and is in the checkpoint. ``.to(dtype=...)`` and ``paddle.amp.decorate`` leave it so.
+            (rounded to float32) and is in the checkpoint. Half precision of a model leaves it in float32.
 
     Raises:
         ValueError: the number of features that turn is odd, not positive or more than ``head_dim``; ``base`` is not

@@ -56,7 +56,7 @@ def test_the_arithmetic_is_not_under_automatic_mixed_precision(variant, amp_as_o
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-@pytest.mark.parametrize("by", ["amp", "to"])
+@pytest.mark.parametrize("by", ["amp", "to a name", "to a dtype"])
 def test_theta_and_random_features_stay_float32_where_the_model_becomes_half(dtype, by):
     from paddle.amp.auto_cast import amp_initialize  # what paddle.amp.decorate runs on a GPU, level O2
 
@@ -65,7 +65,7 @@ def test_theta_and_random_features_stay_float32_where_the_model_becomes_half(dty
     if by == "amp":
         amp_initialize([model], dtype=dtype, excluded_layers=None)
     else:
-        model.to(dtype=dtype)
+        model.to(dtype=dtype if by == "to a name" else getattr(paddle, dtype))
     assert model[0].weight.dtype == getattr(paddle, dtype)
     for name in ("1.theta", "2.projection"):
         kept = model.state_dict()[name]

@@ -107,7 +107,7 @@ class OrthogonalRandomFeatures(Float32Layer):
     1 / num_features is left out. Keys are not rescaled, since causal forms cannot know the largest to come: in float32
     they vanish where |k|^2 / sqrt(d) goes beyond 150.
 
-    The vectors are the buffer ``projection`` float32 ``[num_features, head_dim]``, which ``.to(dtype=...)`` leaves so,
+    The vectors are the buffer ``projection`` float32 ``[num_features, head_dim]``, also in models of half precision,
     and go into the checkpoint.
 
     Args:
