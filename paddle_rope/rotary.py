@@ -209,6 +209,7 @@ class RotaryPositionEmbedding(Float32Layer):
     def _theta_as_tensor(self):
         """float64 ``[rotary_dim / 2]``."""
         return self.theta.astype("float64") if self.learned else float64_tensor(self.theta)
+
     def extra_repr(self):
         parts = [f"head_dim={self.head_dim}, base={self.base:g}"]
         if self.layout != "interleaved":
