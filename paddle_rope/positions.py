@@ -78,6 +78,9 @@ def alibi_bias(slopes, query_positions, key_positions):
     Returns:
         float32 ``[batch, heads, queries, seq]``.
     """
-    distance = paddle.abs(query_positions.unsqueeze(2) - key_positions.unsqueeze(1)).astype("float32")
+    difference = query_positions.unsqueeze(2) - key_positions.unsqueeze(1)
+    distance = paddle.maximum(difference, -difference).astype(
+        "float32"
+    )  # oneDNN's fusion of a difference with abs errs
     slopes = paddle.to_tensor(slopes, dtype="float32").reshape([1, -1, 1, 1])
     return -slopes * distance.unsqueeze(1)

@@ -10,7 +10,6 @@ import bootstrap  # noqa: F401
 
 import argparse
 import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -27,34 +26,18 @@ def main(argv=None):
     parser.add_argument("target", metavar="TARGET", type=Path, help="folder to make; must not exist or be empty")
     parser.add_argument("--to", required=True, choices=TARGETS, help="format of TARGET")
     options = parser.parse_args(argv)
-    check_target(options.target)
+    from tasks.common.files import atomic_folder
     from tasks.common.quiet import quiet_paddlenlp
 
     quiet_paddlenlp()
     try:
-        model = read_model(options.source)
-        temporary = options.target.absolute().with_name(f".{options.target.name}.{os.getpid()}.tmp")
-        temporary.mkdir()
-        try:
-            write(model, temporary, options)
-            os.replace(temporary, options.target)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+        with atomic_folder(options.target) as folder:
+            model = read_model(options.source)
+            write(model, folder, options)
     except (ValueError, OSError) as error:
         raise InputError(" ".join(str(error).split())) from error
     print(f"{options.target}: {type(model).__name__} as {options.to}")
     return 0
-
-
-def check_target(target):
-    """Raise InputError unless ``target`` is free and its parent can be written."""
-    if target.is_dir() and any(target.iterdir()):
-        raise InputError(f"{target}: is not empty; give another TARGET or remove the folder")
-    if target.exists() and not target.is_dir():
-        raise InputError(f"{target}: is a file; give another TARGET")
-    parent = target.absolute().parent
-    if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise InputError(f"{target}: cannot be made ({parent} is not a writable folder); give another TARGET")
 
 
 def read_model(source):

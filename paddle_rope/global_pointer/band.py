@@ -20,34 +20,53 @@ def band_products(q, k, width):
 
     Returns:
         ``[..., seq, width]``, 0 where i + d is past the end.
-
-    Raises:
-        ValueError: a static graph of unknown length.
     """
-    if q.shape[-2] < 0:
-        raise ValueError("the band of short spans (max_span_length) needs a known length in static graphs")
-    *leading, seq, features = q.shape
-    columns = min(width, seq)  # of the others none is a span
-    size = max(1, columns, min(_BLOCK, seq))
-    blocks = -(-seq // size)
-    q = _pad(q, -2, blocks * size - seq).reshape([-1, blocks, size, features])
-    k = _pad(k, -2, (blocks + 1) * size - seq).reshape([-1, blocks + 1, size, features])
-    k = paddle.concat([k[:, :-1], k[:, 1:]], axis=2)[:, :, : size + columns - 1]
-    band = paddle.matmul(q, k, transpose_y=True).reshape([-1, blocks, size * (size + columns - 1)])
-    band = _pad(band, -1, size).reshape([-1, blocks * size, size + columns])[:, :seq, :columns]
-    return _pad(band, -1, width - columns).reshape([*leading, seq, width])
+    return _band(q, k, width)
 
 
 def band_ends(x, width):
     """b(i, d) = x_{i+d}: ``[..., seq]`` -> ``[..., seq, width]``, 0 past the end."""
-    x = x.unsqueeze(-1)
-    return band_products(paddle.ones_like(x), x, width)
+    return _band(None, x.unsqueeze(-1), width)
+
+
+@paddle.jit.not_to_static  # whose rewriting takes unknown sizes for tensors
+def _band(q, k, width):
+    """:func:`band_products`; without ``q`` that of ones and k ``[..., seq, 1]``."""
+    leading = paddle.shape(k)[:-1] if k.shape[-2] < 0 else k.shape[:-1]
+    seq, columns, size = _sizes(k, width)
+    blocks = (seq + size - 1) // size
+    k = _blocks(k, blocks + 1, size, seq)
+    k = paddle.concat([k[:, :-1], k[:, 1:]], axis=2)[:, :, : size + columns - 1]
+    if q is None:  # not a product of ones: that of oneDNN in paddle 3.3.1 is wrong for vectors of one number
+        band = k.transpose([0, 1, 3, 2]).expand([-1, -1, size, -1])
+    else:
+        band = paddle.matmul(_blocks(q, blocks, size, seq), k, transpose_y=True)
+    band = _pad(band.reshape([-1, blocks, size * (size + columns - 1)]), 2, size)
+    band = band.reshape([-1, blocks * size, size + columns])[:, :seq, :columns]
+    return _pad(band, 2, width - columns).reshape([*leading, width])
+
+
+def _sizes(x, width):
+    """(seq, columns that can hold a span, size of a block) of ``x`` ``[..., seq, size]``; seq is a tensor in static
+    graphs that do not know it."""
+    seq = x.shape[-2]
+    if seq < 0:
+        return paddle.shape(x)[-2], width, max(width, _BLOCK)
+    columns = min(width, seq)
+    return seq, columns, max(1, columns, min(_BLOCK, seq))
+
+
+def _blocks(x, blocks, size, seq):
+    """``[..., seq, features]`` -> ``[rows, blocks, size, features]``, filled up with zeros."""
+    features = x.shape[-1]
+    x = _pad(x.reshape([-1, seq, features]), 1, blocks * size - seq)
+    return x.reshape([-1, blocks, size, features])
 
 
 def _pad(x, axis, count):
     """Zeros behind ``x`` along ``axis``."""
-    if count == 0:
+    if isinstance(count, int) and count == 0:
         return x
-    shape = list(x.shape)
+    shape = [paddle.shape(x)[i] if size < 0 else size for i, size in enumerate(x.shape)]
     shape[axis] = count
     return paddle.concat([x, paddle.zeros(shape, dtype=x.dtype)], axis=axis)

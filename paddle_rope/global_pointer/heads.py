@@ -29,14 +29,16 @@ def mask_non_spans(logits, token_mask=None, max_span_length=None):
     Returns:
         Tensor of the same shape and dtype.
     """
-    batch, _, seq, columns = logits.shape
-    token_mask = paddle.ones([1, seq], dtype="bool") if token_mask is None else token_mask.astype("bool")
+    if token_mask is None:
+        token_mask = paddle.ones_like(logits[:1, 0, :, 0])
+    token_mask = token_mask.astype("bool")
+    token_mask.stop_gradient = True  # paddle 2.6.2 wants that of what it expands in static graphs
     if max_span_length is None:
-        position = paddle.arange(seq)
+        position = paddle.arange(logits.shape[2])
         is_end = (position >= position.unsqueeze(1)).unsqueeze(0)  # [1, seq, seq], end >= start
         is_end = paddle.logical_and(is_end, token_mask.unsqueeze(1))
     else:
-        is_end = band_ends(token_mask.astype("float32"), columns) > 0
+        is_end = band_ends(token_mask.astype("float32"), max_span_length) > 0
     is_span = paddle.logical_and(is_end, token_mask.unsqueeze(2)).unsqueeze(1)
     return paddle.where(is_span.expand(logits.shape), logits, paddle.full_like(logits, MASKED_LOGIT))
 
@@ -87,8 +89,7 @@ class GlobalPointer(nn.Layer):
             above 0 means span. With ``max_span_length`` the band ``[batch, types, seq, max_span_length]``:
             [b, t, i, d] scores tokens i..i+d. Pairs that are no span hold ``MASKED_LOGIT``.
         """
-        batch, seq, _ = hidden.shape
-        qk = self.dense(hidden).reshape([batch, seq, self.num_types, 2, self.head_size])
+        qk = self.dense(hidden).reshape([0, 0, self.num_types, 2, self.head_size])
         qk = qk.transpose([0, 3, 2, 1, 4])  # [batch, 2, types, seq, head_size]
         if self.rotary is not None:
             qk = self.rotary(qk, positions=positions)

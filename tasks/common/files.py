@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 from pathlib import Path
 
 from tasks.common.errors import InputError
@@ -30,6 +31,36 @@ def atomic_writer(path, binary=False):
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+@contextlib.contextmanager
+def atomic_folder(path):
+    """Give an empty folder to write into; it appears as ``path`` only when the block ends without an error.
+
+    Raises:
+        InputError: as :func:`check_new_folder`.
+    """
+    path = Path(path)
+    check_new_folder(path)
+    temporary = path.absolute().with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.mkdir()
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_new_folder(path):
+    """Raise InputError unless ``path`` is free for a folder of files and can be made. Makes nothing."""
+    path = Path(path)
+    if path.is_dir() and any(path.iterdir()):
+        raise InputError(f"{path}: is not empty; give another folder or remove it")
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path}: is a file; give another folder")
+    parent = path.absolute().parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise InputError(f"{path}: cannot be made ({parent} is not a writable folder); give another folder")
 
 
 def check_output_file(path, inputs=()):

@@ -52,18 +52,25 @@ def load_model(folder, model_class, check):
         InputError: files of the folder are damaged or do not fit together.
     """
     folder = Path(folder)
-    with damage_reported(folder, "vocab.txt or tokenizer_config.json"):
-        tokenizer = load_tokenizer(folder)
-    with damage_reported(folder, "config.json"):
-        config = model_class.config_class.from_pretrained(str(folder))
-        check(config)
-        if config.vocab_size != len(tokenizer):
-            raise ValueError(f"vocab_size is {config.vocab_size}, but vocab.txt has {len(tokenizer)} tokens")
+    tokenizer, config = load_settings(folder, model_class.config_class, check)
     with damage_reported(folder, "model.safetensors"):
         stored = _stored_names(folder)
         model = model_class.from_pretrained(str(folder), config=config)
         _check_names(model, stored)
     return tokenizer, model
+
+
+def load_settings(folder, config_class, check):
+    """The tokenizer and the configuration of a folder; as :func:`load_model` without its weights."""
+    folder = Path(folder)
+    with damage_reported(folder, "vocab.txt or tokenizer_config.json"):
+        tokenizer = load_tokenizer(folder)
+    with damage_reported(folder, "config.json"):
+        config = config_class.from_pretrained(str(folder))
+        check(config)
+        if config.vocab_size != len(tokenizer):
+            raise ValueError(f"vocab_size is {config.vocab_size}, but vocab.txt has {len(tokenizer)} tokens")
+    return tokenizer, config
 
 
 def check_vocabulary(folder, tokenizer, model):

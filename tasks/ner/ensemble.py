@@ -42,15 +42,22 @@ class NerEnsemble(nn.Layer):
         thresholds = [np.broadcast_to(config.thresholds, len(config.types)) for config in configs]
         self.config.thresholds = np.mean(thresholds, axis=0).tolist()
 
-    def forward(self, **batch):
+    def forward(self, input_ids, attention_mask, token_mask, columns=None, flags=None):
         """Logits of a batch, from the arguments of a model."""
-        return sum(member(**batch) for member in self.members) / len(self.members)
+        scores = [member(input_ids, attention_mask, token_mask, columns, flags) for member in self.members]
+        return sum(scores) / len(scores)
 
     decode = NerModel.decode
     scores_of_text = NerModel.scores_of_text
 
 
 def _refuse_different(folders, models):
+    for folder, model in zip(folders, models):
+        if not isinstance(model, NerModel):
+            raise InputError(
+                f"{folder}: is exported and stands alone; give folders of training runs here, or export all of them "
+                "into one: tools/export_ner.py MODEL_DIR ... --output FOLDER"
+            )
     first, *others = [_reads_and_finds(folder, model.config) for folder, model in zip(folders, models)]
     for folder, other in zip(folders[1:], others):
         for name, value in first.items():

@@ -1,13 +1,14 @@
-"""The folder of a trained NER model, read and checked."""
+"""The folder of a trained or exported NER model, read and checked."""
 
 import json
 from pathlib import Path
 
 from tasks.common import model_folder
 from tasks.common.model_folder import MODEL_FILES, damage_reported, refuse_incomplete
+from tasks.ner.exported import ExportedNerModel, check_graph, is_exported
 from tasks.ner.features import FILE_NAME as FEATURES_FILE
 from tasks.ner.features import WordFeatures
-from tasks.ner.model import NerModel
+from tasks.ner.model import NerConfig, NerModel
 
 
 def check_model_dir(model_dir):
@@ -16,11 +17,17 @@ def check_model_dir(model_dir):
     missing = [name for name in (*MODEL_FILES, FEATURES_FILE) if not (folder / name).is_file()]
     if FEATURES_FILE in missing and not _has_features(folder / "config.json"):
         missing.remove(FEATURES_FILE)
+    if is_exported(folder):
+        missing.remove("model.safetensors")
+        check_graph(folder)
     refuse_incomplete(folder, missing)
 
 
 def load_model(model_dir):
     """The tokenizer and the model of a folder; raises InputError if its files are damaged or do not fit together."""
+    if is_exported(model_dir):
+        tokenizer, config = model_folder.load_settings(model_dir, NerConfig, _check_config)
+        return tokenizer, ExportedNerModel(model_dir, config)
     return model_folder.load_model(model_dir, NerModel, _check_config)
 
 

@@ -72,11 +72,22 @@ def test_saved_softmax_models_take_packed_texts(tmp_path):
 def test_what_needs_a_known_length_says_so(tmp_path):
     with pytest.raises(ValueError, match="segment_ids needs a known length"):
         saved_and_loaded(Given(encoder(attention="linear"), "segment_ids"), tmp_path)
-    for kind in (GlobalPointer, EfficientGlobalPointer):
-        head = kind(8, 2, head_size=4, max_span_length=3)
-        static = paddle.jit.to_static(head, input_spec=[InputSpec([None, None, 8], "float32")], full_graph=True)
-        with pytest.raises(ValueError, match="max_span_length.* needs a known length"):
-            paddle.jit.save(static, str(tmp_path / "head"))
+
+
+@pytest.mark.parametrize("max_span_length", [None, 1, 5, 40])
+@pytest.mark.parametrize("kind", [GlobalPointer, EfficientGlobalPointer])
+def test_saved_heads_score_any_length(kind, max_span_length, tmp_path):
+    head = randomise(kind(8, 2, head_size=4, max_span_length=max_span_length))
+    sizes = [(1, 1), (2, 3), (3, 31), (2, 32), (1, 33), (2, 97)]
+    hidden = [paddle.randn([*size, 8]) for size in sizes]
+    masks = [paddle.rand(size) > 0.3 for size in sizes]
+    expected = [head(x, mask).numpy() for x, mask in zip(hidden, masks)]
+    head.eval()
+    specs = [InputSpec([None, None, 8], "float32"), InputSpec([None, None], "bool")]
+    paddle.jit.save(paddle.jit.to_static(head, input_spec=specs, full_graph=True), str(tmp_path / "head"))
+    loaded = paddle.jit.load(str(tmp_path / "head"))
+    for x, mask, scores in zip(hidden, masks, expected):
+        np.testing.assert_allclose(loaded(x, mask).numpy(), scores, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore")
