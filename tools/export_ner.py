@@ -32,7 +32,7 @@ def main(argv=None):
     from tasks.ner.exporting import export
 
     difference = export(options.model_dirs, options.output)
-    print(f"{options.output}: exported; its scores of three sentences differ by up to {difference:.1g}")
+    print(f"{options.output}: exported; scores of three sentences differ from the model's by at most {difference:.1g}")
     print(f"predict:  python tools/predict_ner.py {options.output} --input FILE")
     return 0
 
