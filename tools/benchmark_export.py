@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from tasks.common.errors import OneLineArgumentParser, exit_on_input_error
+from tasks.common.prediction_tool import add_model_dirs
 
 ROUNDS = 5
 
@@ -18,7 +19,7 @@ ROUNDS = 5
 @exit_on_input_error
 def main(argv=None):
     parser = OneLineArgumentParser(description=__doc__)
-    parser.add_argument("model_dirs", metavar="MODEL_DIR", nargs="+", help="folder OUTPUT_DIR/model of a training run")
+    add_model_dirs(parser)
     parser.add_argument("data", metavar="DATA", help="labelled file whose texts are predicted")
     parser.add_argument("--texts", type=int, default=640, help="of the file's beginning (default: 640)")
     parser.add_argument("--batch_size", type=int, default=32)

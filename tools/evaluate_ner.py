@@ -7,17 +7,13 @@ import bootstrap  # noqa: F401
 import sys
 
 from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error
+from tasks.common.prediction_tool import add_model_dirs
 
 
 @exit_on_input_error
 def main(argv=None):
     parser = OneLineArgumentParser(description=__doc__)
-    parser.add_argument(
-        "model_dirs",
-        metavar="MODEL_DIR",
-        nargs="+",
-        help="folder OUTPUT_DIR/model of a training run; the scores of several are averaged",
-    )
+    add_model_dirs(parser)
     parser.add_argument("data", metavar="DATA", help="labelled file, of a format that convert_data.py --help lists")
     parser.add_argument("--output", metavar="FILE", help="write all of it to FILE as JSON")
     parser.add_argument("--examples", type=int, default=5, metavar="N", help="texts with errors to show (default: 5)")

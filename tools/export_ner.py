@@ -16,17 +16,13 @@ import argparse  # noqa: E402
 import sys  # noqa: E402
 
 from tasks.common.errors import OneLineArgumentParser, exit_on_input_error  # noqa: E402
+from tasks.common.prediction_tool import add_model_dirs  # noqa: E402
 
 
 @exit_on_input_error
 def main(argv=None):
     parser = OneLineArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "model_dirs",
-        metavar="MODEL_DIR",
-        nargs="+",
-        help="folder OUTPUT_DIR/model of a training run; the scores of several are averaged",
-    )
+    add_model_dirs(parser)
     parser.add_argument("--output", required=True, metavar="FOLDER", help="folder to make; must not exist or be empty")
     options = parser.parse_args(argv)
     from tasks.ner.exporting import export

@@ -21,7 +21,7 @@ import os
 import sys
 
 from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error
-from tasks.common.prediction_tool import progress_bar, standard_output
+from tasks.common.prediction_tool import add_model_dirs, progress_bar, standard_output
 from tasks.ner.data import STDIN
 from tasks.ner.prediction_formats import FORMATS, write_predictions
 
@@ -31,12 +31,7 @@ CHUNK_BATCHES = 64  # batches whose texts are sorted by length together
 @exit_on_input_error
 def main(argv=None):
     parser = OneLineArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "model_dirs",
-        metavar="MODEL_DIR",
-        nargs="+",
-        help="folder OUTPUT_DIR/model of a training run; the scores of several are averaged",
-    )
+    add_model_dirs(parser)
     parser.add_argument("--input", default=STDIN, metavar="FILE", help="texts; - is standard input (default)")
     parser.add_argument("--output", default=STDIN, metavar="FILE", help="results; - is standard output (default)")
     parser.add_argument("--format", default="jsonl", choices=FORMATS, help="of the results (default: jsonl)")

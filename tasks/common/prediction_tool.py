@@ -1,10 +1,20 @@
-"""What the prediction tools share: results that go out as they come."""
+"""What the prediction tools share: which models, and results that go out as they come."""
 
 import contextlib
 import os
 import sys
 
 from tqdm import tqdm
+
+
+def add_model_dirs(parser):
+    """The argument ``model_dirs`` of tools that average the scores of several models."""
+    parser.add_argument(
+        "model_dirs",
+        metavar="MODEL_DIR",
+        nargs="+",
+        help="folder OUTPUT_DIR/model of a training run; the scores of several are averaged",
+    )
 
 
 @contextlib.contextmanager
