@@ -79,8 +79,7 @@ def alibi_bias(slopes, query_positions, key_positions):
         float32 ``[batch, heads, queries, seq]``.
     """
     difference = query_positions.unsqueeze(2) - key_positions.unsqueeze(1)
-    distance = paddle.maximum(difference, -difference).astype(
-        "float32"
-    )  # oneDNN's fusion of a difference with abs errs
+    # not abs, which oneDNN fuses wrongly with the difference
+    distance = paddle.maximum(difference, -difference).astype("float32")
     slopes = paddle.to_tensor(slopes, dtype="float32").reshape([1, -1, 1, 1])
     return -slopes * distance.unsqueeze(1)

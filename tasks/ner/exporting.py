@@ -54,7 +54,7 @@ def export(model_dirs, output_dir):
 
 def sample_batch(predictor):
     """dict of tensors: some sentences as the input of a predictor's model."""
-    texts = [predictor._tokenize(text) for text in UNSEEN_SENTENCES]
+    texts = [predictor.tokenize(text) for text in UNSEEN_SENTENCES]
     batch = SpanCollator(predictor.tokenizer.pad_token_id, with_labels=False)(texts)
     return {name: paddle.to_tensor(array) for name, array in batch.items()}
 

@@ -14,13 +14,11 @@ from tasks.ner.model import NerConfig, NerModel
 def check_model_dir(model_dir):
     """Raise InputError unless ``model_dir`` holds a model; names the right folder where it is easy to guess."""
     folder = Path(model_dir)
-    missing = [name for name in (*MODEL_FILES, FEATURES_FILE) if not (folder / name).is_file()]
-    if FEATURES_FILE in missing and not _has_features(folder / "config.json"):
-        missing.remove(FEATURES_FILE)
+    needed = [*MODEL_FILES, FEATURES_FILE] if _has_features(folder / "config.json") else [*MODEL_FILES]
     if is_exported(folder):
-        missing.remove("model.safetensors")
+        needed.remove("model.safetensors")  # the graph has its own
         check_graph(folder)
-    refuse_incomplete(folder, missing)
+    refuse_incomplete(folder, [name for name in needed if not (folder / name).is_file()])
 
 
 def load_model(model_dir):

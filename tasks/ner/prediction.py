@@ -91,7 +91,7 @@ class NerPredictor:
         for text, place in zip(texts, where):
             if not isinstance(text, str):
                 raise InputError(f"{place}: texts must be strings, got {type(text).__name__}")
-        tokenized = [self._tokenize(text) for text in texts]
+        tokenized = [self.tokenize(text) for text in texts]
         windows = [cut_text(text, self.max_length, self.overlap) for text in tokenized]
         found = iter(
             predict_entities(
@@ -109,7 +109,8 @@ class NerPredictor:
             return entities
         return [without_overlaps(of_text) for of_text in entities]
 
-    def _tokenize(self, text):
+    def tokenize(self, text):
+        """A :class:`~tasks.ner.batching.TokenizedText`, with the features that the model takes."""
         ids, offsets, _ = self.tokenizer.encode(text)
         return TokenizedText(ids, offsets, [], None if self.features is None else self.features(text, offsets))
 

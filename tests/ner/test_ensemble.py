@@ -24,7 +24,7 @@ def other(train, tmp_path_factory):
 def test_scores_are_the_mean_of_those_of_the_models(trained, other, corpus):
     alone = [NerPredictor(model, "cpu") for model in (trained.model, other.model)]
     together = NerPredictor([trained.model, other.model], "cpu")
-    texts = [together._tokenize(record["text"]) for record in corpus.dev_records[:4]]
+    texts = [together.tokenize(record["text"]) for record in corpus.dev_records[:4]]
     batch = SpanCollator(together.tokenizer.pad_token_id, with_labels=False)(texts)
     batch = {name: paddle.to_tensor(array) for name, array in batch.items()}
     with paddle.no_grad():
