@@ -6,6 +6,8 @@ from pathlib import Path
 
 from tasks.common.machine import import_paddle, prepare_machine
 
+# Models of tests are no faster with more, and several threads may add up in another order each time.
+os.environ["OMP_NUM_THREADS"] = "1"
 prepare_machine()
 import_paddle()
 
@@ -31,6 +33,14 @@ SMALL_WORD_VOCAB = [
     *["中国", "北京", "大学", "大学生", "学习", "语言", "处理", "模型", "一年", "我们", "t恤", "c++", "aa制"],
     *["caf", "か", "ᄀ", "##ᅡ", "##ᆨ", "##①", "ς", "σ", "##ς", "##σ", "ι", "##ι", "κ", "##κ", "iphone", "2024", "mask"],
 ]
+
+
+def pytest_assertrepr_compare(op, left, right):
+    """Files that differ are told by their first difference: pytest compares line by line, minutes for weights."""
+    if op == "==" and isinstance(left, bytes) and isinstance(right, bytes) and max(len(left), len(right)) > 10_000:
+        first = len(os.path.commonprefix([left, right]))
+        return [f"{len(left):,} bytes == {len(right):,} bytes", f"they differ from byte {first:,} on"]
+    return None
 
 
 def _data_folder():

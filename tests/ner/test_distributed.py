@@ -42,9 +42,8 @@ def launch(config_file, tmp_path):
             "--start_port", free_port(), REPOSITORY / "tools/train_ner.py", config_file,
             "--output_dir", folder, *words,
         ]  # fmt: skip
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         with subprocess.Popen(
-            list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, cwd=tmp_path,
+            list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=tmp_path,
             start_new_session=True,
         ) as process:  # fmt: skip
             try:

@@ -18,7 +18,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def run(tool, *words, encoding="ascii", **options):
-    environment = {**os.environ, "PYTHONIOENCODING": encoding, "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
     command = [sys.executable, REPOSITORY / "tools" / f"{tool}.py", *words]
     return subprocess.run(command, capture_output=True, env=environment, timeout=120, **options)
 
