@@ -6,7 +6,8 @@ from pathlib import Path
 
 from tasks.common.machine import import_paddle, prepare_machine
 
-# Models of tests are no faster with more, and several threads may add up in another order each time.
+# Paddle Inference sets the threads of the whole process to one, and another number adds up in another order: with one
+# from the beginning, equal runs are equal to the bit. Models of tests are no faster with more.
 os.environ["OMP_NUM_THREADS"] = "1"
 prepare_machine()
 import_paddle()
