@@ -6,4 +6,4 @@ cd "$(dirname "$0")/.."
 
 "$PYTHON" -m ruff check .
 # one process a core, and the tests of a file in one of them: they share what they train
-exec "$PYTHON" -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile "$@"
+exec "$PYTHON" -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile "$@"
