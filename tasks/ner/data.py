@@ -32,26 +32,32 @@ __all__ = [
 ]
 
 
-def read_examples(path: str | os.PathLike, format: str | None = None) -> list[Example]:
+def read_examples(
+    path: str | os.PathLike, format: str | None = None, name: str | os.PathLike | None = None
+) -> list[Example]:
     """Labelled examples of a file (or folder, for brat), in its order.
 
     Args:
         path: the file; ``-`` is standard input.
         format: one of ``FORMATS``; None recognises it by the content, and brat by folder or ``.ann``.
+        name: what messages call the file, for which it stands; None: ``path``. Not for brat.
 
     Raises:
         InputError: the file cannot be read, or something in it is wrong.
     """
-    return read_labelled(path, format)[0]
+    return read_labelled(path, format, name)[0]
 
 
-def read_labelled(path: str | os.PathLike, format: str | None = None) -> tuple[list[Example], str]:
+def read_labelled(
+    path: str | os.PathLike, format: str | None = None, name: str | os.PathLike | None = None
+) -> tuple[list[Example], str]:
     """``read_examples``, and the name of the format."""
     if format is not None:
         check_format(format)
     if format == brat.NAME or (format is None and brat.is_brat(path)):
         return brat.read(path), brat.NAME
-    content, name = read_text(path)
+    content, read_from = read_text(path)
+    name = read_from if name is None else os.fspath(name)
     lines = split_lines(content)
     recognised = recognise(lines, name) if format is None or first_non_blank(lines) is None else format
     examples = TEXT_FORMATS[recognised].read(lines, name)

@@ -63,7 +63,7 @@ class PublishedFile:
             check_file(path, name, self.source.size, self.source.sha256)
             return
         try:
-            examples = read_examples(path) if self.labelled else read_texts(path)
+            examples = read_examples(path, name=name) if self.labelled else read_texts(path)
         except InputError as error:
             raise InputError(f"{name}: is not the file as published ({error})") from None
         numbers = [("texts", len(examples), self.texts)]

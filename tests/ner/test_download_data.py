@@ -173,6 +173,15 @@ def test_unknown_name_is_one_line_with_the_names(fails):
     assert fails(download_data, "conll").startswith("argument NAME: invalid choice: 'conll' (choose from 'cluener',")
 
 
+def test_tags_that_are_not_well_formed_are_told_of_the_file_by_its_name(tmp_path, caplog):
+    source = "老0\tO\n百1\tI-PER.NOM\n".encode()
+    (tmp_path / "w.dev.raw").write_bytes(source)
+    file = PublishedFile("w.dev", Source("https://nowhere/w.dev", len(source)), 1, make=without_places)
+    fetch_dataset([file], tmp_path, report=lambda line: None)
+    (record,) = caplog.records
+    assert record.getMessage().startswith(f"{tmp_path / 'w.dev'}:2: 1 tag sequence is not well-formed (first: ")
+
+
 def test_line_of_weibo_without_a_place_is_refused(tmp_path):
     path = tmp_path / "w.dev"
     for line in ("老\tO", "0\tO", "老0 O", "老0\t", "老0\tO O"):
