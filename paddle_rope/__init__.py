@@ -1,65 +1,87 @@
-"""Rotary position embedding, RoFormer and GlobalPointer in PaddlePaddle."""
+"""Rotary position embedding, RoFormer and GlobalPointer in PaddlePaddle.
 
-import zlib  # noqa: F401, I001  paddle 2.6.2 exports zlib symbols of its own: load the system's first
+Names are loaded when they are first asked for: ``import paddle_rope`` imports neither paddle nor PaddleNLP, the layers
+import paddle alone, and only the RoFormer models import PaddleNLP.
+"""
 
-from paddle_rope.attention import (
-    MultiHeadAttention,
-    causal_linear_attention,
-    linear_attention,
-    linear_attention_step,
-    softmax_attention,
-)
-from paddle_rope.global_pointer import (
-    EfficientGlobalPointer,
-    GlobalPointer,
-    decode_spans,
-    multilabel_categorical_crossentropy,
-    span_positives,
-    sparse_multilabel_categorical_crossentropy,
-)
-from paddle_rope.positions import LearnedPositionEmbedding, alibi_bias, alibi_slopes, sinusoidal_embedding
-from paddle_rope.roformer import (
-    CharTokenizer,
-    Encoding,
-    RoFormerConfig,
-    RoFormerForCausalLM,
-    RoFormerForMaskedLM,
-    RoFormerForSequenceClassification,
-    RoFormerModel,
-    WordTokenizer,
-    load_tokenizer,
-)
-from paddle_rope.rotary import RotaryPositionEmbedding, interleaved_to_half
-from paddle_rope.rotary_frequencies import LinearScaling, NTKScaling, YaRNScaling
+import importlib
+import zlib  # noqa: F401  paddle 2.6.2 exports zlib symbols of its own: load the system's first
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "CharTokenizer",
-    "EfficientGlobalPointer",
-    "Encoding",
-    "GlobalPointer",
-    "LearnedPositionEmbedding",
-    "LinearScaling",
-    "MultiHeadAttention",
-    "NTKScaling",
-    "RoFormerConfig",
-    "RoFormerForCausalLM",
-    "RoFormerForMaskedLM",
-    "RoFormerForSequenceClassification",
-    "RoFormerModel",
-    "RotaryPositionEmbedding",
-    "WordTokenizer",
-    "YaRNScaling",
-    "alibi_bias",
-    "alibi_slopes",
-    "causal_linear_attention",
-    "decode_spans",
-    "interleaved_to_half",
-    "linear_attention",
-    "linear_attention_step",
-    "load_tokenizer",
-    "multilabel_categorical_crossentropy",
-    "sinusoidal_embedding",
-    "span_positives",
-    "softmax_attention",
-    "sparse_multilabel_categorical_crossentropy",
-]
+if TYPE_CHECKING:  # the same names for type checkers
+    from paddle_rope.attention import (
+        MultiHeadAttention,
+        causal_linear_attention,
+        linear_attention,
+        linear_attention_step,
+        softmax_attention,
+    )
+    from paddle_rope.global_pointer import (
+        EfficientGlobalPointer,
+        GlobalPointer,
+        decode_spans,
+        multilabel_categorical_crossentropy,
+        span_positives,
+        sparse_multilabel_categorical_crossentropy,
+    )
+    from paddle_rope.positions import LearnedPositionEmbedding, alibi_bias, alibi_slopes, sinusoidal_embedding
+    from paddle_rope.roformer import (
+        CharTokenizer,
+        Encoding,
+        RoFormerConfig,
+        RoFormerForCausalLM,
+        RoFormerForMaskedLM,
+        RoFormerForSequenceClassification,
+        RoFormerModel,
+        WordTokenizer,
+        load_tokenizer,
+    )
+    from paddle_rope.rotary import RotaryPositionEmbedding, interleaved_to_half
+    from paddle_rope.rotary_frequencies import LinearScaling, NTKScaling, YaRNScaling
+
+_HOMES = {
+    "paddle_rope.attention": (
+        "MultiHeadAttention",
+        "causal_linear_attention",
+        "linear_attention",
+        "linear_attention_step",
+        "softmax_attention",
+    ),
+    "paddle_rope.global_pointer": (
+        "EfficientGlobalPointer",
+        "GlobalPointer",
+        "decode_spans",
+        "multilabel_categorical_crossentropy",
+        "span_positives",
+        "sparse_multilabel_categorical_crossentropy",
+    ),
+    "paddle_rope.positions": ("LearnedPositionEmbedding", "alibi_bias", "alibi_slopes", "sinusoidal_embedding"),
+    "paddle_rope.roformer": (
+        "CharTokenizer",
+        "Encoding",
+        "RoFormerConfig",
+        "RoFormerForCausalLM",
+        "RoFormerForMaskedLM",
+        "RoFormerForSequenceClassification",
+        "RoFormerModel",
+        "WordTokenizer",
+        "load_tokenizer",
+    ),
+    "paddle_rope.rotary": ("RotaryPositionEmbedding", "interleaved_to_half"),
+    "paddle_rope.rotary_frequencies": ("LinearScaling", "NTKScaling", "YaRNScaling"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_HOME_OF)
+
+
+def __getattr__(name: str):
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from tasks.common.errors import InputError, exit_on_input_error
-from tasks.language_model import position_figures as figures
-from tasks.language_model import position_report as tables
+from tasks.experiments.positions import figures as figures
+from tasks.experiments.positions import report as tables
 from tasks.language_model.arguments import LanguageModelArguments
 from tasks.language_model.evaluation import held_out_losses, with_scaling
 from tasks.language_model.experiment_tool import run_experiment_tool

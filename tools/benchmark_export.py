@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from tasks.common.errors import OneLineArgumentParser, exit_on_input_error
-from tasks.common.prediction_tool import add_model_dirs
+from tasks.common.tool.prediction import add_model_dirs
 
 ROUNDS = 5
 
@@ -24,10 +24,10 @@ def main(argv=None):
     parser.add_argument("--texts", type=int, default=640, help="of the file's beginning (default: 640)")
     parser.add_argument("--batch_size", type=int, default=32)
     options = parser.parse_args(argv)
-    from tasks.common.machine import machine_in_words
+    from paddle_rope.machine import machine_in_words
     from tasks.ner import NerPredictor
-    from tasks.ner.data import read_examples
-    from tasks.ner.exporting import export
+    from tasks.ner.data.reading import read_examples
+    from tasks.ner.deployment.export import export
 
     texts = [example.text for example in read_examples(options.data)][: options.texts]
     with tempfile.TemporaryDirectory() as folder:

@@ -19,12 +19,12 @@ from pathlib import Path
 import numpy as np
 import paddle
 
+from paddle_rope.machine import machine_in_words
 from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error
-from tasks.common.figures import time_and_memory_png
 from tasks.common.files import atomic_writer, check_makeable
-from tasks.common.length_benchmark import fastest_seconds, measure_apart, peak_megabytes, reason_to_leave_out
-from tasks.common.machine import machine_in_words
-from tasks.common.tables import as_csv
+from tasks.common.reports.figures import time_and_memory_png
+from tasks.common.reports.tables import as_csv
+from tasks.experiments.length_benchmark import fastest_seconds, measure_apart, peak_megabytes, reason_to_leave_out
 
 FILES = ("length.csv", "length.png")
 LENGTHS = [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 100_000]
@@ -74,7 +74,7 @@ def training_step(model, optimizer, text):
 
 def measure(options, job, attention, head, length):
     """Seconds of one job, and the peak memory of this process in MB; a short text goes first."""
-    from tasks.ner.prediction import predict_entities
+    from tasks.ner.prediction.predictor import predict_entities
 
     paddle.set_device("cpu")
     paddle.seed(0)

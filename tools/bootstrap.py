@@ -5,7 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tasks.common.machine import import_paddle, prepare_machine  # noqa: E402
+from paddle_rope.machine import import_paddle, prepare_machine  # noqa: E402
 
 prepare_machine()
 import_paddle()

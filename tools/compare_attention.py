@@ -23,15 +23,15 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from paddle_rope.machine import machine_in_words
 from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error
 from tasks.common.files import atomic_writer, check_makeable
-from tasks.common.machine import machine_in_words
 
 
 def compare_runs(options):
     """Train what is not finished, and write the tables after each run."""
-    from tasks.attention_comparison.plan import read_plan
-    from tasks.attention_comparison.running import (
+    from tasks.experiments.plan import read_plan
+    from tasks.experiments.running import (
         check_cells,
         check_configs,
         is_finished,
@@ -74,9 +74,9 @@ def compare_runs(options):
 
 def write_tables(plan):
     """Write runs.csv, summary.md and scores.png of what is finished; returns the summary."""
-    from tasks.attention_comparison.figure import draw
-    from tasks.attention_comparison.results import run_columns, run_rows, summary_columns, summary_rows
-    from tasks.common.tables import as_csv, as_markdown
+    from tasks.common.reports.tables import as_csv, as_markdown
+    from tasks.experiments.figure import draw
+    from tasks.experiments.results import run_columns, run_rows, summary_columns, summary_rows
 
     rows = run_rows(plan)
     if not rows:
@@ -96,8 +96,8 @@ def write_tables(plan):
 
 def compare_speed(options):
     """Measure what is not in the table yet."""
-    from tasks.attention_comparison import speed
-    from tasks.common.device import choose_device
+    from tasks.common.tool.device import choose_device
+    from tasks.experiments import speed
 
     plan = speed.read_speed_plan(options.plan, options.output_dir)
     check_makeable(plan.output_dir, "--output_dir")
@@ -129,12 +129,12 @@ def compare_speed(options):
 def main(argv=None):
     words = sys.argv[1:] if argv is None else list(argv)
     if words[:1] == ["--cell"]:  # the process of one training run
-        from tasks.attention_comparison.running import train_cell
+        from tasks.experiments.running import train_cell
 
         train_cell(words[1])
         return 0
     if words[:1] == ["--measure"]:  # the process of one measurement
-        from tasks.attention_comparison.speed import measure
+        from tasks.experiments.speed import measure
 
         print(json.dumps(measure(words[1], json.loads(words[2]), int(words[3]), words[4])))
         return 0

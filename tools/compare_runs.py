@@ -11,7 +11,7 @@ import yaml
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error  # noqa: E402
-from tasks.common.tables import as_markdown  # noqa: E402
+from tasks.common.reports.tables import as_markdown  # noqa: E402
 
 
 def read_run(folder):

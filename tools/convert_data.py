@@ -14,7 +14,7 @@ import os
 import sys
 
 from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error
-from tasks.ner.data import FORMATS, STDIN, read_labelled, write_examples
+from tasks.ner.data.reading import FORMATS, STDIN, read_labelled, write_examples
 from tasks.ner.formats import TEXT_FORMATS
 from tasks.ner.formats.brat import is_brat
 

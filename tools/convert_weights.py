@@ -27,7 +27,7 @@ def main(argv=None):
     parser.add_argument("--to", required=True, choices=TARGETS, help="format of TARGET")
     options = parser.parse_args(argv)
     from tasks.common.files import atomic_folder
-    from tasks.common.quiet import quiet_paddlenlp
+    from tasks.common.tool.quiet import quiet_paddlenlp
 
     quiet_paddlenlp()
     try:

@@ -21,7 +21,7 @@ INTERRUPTED = 130  # as shells report it
 
 @exit_on_input_error
 def main(argv=None):
-    from tasks.ner.published import DATASETS, fetch_dataset
+    from tasks.ner.data.published import DATASETS, fetch_dataset
 
     parser = OneLineArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", metavar="NAME", choices=DATASETS, help=", ".join(DATASETS))

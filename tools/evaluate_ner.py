@@ -7,7 +7,7 @@ import bootstrap  # noqa: F401
 import sys
 
 from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error
-from tasks.common.prediction_tool import add_model_dirs
+from tasks.common.tool.prediction import add_model_dirs
 
 
 @exit_on_input_error

@@ -16,7 +16,7 @@ import argparse  # noqa: E402
 import sys  # noqa: E402
 
 from tasks.common.errors import OneLineArgumentParser, exit_on_input_error  # noqa: E402
-from tasks.common.prediction_tool import add_model_dirs  # noqa: E402
+from tasks.common.tool.prediction import add_model_dirs  # noqa: E402
 
 
 @exit_on_input_error
@@ -25,7 +25,7 @@ def main(argv=None):
     add_model_dirs(parser)
     parser.add_argument("--output", required=True, metavar="FOLDER", help="folder to make; must not exist or be empty")
     options = parser.parse_args(argv)
-    from tasks.ner.exporting import export
+    from tasks.ner.deployment.export import export
 
     difference = export(options.model_dirs, options.output)
     print(f"{options.output}: exported; scores of three sentences differ from the model's by at most {difference:.1g}")

@@ -29,9 +29,9 @@ def main(argv=None):
     if options.examples < 0:
         raise InputError(f"--examples {options.examples}: must be 0 or more")
     from tasks.common.files import check_output_file, write_json
-    from tasks.ner.data import read_labelled
-    from tasks.ner.inspection import inspect
-    from tasks.ner.inspection_report import print_inspection
+    from tasks.ner.data.inspection import inspect
+    from tasks.ner.data.reading import read_labelled
+    from tasks.ner.reports.inspection import print_inspection
 
     files = {split: getattr(options, split) for split in SPLITS if getattr(options, split) is not None}
     if options.output:

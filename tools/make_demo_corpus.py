@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error
-from tasks.ner.demo_corpus import DEV_FILE, ENTITY_TYPES, TRAIN_FILE, write_demo_corpus
+from tasks.ner.demo.corpus import DEV_FILE, ENTITY_TYPES, TRAIN_FILE, write_demo_corpus
 
 
 def count_types(path: Path) -> tuple[int, Counter]:

@@ -14,9 +14,9 @@ import sys
 
 from tasks.classification.data import TEXT_KEYS
 from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error
-from tasks.common.json_lines import json_line
-from tasks.common.prediction_tool import progress_bar, standard_output
-from tasks.common.text_files import STDIN
+from tasks.common.texts.json_lines import json_line
+from tasks.common.texts.text_files import STDIN
+from tasks.common.tool.prediction import progress_bar, standard_output
 
 CHUNK_BATCHES = 16  # batches whose texts are sorted by length together
 
@@ -33,7 +33,7 @@ def main(argv=None):
     options = parser.parse_args(argv)
     from tasks.classification.prediction import Classifier
     from tasks.common.files import atomic_writer, check_output_file
-    from tasks.common.text_stream import TextStream
+    from tasks.common.texts.text_stream import TextStream
 
     if options.output != STDIN:
         check_output_file(options.output)

@@ -20,7 +20,7 @@ import os
 import sys
 
 from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error
-from tasks.common.text_files import STDIN
+from tasks.common.texts.text_files import STDIN
 
 CHUNK_BATCHES = 16  # batches whose texts are sorted by length together
 
@@ -62,8 +62,8 @@ def check_files(options):
 def score(predictor, options):
     """Scores of pairs or triples as JSON lines, written as they come."""
     from tasks.common.files import atomic_writer
-    from tasks.common.json_lines import json_line
-    from tasks.common.prediction_tool import progress_bar, standard_output
+    from tasks.common.texts.json_lines import json_line
+    from tasks.common.tool.prediction import progress_bar, standard_output
     from tasks.matching.data import ExampleStream, prediction_records
 
     stream = ExampleStream(options.input, CHUNK_BATCHES * options.batch_size)
@@ -82,8 +82,8 @@ def embed(predictor, options):
     import numpy as np
 
     from tasks.common.files import atomic_writer
-    from tasks.common.prediction_tool import progress_bar
-    from tasks.common.text_stream import TextStream
+    from tasks.common.texts.text_stream import TextStream
+    from tasks.common.tool.prediction import progress_bar
 
     predictor.encode([])  # a cross-encoder is refused before the texts are read
     stream, vectors = TextStream(options.input, CHUNK_BATCHES * options.batch_size), []

@@ -21,9 +21,9 @@ import os
 import sys
 
 from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error
-from tasks.common.prediction_tool import add_model_dirs, progress_bar, standard_output
-from tasks.ner.data import STDIN
-from tasks.ner.prediction_formats import FORMATS, write_predictions
+from tasks.common.tool.prediction import add_model_dirs, progress_bar, standard_output
+from tasks.ner.data.reading import STDIN
+from tasks.ner.prediction.output_formats import FORMATS, write_predictions
 
 CHUNK_BATCHES = 64  # batches whose texts are sorted by length together
 
@@ -43,9 +43,9 @@ def main(argv=None):
     options = parser.parse_args(argv)
     check_files(options)
     from tasks.common.files import atomic_writer
-    from tasks.common.text_stream import TextStream
-    from tasks.ner.html import write_html
-    from tasks.ner.prediction import NerPredictor
+    from tasks.common.texts.text_stream import TextStream
+    from tasks.ner.prediction.html import write_html
+    from tasks.ner.prediction.predictor import NerPredictor
 
     stream = TextStream(options.input, CHUNK_BATCHES * options.batch_size)
     predictor = NerPredictor(

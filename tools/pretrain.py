@@ -5,7 +5,8 @@
     python tools/pretrain.py CONFIG.yaml --seeds 42,43,44 [--key value ...]
     python tools/pretrain.py --resume OUTPUT_DIR
 
-CONFIG.yaml and --key take the keys of tasks/pretraining/arguments.py and tasks/common/arguments.py (text_files, stages,
+CONFIG.yaml and --key take the keys of tasks/pretraining/arguments.py and tasks/common/training/arguments.py
+(text_files, stages,
 tokenizer, pretrained, attention ...) and of PaddleNLP's TrainingArguments (output_dir, learning_rate, save_steps, seed,
 device, bf16 ...).
 --seeds trains once for each seed, into OUTPUT_DIR/seed_N, and prints mean and spread of the scores.
@@ -19,7 +20,7 @@ import bootstrap  # noqa: F401
 import sys
 
 from tasks.common.errors import exit_on_input_error
-from tasks.common.training_tool import run_training_tool
+from tasks.common.tool.training import run_training_tool
 
 
 @exit_on_input_error

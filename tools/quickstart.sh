@@ -16,7 +16,7 @@ fi
 
 echo
 echo "Three sentences that are in no file:"
-"$PYTHON" -c 'from tasks.ner.demo_corpus import UNSEEN_SENTENCES; print(*UNSEEN_SENTENCES, sep="\n")' |
+"$PYTHON" -c 'from tasks.ner.demo.corpus import UNSEEN_SENTENCES; print(*UNSEEN_SENTENCES, sep="\n")' |
   "$PYTHON" tools/predict_ner.py "$folder/run/model"
 
 echo

@@ -5,7 +5,8 @@
     python tools/train_classification.py CONFIG.yaml --seeds 42,43,44 [--key value ...]
     python tools/train_classification.py --resume OUTPUT_DIR
 
-CONFIG.yaml and --key take the keys of tasks/classification/arguments.py and tasks/common/arguments.py (train_file,
+CONFIG.yaml and --key take the keys of tasks/classification/arguments.py and tasks/common/training/arguments.py
+(train_file,
 dev_file, test_file, attention, max_length, pooling ...) and of PaddleNLP's TrainingArguments (output_dir,
 num_train_epochs, learning_rate, seed, device, bf16 ...). Data: JSON lines with text or sentence, label and label_des,
 or text<TAB>label.
@@ -19,7 +20,7 @@ import bootstrap  # noqa: F401
 import sys
 
 from tasks.common.errors import exit_on_input_error
-from tasks.common.training_tool import run_training_tool
+from tasks.common.tool.training import run_training_tool
 
 
 @exit_on_input_error

@@ -5,7 +5,8 @@
     python tools/train_ner.py CONFIG.yaml --seeds 42,43,44 [--key value ...]
     python tools/train_ner.py --resume OUTPUT_DIR
 
-CONFIG.yaml and --key take the keys of tasks/ner/arguments.py and tasks/common/arguments.py (train_file, dev_file,
+CONFIG.yaml and --key take the keys of tasks/ner/arguments.py and tasks/common/training/arguments.py (train_file,
+dev_file,
 test_file, attention, max_length ...) and of PaddleNLP's TrainingArguments (output_dir, num_train_epochs, learning_rate,
 seed, device, bf16 ...).
 --seeds trains once for each seed, into OUTPUT_DIR/seed_N, and prints mean and spread of the scores, and the scores of
@@ -19,7 +20,7 @@ import bootstrap  # noqa: F401
 import sys
 
 from tasks.common.errors import exit_on_input_error
-from tasks.common.training_tool import run_training_tool
+from tasks.common.tool.training import run_training_tool
 
 
 @exit_on_input_error

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Optional
 
-from tasks.common import arguments as common
-from tasks.common.arguments import RecipeArguments, one_of
+from tasks.common.training import arguments as common
+from tasks.common.training.arguments import RecipeArguments, one_of
 
 METRIC = "accuracy"  # of dev, chooses the epoch
 POOLINGS = ("mean", "first")
@@ -27,5 +27,5 @@ class ClassificationArguments(RecipeArguments):
 
 
 def resolve_config(config):
-    """As :func:`tasks.common.arguments.resolve_config`, with :class:`ClassificationArguments`."""
+    """As :func:`tasks.common.training.arguments.resolve_config`, with :class:`ClassificationArguments`."""
     return common.resolve_config(config, ClassificationArguments, METRIC, DEFAULTS)

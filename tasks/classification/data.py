@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tasks.common.errors import InputError
-from tasks.common.json_lines import TEXT_KEYS, check_encodable, json_records, json_text
-from tasks.common.text_files import BLANKS, first_non_blank, read_text, shown, split_lines
+from tasks.common.texts.json_lines import TEXT_KEYS, check_encodable, json_records, json_text
+from tasks.common.texts.text_files import BLANKS, first_non_blank, read_text, shown, split_lines
 
 HEADER_WORDS = ("text", "sentence", "text_a", "label")
 

@@ -10,10 +10,10 @@ from tqdm import tqdm
 from tasks.classification.batching import TextCollator, TokenizedText, tokenize
 from tasks.classification.model import ClassificationModel
 from tasks.common import model_folder
-from tasks.common.device import choose_device
 from tasks.common.errors import InputError
 from tasks.common.model_folder import MODEL_FILES, refuse_incomplete
-from tasks.common.quiet import quiet_paddlenlp
+from tasks.common.tool.device import choose_device
+from tasks.common.tool.quiet import quiet_paddlenlp
 
 # Numbers of the largest tensor of one batch: bounds memory for long texts.
 MAX_BATCH_NUMBERS = 1 << 26

@@ -17,14 +17,14 @@ from tasks.classification.model import ClassificationConfig, ClassificationModel
 from tasks.classification.prediction import Classifier, as_record, predict_probabilities
 from tasks.classification.report import print_data_report, print_scores
 from tasks.classification.splits import read_splits
-from tasks.common import runs
-from tasks.common.device import is_first_process
 from tasks.common.errors import InputError
 from tasks.common.files import write_json_lines
 from tasks.common.model_folder import check_vocabulary
-from tasks.common.monitor import VisualDLMonitor
-from tasks.common.quiet import quiet_paddlenlp
-from tasks.common.trainer import RecipeTrainer
+from tasks.common.runs import life as runs
+from tasks.common.tool.device import is_first_process
+from tasks.common.tool.quiet import quiet_paddlenlp
+from tasks.common.training.monitor import VisualDLMonitor
+from tasks.common.training.trainer import RecipeTrainer
 
 FIGURES = ("accuracy", "macro_f1")
 

@@ -1,9 +1,9 @@
 """The files of a run: train, dev and test, or a part of train held out as dev."""
 
 from tasks.classification.data import class_names, read_examples
-from tasks.common.device import is_first_process
 from tasks.common.errors import InputError
-from tasks.common.splits import hold_out
+from tasks.common.tool.device import is_first_process
+from tasks.common.training.splits import hold_out
 
 
 def read_splits(run):

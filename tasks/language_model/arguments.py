@@ -7,10 +7,10 @@ from typing import Optional
 
 from paddle_rope.roformer import RoFormerConfig
 from paddle_rope.roformer.configuration import ACTIVATIONS
-from tasks.common.arguments import POSITIVE, SIZE_KEYS, one_of
 from tasks.common.errors import InputError
-from tasks.common.run_config import parse_arguments
-from tasks.common.seeds import parse_seeds
+from tasks.common.tool.run_config import parse_arguments
+from tasks.common.training.arguments import POSITIVE, SIZE_KEYS, one_of
+from tasks.experiments.seeds import parse_seeds
 
 # The held-out stretches have this many times the length of training: losses at 1, 2 and 4 times are of the same text.
 LONGEST_TIMES = 4
@@ -115,7 +115,7 @@ NOT_NEGATIVE = (lambda value: 0 <= value < float("inf")), "0 or more"
 
 
 def parse_run(config, arguments_class):
-    """A configuration as :func:`tasks.common.run_config.read_run_config` gives it, checked.
+    """A configuration as :func:`tasks.common.tool.run_config.read_run_config` gives it, checked.
 
     Args:
         config: dict of keys and values; lists, as YAML has them, are the same as words between commas.

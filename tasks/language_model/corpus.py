@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from paddle_rope.roformer.tokenization import CharTokenizer
-from tasks.common.documents import read_documents
 from tasks.common.errors import InputError
+from tasks.common.texts.documents import read_documents
 from tasks.language_model.demo_text import demo_documents
 
 DEMO = "demo"  # in place of files: generated text

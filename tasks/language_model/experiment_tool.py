@@ -3,8 +3,8 @@
 import sys
 
 from tasks.common.errors import InputError
-from tasks.common.quiet import quiet_paddlenlp
-from tasks.common.run_config import read_run_config
+from tasks.common.tool.quiet import quiet_paddlenlp
+from tasks.common.tool.run_config import read_run_config
 from tasks.language_model.grid import report, run_grid
 
 

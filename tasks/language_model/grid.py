@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from tasks.common.device import choose_device
+from paddle_rope.machine import machine_in_words
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_makeable, write_json
-from tasks.common.locks import locked
-from tasks.common.machine import machine_in_words
-from tasks.common.run_config import read_run_config
+from tasks.common.runs.locks import locked
+from tasks.common.tool.device import choose_device
+from tasks.common.tool.run_config import read_run_config
 from tasks.language_model.arguments import OWN_KEYS, parse_run
 from tasks.language_model.corpus import load_corpus
 from tasks.language_model.training import CHECKPOINT_FILE, train_language_model

@@ -2,9 +2,9 @@
 
 import statistics
 
-from tasks.common.figures import png
 from tasks.common.files import atomic_writer
-from tasks.common.tables import as_csv, as_markdown
+from tasks.common.reports.figures import png
+from tasks.common.reports.tables import as_csv, as_markdown
 
 
 def by_row(cells):

@@ -1,6 +1,7 @@
 """Trains one small language model for a fixed number of steps; an interrupted run goes on to the same result.
 
-A loop of its own instead of ``tasks.common.trainer``: a grid trains dozens of models for some minutes each, counts in
+A loop of its own instead of ``tasks.common.training.trainer``: a grid trains dozens of models for some minutes each,
+counts in
 steps and not in epochs, and keeps one small file per model. All that is random in a step is a function of (seed, step),
 so a checkpoint is weights, the optimizer's state and the losses so far.
 """

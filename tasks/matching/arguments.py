@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Optional
 
-from tasks.common import arguments as common
-from tasks.common.arguments import POSITIVE, RecipeArguments, one_of
 from tasks.common.errors import InputError
+from tasks.common.training import arguments as common
+from tasks.common.training.arguments import POSITIVE, RecipeArguments, one_of
 from tasks.matching.model import ARCHITECTURES, CROSS_ENCODER, SHORTEST
 
 METRIC = "score"  # of dev, chooses the epoch: see tasks.matching.metrics.choosing_figure
@@ -45,7 +45,7 @@ class MatchingArguments(RecipeArguments):
 
 
 def resolve_config(config):
-    """As :func:`tasks.common.arguments.resolve_config`, with :class:`MatchingArguments`."""
+    """As :func:`tasks.common.training.arguments.resolve_config`, with :class:`MatchingArguments`."""
     config, run, arguments = common.resolve_config(config, MatchingArguments, METRIC, DEFAULTS)
     if run.segment_ids and run.architecture != CROSS_ENCODER:
         raise InputError("configuration: segment_ids tell the texts of a cross_encoder apart; leave segment_ids out")

@@ -20,9 +20,9 @@ import math
 import numpy as np
 
 from tasks.common.errors import InputError
-from tasks.common.json_lines import check_encodable, json_text, parse_line
-from tasks.common.line_stream import LineStream
-from tasks.common.text_files import BLANKS, read_text, shown, split_lines
+from tasks.common.texts.json_lines import check_encodable, json_text, parse_line
+from tasks.common.texts.line_stream import LineStream
+from tasks.common.texts.text_files import BLANKS, read_text, shown, split_lines
 from tasks.matching.examples import Example
 
 HEADERS = {

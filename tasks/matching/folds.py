@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from tasks.common import series
 from tasks.common.errors import InputError
 from tasks.common.files import write_json
-from tasks.common.runs import METRICS_FILE
-from tasks.common.seeds import sum_up, write_summary
+from tasks.common.runs.life import METRICS_FILE
+from tasks.experiments import series
+from tasks.experiments.seeds import sum_up, write_summary
 from tasks.matching.arguments import resolve_config
 from tasks.matching.metrics import FIGURES
 

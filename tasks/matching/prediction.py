@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from tasks.common import model_folder
-from tasks.common.device import choose_device
 from tasks.common.errors import InputError
 from tasks.common.model_folder import MODEL_FILES, refuse_incomplete
-from tasks.common.quiet import quiet_paddlenlp
+from tasks.common.tool.device import choose_device
+from tasks.common.tool.quiet import quiet_paddlenlp
 from tasks.matching.batching import MatchingDataset
 from tasks.matching.examples import Example
 from tasks.matching.model import SHORTEST, MatchingModel

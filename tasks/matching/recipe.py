@@ -9,14 +9,14 @@ from pathlib import Path
 from tqdm import tqdm
 
 from paddle_rope.roformer import CharTokenizer, load_tokenizer
-from tasks.common import runs
-from tasks.common.device import is_first_process
 from tasks.common.errors import InputError
 from tasks.common.files import write_json_lines
 from tasks.common.model_folder import check_vocabulary
-from tasks.common.monitor import VisualDLMonitor
-from tasks.common.quiet import quiet_paddlenlp
-from tasks.common.trainer import RecipeTrainer
+from tasks.common.runs import life as runs
+from tasks.common.tool.device import is_first_process
+from tasks.common.tool.quiet import quiet_paddlenlp
+from tasks.common.training.monitor import VisualDLMonitor
+from tasks.common.training.trainer import RecipeTrainer
 from tasks.matching import folds
 from tasks.matching.arguments import METRIC, resolve_config
 from tasks.matching.batching import ItemCollator, MatchingDataset
@@ -67,7 +67,7 @@ def train(config):
     """Train one run, or one for each of several folds, and write its folder.
 
     Args:
-        config: dict of configuration keys, as from :func:`tasks.common.run_config.read_run_config`.
+        config: dict of configuration keys, as from :func:`tasks.common.tool.run_config.read_run_config`.
 
     Returns:
         dict as written to ``metrics.json``; with folds the means over them. None in processes other than the first.
@@ -81,7 +81,8 @@ def train(config):
 
 
 def resume(run_dir):
-    """Go on with a run that was interrupted, see :func:`tasks.common.runs.resume`; also with one of several folds."""
+    """Go on with a run that was interrupted, see :func:`tasks.common.runs.life.resume`; also with one of several
+    folds."""
     if folds.is_series(run_dir):
         return folds.resume(run_dir, _train_one, _resume_one)
     return _resume_one(run_dir)

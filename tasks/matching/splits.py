@@ -3,7 +3,7 @@
 import numpy as np
 
 from tasks.common.errors import InputError
-from tasks.common.splits import hold_out
+from tasks.common.training.splits import hold_out
 from tasks.matching.data import read_labelled
 from tasks.matching.examples import PAIRS, task_of
 from tasks.matching.model import BI_ENCODER

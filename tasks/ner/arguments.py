@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Optional
 
-from tasks.common import arguments as common
-from tasks.common.arguments import POSITIVE, SHARE, RecipeArguments
 from tasks.common.errors import InputError
+from tasks.common.training import arguments as common
+from tasks.common.training.arguments import POSITIVE, SHARE, RecipeArguments
 from tasks.ner.features import FEATURE_KINDS, check_kinds
 
 METRIC = "f1"  # of dev, chooses the epoch
@@ -56,7 +56,7 @@ class NerArguments(RecipeArguments):
 
 
 def resolve_config(config):
-    """As :func:`tasks.common.arguments.resolve_config`, with :class:`NerArguments`."""
+    """As :func:`tasks.common.training.arguments.resolve_config`, with :class:`NerArguments`."""
     if config.get("features") is not None:
         config = {**config, "features": _feature_names(config["features"])}
     if isinstance(config.get("masked_lm_files"), (list, tuple)):

@@ -24,7 +24,7 @@ def align_entities(entities, offsets):
     """Find the tokens of entities.
 
     Args:
-        entities: :class:`tasks.ner.data.Entity` in characters.
+        entities: :class:`tasks.ner.data.reading.Entity` in characters.
         offsets: half-open characters of each token.
 
     Returns:
@@ -56,7 +56,7 @@ class NerDataset(Dataset):
     """Tokenized examples.
 
     Args:
-        examples: list of :class:`tasks.ner.data.Example`.
+        examples: list of :class:`tasks.ner.data.reading.Example`.
         tokenizer: with ``encode(text)``.
         types: entity types; their order numbers them.
         max_length: longest text in characters.

@@ -9,8 +9,8 @@ from paddle import nn
 from paddlenlp.trainer import IntervalStrategy
 
 from paddle_rope.roformer.heads import IGNORED_LABEL, LanguageModelHead
-from tasks.common.monitor import VisualDLMonitor
-from tasks.common.trainer import RecipeTrainer
+from tasks.common.training.monitor import VisualDLMonitor
+from tasks.common.training.trainer import RecipeTrainer
 from tasks.ner.batching import SpanCollator
 from tasks.ner.features.kinds import UNKNOWN
 

@@ -9,26 +9,32 @@ from pathlib import Path
 from tqdm import tqdm
 
 from paddle_rope.roformer import CharTokenizer, load_tokenizer
-from tasks.common import runs
-from tasks.common.device import is_first_process
 from tasks.common.errors import InputError
 from tasks.common.files import write_json_lines
 from tasks.common.model_folder import check_vocabulary
-from tasks.common.quiet import quiet_paddlenlp
-from tasks.common.trainer import RecipeTrainer
+from tasks.common.runs import life as runs
+from tasks.common.tool.device import is_first_process
+from tasks.common.tool.quiet import quiet_paddlenlp
+from tasks.common.training.trainer import RecipeTrainer
 from tasks.ner.arguments import resolve_config
 from tasks.ner.batching import NerDataset, SpanCollator
-from tasks.ner.data import entity_types, read_examples
-from tasks.ner.error_analysis import error_analysis, worst_examples
+from tasks.ner.data.reading import entity_types, read_examples
+from tasks.ner.data.splits import has_overlap, read_more_texts, read_splits
 from tasks.ner.features import WordFeatures
 from tasks.ner.masked_lm import pretrain
 from tasks.ner.metrics import entity_scores
 from tasks.ner.model import NerConfig, NerModel
-from tasks.ner.monitoring import LOWEST_LOGIT, NerMonitor
-from tasks.ner.prediction import NerPredictor, as_record, predict_entities, score_predictions, without_overlaps
-from tasks.ner.report import print_data_report, print_errors, print_scores, print_worst_examples
-from tasks.ner.splits import has_overlap, read_more_texts, read_splits
-from tasks.ner.thresholds import LOWEST_THRESHOLD, above, thresholds_for
+from tasks.ner.prediction.predictor import (
+    NerPredictor,
+    as_record,
+    predict_entities,
+    score_predictions,
+    without_overlaps,
+)
+from tasks.ner.prediction.thresholds import LOWEST_THRESHOLD, above, thresholds_for
+from tasks.ner.reports.error_analysis import error_analysis, worst_examples
+from tasks.ner.reports.monitoring import LOWEST_LOGIT, NerMonitor
+from tasks.ner.reports.printed import print_data_report, print_errors, print_scores, print_worst_examples
 
 FIGURES = ("precision", "recall", "f1")
 TYPES_NAMED = 40  # in what is printed
@@ -154,7 +160,7 @@ resume = partial(runs.resume, resolve_config, _train)
 
 
 def score_together(config, run_dirs):
-    """Scores of the models of several finished runs as one (:class:`tasks.ner.ensemble.NerEnsemble`).
+    """Scores of the models of several finished runs as one (:class:`tasks.ner.prediction.ensemble.NerEnsemble`).
 
     Args:
         config: what the runs have in common.
@@ -196,7 +202,7 @@ def build_model(config, run, types, train_examples, features=None, more=()):
 def evaluate(model_dir, data_file, device=None, batch_size=32, max_length=None, num_examples=5):
     """Score a trained model on a labelled file, print scores, errors and the worst examples, and return all of it.
 
-    ``model_dir`` may be a list, see :class:`tasks.ner.prediction.NerPredictor`.
+    ``model_dir`` may be a list, see :class:`tasks.ner.prediction.predictor.NerPredictor`.
 
     Raises:
         InputError: the model or the file is wrong, or the file has a type that the model does not know.

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Optional
 
-from tasks.common import arguments as common
 from tasks.common.errors import InputError
+from tasks.common.training import arguments as common
 from tasks.pretraining.stages import parse_stages
 
 TOKENIZERS = ("char", "word")
@@ -59,7 +59,7 @@ class PretrainingArguments(common.EncoderArguments):
 
 
 def resolve_config(config):
-    """As :func:`tasks.common.arguments.resolve_config`, with :class:`PretrainingArguments`."""
+    """As :func:`tasks.common.training.arguments.resolve_config`, with :class:`PretrainingArguments`."""
     config = dict(config)
     if isinstance(config.get("text_files"), list):
         config["text_files"] = ",".join(map(str, config["text_files"]))

@@ -13,11 +13,11 @@ from paddle_rope.roformer import (
     WordTokenizer,
     load_tokenizer,
 )
-from tasks.common import runs
-from tasks.common.device import is_first_process
-from tasks.common.documents import hold_out, read_documents
 from tasks.common.errors import InputError
 from tasks.common.model_folder import check_vocabulary
+from tasks.common.runs import life as runs
+from tasks.common.texts.documents import hold_out, read_documents
+from tasks.common.tool.device import is_first_process
 from tasks.pretraining.arguments import resolve_config
 from tasks.pretraining.batches import DevBatches, StageBatches
 from tasks.pretraining.masking import WholeWordMasking

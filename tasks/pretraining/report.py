@@ -3,7 +3,7 @@
 import numpy as np
 
 from tasks.common.files import atomic_writer
-from tasks.common.tables import as_csv, as_markdown
+from tasks.common.reports.tables import as_csv, as_markdown
 
 TABLE_CSV, TABLE_MARKDOWN, PLOT = "stages.csv", "stages.md", "stages.png"
 COLUMNS = (
@@ -51,7 +51,7 @@ def draw(rows, history):
     """Loss above, accuracy below, against steps; each stage a strip. PNG, bytes."""
     from matplotlib.figure import Figure
 
-    from tasks.common.figures import png
+    from tasks.common.reports.figures import png
 
     figure = Figure(figsize=(10, 7), layout="constrained")
     panels = figure.subplots(2, 1, sharex=True)

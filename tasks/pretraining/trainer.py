@@ -9,8 +9,8 @@ from paddlenlp.trainer import TrainerCallback, TrainerState
 from tqdm import tqdm
 
 from paddle_rope.roformer.heads import IGNORED_LABEL
-from tasks.common.monitor import VisualDLMonitor
-from tasks.common.trainer import TRAINER_STATE_FILE, RecipeTrainer
+from tasks.common.training.monitor import VisualDLMonitor
+from tasks.common.training.trainer import TRAINER_STATE_FILE, RecipeTrainer
 from tasks.pretraining.batches import InOrder, only_item
 
 

@@ -16,8 +16,8 @@ from tasks.classification.batching import ClassificationDataset, TextCollator
 from tasks.classification.data import Example, read_examples
 from tasks.classification.prediction import Classifier
 from tasks.common.errors import InputError
-from tasks.common.locks import locked
-from tasks.common.monitor import VisualDLMonitor
+from tasks.common.runs.locks import locked
+from tasks.common.training.monitor import VisualDLMonitor
 
 CLASSES = ["交通", "体育", "天气", "美食"]
 

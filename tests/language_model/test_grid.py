@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from tasks.common.errors import InputError
-from tasks.common.locks import locked
+from tasks.common.runs.locks import locked
 from tasks.language_model import grid
 from tasks.language_model.arguments import LanguageModelArguments, parse_run
 from tasks.language_model.grid import Experiment, Row, report, run_grid

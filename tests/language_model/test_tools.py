@@ -11,9 +11,9 @@ import pytest
 import yaml
 from PIL import Image
 
-from tasks.common.run_config import read_run_config
+from tasks.common.tool.run_config import read_run_config
+from tasks.experiments.positions.report import PUBLISHED, rank_correlation
 from tasks.language_model.arguments import parse_run
-from tasks.language_model.position_report import PUBLISHED, rank_correlation
 from tasks.language_model.reporting import spread
 from tests.language_model.conftest import TINY
 

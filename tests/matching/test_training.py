@@ -13,8 +13,8 @@ from safetensors.numpy import load
 from visualdl import LogReader
 
 from paddle_rope.roformer import CharTokenizer, RoFormerConfig, RoFormerForMaskedLM
-from tasks.common.monitor import VisualDLMonitor
-from tasks.common.run_config import read_run_config
+from tasks.common.tool.run_config import read_run_config
+from tasks.common.training.monitor import VisualDLMonitor
 from tasks.matching.arguments import resolve_config
 from tasks.matching.data import read_labelled
 from tasks.matching.metrics import best_threshold, matching_figures

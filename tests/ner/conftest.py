@@ -10,8 +10,8 @@ import train_ner
 import yaml
 
 from tasks.ner import recipe
-from tasks.ner.demo_corpus import write_demo_corpus
-from tasks.ner.monitoring import NerMonitor
+from tasks.ner.demo.corpus import write_demo_corpus
+from tasks.ner.reports.monitoring import NerMonitor
 
 pytest.register_assert_rewrite("tests.ner.reading")
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tasks.common.errors import InputError
-from tasks.ner.data import read_examples
+from tasks.ner.data.reading import read_examples
 
 
 def json_line(text, label=None, **other):

@@ -10,8 +10,8 @@ from safetensors.numpy import load
 from visualdl import LogReader
 
 from paddle_rope.roformer import CharTokenizer
-from tasks.common import arguments as common_arguments
-from tasks.common.length_grouping import LengthGroupedBatchSampler
+from tasks.common.training import arguments as common_arguments
+from tasks.common.training.length_grouping import LengthGroupedBatchSampler
 from tasks.ner import arguments, recipe
 
 TYPES = ["organization", "person", "place", "position", "product", "time"]

@@ -16,9 +16,9 @@ from safetensors.numpy import load
 from visualdl import LogReader
 
 from tasks.common.errors import InputError
-from tasks.common.monitor import VisualDLMonitor
-from tasks.common.trainer import COMPLETE_FILE, last_checkpoint
-from tasks.ner.monitoring import NerMonitor
+from tasks.common.training.monitor import VisualDLMonitor
+from tasks.common.training.trainer import COMPLETE_FILE, last_checkpoint
+from tasks.ner.reports.monitoring import NerMonitor
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 EPOCHS, STEPS = 4, 7  # 15 batches an epoch: 7 steps of two, and one batch that is left over

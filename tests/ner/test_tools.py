@@ -263,7 +263,9 @@ def test_longer_texts_are_predicted_and_scored_with_a_larger_max_length(write, t
 def test_output_that_cannot_be_written_is_an_error_before_the_work(
     fails, trained, corpus, monkeypatch, output, message
 ):
-    monkeypatch.setattr("tasks.ner.prediction.load_model", lambda folder: pytest.fail("the model has been loaded"))
+    monkeypatch.setattr(
+        "tasks.ner.prediction.predictor.load_model", lambda folder: pytest.fail("the model has been loaded")
+    )
     assert fails(evaluate_ner, trained.model, corpus.dev, "--output", output).startswith(message)
     assert fails(predict_ner, trained.model, "--input", corpus.dev, "--output", output).startswith(message)
 

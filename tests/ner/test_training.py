@@ -10,7 +10,7 @@ import train_ner
 from safetensors.numpy import load
 
 from tasks.ner import recipe
-from tasks.ner.monitoring import NerMonitor
+from tasks.ner.reports.monitoring import NerMonitor
 
 PLAIN = {
     "hidden_dropout_prob": 0,

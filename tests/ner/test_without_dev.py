@@ -9,8 +9,8 @@ import train_ner
 from safetensors.numpy import load
 from visualdl import LogReader
 
-from tasks.common.monitor import VisualDLMonitor
-from tasks.ner.monitoring import NerMonitor
+from tasks.common.training.monitor import VisualDLMonitor
+from tasks.ner.reports.monitoring import NerMonitor
 
 EPOCHS, STEPS = 3, 6  # 45 texts in batches of 8
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from tasks.common.errors import InputError
-from tasks.common.text_files import BLANKS, first_non_blank, shown
+from tasks.common.texts.text_files import BLANKS, first_non_blank, shown
 from tasks.ner.examples import Example
 from tasks.ner.formats import brat, cluener, cmeee, doccano, predictions, tags
-from tasks.ner.tagging import SCHEMES, parse_tag
+from tasks.ner.formats.tagging import SCHEMES, parse_tag
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tasks.common.errors import InputError
-from tasks.common.text_files import decode, encodable, read_text, shown, split_lines
+from tasks.common.texts.text_files import decode, encodable, read_text, shown, split_lines
 from tasks.ner.examples import Entity, Example, make_example
 
 NAME = "brat"

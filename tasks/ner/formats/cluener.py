@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tasks.common.errors import InputError
-from tasks.common.json_lines import json_line, json_records
-from tasks.common.text_files import shown
+from tasks.common.texts.json_lines import json_line, json_records
+from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
 from tasks.ner.formats.json_records import check_type, labelled_text, labels
 

@@ -13,8 +13,8 @@ import json
 from collections.abc import Iterable, Iterator
 
 from tasks.common.errors import InputError
-from tasks.common.json_lines import distinct_keys
-from tasks.common.text_files import shown
+from tasks.common.texts.json_lines import distinct_keys
+from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
 from tasks.ner.formats.json_records import check_type, field, labelled_text, labels, object_entities
 

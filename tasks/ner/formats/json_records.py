@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tasks.common.errors import InputError
-from tasks.common.json_lines import check_encodable, json_text
-from tasks.common.text_files import shown
+from tasks.common.texts.json_lines import check_encodable, json_text
+from tasks.common.texts.text_files import shown
 
 
 def labelled_text(record: dict, where: str) -> str:

@@ -1,4 +1,4 @@
-"""Tagged text, BIO, BIOES and BMES (see ``tasks.ner.tagging``), in two layouts of lines.
+"""Tagged text, BIO, BIOES and BMES (see ``tasks.ner.formats.tagging``), in two layouts of lines.
 
 * columns: one token (usually one character) and its tag a line, separated by a space or tab; an empty line ends a
   sentence;
@@ -17,9 +17,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tasks.common.errors import InputError
-from tasks.common.text_files import BLANKS, shown
+from tasks.common.texts.text_files import BLANKS, shown
 from tasks.ner.examples import Entity, Example
-from tasks.ner.tagging import SCHEMES, Scheme, decode_tags, describe_fault, encode_tags, parse_tag, scheme_of
+from tasks.ner.formats.tagging import SCHEMES, Scheme, decode_tags, describe_fault, encode_tags, parse_tag, scheme_of
 
 JOINT = "\x02"
 HEADER_ENDS = ("label", "labels")  # what a header ends with, which is no tag

@@ -1,0 +1,76 @@
+"""What a run leaves of its epochs: training loss and dev scores as CSV, Markdown and a picture."""
+
+import math
+import statistics
+
+from tasks.common.files import atomic_writer
+from tasks.common.reports.tables import as_csv, as_markdown
+
+TABLE_CSV, TABLE_MARKDOWN, PLOT = "epochs.csv", "epochs.md", "epochs.png"
+DIGITS = 4
+EPOCH = "progress_or_epoch"  # in PaddleNLP's log
+
+
+def epoch_rows(history, figures):
+    """What the log of a run says of its epochs.
+
+    Args:
+        history: ``log_history`` of the trainer's state.
+        figures: names of the dev scores.
+
+    Returns:
+        list of dicts with ``epoch``, ``step``, ``training loss`` (the mean of what was logged within the epoch; ""
+        where nothing was) and the scores, as far as there are such.
+    """
+    epochs = {}
+    for entry in history:
+        of_epoch = epochs.setdefault(max(1, math.ceil(entry[EPOCH] - 1e-6)), {"losses": [], "dev": {}})
+        of_epoch["step"] = entry["step"]
+        if "loss" in entry:
+            of_epoch["losses"].append(entry["loss"])
+        of_epoch["dev"].update({name: entry[f"eval_{name}"] for name in figures if f"eval_{name}" in entry})
+    rows = []
+    for number, of_epoch in epochs.items():
+        loss = statistics.fmean(of_epoch["losses"]) if of_epoch["losses"] else ""
+        dev = {f"dev {name}": value for name, value in of_epoch["dev"].items()}
+        rows.append({"epoch": number, "step": of_epoch["step"], "training loss": loss, **dev})
+    return rows
+
+
+def write_epochs(folder, history, figures):
+    """Write the table and the picture into ``folder``; the arguments are those of :func:`epoch_rows`."""
+    rows = epoch_rows(history, figures)
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    rounded = [{name: _rounded(value) for name, value in row.items()} for row in rows]
+    for name, content in ((TABLE_CSV, as_csv(rows, columns)), (TABLE_MARKDOWN, as_markdown(rounded, columns))):
+        with atomic_writer(folder / name) as file:
+            file.write(content)
+    with atomic_writer(folder / PLOT, binary=True) as file:
+        file.write(_draw(rows, history))
+
+
+def _rounded(value):
+    return round(value, DIGITS) if isinstance(value, float) else value
+
+
+def _draw(rows, history):
+    """Training loss on the left, dev scores, if there are such, on the right, against epochs. PNG, bytes."""
+    from matplotlib.figure import Figure
+
+    from tasks.common.reports.figures import png
+
+    scores = list(dict.fromkeys(name for row in rows for name in row if name.startswith("dev ")))
+    figure = Figure(figsize=(10 if scores else 5, 4), layout="constrained")
+    panels = figure.subplots(1, 2 if scores else 1, squeeze=False)[0]
+    logged = [entry for entry in history if "loss" in entry]
+    panels[0].plot([entry[EPOCH] for entry in logged], [entry["loss"] for entry in logged], lw=1)
+    panels[0].set_ylabel("training loss")
+    for name in scores:
+        known = [row for row in rows if name in row]
+        panels[1].plot([row["epoch"] for row in known], [row[name] for row in known], marker="o", ms=4, label=name)
+    if scores:
+        panels[1].legend()
+    for axes in panels:
+        axes.set_xlabel("epoch")
+        axes.grid(alpha=0.3)
+    return png(figure)

@@ -1,0 +1,56 @@
+"""Texts without labels, from a file of the user's."""
+
+import bisect
+import re
+
+from tasks.common.errors import InputError
+from tasks.common.texts.json_lines import TEXT_KEYS, json_records, json_text
+from tasks.common.texts.text_files import read_text, split_lines
+
+JSON_ENDINGS = (".json", ".jsonl")
+SENTENCE_END = re.compile(r"[。！？；!?;…]+[”’」』）)\"]*")
+
+
+def read_plain_texts(path):
+    """Read a text from each line: the line itself, or, in files named ``.json`` or ``.jsonl``, its ``text`` or else
+    ``sentence``.
+
+    Args:
+        path: of a UTF-8 file; blank lines are skipped.
+
+    Returns:
+        list of strings without white space at their edges.
+
+    Raises:
+        InputError: the file cannot be read, has no text, or a line of JSON has no ``text``.
+    """
+    content, name = read_text(path)
+    lines = split_lines(content)
+    if str(path).endswith(JSON_ENDINGS):
+        lines = texts_of_records(lines, name)
+    texts = [text for text in (line.strip() for line in lines) if text]
+    if not texts:
+        raise InputError(f"{name}: no text in it; give a file with one text a line")
+    return texts
+
+
+def texts_of_records(lines, name):
+    """The ``text``, or else the ``sentence``, of each JSON record among the lines of a file called ``name``.
+
+    Raises:
+        InputError: a line that is not blank is no record with a text.
+    """
+    return [json_text(record, where, TEXT_KEYS) for where, record in json_records(lines, name)]
+
+
+def cut_at_sentences(text, max_length):
+    """Cut a text into pieces of at most ``max_length`` characters, after the last end of a sentence that fits, or where
+    there is none after ``max_length`` characters."""
+    ends = [match.end() for match in SENTENCE_END.finditer(text)]
+    pieces, start = [], 0
+    while len(text) - start > max_length:
+        fitting = bisect.bisect_right(ends, start + max_length)
+        end = ends[fitting - 1] if fitting and ends[fitting - 1] > start else start + max_length
+        pieces.append(text[start:end])
+        start = end
+    return [*pieces, text[start:]]

@@ -1,0 +1,265 @@
+"""Configuration keys that all recipes have: files, encoder, how training goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple, Optional
+
+from paddlenlp.trainer import TrainingArguments
+
+from paddle_rope.attention import FEATURE_MAPS, NORMALIZERS
+from paddle_rope.roformer.configuration import ACTIVATIONS
+from tasks.common.errors import InputError
+from tasks.common.tool.device import choose_device
+from tasks.common.tool.run_config import parse_arguments
+from tasks.experiments.seeds import LARGEST_SEED
+
+# Keys of PaddleNLP's TrainingArguments with which the recipes start; a configuration may set others.
+TRAINING_DEFAULTS = {
+    "num_train_epochs": 14,
+    "per_device_train_batch_size": 32,
+    "per_device_eval_batch_size": 32,
+    "learning_rate": 1e-3,
+    "lr_scheduler_type": "linear",
+    "warmup_ratio": 0.1,
+    "weight_decay": 0.01,
+    "max_grad_norm": 1.0,
+    "logging_steps": 20,
+    "seed": 42,
+}
+# What the recipes rely on: one evaluation and checkpoint an epoch, the best one kept.
+FIXED_TRAINING_ARGUMENTS = {
+    "do_train": True,
+    "do_eval": True,
+    "evaluation_strategy": "epoch",
+    "save_strategy": "epoch",
+    "load_best_model_at_end": True,
+    "greater_is_better": True,
+    "save_total_limit": 1,
+    "report_to": "none",
+}
+# Keys of TrainingArguments that the recipes set themselves or do not heed.
+CLOSED_KEYS = (
+    *FIXED_TRAINING_ARGUMENTS,
+    "metric_for_best_model", "logging_dir", "resume_from_checkpoint", "dataloader_drop_last",
+)  # fmt: skip
+
+
+class TrainingPlan(NamedTuple):
+    """What a recipe makes of PaddleNLP's ``TrainingArguments``."""
+
+    defaults: dict  # keys with which it starts; a configuration may set others
+    fixed: dict  # what it relies on
+    closed: tuple  # keys that cannot be set
+    reason: str  # why
+
+
+BY_EPOCHS = TrainingPlan(
+    TRAINING_DEFAULTS, FIXED_TRAINING_ARGUMENTS, CLOSED_KEYS,
+    "the recipe evaluates each epoch and keeps the best by dev {metric}",
+)  # fmt: skip
+# Without dev data nothing is evaluated, and the last weights are kept.
+WITHOUT_DEV = BY_EPOCHS._replace(
+    fixed={
+        **FIXED_TRAINING_ARGUMENTS,
+        "do_eval": False,  # else PaddleNLP evaluates in between
+        "evaluation_strategy": "no",
+        "load_best_model_at_end": False,
+    }
+)
+
+# Options of the encoder. With ``pretrained`` the sizes, and the other options unless given, are those of the folder.
+SIZE_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+ENCODER_KEYS = (
+    "attention", "position_embedding", "feature_map", "num_random_features", "normalizer", "hidden_act",
+    "hidden_dropout_prob", "attention_probs_dropout_prob", "embedding_dropout_prob",
+)  # fmt: skip
+
+
+@dataclass
+class EncoderArguments:
+    """Configuration keys of every recipe that trains an encoder, beside those of PaddleNLP's ``TrainingArguments``."""
+
+    dev_fraction: float = field(default=0.1, metadata={"help": "share of the training data held out where no dev is"})
+    pretrained: Optional[str] = field(default=None, metadata={"help": "folder of weights and tokenizer to start from"})
+    attention: str = field(
+        default="softmax", metadata={"help": "softmax or linear, or one of them for each layer between commas"}
+    )
+    feature_map: str = field(default="elu_plus_one", metadata={"help": "of linear attention"})
+    num_random_features: Optional[int] = field(
+        default=None, metadata={"help": "of the feature map favor, an even number; none: the size of a head"}
+    )
+    normalizer: str = field(default="unrotated", metadata={"help": "of linear attention"})
+    position_embedding: str = field(default="qk", metadata={"help": "RoPE in the encoder: qk, vo ...; none"})
+    hidden_size: int = field(default=256, metadata={"help": "size of the hidden states"})
+    num_hidden_layers: int = field(default=4, metadata={"help": "transformer blocks"})
+    num_attention_heads: int = field(default=4, metadata={"help": "heads a block"})
+    intermediate_size: int = field(default=1024, metadata={"help": "inner size of the feed-forward layers"})
+    hidden_act: str = field(default="gelu", metadata={"help": f"of feed-forward layers: {', '.join(ACTIVATIONS)}"})
+    hidden_dropout_prob: float = field(default=0.2, metadata={"help": "dropout of embeddings and layers"})
+    attention_probs_dropout_prob: float = field(default=0.1, metadata={"help": "dropout of softmax attention weights"})
+    embedding_dropout_prob: Optional[float] = field(
+        default=None, metadata={"help": "dropout of embeddings; none: hidden_dropout_prob"}
+    )
+    vocab_min_count: int = field(default=2, metadata={"help": "rarer characters of train become [UNK]"})
+    log_histograms: bool = field(default=False, metadata={"help": "show weights and gradients in VisualDL"})
+
+    REQUIRED = ("output_dir",)  # keys without a default
+    SETTLED_BY_PRETRAINED = (*SIZE_KEYS, "vocab_min_count")  # keys that cannot be given with ``pretrained``
+
+    def ranges(self):
+        """dict from key to (function of the value that says whether it fits, what is wanted in words)."""
+        shares = ("hidden_dropout_prob", "attention_probs_dropout_prob", "embedding_dropout_prob")
+        return {
+            **dict.fromkeys((*SIZE_KEYS, "num_random_features"), POSITIVE),
+            **dict.fromkeys(shares, SHARE),
+            "dev_fraction": (lambda value: 0 < value < 1, "greater than 0 and less than 1"),
+            "hidden_act": one_of(ACTIVATIONS),
+            "feature_map": one_of(FEATURE_MAPS),
+            "normalizer": one_of(NORMALIZERS),
+        }
+
+    def encoder_options(self, config=None):
+        """The options of a RoFormerConfig that the keys give.
+
+        Args:
+            config: with ``pretrained`` the configuration as the user gave it: only what is in it counts then.
+        """
+        keys = (*SIZE_KEYS, *ENCODER_KEYS) if config is None else [key for key in ENCODER_KEYS if key in config]
+        options = {key: getattr(self, key) for key in keys}
+        if "attention" in options and "," in options["attention"]:
+            options["attention"] = [kind.strip() for kind in options["attention"].split(",")]
+        return options
+
+
+@dataclass
+class RecipeArguments(EncoderArguments):
+    """Configuration keys of every recipe with labelled data, beside those of PaddleNLP's ``TrainingArguments``."""
+
+    dev_fraction: float = field(
+        default=0.1, metadata={"help": "share of train_file held out where no dev_file is; 0: none"}
+    )
+    train_file: Optional[str] = field(default=None, metadata={"help": "labelled data"})
+    dev_file: Optional[str] = field(default=None, metadata={"help": "labelled data that chooses the best checkpoint"})
+    test_file: Optional[str] = field(default=None, metadata={"help": "labelled data, scored once at the end"})
+    max_length: int = field(default=512, metadata={"help": "longest text in characters"})
+    ema_decay: float = field(default=0.0, metadata={"help": "moving average of the weights, such as 0.998; 0: none"})
+    early_stopping_patience: Optional[int] = field(
+        default=None, metadata={"help": "epochs without a better dev score after which training ends; none: never"}
+    )
+
+    REQUIRED = ("train_file", "output_dir")
+
+    def ranges(self):
+        return {
+            **super().ranges(),
+            **dict.fromkeys(("max_length", "early_stopping_patience"), POSITIVE),
+            "dev_fraction": (lambda value: 0 <= value < 1, "at least 0 and less than 1"),
+            "ema_decay": SHARE,
+        }
+
+    @property
+    def has_dev(self):
+        """Whether there are data to evaluate on; else training runs to its end and the last weights are kept."""
+        return bool(self.dev_file) or self.dev_fraction > 0
+
+    def check_dev(self, key):
+        """Raise InputError if ``key``, which needs dev data, is set and there are none."""
+        if getattr(self, key) and not self.has_dev:
+            raise InputError(f"configuration: {key} needs dev data; give a dev_file or a dev_fraction above 0")
+
+
+def one_of(names):
+    """The range of a key that takes one of some names."""
+    return (lambda value: value in names), f"one of {', '.join(map(str, names))}"
+
+
+POSITIVE = (lambda value: value is None or 0 < value < float("inf")), "greater than 0"
+SHARE = (lambda value: value is None or 0 <= value < 1), "at least 0 and less than 1"
+TRAINING_RANGES = {
+    "num_train_epochs": POSITIVE,
+    "per_device_train_batch_size": POSITIVE,
+    "per_device_eval_batch_size": POSITIVE,
+    "gradient_accumulation_steps": POSITIVE,
+    "learning_rate": POSITIVE,
+    "logging_steps": POSITIVE,
+    "seed": (lambda value: 0 <= value <= LARGEST_SEED, f"from 0 to {LARGEST_SEED}"),
+}
+
+
+def resolve_config(config, arguments_class, metric, defaults=(), plan=BY_EPOCHS):
+    """Fill in defaults and check everything that can be checked without a file.
+
+    Args:
+        config: dict of configuration keys.
+        arguments_class: :class:`EncoderArguments` or a subclass: the recipe's keys.
+        metric: the dev score that chooses the checkpoint where there are dev data; None if the last one is always kept.
+        defaults: the recipe's own defaults of keys of ``TrainingArguments``.
+        plan: :class:`TrainingPlan` of the recipe.
+
+    Returns:
+        (config, run, arguments): the configuration with its defaults, and the same parsed, as ``arguments_class`` and
+        as PaddleNLP's ``TrainingArguments``.
+
+    Raises:
+        InputError: a key is unknown or missing, or a value does not fit.
+    """
+    for key in plan.closed:
+        if key in config:
+            raise InputError(f"key {key!r} cannot be set: {plan.reason.format(metric=metric)}")
+    config = {**plan.defaults, **dict(defaults), **config}
+    # a list of attention kinds, as YAML may have it, is the same between commas
+    if isinstance(config.get("attention"), (list, tuple)):
+        config["attention"] = ",".join(map(str, config["attention"]))
+    # unknown keys are reported before missing ones, and both before paddle touches the device
+    run, arguments = parse_arguments(
+        {**config, "output_dir": "unused", "device": "cpu"}, arguments_class, TrainingArguments
+    )
+    _check_ranges(run, arguments)
+    for key in arguments_class.REQUIRED:
+        if not config.get(key):
+            raise InputError(f"no {key!r}: name it in the configuration file or with --{key} PATH")
+    if plan is BY_EPOCHS and not run.has_dev:
+        run.check_dev("early_stopping_patience")
+        plan = WITHOUT_DEV
+    config["device"] = choose_device(config.get("device"))
+    run, arguments = parse_arguments(
+        {
+            **config,
+            **plan.fixed,
+            "metric_for_best_model": metric,
+            "output_dir": f"{config['output_dir']}/checkpoints",
+            "logging_dir": f"{config['output_dir']}/vdl",
+        },
+        arguments_class,
+        TrainingArguments,
+    )
+    if arguments.fp16 and config["device"] == "cpu":
+        raise InputError("configuration: fp16 needs a GPU; leave it out")
+    if arguments.bf16 and config["device"] == "cpu":
+        raise InputError("configuration: bf16 needs a GPU: on CPU Paddle computes in float32; leave it out")
+    unused = ()
+    if run.pretrained is not None:
+        for key in arguments_class.SETTLED_BY_PRETRAINED:
+            if key in config:
+                raise InputError(
+                    f"key {key!r}: sizes and tokenizer are those of the folder {run.pretrained}; leave it out"
+                )
+        unused = {*arguments_class.SETTLED_BY_PRETRAINED, *ENCODER_KEYS} - config.keys()
+    config = {**{key: value for key, value in vars(run).items() if key not in unused}, **config}
+    for key, value in config.items():
+        typed = getattr(run if hasattr(run, key) else arguments, key)
+        config[key] = typed if isinstance(typed, (bool, int, float)) else _plain(value)  # "1e-3" -> 0.001
+    return config, run, arguments
+
+
+def _check_ranges(run, arguments):
+    for values, ranges in ((run, run.ranges()), (arguments, TRAINING_RANGES)):
+        for key, (fits, wanted) in ranges.items():
+            if not fits(getattr(values, key)):
+                raise InputError(f"configuration: {key} must be {wanted}, got {getattr(values, key)}")
+
+
+def _plain(value):
+    """A value as YAML and JSON know it."""
+    return value if value is None or isinstance(value, (bool, int, float, str, list)) else str(value)

@@ -1,0 +1,66 @@
+"""The scores of a plan as a picture."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from tasks.common.reports.figures import png
+from tasks.experiments.plan import TWIN
+
+COLOURS = ["#c8560a", "#1f5fa8", "#2a8a4a", "#8a3fa0", "#b5891c", "#3aa0a0", "#a03a55", "#5a6b2f", "#4a4a9a"]
+GREY = "#666666"
+
+
+def draw(plan, summary):
+    """PNG of the first score: lines over numbered cases, or else a point for each variant.
+
+    Args:
+        plan: :class:`tasks.experiments.plan.Plan`.
+        summary: rows of :func:`tasks.experiments.results.summary_rows`, at least one.
+    """
+    means = {(row[plan.case_name], row["variant"]): row["mean"] for row in summary}
+    score = next(iter(plan.scores.values()))
+    lines = len(plan.cases) > 1 and all(case.isdigit() for case in plan.cases)
+    return png(_lines(plan, means, score) if lines else _points(plan, means, score))
+
+
+def _lines(plan, means, score):
+    figure = Figure(figsize=(9, 5), layout="constrained")
+    axes = figure.subplots()
+    colours = {}
+    for variant in plan.variants:
+        cases = [case for case in plan.cases if (case, variant) in means]
+        if not cases:
+            continue
+        # a variant and its twin without RoPE have one colour
+        colour = colours.setdefault(variant.removesuffix(TWIN), COLOURS[len(colours) % len(COLOURS)])
+        style = "--" if variant.endswith(TWIN) else "-"
+        values = [means[case, variant] for case in cases]
+        axes.plot(list(map(int, cases)), values, style, color=colour, marker="o", ms=4, label=variant)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(list(map(int, plan.cases)), plan.cases)
+    axes.set_xlabel(plan.case_name)
+    axes.set_ylabel(score)
+    axes.grid(alpha=0.3)
+    figure.legend(loc="outside right upper", fontsize=8)
+    return figure
+
+
+def _points(plan, means, score):
+    rows = [(f"{case} {variant}".strip(), case, variant) for case in plan.cases for variant in plan.variants]
+    rows = [row for row in rows if row[1:] in means]
+    values = np.array([means[row[1:]] for row in rows])
+    figure = Figure(figsize=(8, 1 + 0.28 * len(rows)), layout="constrained")
+    axes = figure.subplots()
+    colours = [COLOURS[0] if variant == plan.reference else COLOURS[1] for _, _, variant in rows]
+    axes.scatter(values, range(len(rows)), color=colours, s=30, zorder=2)
+    for place, value in enumerate(values):
+        axes.text(value, place, f"   {value:.3f}", va="center", fontsize=8)
+    axes.set_yticks(range(len(rows)), [name for name, _, _ in rows], fontsize=8)
+    axes.invert_yaxis()
+    room = max(values.max() - values.min(), 0.02)
+    axes.set_xlim(values.min() - 0.05 * room, values.max() + 0.15 * room)  # on the right for the numbers
+    axes.grid(axis="y", alpha=0.3)
+    if len(plan.cases) == 1 and (plan.cases[0], plan.reference) in means and plan.margin is not None:
+        axes.axvline(means[plan.cases[0], plan.reference] - plan.margin / 100, color=GREY, ls="--", lw=1)
+    axes.set_xlabel(score)
+    return figure

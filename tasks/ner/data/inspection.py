@@ -1,0 +1,248 @@
+"""What labelled data looks like, and what in it is suspicious: counts, lengths, duplicates, spans.
+
+Nothing here is an error. Data that cannot be read at all stops in the reader.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections import Counter, defaultdict
+
+from paddle_rope.roformer import CharTokenizer
+from tasks.common.texts.text_files import shown
+from tasks.ner.batching import align_entities
+from tasks.ner.examples import entity_types
+
+# name -> what was found; in the order of printing
+FINDINGS = {
+    "leaked_text_other_labels": "texts of an earlier split, labelled otherwise",
+    "leaked_text": "texts of an earlier split, labelled the same",
+    "duplicate_text_other_labels": "texts repeated in the split, labelled otherwise",
+    "duplicate_text": "texts repeated in the split, labelled the same",
+    "blank_text": "empty texts, or only white space",
+    "control_characters": "texts with control characters or U+FFFD",
+    "unaligned": "entities that start or end inside a token: they cannot be learned",
+    "white_space_edge": "entities with white space at an edge",
+    "punctuation_edge": "entities with punctuation at an edge (brackets in pairs excepted)",
+    "two_types": "spans with two types at once",
+    "crossing": "entities that overlap another in part",
+    "nested": "entities inside another: GlobalPointer finds them, tags cannot hold them",
+    "surface_of_two_types": "entities whose text has another type elsewhere",
+    "long_entity": "entities longer than 99 % of all",
+}
+_HARMLESS_CONTROLS = "\t\n"
+_BRACKETS = dict(zip("《〈“‘（(「『【〔[{<\"'", "》〉”’）)」』】〕]}>\"'"))
+
+
+def inspect(splits, max_examples=5):
+    """Count and search labelled data.
+
+    Args:
+        splits: dict from a name to a list of :class:`tasks.ner.data.reading.Example`, in the order train, dev, test;
+            the tokens are those of a :class:`paddle_rope.CharTokenizer` of the first.
+        max_examples: examples kept of each finding.
+
+    Returns:
+        dict that can be written as JSON: ``splits`` (counts, ``types``, ``text_lengths``, ``entity_lengths``),
+        ``missing_types`` (split -> types that others have) and ``findings`` (name -> ``meaning``, ``counts`` by split,
+        ``examples`` of ``where`` and ``what``), with the names of ``FINDINGS``.
+    """
+    found = _Findings(splits, max_examples)
+    for name, examples in splits.items():
+        for example in examples:
+            _search_text(found, name, example)
+            _search_spans(found, name, example)
+    _search_unaligned(found, splits)
+    _search_duplicates(found, splits)
+    _search_surfaces(found, splits)
+    _search_long_entities(found, splits)
+    types = entity_types(*splits.values())
+    return {
+        "splits": {name: _summary(examples, types) for name, examples in splits.items()},
+        "missing_types": {
+            name: sorted(set(types) - set(entity_types(examples))) for name, examples in splits.items()
+        },
+        "findings": found.as_dict(),
+    }
+
+
+class _Findings:
+    def __init__(self, splits, max_examples):
+        self.max_examples = max_examples
+        self.counts = {name: dict.fromkeys(splits, 0) for name in FINDINGS}
+        self.examples = {name: [] for name in FINDINGS}
+
+    def add(self, name, split, example, what, count=1):
+        self.counts[name][split] += count
+        if len(self.examples[name]) < self.max_examples:
+            self.examples[name].append({"where": example.where, "what": what})
+
+    def as_dict(self):
+        return {
+            name: {"meaning": meaning, "counts": self.counts[name], "examples": self.examples[name]}
+            for name, meaning in FINDINGS.items()
+        }
+
+
+def _summary(examples, types):
+    counts = Counter(entity.type for example in examples for entity in example.entities)
+    return {
+        "texts": len(examples),
+        "texts_without_entities": sum(not example.entities for example in examples),
+        "characters": sum(len(example.text) for example in examples),
+        "entities": sum(counts.values()),
+        "types": {type_: counts[type_] for type_ in types},
+        "text_lengths": length_distribution([len(example.text) for example in examples]),
+        "entity_lengths": length_distribution(
+            [entity.end - entity.start for example in examples for entity in example.entities]
+        ),
+    }
+
+
+def length_distribution(lengths):
+    """min, median, p95, p99, max and a histogram [[shortest, longest, count], ...] by doubling; None if empty."""
+    if not lengths:
+        return None
+    ordered = sorted(lengths)
+    histogram = []
+    low, high = 0, 4
+    while low <= ordered[-1]:
+        histogram.append([low, high, sum(low <= length <= high for length in ordered)])
+        low, high = high + 1, 2 * high
+    while histogram[0][2] == 0:
+        del histogram[0]
+    quantiles = {name: quantile(ordered, share) for name, share in (("median", 0.5), ("p95", 0.95), ("p99", 0.99))}
+    return {"min": ordered[0], **quantiles, "max": ordered[-1], "histogram": histogram}
+
+
+def quantile(ordered, share):
+    """The smallest of the ordered values that at least ``share`` of them do not exceed."""
+    return ordered[max(math.ceil(share * len(ordered)), 1) - 1]
+
+
+def _described(example, *entities):
+    parts = (
+        f"{entity.type} {shown(example.text[entity.start : entity.end], 40)} [{entity.start}, {entity.end}]"
+        for entity in entities
+    )
+    return " and ".join(parts)
+
+
+def _search_text(found, split, example):
+    if not example.text.strip():
+        found.add("blank_text", split, example, shown(example.text))
+    for place, character in enumerate(example.text):
+        # isprintable is fast, and False for every control character
+        if character == "\ufffd" or (
+            not character.isprintable()
+            and unicodedata.category(character) == "Cc"
+            and character not in _HARMLESS_CONTROLS
+        ):
+            around = example.text[max(place - 8, 0) : place + 8]
+            found.add("control_characters", split, example, f"U+{ord(character):04X} at {place} in {shown(around)}")
+            break
+
+
+def _search_spans(found, split, example):
+    nested, crossing = {}, {}  # entity -> the first that it is in, or crosses
+    for index, one in enumerate(example.entities):
+        surface = example.text[one.start : one.end]
+        if surface != surface.strip():
+            found.add("white_space_edge", split, example, _described(example, one))
+        elif _has_punctuation_edge(surface):
+            found.add("punctuation_edge", split, example, _described(example, one))
+        for other in example.entities[index + 1 :]:
+            if other.start >= one.end:
+                break
+            if (one.start, one.end) == (other.start, other.end):
+                found.add("two_types", split, example, _described(example, one, other))
+            elif one.start == other.start:  # sorted: the other is longer
+                nested.setdefault(one, other)
+            elif other.end <= one.end:
+                nested.setdefault(other, one)
+            else:
+                crossing.setdefault(one, other)
+                crossing.setdefault(other, one)
+    for entity, outer in nested.items():
+        found.add("nested", split, example, f"{_described(example, entity)} in {_described(example, outer)}")
+    for entity, other in crossing.items():
+        found.add("crossing", split, example, _described(example, entity, other))
+
+
+def _has_punctuation_edge(surface):
+    """Whether the first or last character is punctuation, other than a bracket whose partner is in the surface."""
+    first, last = surface[0], surface[-1]
+    opens = _BRACKETS.get(first, "") in surface[1:] and first in _BRACKETS
+    closes = any(closing == last and opening in surface[:-1] for opening, closing in _BRACKETS.items())
+    return (_is_punctuation(first) and not opens) or (_is_punctuation(last) and not closes)
+
+
+def _is_punctuation(character):
+    return unicodedata.category(character).startswith("P")
+
+
+def _search_unaligned(found, splits):
+    tokenizer = CharTokenizer.from_corpus(example.text for example in next(iter(splits.values())))
+    for split, examples in splits.items():
+        for example in examples:
+            if example.entities:
+                _, unaligned = align_entities(example.entities, tokenizer.encode(example.text).offsets)
+                for entity in unaligned:
+                    found.add("unaligned", split, example, _described(example, entity))
+
+
+def _search_duplicates(found, splits):
+    first_of = {}  # text -> (split, example) of its first occurrence
+    for split, examples in splits.items():
+        for example in examples:
+            first_split, first = first_of.setdefault(example.text, (split, example))
+            if first is example:
+                continue
+            name = "duplicate_text" if first_split == split else "leaked_text"
+            what = f"as {first.where}: {shown(example.text, 40)}"
+            if first.entities != example.entities:
+                name += "_other_labels"
+                differ = sorted(set(first.entities) ^ set(example.entities))[0]
+                which = "here" if differ in example.entities else "there"
+                what += f"; only {which} {_described(example, differ)}"
+            found.add(name, split, example, what)
+
+
+def _search_surfaces(found, splits):
+    types_of = defaultdict(Counter)  # surface -> how often it has each type
+    for examples in splits.values():
+        for example in examples:
+            for entity in example.entities:
+                types_of[example.text[entity.start : entity.end]][entity.type] += 1
+    rare_places = {}  # surface -> first place of its rarest type
+    for split, examples in splits.items():
+        for example in examples:
+            for entity in example.entities:
+                surface = example.text[entity.start : entity.end]
+                counts = types_of[surface]
+                if len(counts) > 1:
+                    found.counts["surface_of_two_types"][split] += 1
+                    if counts[entity.type] == min(counts.values()):
+                        rare_places.setdefault(surface, (split, example))
+    # first what is most likely wrong: a type that is rare for a frequent text
+    for surface in sorted(rare_places, key=lambda s: min(types_of[s].values()) / max(types_of[s].values())):
+        split, example = rare_places[surface]
+        counts = ", ".join(f"{type_} {count}" for type_, count in types_of[surface].most_common())
+        found.add("surface_of_two_types", split, example, f"{shown(surface, 40)} is {counts}", count=0)
+
+
+def _search_long_entities(found, splits):
+    entities = [
+        (entity.end - entity.start, split, example, entity)
+        for split, examples in splits.items()
+        for example in examples
+        for entity in example.entities
+    ]
+    if not entities:
+        return
+    entities.sort(key=lambda item: -item[0])
+    limit = quantile([length for length, *_ in reversed(entities)], 0.99)
+    for length, split, example, entity in entities:
+        if length > limit:
+            found.add("long_entity", split, example, f"{length} characters: {_described(example, entity)}")

@@ -1,0 +1,1 @@
+"""Trained models made ready for use elsewhere."""

@@ -1,0 +1,66 @@
+"""From the folder of a trained model to one for use elsewhere."""
+
+import shutil
+from pathlib import Path
+
+import paddle
+
+from tasks.common.errors import InputError
+from tasks.common.files import atomic_folder, check_new_folder
+from tasks.ner.batching import SpanCollator
+from tasks.ner.demo.corpus import UNSEEN_SENTENCES
+from tasks.ner.prediction.ensemble import SAME_FILES
+from tasks.ner.prediction.exported import is_exported, write_graph
+from tasks.ner.prediction.predictor import NerPredictor
+
+TOLERANCE = 1e-3  # of a score; rounding in another order makes some 1e-5
+
+
+def export(model_dirs, output_dir):
+    """Write a trained model, or several as one, with all that prediction needs.
+
+    Args:
+        model_dirs: folders OUTPUT_DIR/model of training runs.
+        output_dir: folder to make, which :class:`~tasks.ner.prediction.predictor.NerPredictor` reads.
+
+    Returns:
+        The largest difference between a score of the exported model and of the given ones on three sentences.
+
+    Raises:
+        InputError: a folder does not hold a trained model, several do not fit together, or ``output_dir`` cannot be
+            made.
+    """
+    check_new_folder(output_dir)
+    for folder in model_dirs:
+        if is_exported(folder):
+            raise InputError(f"{folder}: is exported already; give the folder OUTPUT_DIR/model of the training run")
+    predictor = NerPredictor(model_dirs, "cpu")
+    batch = sample_batch(predictor)
+    expected = scores(predictor.model, batch)
+    with atomic_folder(output_dir) as folder:
+        write_graph(predictor.model, folder)
+        predictor.model.config.save_pretrained(str(folder))
+        for name in SAME_FILES:
+            if (Path(model_dirs[0]) / name).is_file():
+                shutil.copyfile(Path(model_dirs[0]) / name, folder / name)
+        difference = float((scores(NerPredictor(folder, "cpu").model, batch) - expected).abs().max())
+        if not difference <= TOLERANCE:
+            raise InputError(
+                f"{output_dir}: not written, as the exported model's scores differ from the trained one's by "
+                f"{difference:.2g}; please report this, with config.json of the model"
+            )
+    return difference
+
+
+def sample_batch(predictor):
+    """dict of tensors: some sentences as the input of a predictor's model."""
+    texts = [predictor.tokenize(text) for text in UNSEEN_SENTENCES]
+    batch = SpanCollator(predictor.tokenizer.pad_token_id, with_labels=False)(texts)
+    return {name: paddle.to_tensor(array) for name, array in batch.items()}
+
+
+def scores(model, batch):
+    """Logits of a batch, without dropout."""
+    model.eval()
+    with paddle.no_grad():
+        return model(**batch)

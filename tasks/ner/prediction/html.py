@@ -1,0 +1,189 @@
+"""Texts with their entities as one HTML page that needs nothing else: no script, no other file.
+
+An entity is a box around its characters with its type and score behind them; boxes are nested as the entities are.
+HTML cannot nest two entities that cross, so that the one that ends later is drawn in pieces, open with a dashed edge
+where it goes on. Colours tell the types apart at a glance; the types' names do so without colour.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter
+from html import escape
+from typing import NamedTuple
+
+from tasks.ner.prediction.html_style import STYLE
+
+# Each has a contrast of at least 3 with the light and with the dark background. They keep apart in normal vision and in
+# simulated protanopia, deuteranopia and tritanopia (Machado et al. 2009): distance in OKLab 0.087 or more.
+COLOURS = (
+    "#0077cc", "#dd7700", "#dd00aa", "#007722", "#8811ff", "#dd0000", "#3399ee", "#885577", "#bb8888", "#aa6666",
+)  # fmt: skip
+# When the colours are used up they come again with the next kind of edge.
+EDGES = ("1.5px solid", "1.5px dotted", "3px double")
+# Characters that a page cannot show, drawn by their symbols.
+_CONTROL_SYMBOLS = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\t\n\r"} | {0x7F: "\u2421"}
+
+
+class Piece(NamedTuple):
+    """A part of an entity that nests with all other pieces."""
+
+    start: int
+    end: int
+    entity: dict
+    is_first: bool
+    is_last: bool
+
+
+def write_html(file, records, types, title):
+    """Write a page.
+
+    Args:
+        file: open for text.
+        records: list of records as from :class:`tasks.ner.prediction.predictor.NerPredictor`.
+        types: names of the types. Those that occur are the legend; their order in it gives them their colours.
+        title: of the page.
+    """
+    counts = Counter(entity["type"] for record in records for entity in record["entities"])
+    counts = {kind: counts[kind] for kind in types if counts[kind]}
+    number_of = {kind: number for number, kind in enumerate(counts)}
+    summary = f"{_count(len(records), 'text')}, {_count(sum(counts.values()), 'entity', 'entities')}"
+    file.write(
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{_escaped(title)}</title>\n<style>\n{STYLE}{_type_styles(len(counts))}</style>\n</head>\n<body>\n"
+        f"<header>\n<h1>{_escaped(title)}</h1>\n<p>{summary}. A box is an entity: its type, and its score, a logit. "
+        "Point at a box for its offsets.</p>\n<ul>\n"
+    )
+    for number, (kind, count) in enumerate(counts.items()):
+        file.write(f'<li class="t{number}"><span class="name">{_escaped(kind)}</span> {count:,}</li>\n')
+    file.write("</ul>\n</header>\n<main>\n")
+    for number, record in enumerate(records, 1):
+        file.write(
+            f'<section><a id="text{number}" href="#text{number}">{number}</a>'
+            f"{_paragraph(record, number_of)}</section>\n"
+        )
+    file.write("</main>\n</body>\n</html>\n")
+
+
+def nested_pieces(entities):
+    """Cut entities into pieces of which any two are nested or apart.
+
+    Args:
+        entities: dicts with half-open ``start`` and ``end``.
+
+    Returns:
+        list of :class:`Piece` in the order in which their boxes open: outer before inner.
+    """
+    waiting = [(entity["start"], -entity["end"], number, True) for number, entity in enumerate(entities)]
+    heapq.heapify(waiting)
+    pieces, open_ends = [], []
+    while waiting:
+        start, negative_end, number, is_first = heapq.heappop(waiting)
+        while open_ends and open_ends[-1] <= start:
+            open_ends.pop()
+        cut = min([-negative_end, *open_ends[-1:]])
+        if cut < -negative_end:
+            heapq.heappush(waiting, (cut, negative_end, number, False))
+        pieces.append(Piece(start, cut, entities[number], is_first, cut == -negative_end))
+        open_ends.append(cut)
+    return pieces
+
+
+def _paragraph(record, number_of):
+    """The text of a record with its boxes."""
+    text, parts, position, open_pieces = record["text"], [], 0, []
+
+    def advance(to):
+        nonlocal position
+        parts.append(_escaped(text[position:to]))
+        position = to
+
+    def close(until):
+        while open_pieces and open_pieces[-1].end <= until:
+            advance(open_pieces.pop().end)
+            parts.append("</mark>")
+
+    pieces = nested_pieces(record["entities"])
+    heights = _heights(pieces)
+    for piece, height in zip(pieces, heights):
+        close(piece.start)
+        advance(piece.start)
+        parts.append(_opening(piece, height, number_of))
+        open_pieces.append(piece)
+    close(len(text))
+    advance(len(text))
+    lines = f' style="--lines:{max(heights)}"' if any(heights) else ""
+    return f'<p lang="zh"{lines}>{"".join(parts)}</p>'
+
+
+def _opening(piece, height, number_of):
+    entity = piece.entity
+    classes = [f"t{number_of[entity['type']]}"]
+    classes += [] if piece.is_first else ["goes-on-left"]
+    classes += [] if piece.is_last else ["goes-on-right"]
+    probability = (1 + math.tanh(entity["score"] / 2)) / 2  # the sigmoid, for scores of any size
+    title = (
+        f"{entity['type']}: {entity['text']}\ncharacters {entity['start']} to {entity['end']} (exclusive)\n"
+        f"score {entity['score']:.2f}, probability {probability:.3f}"
+    )
+    return (
+        f'<mark class="{" ".join(classes)}" style="--h:{height}" data-type="{_escaped(entity["type"])}" '
+        f'data-score="{entity["score"]:.1f}" title="{_escaped(title)}">'
+    )
+
+
+def _heights(pieces):
+    """For each piece how many boxes are stacked in it: an outer box is drawn higher than those within."""
+    parents, open_pieces = [], []
+    for number, piece in enumerate(pieces):
+        while open_pieces and pieces[open_pieces[-1]].end <= piece.start:
+            open_pieces.pop()
+        parents.append(open_pieces[-1] if open_pieces else None)
+        open_pieces.append(number)
+    heights = [0] * len(pieces)
+    for number, parent in reversed(list(enumerate(parents))):
+        if parent is not None:
+            heights[parent] = max(heights[parent], heights[number] + 1)
+    return heights
+
+
+def _type_styles(count):
+    lines = []
+    for number in range(count):
+        colour = COLOURS[number % len(COLOURS)]
+        rgb = " ".join(str(channel) for channel in channels(colour))
+        edge = EDGES[number // len(COLOURS) % len(EDGES)]
+        lines.append(f".t{number}{{--c:{rgb};--ink:{ink_on(colour)};--edge:{edge}}}\n")
+    return "".join(lines)
+
+
+def channels(colour):
+    """(red, green, blue) of a colour as ``#rrggbb``."""
+    return tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5))
+
+
+def contrast(colour, other):
+    """Contrast of two colours by WCAG 2, from 1 to 21."""
+    light, dark = sorted((_luminance(colour), _luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def ink_on(colour):
+    """Black or white, whichever is read better on ``colour``."""
+    return max("#ffffff", "#000000", key=lambda ink: contrast(ink, colour))
+
+
+def _luminance(colour):
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (v / 255 for v in channels(colour))]
+    return sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear))
+
+
+def _escaped(text):
+    # a browser reads CR as LF, and CR LF as one of them, unless it is written as a reference
+    return escape(text.translate(_CONTROL_SYMBOLS)).replace("\r", "&#13;")
+
+
+def _count(number, singular, plural=None):
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"

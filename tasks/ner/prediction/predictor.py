@@ -1,0 +1,189 @@
+"""From texts to entities with a trained model."""
+
+from pathlib import Path
+
+import numpy as np
+import paddle
+from tqdm import tqdm
+
+from tasks.common.errors import InputError
+from tasks.common.tool.device import choose_device
+from tasks.common.tool.quiet import quiet_paddlenlp
+from tasks.ner.batching import SpanCollator, TokenizedText
+from tasks.ner.metrics import entity_scores
+from tasks.ner.prediction.ensemble import NerEnsemble
+from tasks.ner.prediction.model_folder import check_model_dir, load_features, load_model
+from tasks.ner.prediction.windows import cut_text, merge_windows
+
+# Scores of one batch held at once: bounds memory for long texts.
+MAX_BATCH_SCORES = 1 << 25
+
+
+class NerPredictor:
+    """Finds entities in texts.
+
+    Args:
+        model_dir: folder that training wrote as ``OUTPUT_DIR/model``; or a list of such folders, of runs on the same
+            training file, whose scores are averaged (:class:`tasks.ner.prediction.ensemble.NerEnsemble`).
+        device: ``"cpu"``, ``"gpu"`` ...; None takes a GPU where there is one.
+        batch_size: texts a batch at most.
+        max_length: tokens (a character each, mostly) that are computed at once; None takes what the model was trained
+            with. Longer texts are cut into overlapping windows, see :mod:`tasks.ner.prediction.windows`.
+        show_progress: show a progress bar.
+        overlap: longest entity in tokens that is sure to lie whole in a window; None takes a quarter of ``max_length``.
+
+    Raises:
+        InputError: a folder does not hold a model, several do not fit together, the device cannot be used, or a size is
+            out of range.
+    """
+
+    def __init__(self, model_dir, device=None, batch_size=32, max_length=None, show_progress=False, overlap=None):
+        for name, size in (("batch_size", batch_size), ("max_length", max_length)):
+            if size is not None and size < 1:
+                raise InputError(f"--{name} {size}: must be 1 or more")
+        folders = [model_dir] if isinstance(model_dir, (str, Path)) else list(model_dir)
+        if not folders:
+            raise InputError("no folder of a model is given")
+        for folder in folders:
+            check_model_dir(folder)
+        choose_device(device)
+        quiet_paddlenlp()
+        tokenizers, models = zip(*map(load_model, folders))
+        self.tokenizer = tokenizers[0]
+        self.model = models[0] if len(models) == 1 else NerEnsemble(folders, models)
+        self.features = load_features(folders[0], self.model.config)
+        self.types = self.model.config.types
+        self.batch_size = batch_size
+        self.max_length = max_length or self.model.config.max_length
+        self.overlap = self.max_length // 4 if overlap is None else overlap
+        if overlap is not None and not 0 <= overlap <= self.max_length - 2:
+            raise InputError(f"--overlap {overlap}: must be from 0 to max_length - 2, {self.max_length - 2}")
+        self.show_progress = show_progress
+
+    def __call__(self, texts, where=None):
+        """Predict.
+
+        Args:
+            texts: list of strings.
+            where: for each text its place, for error messages; by default "text 1", "text 2", ...
+
+        Returns:
+            For each text, in order, ``{"text": ..., "entities": [...]}``; each entity is a dict with the half-open
+            character offsets ``start`` and ``end``, ``type``, ``text`` and the logit ``score`` (above the threshold of
+            its type, 0 unless tuned). Entities are ordered by start, end and type, and may be nested.
+
+        Raises:
+            InputError: ``texts`` is not a list of strings.
+        """
+        return [as_record(text, entities) for text, entities in zip(texts, self.find(texts, where))]
+
+    def find(self, texts, where=None, thresholds=None):
+        """As :meth:`__call__`, but for each text the list of its (start, end, type, score).
+
+        Args:
+            texts, where: as there.
+            thresholds: logits above which a span is an entity, one or one for each type, instead of the model's; then
+                overlapping ones are given, too, even if the model's entities do not overlap.
+        """
+        if isinstance(texts, str):
+            raise InputError("texts must be a list of strings, got one string; write [text]")
+        where = where or [f"text {number}" for number in range(1, len(texts) + 1)]
+        for text, place in zip(texts, where):
+            if not isinstance(text, str):
+                raise InputError(f"{place}: texts must be strings, got {type(text).__name__}")
+        tokenized = [self.tokenize(text) for text in texts]
+        windows = [cut_text(text, self.max_length, self.overlap) for text in tokenized]
+        found = iter(
+            predict_entities(
+                self.model,
+                [window.text for of_text in windows for window in of_text],
+                self.types,
+                self.tokenizer.pad_token_id,
+                self.batch_size,
+                self.show_progress,
+                thresholds,
+            )
+        )
+        entities = [merge_windows(of_text, [next(found) for _ in of_text]) for of_text in windows]
+        if self.model.config.allow_overlap or thresholds is not None:
+            return entities
+        return [without_overlaps(of_text) for of_text in entities]
+
+    def tokenize(self, text):
+        """A :class:`~tasks.ner.batching.TokenizedText`, with the features that the model takes."""
+        ids, offsets, _ = self.tokenizer.encode(text)
+        return TokenizedText(ids, offsets, [], None if self.features is None else self.features(text, offsets))
+
+
+def score_predictions(examples, found, types):
+    """:func:`tasks.ner.metrics.entity_scores` of labelled examples and the (start, end, type, score) found in each."""
+    gold = [{(entity.start, entity.end, entity.type) for entity in example.entities} for example in examples]
+    predicted = [{(start, end, kind) for start, end, kind, _ in entities} for entities in found]
+    return entity_scores(gold, predicted, types)
+
+
+def without_overlaps(entities):
+    """The (start, end, type, score) that are left when each takes its characters from those that score less."""
+    kept, taken = [], set()
+    for entity in sorted(entities, key=lambda entity: (-entity[3], entity)):
+        characters = range(entity[0], entity[1])
+        if taken.isdisjoint(characters):
+            kept.append(entity)
+            taken.update(characters)
+    return sorted(kept)
+
+
+def as_record(text, entities):
+    """The form in which predictions are written: see :meth:`NerPredictor.__call__`."""
+    return {
+        "text": text,
+        "entities": [
+            {"start": start, "end": end, "type": kind, "text": text[start:end], "score": round(score, 4)}
+            for start, end, kind, score in entities
+        ],
+    }
+
+
+def predict_entities(model, texts, types, pad_token_id, batch_size, show_progress=False, thresholds=None):
+    """Entities of tokenized texts, computed in batches of like length.
+
+    Args:
+        model: :class:`tasks.ner.model.NerModel`.
+        texts: list of :class:`tasks.ner.batching.TokenizedText`.
+        types: names of the types, in the model's order.
+        pad_token_id: id of padding.
+        batch_size: texts a batch at most.
+        show_progress: show a progress bar.
+        thresholds: instead of those of the model.
+
+    Returns:
+        For each text the list of its (start, end, type, score), in characters, half-open, ordered.
+    """
+    collate = SpanCollator(pad_token_id, with_labels=False)
+    entities = [None] * len(texts)
+    was_training = model.training
+    model.eval()
+    # it stays where it is the only bar, and goes where it is one chunk's of a stream
+    progress = tqdm(total=len(texts), unit="part", disable=not show_progress, leave=None, delay=1)
+    with paddle.no_grad(), progress:
+        lengths = [len(text.ids) for text in texts]
+        for rows in _batches_of_like_length(lengths, batch_size, model.scores_of_text):
+            batch = {name: paddle.to_tensor(array) for name, array in collate([texts[row] for row in rows]).items()}
+            for row, spans in zip(rows, model.decode(model(**batch), thresholds)):
+                offsets = texts[row].offsets
+                entities[row] = sorted(
+                    (offsets[span.start][0], offsets[span.end - 1][1], types[span.type], span.score) for span in spans
+                )
+            progress.update(len(rows))
+    if was_training:
+        model.train()
+    return entities
+
+
+def _batches_of_like_length(lengths, batch_size, scores_of_text):
+    """Lists of indices, longest texts first, each list small enough for memory."""
+    order = np.argsort(lengths, kind="stable")[::-1].tolist()
+    while order:
+        size = max(1, min(batch_size, MAX_BATCH_SCORES // max(1, scores_of_text(lengths[order[0]]))))
+        yield order[:size]
+        order = order[size:]

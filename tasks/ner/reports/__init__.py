@@ -1,0 +1,1 @@
+"""What training, evaluation and inspection show: tables, kinds of errors, VisualDL."""

@@ -1,0 +1,216 @@
+"""What kinds of errors a model makes.
+
+In each text every gold and every predicted entity gets exactly one place, by these rules in this order. Where several
+pairs are possible the one with the larger overlap (shared characters over all characters of both) is taken first, then
+that with the lower offsets; an entity is in one pair at most.
+
+1. ``correct``: same boundaries and type.
+2. ``type``: same boundaries, other type.
+3. ``boundary``: same type, a shared character, other boundaries: ``too_long`` if the prediction contains the gold
+   entity, ``too_short`` if it is contained in it, otherwise ``crossing``.
+4. ``both``: a shared character, other boundaries and other type.
+5. ``missed`` gold entities and ``spurious`` predictions: the rest.
+
+So correct + type + boundary + both + missed are all gold entities, and correct + type + boundary + both + spurious all
+predictions.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections import Counter
+from typing import NamedTuple, Optional
+
+from tasks.ner.metrics import f1_row
+
+PAIRED = ("correct", "type", "boundary", "both")
+BOUNDARY_ERRORS = ("too_long", "too_short", "crossing")
+# What confusion tells of a type beside the entities with the same boundaries.
+NOT_PAIRED_ALIKE = ("gold_other_boundaries", "missed", "predicted_other_boundaries", "spurious")
+# Lengths in characters, first and last.
+LENGTHS = ((1, 1), (2, 2), (3, 3), (4, 4), (5, 6), (7, 9), (10, 14), (15, 24), (25, None))
+
+
+class Match(NamedTuple):
+    """A pair of a gold and a predicted (start, end, type), or one without the other."""
+
+    kind: str  # one of PAIRED, "missed" or "spurious"
+    gold: Optional[tuple]
+    predicted: Optional[tuple]
+
+    @property
+    def boundary(self):
+        """One of BOUNDARY_ERRORS for spans that differ."""
+        (start, end, _), (found_start, found_end, _) = self.gold, self.predicted
+        if found_start <= start and end <= found_end:
+            return "too_long"
+        return "too_short" if start <= found_start and found_end <= end else "crossing"
+
+
+class _Overlaps:
+    """Entities of a text to ask which share a character with a span; a long text has thousands."""
+
+    def __init__(self, entities):
+        self._entities = sorted(entities)
+        self._starts = [start for start, _, _ in self._entities]
+        self._longest = max((end - start for start, end, _ in self._entities), default=0)
+
+    def with_span(self, span):
+        """List of the entities that share a character with ``span``, a (start, end, ...)."""
+        first = bisect.bisect_right(self._starts, span[0] - self._longest)
+        last = bisect.bisect_left(self._starts, span[1])
+        return [entity for entity in self._entities[first:last] if entity[1] > span[0]]
+
+
+def match_entities(gold, predicted):
+    """Give each entity of one text its place.
+
+    Args:
+        gold, predicted: sets of (start, end, type).
+
+    Returns:
+        list of :class:`Match`, ordered by offsets.
+    """
+    matches = [Match("correct", entity, entity) for entity in gold & predicted]
+    gold, predicted = set(gold - predicted), set(predicted - gold)
+    overlapping = _Overlaps(predicted)
+    candidates = []
+    for wanted in gold:
+        for found in overlapping.with_span(wanted):
+            overlap = min(wanted[1], found[1]) - max(wanted[0], found[0])
+            union = max(wanted[1], found[1]) - min(wanted[0], found[0])
+            kind = "both" if wanted[2] != found[2] else "boundary"
+            kind = "type" if wanted[:2] == found[:2] else kind
+            candidates.append((PAIRED.index(kind), -overlap / union, wanted, found))
+    for kind, _, wanted, found in sorted(candidates):
+        if wanted in gold and found in predicted:
+            matches.append(Match(PAIRED[kind], wanted, found))
+            gold.remove(wanted)
+            predicted.remove(found)
+    matches += [Match("missed", entity, None) for entity in gold]
+    matches += [Match("spurious", None, entity) for entity in predicted]
+    return sorted(matches, key=lambda match: (match.gold or match.predicted, match.kind))
+
+
+def error_analysis(gold, predicted, types):
+    """Errors of a corpus, counted.
+
+    Args:
+        gold, predicted: for each text the set of its (start, end, type).
+        types: names of all types, in the order of the confusion.
+
+    Returns:
+        dict with
+
+        * ``errors``: number of ``correct``, ``type``, ``boundary``, ``both``, ``missed`` and ``spurious``, and of the
+          boundary errors ``too_long``, ``too_short`` and ``crossing``;
+        * ``confusion``: for each type that occurs a dict with ``predicted_as``, how many of its gold entities were
+          found with the same boundaries as each type, the most frequent first; of its other gold entities
+          ``gold_other_boundaries`` and ``missed``; and of the predictions of this type ``predicted_other_boundaries``
+          and ``spurious``. So ``predicted_as`` and the two after it sum to its gold entities, and what all types have
+          of it in ``predicted_as`` and the last two to its predictions;
+        * ``by_length``: rows with ``from``, ``to`` (None: no end) and the scores of the entities of so many characters;
+        * ``by_nesting``: scores of ``nested`` and ``flat`` entities; None where no gold entity is nested. Nested is
+          what shares a character with two or more gold entities, itself counted.
+    """
+    matches = [match for wanted, found in zip(gold, predicted) for match in match_entities(wanted, found)]
+    counts = Counter(match.kind for match in matches)
+    boundaries = Counter(match.boundary for match in matches if match.kind == "boundary")
+    nesting = {"nested": Counter(), "flat": Counter()}
+    lengths = {bounds: Counter() for bounds in LENGTHS}
+    for wanted, found in zip(gold, predicted):
+        overlapping = _Overlaps(wanted)
+        for side, entities in (("gold", wanted), ("predicted", found), ("correct", wanted & found)):
+            for entity in entities:
+                is_nested = len(overlapping.with_span(entity)) > 1
+                nesting["nested" if is_nested else "flat"][side] += 1
+                lengths[_length_class(entity)][side] += 1
+    return {
+        "errors": {
+            **{kind: counts[kind] for kind in (*PAIRED, "missed", "spurious")},
+            **{kind: boundaries[kind] for kind in BOUNDARY_ERRORS},
+        },
+        "confusion": _confusion(matches, types),
+        "by_length": [{"from": first, "to": last, **_row(count)} for (first, last), count in lengths.items() if count],
+        "by_nesting": {name: _row(count) for name, count in nesting.items()} if nesting["nested"]["gold"] else None,
+    }
+
+
+def worst_examples(examples, predicted, limit):
+    """The texts with the most errors; among equals those whose wrong predictions are most certain.
+
+    Args:
+        examples: list of :class:`tasks.ner.data.reading.Example`.
+        predicted: for each the list of its (start, end, type, score).
+        limit: how many at most.
+
+    Returns:
+        list of dicts with ``where``, ``text``, ``number_of_errors``, ``highest_wrong_score`` (None if nothing predicted
+        is wrong) and ``errors``: dicts with ``kind``, ``gold`` and ``predicted``, each None or a dict with ``start``,
+        ``end``, ``type``, ``text`` and, if predicted, ``score``.
+    """
+    found = []
+    for example, entities in zip(examples, predicted):
+        scores = {(start, end, kind): score for start, end, kind, score in entities}
+        gold = {(entity.start, entity.end, entity.type) for entity in example.entities}
+        errors = [match for match in match_entities(gold, set(scores)) if match.kind != "correct"]
+        if errors:
+            wrong = [scores[match.predicted] for match in errors if match.predicted]
+            found.append((example, errors, scores, max(wrong, default=None)))
+    found.sort(key=lambda item: (-len(item[1]), -(item[3] or 0)))
+    return [
+        {
+            "where": example.where,
+            "text": example.text,
+            "number_of_errors": len(errors),
+            "highest_wrong_score": None if highest is None else round(highest, 4),
+            "errors": [
+                {
+                    "kind": match.boundary if match.kind == "boundary" else match.kind,
+                    "gold": _described(match.gold, example.text),
+                    "predicted": _described(match.predicted, example.text, scores),
+                }
+                for match in errors
+            ],
+        }
+        for example, errors, scores, highest in found[:limit]
+    ]
+
+
+def _described(entity, text, scores=None):
+    if entity is None:
+        return None
+    start, end, kind = entity
+    score = {} if scores is None else {"score": round(scores[entity], 4)}
+    return {"start": start, "end": end, "type": kind, "text": text[start:end], **score}
+
+
+def _confusion(matches, types):
+    counts = {kind: Counter() for kind in types}
+    predicted_as = {kind: Counter() for kind in types}
+    for match in matches:
+        if match.kind in ("correct", "type"):
+            predicted_as[match.gold[2]][match.predicted[2]] += 1
+        elif match.kind in ("missed", "spurious"):
+            counts[(match.gold or match.predicted)[2]][match.kind] += 1
+        else:
+            counts[match.gold[2]]["gold_other_boundaries"] += 1
+            counts[match.predicted[2]]["predicted_other_boundaries"] += 1
+    found = {kind for row in predicted_as.values() for kind in row}
+    return {
+        kind: {
+            "predicted_as": dict(predicted_as[kind].most_common()),
+            **{name: counts[kind][name] for name in NOT_PAIRED_ALIKE},
+        }
+        for kind in types
+        if predicted_as[kind] or counts[kind] or kind in found
+    }
+
+
+def _length_class(entity):
+    length = entity[1] - entity[0]
+    return next(bounds for bounds in LENGTHS if bounds[1] is None or length <= bounds[1])
+
+
+def _row(count):
+    return f1_row(count["gold"], count["predicted"], count["correct"])

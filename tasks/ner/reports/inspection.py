@@ -1,0 +1,99 @@
+"""The printed form of ``tasks.ner.data.inspection``."""
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+BAR = 30
+
+
+def print_inspection(result):
+    """Print the result of :func:`tasks.ner.data.inspection.inspect` as tables.
+
+    Args:
+        result: the dict, with ``file`` and ``format`` in each of its ``splits``.
+    """
+    console = Console(soft_wrap=True, highlight=False)
+    splits = result["splits"]
+    for split, row in splits.items():
+        console.print(escape(f"{split}: {row['file']} ({row['format']})"))
+    console.print(_counts_table(splits))
+    console.print(_types_table(splits))
+    for split, types in result["missing_types"].items():
+        if types:
+            console.print(f"{split} has no entity of type {', '.join(map(escape, types))}, which another split has")
+    for key, title in (("text_lengths", "texts"), ("entity_lengths", "entities")):
+        console.print(_lengths_table(splits, key, f"length of {title} in characters"))
+    for split, summary in splits.items():
+        if summary["text_lengths"]:
+            console.print(_histogram_table(split, summary["text_lengths"]["histogram"]))
+    _print_findings(console, splits, result["findings"])
+
+
+def _counts_table(splits):
+    table = Table(title="data", title_justify="left")
+    table.add_column("split")
+    for name in ("texts", "without entities", "characters", "entities", "entities a text"):
+        table.add_column(name, justify="right")
+    for split, row in splits.items():
+        table.add_row(
+            split,
+            *(str(row[key]) for key in ("texts", "texts_without_entities", "characters", "entities")),
+            f"{row['entities'] / max(row['texts'], 1):.2f}",
+        )
+    return table
+
+
+def _types_table(splits):
+    table = Table(title="entities by type", title_justify="left")
+    table.add_column("type")
+    for split in splits:
+        table.add_column(split, justify="right")
+        table.add_column("share", justify="right")
+    for type_ in next(iter(splits.values()))["types"]:
+        cells = []
+        for row in splits.values():
+            count = row["types"][type_]
+            cells += [str(count), f"{100 * count / max(row['entities'], 1):.1f} %"]
+        table.add_row(escape(type_), *cells)
+    return table
+
+
+def _lengths_table(splits, key, title):
+    table = Table(title=title, title_justify="left")
+    table.add_column("split")
+    names = ("min", "median", "p95", "p99", "max")
+    for name in names:
+        table.add_column(name, justify="right")
+    for split, row in splits.items():
+        table.add_row(split, *(str(row[key][name]) if row[key] else "-" for name in names))
+    return table
+
+
+def _histogram_table(split, histogram):
+    table = Table(title=f"{split}: texts by length", title_justify="left", show_header=False, box=None)
+    longest = max(count for _, _, count in histogram)
+    for low, high, count in histogram:
+        bar = "█" * max(round(BAR * count / longest), 1 if count else 0)
+        table.add_row(f"{low}-{high}", str(count), bar)
+    return table
+
+
+def _print_findings(console, splits, findings):
+    found = {name: finding for name, finding in findings.items() if any(finding["counts"].values())}
+    table = Table(title="findings", title_justify="left")
+    table.add_column("what")
+    for split in splits:
+        table.add_column(split, justify="right")
+    for finding in found.values():
+        table.add_row(finding["meaning"], *(str(finding["counts"][split]) for split in splits))
+    if found:
+        console.print(table)
+    for finding in found.values():
+        if finding["examples"]:
+            console.print(f"{finding['meaning']}:", style="bold")
+            for example in finding["examples"]:
+                console.print(escape(f"  {example['where']}  {example['what']}"))
+    clear = [finding["meaning"].partition(":")[0] for name, finding in findings.items() if name not in found]
+    if clear:
+        console.print("Not found: " + "; ".join(clear) + ".")

@@ -1,0 +1,36 @@
+"""Files of a run that must stay as they were."""
+
+import pytest
+
+from tasks.common.errors import InputError
+from tasks.common.runs.fingerprints import check_fingerprints, fingerprints
+
+
+@pytest.fixture
+def config(tmp_path):
+    for name in ("a.txt", "b.txt", "folder/x.ann"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name, encoding="utf-8")
+    return {
+        "text_files": f"{tmp_path}/a.txt, {tmp_path}/b.txt",
+        "train_file": f"{tmp_path}/folder",
+        "dev_file": None,
+        "test_file": "",
+        "output_dir": str(tmp_path),
+    }
+
+
+def test_every_file_that_is_named_has_one(config, tmp_path):
+    before = fingerprints(config)
+    assert set(before) == {f"{tmp_path}/{name}" for name in ("a.txt", "b.txt", "folder")}
+    assert len(set(before.values())) == 3 and fingerprints(config) == before
+    check_fingerprints(before, config)
+
+
+@pytest.mark.parametrize("name, said", [("b.txt", "b.txt"), ("folder/x.ann", "folder"), ("folder/y.ann", "folder")])
+def test_a_change_is_named(config, tmp_path, name, said):
+    before = fingerprints(config)
+    with open(tmp_path / name, "a", encoding="utf-8") as file:
+        file.write("more")
+    with pytest.raises(InputError, match=f"{tmp_path}/{said}: has changed since the run began"):
+        check_fingerprints(before, config)

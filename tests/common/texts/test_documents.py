@@ -1,0 +1,73 @@
+import pytest
+
+from tasks.common.errors import InputError
+from tasks.common.texts.documents import hold_out, read_documents
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(content, name="texts.txt"):
+        path = tmp_path / name
+        path.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+        return read_documents([path])
+
+    return read
+
+
+@pytest.mark.parametrize(
+    "content, documents",
+    [
+        ("一\n二\n三", ["一", "二", "三"]),
+        ("\n\n一\n二\n\n", ["一", "二"]),  # blank lines at the edges part nothing
+        ("一\n二\n\n三", ["一\n二", "三"]),
+        ("一\r\n二\r\n\r\n三\r\n", ["一\n二", "三"]),
+        ("一\n \t\n\n二\n三", ["一", "二\n三"]),
+        ("一\u3000\n\u3000二", ["一", "二"]),
+        ("一\u2028二", ["一\u2028二"]),
+    ],
+)
+def test_blank_lines_part_documents_where_there_are_some_else_lines_do(read, content, documents):
+    assert read(content) == documents
+
+
+def test_json_lines_give_text_or_sentence_with_the_line_breaks_in_it(read):
+    content = '{"text": "一\\n\\n二", "sentence": "x", "label": 1}\n\n{"sentence": "三"}\n{"text": " "}\n'
+    assert read(content, "texts.jsonl") == read(content, "texts.json") == ["一\n\n二", "三"]
+
+
+def test_documents_are_taken_once_in_the_order_of_the_files(tmp_path):
+    for name, content in (("a.txt", "二\n一\n二"), ("b.txt", "三\n一")):
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    assert read_documents([tmp_path / "a.txt", tmp_path / "b.txt"]) == ["二", "一", "三"]
+
+
+@pytest.mark.parametrize("line", ["{", "[1]", '{"text": 3}', '{"title": "x"}', '"text"', '{"text": "\\ud800"}'])
+def test_bad_record_is_named_by_file_and_line(read, line):
+    with pytest.raises(InputError, match=r"texts\.jsonl:2: "):
+        read(f'{{"text": "一"}}\n{line}\n', "texts.jsonl")
+
+
+@pytest.mark.parametrize("content", ["", "\n \n", b"\xef\xbb\xbf"])
+def test_file_without_text_is_refused(read, content):
+    with pytest.raises(InputError, match="no text in it"):
+        read(content)
+
+
+def test_file_in_another_encoding_is_named_by_line(read):
+    with pytest.raises(InputError, match=r"texts\.txt:2: not UTF-8"):
+        read("一\n".encode() + "二".encode("gb18030"))
+
+
+@pytest.mark.parametrize("number, fraction, held", [(100, 0.1, 10), (100, 0.001, 1), (3, 0.9, 2), (2, 0.5, 1)])
+def test_share_of_documents_is_held_out_the_same_each_time(number, fraction, held):
+    documents = [f"text {n}" for n in range(number)]
+    train, dev = hold_out(documents, fraction)
+    assert len(dev) == held
+    assert sorted(train + dev) == sorted(documents)
+    assert [train, dev] == [sorted(part, key=documents.index) for part in (train, dev)]
+    assert (train, dev) == hold_out(documents, fraction)
+
+
+def test_one_document_cannot_be_divided():
+    with pytest.raises(InputError, match="two or more"):
+        hold_out(["text"], 0.5)

@@ -1,0 +1,140 @@
+"""Plans: which runs they name, and what is refused."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from paddle_rope.roformer import RoFormerConfig
+from tasks.common.errors import InputError
+from tasks.experiments.plan import read_plan
+from tasks.experiments.speed import read_speed_plan
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+FOLDER = REPOSITORY / "configs" / "compare_attention"
+RECIPE = re.compile(r"^recipe: (tasks\.\w+)\.recipe$", re.MULTILINE)
+
+
+def recipe_of(path):
+    """The folder of the recipe that a file names, None if it names none."""
+    found = RECIPE.search(path.read_text(encoding="utf-8"))
+    return found and REPOSITORY / found[1].replace(".", "/")
+
+
+PLANS = [path for path in sorted(FOLDER.glob("*.yaml")) if recipe_of(path) and recipe_of(path).is_dir()]
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a plan; what is given replaces or adds keys."""
+    (tmp_path / "base.yaml").write_text("hidden_size: 64\nnum_hidden_layers: 2\ntest_file: t\n", encoding="utf-8")
+    known = {"softmax": {"attention": "softmax"}, "linear": {"attention": "linear"}}
+    (tmp_path / "known.yaml").write_text(yaml.safe_dump(known), encoding="utf-8")
+
+    def write(**given):
+        plan = {
+            "output_dir": str(tmp_path / "out"),
+            "recipe": "tasks.some.recipe",
+            "config": str(tmp_path / "base.yaml"),
+            "variants_file": str(tmp_path / "known.yaml"),
+            "settings": {"num_train_epochs": 3, "test_file": None},
+            "scores": {"dev.f1": "F1"},
+            "variants": ["softmax", "linear"],
+            **given,
+        }
+        path = tmp_path / "plan.yaml"
+        path.write_text(yaml.safe_dump(plan, sort_keys=False), encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_a_cell_has_the_keys_of_the_configuration_then_settings_then_case_then_variant(write, tmp_path):
+    plan = read_plan(
+        write(
+            cases={512: {"max_length": 512}, 1024: {"max_length": 1024, "num_train_epochs": 2}},
+            variants={"softmax": None, "thin": {"attention": "linear", "hidden_size": 32}},
+            seeds=[1, 2],
+        )
+    )
+    assert [(cell.case, cell.variant, cell.seed) for cell in plan.cells] == [
+        (case, variant, seed) for case in ("512", "1024") for variant in ("softmax", "thin") for seed in (1, 2)
+    ]
+    folder = tmp_path / "out" / "runs" / "1024" / "thin" / "seed_2"
+    assert plan.cells[-1].config == {
+        "hidden_size": 32, "num_hidden_layers": 2, "test_file": None, "num_train_epochs": 2, "max_length": 1024,
+        "attention": "linear", "seed": 2, "output_dir": str(folder),
+    }  # fmt: skip
+    assert plan.cells[-1].folder == folder
+    assert len({cell.folder for cell in plan.cells}) == 8
+
+
+@pytest.mark.parametrize("given, twins", [(True, ["softmax", "linear"]), (["linear"], ["linear"]), (None, [])])
+def test_twins_do_not_know_positions_and_are_else_the_same(write, given, twins):
+    plan = read_plan(write(without_rope=given))
+    assert set(plan.variants) == {"softmax", "linear", *(f"{name}-no-rope" for name in twins)}
+    for name in twins:
+        assert plan.variants[f"{name}-no-rope"] == {**plan.variants[name], "position_embedding": "none"}
+
+
+def test_a_warm_start_takes_the_weights_of_the_same_case_and_seed_and_gives_no_sizes(write, tmp_path):
+    variants = {"softmax": None, "warm": {"attention": "linear", "start_from": "softmax"}}
+    plan = read_plan(write(variants=variants, cases={"a": {}, "b": {}}, seeds=[7]))
+    cell = plan.cells[-1]
+    start = tmp_path / "out" / "runs" / "b" / "softmax" / "seed_7"
+    assert cell.starts_from == start and cell.config["pretrained"] == str(start / "model")
+    assert cell.config.keys() == {"test_file", "num_train_epochs", "attention", "pretrained", "seed", "output_dir"}
+    assert plan.cells[0].starts_from is None
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ({"variants": ["softmax", "other"]}, "variant 'other' has no settings, and is not in .*known.yaml"),
+        ({"variants": {"a/b": {}}}, "'a/b' names a folder"),
+        ({"variants": {"a": 5}}, "variant a is 5, not a mapping"),
+        ({"variants": {"warm": {"start_from": "softmax"}, "softmax": None}}, "not a variant before it"),
+        ({"cases": {"a b": {}}}, "'a b' names a folder"),
+        ({"reference": "other"}, "the reference 'other'"),
+        ({"without_rope": ["other"]}, "without_rope has 'other'"),
+        ({"recipe": None}, "no 'recipe' in the plan"),
+        ({"cases": [512, 1024]}, r"cases is \[512, 1024\]; it has to be a mapping"),
+        ({"scores": 5}, "scores is 5; it has to be a mapping or a list"),
+        ({"scores": "dev.accuracy"}, "scores is 'dev.accuracy'; it has to be a mapping or a list"),
+        ({"variants": 7}, "variants is 7; it has to be a mapping or a list"),
+        ({"without_rope": 5}, "without_rope is 5; it has to be true or false or a list"),
+        ({"config": 5}, "config is 5; it has to be a text"),
+        ({"variants_file": ["x"]}, "variants_file is"),
+        ({"margin": "two"}, "margin is 'two'; it has to be a number"),
+        ({"margin": True}, "margin is True"),
+        ({"variants": {"..": {}}}, "'..' names a folder"),
+        ({"variant": {}}, "unknown key 'variant'"),
+        ({"seeds": [1, 1]}, "given twice"),
+        ({"config": "missing.yaml"}, "missing.yaml: no such configuration file"),
+    ],
+)
+def test_a_wrong_plan_is_refused(write, given, said):
+    with pytest.raises(InputError, match=said):
+        read_plan(write(**given))
+
+
+@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
+def test_every_plan_of_the_project_has_runs_that_its_recipe_takes(path, monkeypatch):
+    monkeypatch.chdir(REPOSITORY)
+    plan = read_plan(path)
+    resolve = importlib.import_module(plan.recipe.rsplit(".", 1)[0] + ".arguments").resolve_config
+    for cell in plan.cells[:: len(plan.seeds)]:
+        config, run, _ = resolve({**cell.config, "device": "cpu"})
+        assert config["seed"] == cell.seed
+        if cell.starts_from is None:
+            model = RoFormerConfig(**run.encoder_options())
+            assert model.attention == "softmax" or "linear" in model.layer_attention
+
+
+def test_the_speed_plan_of_the_project_names_models(monkeypatch):
+    plan = read_speed_plan(FOLDER / "speed.yaml")
+    assert plan.lengths[0] == 128 and plan.lengths[-1] == 65536
+    for options in plan.variants.values():
+        assert RoFormerConfig(**{**plan.model, **options}).num_hidden_layers == 4

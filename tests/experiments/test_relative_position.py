@@ -1,0 +1,66 @@
+"""The controlled task: what its sequences tell and do not tell, and its recipe."""
+
+import json
+
+import numpy as np
+import pytest
+import yaml
+
+from tasks.common.errors import InputError
+from tasks.experiments.relative_position import recipe
+from tasks.experiments.relative_position.arguments import resolve_config
+from tasks.experiments.relative_position.data import FIRST, LABELS, SECOND, VOCABULARY, make_sequences
+
+TINY = {"length": 32, "train_size": 64, "test_size": 32, "num_train_epochs": 1, "hidden_size": 16, "device": "cpu"}
+
+
+@pytest.mark.parametrize("length", [32, 64, 100, 257])
+def test_label_is_the_order_of_two_far_stretches_of_markers(length):
+    ids, labels = make_sequences(length, 200, seed=1)
+    assert ids.shape == (200, length) and ids.min() >= 1 and ids.max() < VOCABULARY
+    for row, label in zip(ids, labels):
+        first, second = np.flatnonzero(row == FIRST), np.flatnonzero(row == SECOND)
+        for places in (first, second):
+            assert len(places) == length // 16 and places[-1] - places[0] == len(places) - 1
+        assert (first[0] < second[0]) == label
+        assert length // 4 <= abs(first[0] - second[0]) <= 3 * length // 4
+
+
+def test_tokens_without_their_order_and_the_places_of_markers_tell_nothing():
+    ids, labels = make_sequences(64, 4000, seed=2)
+    assert np.bincount(labels).tolist() == [2000, 2000]
+    counts = np.stack([(ids == token).sum(axis=1) for token in range(VOCABULARY)], axis=1)
+    marked = (ids == FIRST) | (ids == SECOND)
+    for figures in (counts, marked):
+        of_each = [figures[labels == label].mean(axis=0) for label in range(LABELS)]
+        spread = figures.std(axis=0) * np.sqrt(2 / 2000)
+        assert (np.abs(of_each[0] - of_each[1]) <= 4.5 * spread + 1e-12).all()
+
+
+def test_seed_decides_and_splits_of_all_seeds_differ():
+    assert all((a == b).all() for a, b in zip(make_sequences(32, 10, 5), make_sequences(32, 10, 5)))
+    drawn = {
+        make_sequences(32, 10, 3 * seed + split)[0].tobytes()
+        for seed in range(3)
+        for split in recipe.SPLIT_SEEDS.values()
+    }
+    assert len(drawn) == 9
+
+
+def test_run_leaves_scores_and_a_model(tmp_path):
+    metrics = recipe.train({**TINY, "attention": "linear", "output_dir": str(tmp_path / "run")})
+    assert metrics == json.loads((tmp_path / "run" / "metrics.json").read_text(encoding="utf-8"))
+    assert metrics["test"]["chance"] == 0.5 and 0 <= metrics["test"]["accuracy"] <= 1
+    assert (tmp_path / "run" / "model" / "model.safetensors").is_file()
+    config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text(encoding="utf-8"))
+    assert config["length"] == 32 and "train_file" not in config
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [({"train_file": "x"}, "'train_file': the sequences"), ({"length": 31}, "length must be 32 or more"),
+     ({"output_dir": None}, "no 'output_dir'")],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused(given, said):
+    with pytest.raises(InputError, match=said):
+        resolve_config({**TINY, "output_dir": "run", **given})

@@ -1,0 +1,142 @@
+"""Time and memory against length: what is measured, left out, fitted and written."""
+
+import json
+
+import compare_attention
+import pytest
+import yaml
+
+from tasks.experiments import speed
+
+MODEL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+LENGTHS = [64, 128, 256, 512, 1024]
+
+
+def power_law(words):
+    """In place of a measurement: softmax quadratic from 1 s, linear from 4 s, at 64 tokens."""
+    options, length = json.loads(words[3]), words[4]
+    ratio = length / 64
+    seconds = ratio**2 if options["attention"] == "softmax" else 4 * ratio
+    return {"seconds": seconds, "peak_mb": round(500 + 10 * seconds), "idle_mb": 500}
+
+
+@pytest.fixture
+def plan_file(tmp_path):
+    plan = {
+        "output_dir": str(tmp_path / "out"),
+        "model": MODEL,
+        "reference": "softmax",
+        "memory_limit": 100,
+        "time_limit": 10000,
+        "lengths": LENGTHS,
+        "variants": {"softmax": {"attention": "softmax"}, "linear": {"attention": "linear"}},
+    }
+    path = tmp_path / "speed.yaml"
+    path.write_text(yaml.safe_dump(plan, sort_keys=False), encoding="utf-8")
+    return path
+
+
+def change(path, **keys):
+    plan = yaml.safe_load(path.read_text(encoding="utf-8"))
+    path.write_text(yaml.safe_dump({**plan, **keys}, sort_keys=False), encoding="utf-8")
+    return path
+
+
+def test_table_page_and_picture_hold_what_was_measured(plan_file, monkeypatch, tmp_path):
+    monkeypatch.setattr(speed, "measure_apart", power_law)
+    assert compare_attention.main(["speed", str(plan_file)]) == 0
+    page = (tmp_path / "out" / "speed.md").read_text(encoding="utf-8")
+    assert "| train | softmax | 1024 | 2.00 | 2.00 |  |  |" in page
+    assert "| train | linear | 1024 | 1.00 | 1.00 | 256 | 256 |\n" in page  # where 16 = 4 * 4
+    rows = speed.read_rows(tmp_path / "out" / "speed.csv")
+    assert len(rows) == 2 * 2 * len(LENGTHS) and rows[1] == {
+        "job": "train", "variant": "softmax", "length": 128, "seconds": 4.0, "peak_mb": 540, "idle_mb": 500,
+        "left_out": "",
+    }  # fmt: skip
+    assert (tmp_path / "out" / "speed.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_is_in_the_table_is_not_measured_again_and_what_was_left_out_is_thought_of_anew(
+    plan_file, monkeypatch, tmp_path
+):
+    measured = []
+
+    def measure(words):
+        measured.append((words[2], json.loads(words[3])["attention"], words[4]))
+        if len(measured) == 12:
+            raise KeyboardInterrupt
+        return power_law(words)
+
+    monkeypatch.setattr(speed, "measure_apart", measure)
+    change(plan_file, time_limit=100)
+    with pytest.raises(KeyboardInterrupt):
+        compare_attention.main(["speed", str(plan_file)])
+    first = measured.copy()
+    assert ("train", "softmax", 1024) not in first  # 256 s foreseen
+    measured[:] = [None] * 20
+    change(plan_file, time_limit=10000)
+    assert compare_attention.main(["speed", str(plan_file)]) == 0
+    again = measured[20:]
+    assert ("train", "softmax", 1024) in again and not set(again) & set(first[:-1])
+    assert len(again) + len(first) - 1 == 2 * 2 * len(LENGTHS)
+
+
+def test_a_process_that_fails_leaves_its_length_and_the_longer_ones_out(plan_file, monkeypatch, tmp_path):
+    def measure(words):
+        return {"left_out": "failed with status -9: it said nothing"} if words[4] == 512 else power_law(words)
+
+    monkeypatch.setattr(speed, "measure_apart", measure)
+    assert compare_attention.main(["speed", str(plan_file)]) == 0
+    rows = speed.read_rows(tmp_path / "out" / "speed.csv")
+    assert [row["left_out"] for row in rows[:5]] == [
+        "", "", "", "failed with status -9: it said nothing", "a shorter text is left out",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("job", speed.JOBS)
+@pytest.mark.parametrize("attention", ["softmax", "linear"])
+def test_measurement_gives_seconds_and_memory(job, attention):
+    result = speed.measure(job, {**MODEL, "attention": attention}, 64)
+    assert result["seconds"] > 0 and 10 < result["idle_mb"] <= result["peak_mb"] < 100_000
+
+
+@pytest.mark.parametrize(
+    "keys, said",
+    [
+        ({"lengths": [128, 64]}, "whole numbers that rise"),
+        ({"lengths": ["a"]}, "whole numbers that rise"),
+        ({"lengths": 64}, "lengths is 64; it has to be a list"),
+        ({"model": ["x"]}, "model is ['x']; it has to be a mapping"),
+        ({"variants": {"softmax": None}}, "variant softmax is None, not a mapping"),
+        ({"variants": {"softmax": {"atention": "linear"}}}, "variant softmax: RoFormerConfig has no 'atention'"),
+        ({"variants": {"softmax": {"attention": "lineer"}}}, "attention must be one of softmax, linear, got 'lineer'"),
+        ({"reference": "x"}, "the reference 'x'"),
+        ({"extra": 1}, "unknown key 'extra'"),
+        ({"model": None}, "no 'model'"),
+    ],
+)
+def test_a_wrong_plan_is_refused(plan_file, keys, said, capsys):
+    assert compare_attention.main(["speed", str(change(plan_file, **keys))]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_another_table_is_not_overwritten(plan_file, tmp_path, capsys):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "speed.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    assert compare_attention.main(["speed", str(plan_file)]) == 2
+    assert "not a table of this tool" in capsys.readouterr().err
+
+
+def test_measurements_of_other_options_are_not_taken_for_those_of_a_changed_plan(
+    plan_file, monkeypatch, tmp_path, capsys
+):
+    monkeypatch.setattr(speed, "measure_apart", power_law)
+    assert compare_attention.main(["speed", str(plan_file)]) == 0
+    more = {"softmax": {"attention": "softmax"}, "mixed": {"attention": "linear"}}
+    assert compare_attention.main(["speed", str(change(plan_file, variants=more))]) == 0
+    table = (tmp_path / "out" / "speed.csv").read_bytes()
+    change(plan_file, model={**MODEL, "hidden_size": 32})
+    assert compare_attention.main(["speed", str(plan_file)]) == 2
+    assert "softmax was run with hidden_size 16, and the plan now has 32" in capsys.readouterr().err
+    assert (tmp_path / "out" / "speed.csv").read_bytes() == table
+    assert compare_attention.main(["speed", str(plan_file), "--output_dir", str(tmp_path / "other")]) == 0

@@ -1,0 +1,195 @@
+"""The page of texts and entities: escaped, well-formed, and with the very text in it."""
+
+import io
+import random
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from tasks.ner.prediction.html import COLOURS, contrast, ink_on, nested_pieces, write_html
+
+VOID = {"meta", "br", "img", "link", "input"}
+
+
+class Page(HTMLParser):
+    """Checks that tags are closed in order, and collects paragraphs and marks."""
+
+    def __init__(self, content):
+        super().__init__(convert_charrefs=True)
+        self.open, self.tags, self.paragraphs, self.marks, self.legend = [], set(), [], [], []
+        self.feed(content)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        names = [name for name, _ in attributes]
+        assert len(names) == len(set(names)), names
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "p" and "main" in self.open:
+            self.paragraphs.append("")
+            self.marks.append([])
+        elif tag == "mark":
+            attributes = dict(attributes)
+            self.marks[-1].append([len(self.paragraphs[-1]), None, attributes])
+        elif tag == "li":
+            self.legend.append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+        if tag == "mark":
+            next(mark for mark in reversed(self.marks[-1]) if mark[1] is None)[1] = len(self.paragraphs[-1])
+
+    def handle_data(self, data):
+        if "main" in self.open and "p" in self.open:
+            self.paragraphs[-1] += data
+        elif "li" in self.open:
+            self.legend[-1] += data
+
+
+def record(text, *entities):
+    keys = ("start", "end", "type", "score")
+    entities = [dict(zip(keys, entity)) for entity in sorted(entities)]
+    return {"text": text, "entities": [{**e, "text": text[e["start"] : e["end"]]} for e in entities]}
+
+
+def page(*records, types=("a", "b", "c"), title="title"):
+    file = io.StringIO()
+    write_html(file, list(records), types, title)
+    return file.getvalue()
+
+
+def drawn(parsed, number=0):
+    """(start, end, type, score, classes) of the marks of a text."""
+    return [
+        (start, end, a["data-type"], a["data-score"], a["class"].split()[1:]) for start, end, a in parsed.marks[number]
+    ]
+
+
+def test_nested_entities_are_nested_marks_with_type_and_score():
+    text = "北京大学附属医院在北京"
+    entities = [(0, 2, "b", 3.04), (0, 4, "a", 2.0), (0, 8, "a", 1.5), (2, 4, "c", 12.0), (9, 11, "b", 0.26)]
+    parsed = Page(page(record(text, *entities)))
+    assert parsed.paragraphs == [text]
+    assert drawn(parsed) == [
+        (0, 8, "a", "1.5", []),
+        (0, 4, "a", "2.0", []),
+        (0, 2, "b", "3.0", []),
+        (2, 4, "c", "12.0", []),
+        (9, 11, "b", "0.3", []),
+    ]
+    assert [mark[2]["style"] for mark in parsed.marks[0]] == ["--h:2", "--h:1", "--h:0", "--h:0", "--h:0"]
+    assert parsed.marks[0][2][2]["title"] == (
+        "b: 北京\ncharacters 0 to 2 (exclusive)\nscore 3.04, probability 0.954"
+    )
+    assert parsed.legend == ["a 2", "b 2", "c 1"]
+
+
+def test_of_crossing_entities_the_later_is_drawn_in_pieces_that_go_on():
+    parsed = Page(page(record("abcdefgh", (0, 4, "a", 1.0), (2, 6, "b", 2.0), (5, 8, "c", 3.0))))
+    assert drawn(parsed) == [
+        (0, 4, "a", "1.0", []),
+        (2, 4, "b", "2.0", ["goes-on-right"]),
+        (4, 6, "b", "2.0", ["goes-on-left"]),
+        (5, 6, "c", "3.0", ["goes-on-right"]),
+        (6, 8, "c", "3.0", ["goes-on-left"]),
+    ]
+
+
+def test_one_span_of_two_types_is_two_marks():
+    parsed = Page(page(record("ab", (0, 2, "a", 1.0), (0, 2, "b", 2.0))))
+    assert [mark[:3] for mark in drawn(parsed)] == [(0, 2, "a"), (0, 2, "b")]
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</p></section></main></body>",
+    "a & b &lt; &amp;#60; \"quoted\" 'single'",
+    "<!-- --> <![CDATA[ ]]> </style><style>*{display:none}",
+    "  leading, trailing \t and  double  ",
+    "\nline\r\nbreaks\rof all kinds\n",
+    "𠮷👨\u200d👩\u200d👧 e\u0301 \u202eright to left\u202c \u2028",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_text_types_and_title_are_escaped_and_the_text_is_the_input(text):
+    kind = text
+    content = page(
+        record(text, (0, len(text), kind, 1.0), (1, 4, "a", 2.0), (2, 6, kind, 3.0)), types=["a", kind], title=text
+    )
+    parsed = Page(content)
+    assert parsed.paragraphs == [text]
+    assert parsed.marks[0][0][2]["data-type"] == kind
+    assert "script" not in parsed.tags and content.count("<style>") == 1 and "<!--" not in content
+    assert "\r" not in content  # which a browser would turn into a line feed: it is written as a reference
+    assert parsed.legend == ["a 1", f"{kind} 2"]
+
+
+def test_control_characters_are_shown_by_their_symbols():
+    parsed = Page(page(record("a\x00\x1b[31m\x7fb", (0, 2, "a", 1.0))))
+    assert parsed.paragraphs == ["a\u2400\u241b[31m\u2421b"]
+
+
+def test_the_page_needs_nothing_else():
+    content = page(record("ab", (0, 1, "a", 1.0)))
+    assert content.startswith("<!DOCTYPE html>\n")
+    assert not re.search(r"https?:|//|url\(|@import|src=|<link|<script", content)
+    assert 'charset="utf-8"' in content
+
+
+@pytest.mark.parametrize("score", [-1e4, 0.0, 1e4])
+def test_scores_of_any_size_have_a_probability(score):
+    parsed = Page(page(record("ab", (0, 1, "a", score))))
+    assert f"probability {float(score > 0) if score else 0.5:.3f}" in parsed.marks[0][0][2]["title"]
+
+
+def test_texts_without_entities_and_no_texts_make_a_page():
+    assert Page(page(record("ab"), record(""))).paragraphs == ["ab", ""]
+    parsed = Page(page())
+    assert (parsed.paragraphs, parsed.legend) == ([], [])
+
+
+def test_only_types_that_occur_are_in_the_legend_and_the_style():
+    types = [f"type {number}" for number in range(1000)]
+    content = page(record("abc", (0, 1, "type 999", 1.0), (1, 2, "type 3", 1.0)), types=types)
+    assert Page(content).legend == ["type 3 1", "type 999 1"]
+    assert len(content) < 10_000
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_entities_are_nested_and_their_pieces_make_them_up(seed):
+    random_ = random.Random(seed)
+    text = "".join(random_.choice("甲乙<&丙 ") for _ in range(40))
+    spans = {(start, start + random_.randint(1, 15)) for start in (random_.randrange(25) for _ in range(15))}
+    entities = [(start, end, random_.choice("abc"), random_.uniform(0, 9)) for start, end in spans]
+    chosen = record(text, *entities)
+    pieces = nested_pieces(chosen["entities"])
+    for number, piece in enumerate(pieces):
+        assert piece.start < piece.end
+        for other in pieces[number + 1 :]:
+            assert other.start >= piece.end or other.end <= piece.end, "they cross"
+    for entity in chosen["entities"]:
+        parts = [piece for piece in pieces if piece.entity is entity]
+        assert [part.start for part in parts] == [entity["start"], *(part.end for part in parts[:-1])]
+        assert parts[-1].end == entity["end"]
+        assert [part.is_first for part in parts] == [True] + [False] * (len(parts) - 1)
+        assert [part.is_last for part in parts] == [False] * (len(parts) - 1) + [True]
+    parsed = Page(page(chosen))
+    assert parsed.paragraphs == [text]
+    assert [mark[:2] for mark in drawn(parsed)] == [(piece.start, piece.end) for piece in pieces]
+
+
+def test_a_long_text_with_many_entities_is_drawn():
+    entities = [(10 * n, 10 * n + 4, "a", 1.0) for n in range(20_000)]
+    parsed = Page(page(record("x" * 200_000, *entities)))
+    assert len(parsed.marks[0]) == 20_000
+
+
+def test_names_on_colours_and_edges_on_both_backgrounds_can_be_read():
+    for colour in COLOURS:
+        assert contrast(colour, ink_on(colour)) >= 4.5
+        assert contrast(colour, "#ffffff") >= 2.9 and contrast(colour, "#16181d") >= 2.9
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)

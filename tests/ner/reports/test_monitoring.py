@@ -1,0 +1,184 @@
+"""What VisualDL shows of a run: read back from its log."""
+
+import io
+from types import SimpleNamespace
+
+import numpy as np
+import paddle
+import pytest
+from PIL import Image
+from visualdl import LogReader
+
+from paddle_rope import CharTokenizer
+from tasks.ner.batching import NerDataset
+from tasks.ner.data.reading import Entity, Example, read_examples
+from tasks.ner.metrics import precision_recall_curve
+from tasks.ner.model import NerConfig, NerModel
+from tasks.ner.prediction.predictor import NerPredictor, predict_entities
+from tasks.ner.reports import monitoring
+from tasks.ner.reports.monitoring import CURVE_STEPS, LOWEST_LOGIT, MOST_TYPES, NerMonitor, span_scores
+
+ARGS = SimpleNamespace(logging_steps=2)
+
+
+def log_of(folder):
+    (path,) = folder.glob("*.log")
+    return LogReader(file_path=str(path))
+
+
+@pytest.fixture(scope="module")
+def log(trained):
+    return log_of(trained.folder / "vdl")
+
+
+@pytest.fixture(scope="module")
+def types(trained):
+    return trained.model_config["types"]
+
+
+def curves(log, tag):
+    return {record.id: record.pr_curve for record in log.get_data("pr_curve", tag)}
+
+
+def test_each_type_has_a_curve_at_each_evaluation(log, trained, types):
+    assert set(log.get_tags()["pr_curve"]) == {f"dev/{kind}" for kind in types}
+    steps = [19 * epoch for epoch in range(1, int(trained.config["num_train_epochs"]) + 1)]
+    assert all(list(curves(log, f"dev/{kind}")) == steps for kind in types)
+
+
+def test_a_curve_at_one_half_is_the_score_of_that_evaluation(log, trained, types):
+    for kind in types:
+        scores = {
+            name: {record.id: record.value for record in log.get_data("scalar", f"dev_{name}_by_type/{kind}")}
+            for name in ("precision", "recall")
+        }
+        for step, curve in curves(log, f"dev/{kind}").items():
+            half = CURVE_STEPS // 2 - 1
+            counted = curve.TP[half] + curve.FP[half]
+            assert curve.precision[half] == pytest.approx(scores["precision"][step] if counted else 1.0, abs=1e-6)
+            assert curve.recall[half] == pytest.approx(scores["recall"][step], abs=1e-6)
+            assert len(curve.precision) == CURVE_STEPS
+            assert sorted(curve.recall, reverse=True) == list(curve.recall)
+
+
+def test_curves_are_those_of_all_spans_of_the_saved_model(log, trained, corpus, types):
+    examples = read_examples(corpus.dev)
+    found = NerPredictor(trained.model, "cpu").find([example.text for example in examples], thresholds=LOWEST_LOGIT)
+    gold = [{(e.start, e.end, e.type) for e in example.entities} for example in examples]
+    f1 = [record.value for record in log.get_data("scalar", "dev/f1")]
+    best = 19 * (f1.index(max(f1)) + 1)
+    for kind in types:
+        shown, expected = curves(log, f"dev/{kind}")[best], precision_recall_curve(gold, found, kind, CURVE_STEPS)
+        # scores of batches of other lengths differ in the last digits
+        np.testing.assert_allclose(shown.TP, expected["tp"], atol=1)
+        np.testing.assert_allclose(np.add(shown.TP, shown.FN), len([e for g in gold for e in g if e[2] == kind]))
+
+
+def test_texts_show_gold_and_predictions_of_the_same_examples_at_each_evaluation(log, trained, corpus):
+    tags = sorted(tag for tag in log.get_tags()["text"] if tag.startswith("dev/"))
+    assert tags == [f"dev/text_{number}" for number in range(1, 9)]
+    for tag in tags:
+        texts = [record.text.encoded_text_string for record in log.get_data("text", tag)]
+        assert len(texts) == trained.config["num_train_epochs"]
+        (first,) = {text.split("\n")[0] for text in texts}
+        (record,) = [record for record in corpus.dev_records if record["text"] == first]
+        lines = texts[-1].split("\n")[1:]
+        for kind, surfaces in record["label"].items():
+            for surface, pairs in surfaces.items():
+                for start, last in pairs:
+                    assert sum(f"gold {kind} {surface} [{start}, {last + 1})" in line for line in lines) == 1
+    assert any("\n• correct: gold" in record.text.encoded_text_string for record in log.get_data("text", tags[0]))
+
+
+def test_scores_of_one_text_are_a_picture_at_each_evaluation(log, trained):
+    assert log.get_tags()["image"] == ["dev/scores"]
+    pictures = [Image.open(io.BytesIO(r.image.encoded_image_string)) for r in log.get_data("image", "dev/scores")]
+    assert len(pictures) == trained.config["num_train_epochs"]
+    assert {picture.size for picture in pictures} == {pictures[0].size}
+    first, last = np.asarray(pictures[0]).astype(int), np.asarray(pictures[-1]).astype(int)
+    assert min(first.shape[:2]) > 200 and (first != last).any(axis=2).mean() > 0.01
+
+
+def test_there_are_no_histograms_unless_asked_for(log, train, tmp_path):
+    assert "histogram" not in log.get_tags()
+    run = train(tmp_path / "run", num_train_epochs=2, log_histograms="true")
+    assert run.config["log_histograms"] is True
+    log = log_of(run.folder / "vdl")
+    tags = log.get_tags()["histogram"]
+    name = "roformer.token_embedding.weight"
+    assert {f"weights/{name}", f"gradients/{name}", "weights/head.dense.weight"} <= set(tags)
+    weights = log.get_data("histogram", f"weights/{name}")
+    assert [record.id for record in weights] == [19, 38]
+    assert [record.id for record in log.get_data("histogram", f"gradients/{name}")] == [1, 20]
+    assert sum(weights[0].histogram.hist) == pytest.approx(run.model_config["vocab_size"] * 32)
+
+
+# ---- without training
+
+
+def small_model(types, max_span_length=None):
+    tokenizer = CharTokenizer.from_corpus(["甲乙丙丁戊"])
+    config = NerConfig(
+        types=types, max_span_length=max_span_length, vocab_size=len(tokenizer), hidden_size=8, num_hidden_layers=1,
+        num_attention_heads=1, intermediate_size=8, head_size=4,
+    )  # fmt: skip
+    return NerModel(config), tokenizer
+
+
+@pytest.mark.parametrize("max_span_length", [None, 2])
+def test_scores_of_a_text_are_those_of_prediction(max_span_length):
+    model, tokenizer = small_model(["a", "b"], max_span_length)
+    (text,) = NerDataset([Example("甲乙e\u0301丁", (), "f:1")], tokenizer, ["a", "b"], 9).texts
+    (spans,) = predict_entities(model, [text], ["a", "b"], 0, 1, thresholds=-1e3)
+    for characters in (5, 3):
+        expected = np.full([2, characters, characters], np.nan)
+        for start, end, kind, score in spans:
+            if end <= characters:
+                expected["ab".index(kind), start, end - 1] = score
+        scores, candidates = span_scores(model, text, characters)
+        np.testing.assert_array_equal(scores, expected.astype(np.float32))
+        assert candidates == sum(score > LOWEST_LOGIT for *_, score in spans)
+    assert model.training
+
+
+def test_of_a_thousand_types_the_most_frequent_are_shown(tmp_path):
+    types = [f"type {number:03}" for number in range(1000)]
+    model, tokenizer = small_model(types)
+    model.head.type_scores.bias.set_value(paddle.full([2000], -20.0))  # nearly no span is one
+    examples = [
+        Example("甲乙丙", tuple(Entity(0, 1 + n % 3, types[n]) for n in range(900, 970)), "f:1"),
+        Example("丁", (Entity(0, 1, types[969]), Entity(0, 1, types[3])), "f:2"),
+        Example("丁戊", (Entity(0, 1, types[3]),), "f:3"),
+    ]
+    dataset = NerDataset(examples, tokenizer, types, 9)
+    state = SimpleNamespace(is_world_process_zero=True, global_step=5)
+    monitor = NerMonitor(tmp_path, {}, ["f1"])
+    monitor.on_train_begin(ARGS, state, None)
+    watch = monitor.watch(model, dataset, 5)
+    watch([[(0, 1, types[969], 2.0)], [], []])
+    metrics = {"eval_f1": 0.5, **{f"eval_f1_by_type/{kind}": 0.25 for kind in types}}
+    monitor.on_evaluate(ARGS, state, None, metrics=metrics)
+    monitor.on_train_end(ARGS, state, None)
+    log = log_of(tmp_path)
+    shown = {tag.removeprefix("dev/") for tag in log.get_tags()["pr_curve"]}
+    assert len(shown) == MOST_TYPES and {types[969], types[3]} <= shown
+    assert {tag.removeprefix("dev_f1_by_type/") for tag in log.get_tags()["scalar"]} == shown | {"dev/f1"}
+    assert curves(log, f"dev/{types[969]}")[5].TP[49] == 1
+
+
+def test_there_are_no_curves_when_too_many_spans_would_be_collected(tmp_path, monkeypatch):
+    monkeypatch.setattr(monitoring, "MOST_CANDIDATES", 11)  # an untrained model has 6 in a text of 3 characters
+    model, tokenizer = small_model(["a"])
+    example = Example("甲乙丙", (Entity(0, 1, "a"),), "f:1")
+    monitor = NerMonitor(tmp_path, {}, ["f1"])
+    monitor.on_train_begin(ARGS, SimpleNamespace(is_world_process_zero=True), None)
+    assert monitor.watch(model, NerDataset([example], tokenizer, ["a"], 9), 0) is not None
+    assert monitor.watch(model, NerDataset([example, example], tokenizer, ["a"], 9), 1) is None
+    monitor.on_train_end(ARGS, None, None)
+
+
+def test_only_the_first_process_shows_anything(tmp_path):
+    monitor = NerMonitor(tmp_path / "log", {}, ["f1"])
+    monitor.on_train_begin(ARGS, SimpleNamespace(is_world_process_zero=False), None)
+    assert monitor.watch(None, None, 0) is None
+    assert not (tmp_path / "log").exists()
