@@ -7,7 +7,7 @@
 
 CONFIG.yaml and --key take the keys of tasks/classification/arguments.py and tasks/common/training/arguments.py
 (train_file,
-dev_file, test_file, attention, max_length, pooling ...) and of PaddleNLP's TrainingArguments (output_dir,
+dev_file, test_file, attention, max_characters, pooling ...) and of PaddleNLP's TrainingArguments (output_dir,
 num_train_epochs, learning_rate, seed, device, bf16 ...). Data: JSON lines with text or sentence, label and label_des,
 or text<TAB>label.
 --seeds trains once for each seed, into OUTPUT_DIR/seed_N, and prints mean and spread of the scores.
@@ -25,7 +25,7 @@ from tasks.common.tool.training import run_training_tool
 
 @exit_on_input_error
 def main(argv=None):
-    return run_training_tool("tasks.classification.recipe", __doc__, argv)
+    return run_training_tool("classification", __doc__, argv)
 
 
 if __name__ == "__main__":

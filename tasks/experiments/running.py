@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import importlib
 import json
 import shutil
 import subprocess
@@ -16,6 +15,7 @@ from tasks.common.files import write_json
 from tasks.common.runs.life import METRICS_FILE
 from tasks.common.training.trainer import last_checkpoint
 from tasks.experiments.plan import check_unchanged
+from tasks.recipes import get_recipe
 
 
 def is_finished(cell):
@@ -40,16 +40,13 @@ def check_configs(recipe, cells):
     """Resolve the configuration of each cell, so that a wrong key of the last one is found before the first is trained.
 
     Args:
-        recipe: name of a module with ``resolve_config``.
+        recipe: its name.
         cells: list of :class:`tasks.experiments.plan.Cell`.
 
     Raises:
         InputError: there is no such recipe, or it refuses a configuration.
     """
-    try:
-        resolve = importlib.import_module(recipe).resolve_config
-    except (ImportError, AttributeError):
-        raise InputError(f"recipe {recipe!r}: is none; take such as tasks.ner.recipe") from None
+    resolve = get_recipe(recipe).resolve
     for cell in cells:
         try:
             resolve(cell.config)
@@ -119,7 +116,7 @@ def train_cell(order):
         order: file that :func:`run_apart` wrote.
     """
     order = json.loads(Path(order).read_text(encoding="utf-8"))
-    recipe, config = importlib.import_module(order["recipe"]), order["config"]
+    recipe, config = get_recipe(order["recipe"]), order["config"]
     folder = Path(config["output_dir"])
     if folder.is_dir():
         try:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, write_json
+from tasks.common.training.arguments import LARGEST_SEED
 from tasks.experiments import series
 
 SUMMARY = "seeds"  # .json and .md
 SPLITS = ("dev", "test")
-LARGEST_SEED = 2**32 - 1  # numpy's
 
 
 def parse_seeds(value):
@@ -87,7 +87,7 @@ def _summarise(metrics, config, seeds, figures, score_together):
     summary = {"seeds": seeds, **sum_up(metrics, figures)}
     if score_together is not None and len(seeds) > 1:
         run_dirs = [of_seed["output_dir"] for of_seed in _configs(config, seeds)]
-        for split, scores in score_together(config, run_dirs).items():
+        for split, scores in (score_together(config, run_dirs) or {}).items():
             for name, row in summary[split].items():
                 row["together"] = scores[name]
     write_summary(folder / SUMMARY, summary, [f"seed {seed}" for seed in seeds])

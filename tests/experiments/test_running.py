@@ -1,7 +1,6 @@
 """Runs of a plan: in processes of their own, finished ones not again, interrupted ones from where they were."""
 
 import json
-import sys
 from types import SimpleNamespace
 
 import compare_attention
@@ -41,8 +40,8 @@ def calls(monkeypatch):
         if unknown:
             raise InputError(f"unknown key {unknown[0]!r}")
 
-    recipe = SimpleNamespace(train=train, resume=resume, resolve_config=resolve_config)
-    monkeypatch.setitem(sys.modules, "recipe_of_test", recipe)
+    recipe = SimpleNamespace(train=train, resume=resume, resolve=resolve_config)
+    monkeypatch.setattr("tasks.experiments.running.get_recipe", {"recipe_of_test": recipe}.__getitem__)
     return calls
 
 
@@ -218,11 +217,11 @@ def test_wrong_key_of_the_last_variant_is_found_before_the_first_is_trained(call
     assert not calls and not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("recipe", ["tasks.nope.recipe", "tasks.common.reports.tables"])
+@pytest.mark.parametrize("recipe", ["nope", "tasks.ner.recipe"])
 def test_recipe_that_there_is_not_is_refused(plan_file, recipe, tmp_path, capsys):
     plan_file.write_text(plan_file.read_text(encoding="utf-8").replace("recipe_of_test", recipe), encoding="utf-8")
     assert compare_attention.main(["runs", str(plan_file)]) == 2
-    assert f"recipe '{recipe}': is none" in capsys.readouterr().err
+    assert f"no recipe '{recipe}'; the recipes are ner, " in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
