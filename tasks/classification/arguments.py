@@ -18,9 +18,9 @@ DEFAULTS = {"num_train_epochs": 10, "per_device_train_batch_size": 16, "learning
 class ClassificationArguments(RecipeArguments):
     """Keys of the classification recipe: those of every recipe and its own."""
 
-    train_file: Optional[str] = field(default=None, metadata={"help": "labelled texts: JSON lines or text<TAB>label"})
+    train_file: Optional[str] = field(default=None, metadata={"help": "labeled texts, JSON Lines or tab-separated"})
     max_length: int = field(default=512, metadata={"help": "characters of a text that are read; the rest is cut"})
-    pooling: str = field(default="mean", metadata={"help": "mean over the tokens, or the first token"})
+    pooling: str = field(default="mean", metadata={"help": "`mean` of the tokens, or the `first` token"})
 
     def ranges(self):
         return {**super().ranges(), "pooling": one_of(POOLINGS)}

@@ -18,14 +18,14 @@ DEFAULTS = {"num_train_epochs": 5}
 class MatchingArguments(RecipeArguments):
     """Keys of the matching recipe: those of every recipe and its own."""
 
-    train_file: Optional[str] = field(default=None, metadata={"help": "labelled pairs or triples of texts"})
-    max_length: int = field(default=512, metadata={"help": "tokens of a sequence; what is longer is cut"})
+    train_file: Optional[str] = field(default=None, metadata={"help": "labeled pairs or triples of texts"})
+    max_length: int = field(default=512, metadata={"help": "longest sequence in tokens; longer ones are cut"})
     architecture: str = field(default=CROSS_ENCODER, metadata={"help": " or ".join(ARCHITECTURES)})
-    pooling: str = field(default="mean", metadata={"help": "mean over the tokens of a sequence, or first"})
+    pooling: str = field(default="mean", metadata={"help": "`mean` of the tokens, or the `first` token"})
     segment_ids: bool = field(default=False, metadata={"help": "token type 1 for the second text of a cross-encoder"})
-    scale: float = field(default=20.0, metadata={"help": "of cosines in the losses of a bi-encoder"})
-    folds: Optional[int] = field(default=None, metadata={"help": "cut train_file into so many folds, test on each"})
-    fold: Optional[int] = field(default=None, metadata={"help": "test on this one of the folds alone, from 1"})
+    scale: float = field(default=20.0, metadata={"help": "factor of the cosines in a bi-encoder's losses"})
+    folds: Optional[int] = field(default=None, metadata={"help": "cut `train_file` into so many folds, test on each"})
+    fold: Optional[int] = field(default=None, metadata={"help": "test on this fold only, counted from 1"})
 
     def ranges(self):
         return {

@@ -44,12 +44,14 @@ BY_STAGES = common.TrainingPlan(
 class PretrainingArguments(common.EncoderArguments):
     """Configuration keys of a run, beside those of PaddleNLP's ``TrainingArguments``."""
 
-    text_files: Optional[str] = field(default=None, metadata={"help": "files of documents, between commas"})
-    dev_fraction: float = field(default=0.02, metadata={"help": "share of the documents held out"})
-    stages: Optional[str] = field(default=None, metadata={"help": "max_length x batch_size x steps of each"})
-    tokenizer: str = field(default="char", metadata={"help": "char or word"})
-    vocab_file: Optional[str] = field(default=None, metadata={"help": "vocab.txt; none: the characters of the texts"})
-    hidden_dropout_prob: float = field(default=0.1, metadata={"help": "dropout of embeddings and layers"})
+    text_files: Optional[str] = field(default=None, metadata={"help": "files of documents, separated by commas"})
+    dev_fraction: float = field(default=0.02, metadata={"help": "share of the documents held out for evaluation"})
+    stages: Optional[str] = field(default=None, metadata={"help": "tokens per row x rows per batch x steps of each"})
+    tokenizer: str = field(default="char", metadata={"help": "`char` or `word`"})
+    vocab_file: Optional[str] = field(
+        default=None, metadata={"help": "`vocab.txt`; empty: the characters of the texts"}
+    )
+    hidden_dropout_prob: float = field(default=0.1, metadata={"help": "dropout rate of embeddings and layers"})
 
     REQUIRED = ("text_files", "output_dir")
     SETTLED_BY_PRETRAINED = (*common.EncoderArguments.SETTLED_BY_PRETRAINED, "tokenizer", "vocab_file")
