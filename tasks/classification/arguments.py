@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional
 
-from tasks.common.training.arguments import POSITIVE, RecipeArguments, one_of
+from tasks.common.training.arguments import POSITIVE, RecipeArguments, one_of, option
 
 POOLINGS = ("mean", "first")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from tasks.common.errors import InputError
-from tasks.common.training.arguments import POSITIVE, RecipeArguments, one_of
+from tasks.common.training.arguments import POSITIVE, RecipeArguments, one_of, option
 
 CROSS_ENCODER, BI_ENCODER = ARCHITECTURES = ("cross_encoder", "bi_encoder")
 SHORTEST = 5  # tokens of a pair: a token of each text, [CLS] and twice [SEP]

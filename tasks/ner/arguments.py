@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Optional
 
 from tasks.common.errors import InputError
-from tasks.common.training.arguments import POSITIVE, SHARE, RecipeArguments, with_commas
+from tasks.common.training.arguments import POSITIVE, SHARE, RecipeArguments, option, with_commas
 from tasks.ner.features import FEATURE_KINDS, check_kinds
 
 
@@ -29,9 +29,8 @@ class NerArguments(RecipeArguments):
     character_dropout: float = option(0.0, "share of characters that training hides")
     feature_dropout: float = option(0.0, "share of feature values that training hides")
     masked_lm_epochs: int = option(0, "epochs of masked language modeling before")
-    masked_lm_files: Optional[str] = field(
-        default=None,
-        metadata={"help": "files with more texts for it, separated by commas: one text per line, or JSON Lines"},
+    masked_lm_files: Optional[str] = option(
+        None, "files with more texts for it, separated by commas: one text per line, or JSON Lines"
     )
 
     def ranges(self):

@@ -99,9 +99,7 @@ class EncoderArguments:
     hidden_act: str = option("gelu", f"feed-forward activation: {', '.join(ACTIVATIONS)}")
     hidden_dropout_prob: float = option(0.2, "dropout rate of embeddings and layers")
     attention_probs_dropout_prob: float = option(0.1, "dropout rate of softmax weights")
-    embedding_dropout_prob: Optional[float] = option(
-        None, "dropout rate of the embeddings; empty: `hidden_dropout_prob`"
-    )
+    embedding_dropout_prob: Optional[float] = option(None, "dropout rate of embeddings; empty: `hidden_dropout_prob`")
     vocab_min_count: int = option(2, "rarer characters become `[UNK]`")
     log_histograms: bool = option(False, "histograms of weights and gradients in VisualDL")
 
