@@ -8,6 +8,7 @@ import numpy as np
 from paddle.io import Dataset
 
 from tasks.common.errors import InputError
+from tasks.ner.examples import align_entities
 from tasks.ner.features import TokenFeatures
 
 
@@ -18,29 +19,6 @@ class TokenizedText(NamedTuple):
     offsets: list  # half-open characters of each token; (0, 0) for special tokens
     spans: list
     features: TokenFeatures | None = None  # for models that take them
-
-
-def align_entities(entities, offsets):
-    """Find the tokens of entities.
-
-    Args:
-        entities: :class:`tasks.ner.data.reading.Entity` in characters.
-        offsets: half-open characters of each token.
-
-    Returns:
-        (aligned, unaligned): ``aligned`` holds (entity, first token, last token); ``unaligned`` the entities whose
-        start or end is inside a token, or in characters without a token.
-    """
-    first_token = {start: index for index, (start, end) in enumerate(offsets) if end > start}
-    last_token = {end: index for index, (start, end) in enumerate(offsets) if end > start}
-    aligned, unaligned = [], []
-    for entity in entities:
-        first, last = first_token.get(entity.start), last_token.get(entity.end)
-        if first is None or last is None:
-            unaligned.append(entity)
-        else:
-            aligned.append((entity, first, last))
-    return aligned, unaligned
 
 
 def check_length(text, where, max_length):
@@ -56,7 +34,7 @@ class NerDataset(Dataset):
     """Tokenized examples.
 
     Args:
-        examples: list of :class:`tasks.ner.data.reading.Example`.
+        examples: list of :class:`tasks.ner.examples.Example`.
         tokenizer: with ``encode(text)``.
         types: entity types; their order numbers them.
         max_length: longest text in characters.

@@ -4,12 +4,14 @@ from collections import Counter
 
 import numpy as np
 
+from tasks.ner.examples import spans_of
+
 
 def entity_scores(gold, predicted, types):
     """Corpus micro scores over exact (start, end, type): counts are summed over all texts before dividing.
 
     Args:
-        gold, predicted: for each text the set of its (start, end, type).
+        gold, predicted: for each text its :class:`~tasks.ner.examples.Entity`; scores do not matter.
         types: the types to report, in this order.
 
     Returns:
@@ -18,15 +20,18 @@ def entity_scores(gold, predicted, types):
     """
     gold_count, predicted_count, correct_count = Counter(), Counter(), Counter()
     for wanted, found in zip(gold, predicted):
-        wanted, found = set(wanted), set(found)
+        wanted, found = spans_of(wanted), spans_of(found)
         gold_count.update(kind for _, _, kind in wanted)
         predicted_count.update(kind for _, _, kind in found)
         correct_count.update(kind for _, _, kind in wanted & found)
     scores = f1_row(sum(gold_count.values()), sum(predicted_count.values()), sum(correct_count.values()))
-    scores["per_type"] = {
-        kind: f1_row(gold_count[kind], predicted_count[kind], correct_count[kind]) for kind in types
-    }
+    scores["per_type"] = {kind: f1_row(gold_count[kind], predicted_count[kind], correct_count[kind]) for kind in types}
     return scores
+
+
+def score_predictions(examples, found, types):
+    """:func:`entity_scores` of labeled examples and the entities found in each."""
+    return entity_scores([example.entities for example in examples], found, types)
 
 
 def f1_row(support, predicted, correct):
@@ -48,9 +53,9 @@ def precision_recall_curve(gold, candidates, kind, steps=100):
     """Precision and recall of one type for thresholds on the probability sigmoid(score).
 
     Args:
-        gold: for each text the set of its (start, end, type).
-        candidates: for each text its (start, end, type, score): all spans with a probability above 1 / ``steps``. Gold
-            entities that are not among them count as missed at every threshold, so that nothing is approximated.
+        gold: for each text its :class:`~tasks.ner.examples.Entity`.
+        candidates: for each text all with a probability above 1 / ``steps``. Gold entities that are not among them
+            count as missed at every threshold, so that nothing is approximated.
         kind: the type.
         steps: number of thresholds 1 / steps, 2 / steps, ... 1; a span is predicted above, not at, the threshold, so
             that one half is the logit 0.
@@ -63,12 +68,12 @@ def precision_recall_curve(gold, candidates, kind, steps=100):
     probability = np.arange(1, steps) / steps
     thresholds = np.append(np.log(probability / (1 - probability)), np.inf)
     scores = {True: [], False: []}
-    for wanted, found in zip(map(set, gold), candidates):
-        for start, end, of_kind, score in found:
-            if of_kind == kind:
-                scores[(start, end, kind) in wanted].append(score)
+    for wanted, found in zip(map(spans_of, gold), candidates):
+        for entity in found:
+            if entity.type == kind:
+                scores[entity[:3] in wanted].append(entity.score)
     tp, fp = (_number_above(scores[is_gold], thresholds) for is_gold in (True, False))
-    support = sum(entity[2] == kind for wanted in gold for entity in wanted)
+    support = sum(entity.type == kind for wanted in gold for entity in wanted)
     return {
         "precision": np.where(tp + fp > 0, tp / np.maximum(tp + fp, 1), 1.0),
         "recall": tp / max(support, 1),

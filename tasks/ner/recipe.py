@@ -20,17 +20,12 @@ from tasks.ner.arguments import resolve_config
 from tasks.ner.batching import NerDataset, SpanCollator
 from tasks.ner.data.reading import entity_types, read_examples
 from tasks.ner.data.splits import has_overlap, read_more_texts, read_splits
+from tasks.ner.examples import as_record, without_overlaps
 from tasks.ner.features import WordFeatures
 from tasks.ner.masked_lm import pretrain
-from tasks.ner.metrics import entity_scores
+from tasks.ner.metrics import entity_scores, score_predictions
 from tasks.ner.model import NerConfig, NerModel
-from tasks.ner.prediction.predictor import (
-    NerPredictor,
-    as_record,
-    predict_entities,
-    score_predictions,
-    without_overlaps,
-)
+from tasks.ner.prediction.predictor import NerPredictor, predict_entities
 from tasks.ner.prediction.thresholds import LOWEST_THRESHOLD, above, thresholds_for
 from tasks.ner.reports.error_analysis import error_analysis, worst_examples
 from tasks.ner.reports.monitoring import LOWEST_LOGIT, NerMonitor
@@ -81,9 +76,8 @@ def _find(model, dataset, batch_size, thresholds):
 
 def scores_and_errors(examples, found, types):
     """What is said of predictions: :func:`entity_scores` and :func:`error_analysis` in one dict."""
-    gold = [{(entity.start, entity.end, entity.type) for entity in example.entities} for example in examples]
-    predicted = [{(start, end, kind) for start, end, kind, _ in entities} for entities in found]
-    return {**entity_scores(gold, predicted, types), **error_analysis(gold, predicted, types)}
+    gold = [example.entities for example in examples]
+    return {**entity_scores(gold, found, types), **error_analysis(gold, found, types)}
 
 
 def _train(checkpoint, config, run, arguments):

@@ -11,8 +11,7 @@ from collections import Counter, defaultdict
 
 from paddle_rope.roformer import CharTokenizer
 from tasks.common.texts.text_files import shown
-from tasks.ner.batching import align_entities
-from tasks.ner.examples import entity_types
+from tasks.ner.examples import align_entities, entity_types
 
 # name -> what was found; in the order of printing
 FINDINGS = {
@@ -60,9 +59,7 @@ def inspect(splits, max_examples=5):
     types = entity_types(*splits.values())
     return {
         "splits": {name: _summary(examples, types) for name, examples in splits.items()},
-        "missing_types": {
-            name: sorted(set(types) - set(entity_types(examples))) for name, examples in splits.items()
-        },
+        "missing_types": {name: sorted(set(types) - set(entity_types(examples))) for name, examples in splits.items()},
         "findings": found.as_dict(),
     }
 

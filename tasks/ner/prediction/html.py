@@ -13,6 +13,7 @@ from collections import Counter
 from html import escape
 from typing import NamedTuple
 
+from tasks.ner.examples import Entity, entities_of
 from tasks.ner.prediction.html_style import STYLE
 
 # Each has a contrast of at least 3 with the light and with the dark background. They keep apart in normal vision and in
@@ -31,7 +32,7 @@ class Piece(NamedTuple):
 
     start: int
     end: int
-    entity: dict
+    entity: Entity
     is_first: bool
     is_last: bool
 
@@ -71,12 +72,12 @@ def nested_pieces(entities):
     """Cut entities into pieces of which any two are nested or apart.
 
     Args:
-        entities: dicts with half-open ``start`` and ``end``.
+        entities: of one text.
 
     Returns:
-        list of :class:`Piece` in the order in which their boxes open: outer before inner.
+        The pieces in the order in which their boxes open: outer before inner.
     """
-    waiting = [(entity["start"], -entity["end"], number, True) for number, entity in enumerate(entities)]
+    waiting = [(entity.start, -entity.end, number, True) for number, entity in enumerate(entities)]
     heapq.heapify(waiting)
     pieces, open_ends = [], []
     while waiting:
@@ -105,12 +106,12 @@ def _paragraph(record, number_of):
             advance(open_pieces.pop().end)
             parts.append("</mark>")
 
-    pieces = nested_pieces(record["entities"])
+    pieces = nested_pieces(entities_of(record))
     heights = _heights(pieces)
     for piece, height in zip(pieces, heights):
         close(piece.start)
         advance(piece.start)
-        parts.append(_opening(piece, height, number_of))
+        parts.append(_opening(piece, height, text, number_of))
         open_pieces.append(piece)
     close(len(text))
     advance(len(text))
@@ -118,19 +119,19 @@ def _paragraph(record, number_of):
     return f'<p lang="zh"{lines}>{"".join(parts)}</p>'
 
 
-def _opening(piece, height, number_of):
-    entity = piece.entity
-    classes = [f"t{number_of[entity['type']]}"]
+def _opening(piece, height, text, number_of):
+    start, end, kind, score = piece.entity
+    classes = [f"t{number_of[kind]}"]
     classes += [] if piece.is_first else ["goes-on-left"]
     classes += [] if piece.is_last else ["goes-on-right"]
-    probability = (1 + math.tanh(entity["score"] / 2)) / 2  # the sigmoid, for scores of any size
+    probability = (1 + math.tanh(score / 2)) / 2  # the sigmoid, for scores of any size
     title = (
-        f"{entity['type']}: {entity['text']}\ncharacters {entity['start']} to {entity['end']} (exclusive)\n"
-        f"score {entity['score']:.2f}, probability {probability:.3f}"
+        f"{kind}: {text[start:end]}\ncharacters {start} to {end} (exclusive)\n"
+        f"score {score:.2f}, probability {probability:.3f}"
     )
     return (
-        f'<mark class="{" ".join(classes)}" style="--h:{height}" data-type="{_escaped(entity["type"])}" '
-        f'data-score="{entity["score"]:.1f}" title="{_escaped(title)}">'
+        f'<mark class="{" ".join(classes)}" style="--h:{height}" data-type="{_escaped(kind)}" '
+        f'data-score="{score:.1f}" title="{_escaped(title)}">'
     )
 
 

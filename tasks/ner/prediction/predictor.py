@@ -10,7 +10,7 @@ from tasks.common.errors import InputError
 from tasks.common.tool.device import choose_device
 from tasks.common.tool.quiet import quiet_paddlenlp
 from tasks.ner.batching import SpanCollator, TokenizedText
-from tasks.ner.metrics import entity_scores
+from tasks.ner.examples import Entity, as_record, without_overlaps
 from tasks.ner.prediction.ensemble import NerEnsemble
 from tasks.ner.prediction.model_folder import check_model_dir, load_features, load_model
 from tasks.ner.prediction.windows import cut_text, merge_windows
@@ -78,7 +78,7 @@ class NerPredictor:
         return [as_record(text, entities) for text, entities in zip(texts, self.find(texts, where))]
 
     def find(self, texts, where=None, thresholds=None):
-        """As :meth:`__call__`, but for each text the list of its (start, end, type, score).
+        """As :meth:`__call__`, but for each text the list of its :class:`~tasks.ner.examples.Entity`.
 
         Args:
             texts, where: as there.
@@ -115,35 +115,6 @@ class NerPredictor:
         return TokenizedText(ids, offsets, [], None if self.features is None else self.features(text, offsets))
 
 
-def score_predictions(examples, found, types):
-    """:func:`tasks.ner.metrics.entity_scores` of labelled examples and the (start, end, type, score) found in each."""
-    gold = [{(entity.start, entity.end, entity.type) for entity in example.entities} for example in examples]
-    predicted = [{(start, end, kind) for start, end, kind, _ in entities} for entities in found]
-    return entity_scores(gold, predicted, types)
-
-
-def without_overlaps(entities):
-    """The (start, end, type, score) that are left when each takes its characters from those that score less."""
-    kept, taken = [], set()
-    for entity in sorted(entities, key=lambda entity: (-entity[3], entity)):
-        characters = range(entity[0], entity[1])
-        if taken.isdisjoint(characters):
-            kept.append(entity)
-            taken.update(characters)
-    return sorted(kept)
-
-
-def as_record(text, entities):
-    """The form in which predictions are written: see :meth:`NerPredictor.__call__`."""
-    return {
-        "text": text,
-        "entities": [
-            {"start": start, "end": end, "type": kind, "text": text[start:end], "score": round(score, 4)}
-            for start, end, kind, score in entities
-        ],
-    }
-
-
 def predict_entities(model, texts, types, pad_token_id, batch_size, show_progress=False, thresholds=None):
     """Entities of tokenized texts, computed in batches of like length.
 
@@ -157,7 +128,7 @@ def predict_entities(model, texts, types, pad_token_id, batch_size, show_progres
         thresholds: instead of those of the model.
 
     Returns:
-        For each text the list of its (start, end, type, score), in characters, half-open, ordered.
+        For each text the list of its :class:`~tasks.ner.examples.Entity`, ordered.
     """
     collate = SpanCollator(pad_token_id, with_labels=False)
     entities = [None] * len(texts)
@@ -172,7 +143,8 @@ def predict_entities(model, texts, types, pad_token_id, batch_size, show_progres
             for row, spans in zip(rows, model.decode(model(**batch), thresholds)):
                 offsets = texts[row].offsets
                 entities[row] = sorted(
-                    (offsets[span.start][0], offsets[span.end - 1][1], types[span.type], span.score) for span in spans
+                    Entity(offsets[span.start][0], offsets[span.end - 1][1], types[span.type], span.score)
+                    for span in spans
                 )
             progress.update(len(rows))
     if was_training:

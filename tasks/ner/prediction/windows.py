@@ -55,16 +55,16 @@ def merge_windows(windows, found):
 
     Args:
         windows: of one text, as from :func:`cut_text`.
-        found: for each window its list of (start, end, type, score), in characters of the text.
+        found: for each window its list of :class:`~tasks.ner.examples.Entity`, in characters of the text.
 
     Returns:
-        List of (start, end, type, score), ordered.
+        List of :class:`~tasks.ner.examples.Entity`, ordered.
     """
     starts, ends = np.array([(window.start, window.end) for window in windows]).T
     entities = []
     for number, of_window in enumerate(found):
         for entity in of_window:
-            around = np.minimum(entity[0] - starts, ends - entity[1])  # negative where the window does not hold it
+            around = np.minimum(entity.start - starts, ends - entity.end)  # negative where the window does not hold it
             if np.argmax(around) == number and around[number] > 0:
                 entities.append(entity)
     return sorted(entities)

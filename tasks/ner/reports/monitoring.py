@@ -46,8 +46,8 @@ class NerMonitor(VisualDLMonitor):
             step: training steps so far.
 
         Returns:
-            A function that draws the curves, to be called with (start, end, type, score) of all spans of the data set
-            that score above ``LOWEST_LOGIT``, a list for each text; None if they are too many.
+            A function that draws the curves, to be called with the entities of each text that score above
+            ``LOWEST_LOGIT``; None if they are too many.
         """
         if self.writer is None:
             return None
@@ -70,7 +70,7 @@ class NerMonitor(VisualDLMonitor):
         super().on_evaluate(args, state, control, metrics=metrics, **kwargs)
 
     def _show_curves(self, dataset, step, candidates):
-        gold_of = _by_type((_gold(example) for example in dataset.examples), self._types)
+        gold_of = _by_type((example.entities for example in dataset.examples), self._types)
         candidates_of = _by_type(candidates, self._types)
         for kind in self._types:
             curve = precision_recall_curve(gold_of[kind], candidates_of[kind], kind, CURVE_STEPS)
@@ -93,7 +93,7 @@ class NerMonitor(VisualDLMonitor):
         shown = example.text[:MAX_CHARACTERS]
         scores, candidates = span_scores(model, dataset.texts[row], len(shown))
         title = f"step {step}, {example.where}: {shown}"
-        self.writer.add_image("dev/scores", draw_scores(shown, scores, _gold(example), model.config.types, title), step)
+        self.writer.add_image("dev/scores", draw_scores(shown, scores, example.spans, model.config.types, title), step)
         return candidates / len(example.text)
 
 
@@ -135,19 +135,15 @@ def _most_frequent(types, examples):
 
 
 def _by_type(texts, types):
-    """dict from a type to a list with, for each text, its entities (start, end, type, ...) of this type."""
+    """dict from a type to a list with, for each text, its entities of this type."""
     found = {kind: [] for kind in types}
     for entities in texts:
         for lists in found.values():
             lists.append([])
         for entity in entities:
-            if entity[2] in found:
-                found[entity[2]][-1].append(entity)
+            if entity.type in found:
+                found[entity.type][-1].append(entity)
     return found
-
-
-def _gold(example):
-    return {(entity.start, entity.end, entity.type) for entity in example.entities}
 
 
 def _spread(rows, count):
@@ -171,22 +167,20 @@ def _example_to_draw(examples):
 def _compared(example, entities):
     """Text, gold and predicted entities, a line each, and what the match says of them. VisualDL may show the lines as
     one, so that each entity begins with a dot."""
-    scores = {(start, end, kind): score for start, end, kind, score in entities}
     lines = [example.text]
-    for match in match_entities(_gold(example), set(scores)):
+    for match in match_entities(example.entities, entities):
         sides = []
         if match.gold:
-            sides.append(f"gold {_named(match.gold, example.text)}")
+            sides.append(f"gold {_named(match.gold, example)}")
         if match.predicted and match.kind != "correct":
-            sides.append(f"predicted {_named(match.predicted, example.text)}")
-        score = f" {scores[match.predicted]:.2f}" if match.predicted else ""
+            sides.append(f"predicted {_named(match.predicted, example)}")
+        score = f" {match.predicted.score:.2f}" if match.predicted else ""
         lines.append(f"• {match.kind}: {', '.join(sides)}{score}")
     return "\n".join(lines)
 
 
-def _named(entity, text):
-    start, end, kind = entity
-    return f"{kind} {text[start:end]} [{start}, {end})"
+def _named(entity, example):
+    return f"{entity.type} {example.surface(entity)} [{entity.start}, {entity.end})"
 
 
 def _tag(name):

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from tasks.ner.examples import entities_of
 from tasks.ner.prediction.html import COLOURS, contrast, ink_on, nested_pieces, write_html
 
 VOID = {"meta", "br", "img", "link", "input"}
@@ -81,9 +82,7 @@ def test_nested_entities_are_nested_marks_with_type_and_score():
         (9, 11, "b", "0.3", []),
     ]
     assert [mark[2]["style"] for mark in parsed.marks[0]] == ["--h:2", "--h:1", "--h:0", "--h:0", "--h:0"]
-    assert parsed.marks[0][2][2]["title"] == (
-        "b: 北京\ncharacters 0 to 2 (exclusive)\nscore 3.04, probability 0.954"
-    )
+    assert parsed.marks[0][2][2]["title"] == ("b: 北京\ncharacters 0 to 2 (exclusive)\nscore 3.04, probability 0.954")
     assert parsed.legend == ["a 2", "b 2", "c 1"]
 
 
@@ -166,15 +165,16 @@ def test_random_entities_are_nested_and_their_pieces_make_them_up(seed):
     spans = {(start, start + random_.randint(1, 15)) for start in (random_.randrange(25) for _ in range(15))}
     entities = [(start, end, random_.choice("abc"), random_.uniform(0, 9)) for start, end in spans]
     chosen = record(text, *entities)
-    pieces = nested_pieces(chosen["entities"])
+    entities = entities_of(chosen)
+    pieces = nested_pieces(entities)
     for number, piece in enumerate(pieces):
         assert piece.start < piece.end
         for other in pieces[number + 1 :]:
             assert other.start >= piece.end or other.end <= piece.end, "they cross"
-    for entity in chosen["entities"]:
+    for entity in entities:
         parts = [piece for piece in pieces if piece.entity is entity]
-        assert [part.start for part in parts] == [entity["start"], *(part.end for part in parts[:-1])]
-        assert parts[-1].end == entity["end"]
+        assert [part.start for part in parts] == [entity.start, *(part.end for part in parts[:-1])]
+        assert parts[-1].end == entity.end
         assert [part.is_first for part in parts] == [True] + [False] * (len(parts) - 1)
         assert [part.is_last for part in parts] == [False] * (len(parts) - 1) + [True]
     parsed = Page(page(chosen))

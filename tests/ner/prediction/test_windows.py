@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from tasks.ner.batching import TokenizedText
-from tasks.ner.prediction.windows import cut_text, merge_windows
+from tasks.ner.examples import Entity
+from tasks.ner.prediction import windows as windows_of_texts
+from tasks.ner.prediction.windows import cut_text
+
+
+def merge_windows(windows, found):
+    return windows_of_texts.merge_windows(windows, [[Entity(*entity) for entity in part] for part in found])
 
 
 def text_of(tokens, size=1):
