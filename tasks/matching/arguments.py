@@ -10,7 +10,7 @@ from tasks.common.training import arguments as common
 from tasks.common.training.arguments import POSITIVE, RecipeArguments, one_of
 from tasks.matching.model import ARCHITECTURES, CROSS_ENCODER, SHORTEST
 
-METRIC = "score"  # of dev, chooses the epoch: see tasks.matching.metrics.choosing_figure
+METRIC = "score"  # of dev, chooses the epoch: see tasks.matching.metrics.choosing_score
 DEFAULTS = {"num_train_epochs": 5}
 
 

@@ -8,7 +8,7 @@ from tasks.common.runs.life import METRICS_FILE
 from tasks.experiments import series
 from tasks.experiments.seeds import sum_up, write_summary
 from tasks.matching.arguments import resolve_config
-from tasks.matching.metrics import FIGURES
+from tasks.matching.metrics import SCORES
 
 SUMMARY = "folds"  # .json and .md
 
@@ -65,8 +65,8 @@ def _configs(config, folder, folds):
 def _summarise(folder, metrics):
     if metrics[0] is None:
         return None
-    folds, sums = len(metrics), sum_up(metrics, FIGURES)
+    folds, sums = len(metrics), sum_up(metrics, SCORES)
     write_summary(Path(folder) / SUMMARY, {"folds": folds, **sums}, [f"fold {fold}" for fold in range(1, folds + 1)])
-    means = {split: {name: row["mean"] for name, row in figures.items()} for split, figures in sums.items()}
+    means = {split: {name: row["mean"] for name, row in scores.items()} for split, scores in sums.items()}
     write_json(Path(folder) / METRICS_FILE, means)  # last, as of a run
     return means

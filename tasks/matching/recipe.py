@@ -22,13 +22,14 @@ from tasks.matching.arguments import METRIC, resolve_config
 from tasks.matching.batching import ItemCollator, MatchingDataset
 from tasks.matching.data import read_labelled
 from tasks.matching.examples import PAIRS, TRIPLES, task_of
-from tasks.matching.metrics import FIGURES, best_threshold, choosing_figure, matching_figures
+from tasks.matching.metrics import SCORES, best_threshold, choosing_score, matching_scores
 from tasks.matching.model import MatchingConfig, MatchingModel
 from tasks.matching.prediction import MatchingPredictor
-from tasks.matching.report import data_report, figures_line
+from tasks.matching.report import data_report, scores_line
 from tasks.matching.scoring import score_dataset
 from tasks.matching.splits import read_splits
 
+FIGURES = SCORES
 __all__ = ["FIGURES", "evaluate", "resume", "train"]
 
 
@@ -36,12 +37,12 @@ class MatchingTrainer(RecipeTrainer):
     """Figures of the dev set as its evaluation; ``score`` is the one that chooses the epoch."""
 
     def score_dev(self):
-        """dict of the figures of :func:`tasks.matching.metrics.matching_figures`, and ``score``."""
+        """dict of the figures of :func:`tasks.matching.metrics.matching_scores`, and ``score``."""
         config = self.model.config
         figures, _ = evaluate_model(self.model, self.eval_dataset, self.args.per_device_eval_batch_size, True)
-        figures[METRIC] = figures[choosing_figure(config.task, config.is_cross_encoder)]
+        figures[METRIC] = figures[choosing_score(config.task, config.is_cross_encoder)]
         if self.is_world_process_zero():
-            tqdm.write(f"epoch {self.state.epoch:4.1f}  dev {figures_line(figures)}")
+            tqdm.write(f"epoch {self.state.epoch:4.1f}  dev {scores_line(figures)}")
         return figures
 
 
@@ -57,7 +58,7 @@ def evaluate_model(model, dataset, batch_size, chooses_threshold=False):
     task, threshold = task_of(dataset.examples), config.threshold
     if chooses_threshold and config.task == PAIRS and not config.is_cross_encoder:
         threshold = best_threshold(labels, scores[:, 0])
-    figures = matching_figures(task, labels, scores, threshold)
+    figures = matching_scores(task, labels, scores, threshold)
     if task == PAIRS and threshold is not None:
         figures["threshold"] = threshold
     return figures, scores
@@ -94,7 +95,7 @@ def _train(checkpoint, config, run, arguments):
     tokenizer, model = build_model(config, run, examples["train"])
     datasets = {name: MatchingDataset(split, tokenizer, model.config) for name, split in examples.items()}
     parameters = sum(int(p.size) for p in model.parameters())
-    chosen_by = choosing_figure(model.config.task, model.config.is_cross_encoder) if run.has_dev else None
+    chosen_by = choosing_score(model.config.task, model.config.is_cross_encoder) if run.has_dev else None
 
     output_dir = Path(config["output_dir"])
     if is_first_process():
@@ -126,7 +127,7 @@ def _train(checkpoint, config, run, arguments):
         metrics[name], scores = evaluate_model(
             model, datasets[name], arguments.per_device_eval_batch_size, chooses_threshold=name == "dev"
         )
-        print(f"{name}: {figures_line(metrics[name])}")
+        print(f"{name}: {scores_line(metrics[name])}")
         if name == "dev":
             model.config.threshold = metrics[name].get("threshold")
             write_json_lines(output_dir / "predictions_dev.jsonl", _scored(examples[name], scores))
@@ -190,5 +191,5 @@ def evaluate(model_dir, data_file, device=None, batch_size=32, max_length=None):
     dataset = MatchingDataset(examples, predictor.tokenizer, predictor.model.config, predictor.max_length)
     print(data_report(str(data_file), dataset, predictor.max_length))
     figures, _ = evaluate_model(predictor.model, dataset, batch_size)
-    print(f"{data_file}: {figures_line(figures)}")
+    print(f"{data_file}: {scores_line(figures)}")
     return figures

@@ -7,9 +7,9 @@ from tasks.matching.examples import GRADES, PAIRS, task_of
 NAMES = {"accuracy": "accuracy", "f1": "F1", "spearman": "Spearman", "threshold": "threshold"}
 
 
-def figures_line(figures):
-    """The figures of :func:`tasks.matching.metrics.matching_figures` in one line."""
-    return "  ".join(f"{name} {figures[key]:.4f}" for key, name in NAMES.items() if key in figures)
+def scores_line(scores):
+    """The result of :func:`tasks.matching.metrics.matching_scores` in one line."""
+    return "  ".join(f"{name} {scores[key]:.4f}" for key, name in NAMES.items() if key in scores)
 
 
 def data_report(name, dataset, max_length):
