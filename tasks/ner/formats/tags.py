@@ -214,7 +214,7 @@ def _checked_tags(example: Example, scheme: Scheme, separators: str) -> list[str
     for one, other in zip(example.entities, example.entities[1:]):  # sorted: if any overlap, two neighbours do
         if other.start < one.end:
             surfaces = " and ".join(
-                f"{entity.type} {shown(example.text[entity.start : entity.end], _LIMIT)} [{entity.start}, {entity.end}]"
+                f"{entity.type} {shown(example.surface(entity), _LIMIT)} [{entity.start}, {entity.end}]"
                 for entity in (one, other)
             )
             raise fail(f"{surfaces} overlap, and tags are flat")

@@ -46,7 +46,7 @@ def files(server, monkeypatch):
     source = Source(f"{server.url}/set.zip")
     files = [
         PublishedFile("train.json", source, 1, 2, make=published.read_zip_member),
-        PublishedFile("test.json", source, 1, labelled=False, make=published.read_zip_member),
+        PublishedFile("test.json", source, 1, labeled=False, make=published.read_zip_member),
         PublishedFile("dev.bmes", Source(f"{server.url}/dev.bmes"), 2, 1),
         PublishedFile("w.dev", Source(f"{server.url}/w.dev", len(WEIBO)), 2, make=without_places),
     ]

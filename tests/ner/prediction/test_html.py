@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from tasks.ner.examples import entities_of
-from tasks.ner.prediction.html import COLOURS, contrast, ink_on, nested_pieces, write_html
+from tasks.ner.prediction.html import COLORS, nested_pieces, write_html
 
 VOID = {"meta", "br", "img", "link", "input"}
 
@@ -188,8 +188,22 @@ def test_a_long_text_with_many_entities_is_drawn():
     assert len(parsed.marks[0]) == 20_000
 
 
-def test_names_on_colours_and_edges_on_both_backgrounds_can_be_read():
-    for colour in COLOURS:
-        assert contrast(colour, ink_on(colour)) >= 4.5
-        assert contrast(colour, "#ffffff") >= 2.9 and contrast(colour, "#16181d") >= 2.9
-    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+def contrast(color, other):
+    """Contrast of two colors (red, green, blue) by WCAG 2, from 1 to 21."""
+
+    def luminance(color):
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (v / 255 for v in color)]
+        return sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear))
+
+    light, dark = sorted((luminance(color), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_names_on_colors_and_edges_on_both_backgrounds_can_be_read():
+    white, black, dark = (255, 255, 255), (0, 0, 0), (0x16, 0x18, 0x1D)
+    for color, ink in COLORS:
+        color = tuple(map(int, color.split()))
+        of_ink = {"#ffffff": contrast(color, white), "#000000": contrast(color, black)}
+        assert of_ink[ink] == max(of_ink.values()) >= 4.5
+        assert contrast(color, white) >= 2.9 and contrast(color, dark) >= 2.9
+    assert contrast(black, white) == pytest.approx(21)
