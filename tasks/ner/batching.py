@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from paddle.io import Dataset
 
 from tasks.common.errors import InputError
-from tasks.ner.examples import align_entities
-from tasks.ner.features import TokenFeatures
+from tasks.ner.examples import Example, align_entities
+from tasks.ner.features import TokenFeatures, WordFeatures
 
 
 class TokenizedText(NamedTuple):
@@ -34,12 +35,12 @@ class NerDataset(Dataset):
     """Tokenized examples.
 
     Args:
-        examples: list of :class:`tasks.ner.examples.Example`.
+        examples: the labeled texts.
         tokenizer: with ``encode(text)``.
         types: entity types; their order numbers them.
         max_length: longest text in characters.
         max_span_length: longest entity in tokens that the model scores; None for any.
-        features: :class:`tasks.ner.features.WordFeatures` if the model takes them.
+        features: if the model takes them.
         made_features: whether ``features`` were made of these very examples, as those of the training data are; each
             is then seen without what it brought in itself.
 
@@ -52,10 +53,18 @@ class NerDataset(Dataset):
     """
 
     def __init__(
-        self, examples, tokenizer, types, max_length, max_span_length=None, features=None, made_features=False
+        self,
+        examples: list[Example],
+        tokenizer,
+        types: Sequence[str],
+        max_length: int,
+        max_span_length: int | None = None,
+        features: WordFeatures | None = None,
+        made_features: bool = False,
     ):
         super().__init__()
         self.examples = examples
+        self.max_span_length = max_span_length
         self.unaligned = []
         self.too_long = []
         self.texts = []

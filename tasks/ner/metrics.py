@@ -1,17 +1,18 @@
 """Precision, recall and F1 of entities, and precision-recall curves."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 import numpy as np
 
-from tasks.ner.examples import spans_of
+from tasks.ner.examples import Entity, Example, spans_of
 
 
-def entity_scores(gold, predicted, types):
+def entity_scores(gold: list[Iterable[Entity]], predicted: list[Iterable[Entity]], types: Iterable[str]) -> dict:
     """Corpus micro scores over exact (start, end, type): counts are summed over all texts before dividing.
 
     Args:
-        gold, predicted: for each text its :class:`~tasks.ner.examples.Entity`; scores do not matter.
+        gold, predicted: for each text its entities; scores do not matter.
         types: the types to report, in this order.
 
     Returns:
@@ -29,12 +30,12 @@ def entity_scores(gold, predicted, types):
     return scores
 
 
-def score_predictions(examples, found, types):
+def score_predictions(examples: list[Example], found: list[list[Entity]], types: list[str]) -> dict:
     """:func:`entity_scores` of labeled examples and the entities found in each."""
     return entity_scores([example.entities for example in examples], found, types)
 
 
-def f1_row(support, predicted, correct):
+def f1_row(support: int, predicted: int, correct: int) -> dict:
     """Precision, recall and F1 with the counts they come from; a quotient 0/0 counts as 0."""
     precision = correct / predicted if predicted else 0.0
     recall = correct / support if support else 0.0
@@ -49,11 +50,13 @@ def f1_row(support, predicted, correct):
     }
 
 
-def precision_recall_curve(gold, candidates, kind, steps=100):
+def precision_recall_curve(
+    gold: list[Iterable[Entity]], candidates: list[list[Entity]], kind: str, steps: int = 100
+) -> dict:
     """Precision and recall of one type for thresholds on the probability sigmoid(score).
 
     Args:
-        gold: for each text its :class:`~tasks.ner.examples.Entity`.
+        gold: for each text its entities.
         candidates: for each text all with a probability above 1 / ``steps``. Gold entities that are not among them
             count as missed at every threshold, so that nothing is approximated.
         kind: the type.

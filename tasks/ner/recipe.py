@@ -98,7 +98,6 @@ def _train(checkpoint, config, run, arguments):
     output_dir = Path(config["output_dir"])
     if is_first_process():
         print_data_report(datasets)
-        print_too_long(datasets, run.max_span_length)
         named = ", ".join(types[:TYPES_NAMED]) + (", ..." if len(types) > TYPES_NAMED else "")
         print(f"model: {model.config.attention} attention, {parameters:,} parameters, {len(types)} types: {named}")
         print(f"entities {'may' if model.config.allow_overlap else 'do not'} overlap")
@@ -208,7 +207,6 @@ def evaluate(model_dir, data_file, device=None, batch_size=32, max_length=None, 
     max_span_length = predictor.model.config.max_span_length
     dataset = NerDataset(examples, predictor.tokenizer, predictor.types, max(map(len, texts)), max_span_length)
     print_data_report({str(data_file): dataset})
-    print_too_long({str(data_file): dataset}, max_span_length)
     found = predictor.find(texts)
     scores = scores_and_errors(examples, found, predictor.types)
     scores["worst_examples"] = worst_examples(examples, found, num_examples)
@@ -216,17 +214,3 @@ def evaluate(model_dir, data_file, device=None, batch_size=32, max_length=None, 
     print_errors(scores)
     print_worst_examples(scores["worst_examples"])
     return scores
-
-
-def print_too_long(datasets, max_span_length):
-    """Print the gold entities of each data set that are longer than a banded head scores."""
-    for name, dataset in datasets.items():
-        if dataset.too_long:
-            examples = "; ".join(
-                f"{example.where} {entity.type} {example.text[entity.start : entity.end]!r}"
-                for example, entity in dataset.too_long[:3]
-            )
-            print(
-                f"{name}: {len(dataset.too_long)} entities have more than max_span_length {max_span_length} tokens and "
-                f"cannot be found by the model (they count as missed): {examples}"
-            )

@@ -4,7 +4,7 @@
 predict. Offsets count characters (code points), and spans in memory are half-open, whatever a file has.
 
 Whatever is wrong with a file raises ``tasks.common.errors.InputError``: one line with ``path:line``, what is wrong
-and how to mend it.
+and how to fix it.
 """
 
 from __future__ import annotations
@@ -20,16 +20,9 @@ from tasks.ner.examples import Entity, Example, entity_types
 from tasks.ner.formats import FORMATS, TEXT_FORMATS, brat, check_format, recognise
 
 __all__ = [
-    "FORMATS",
-    "STDIN",
-    "Entity",
-    "Example",
-    "entity_types",
-    "read_examples",
-    "read_labelled",
-    "read_texts",
+    "FORMATS", "STDIN", "Entity", "Example", "entity_types", "read_examples", "read_labelled", "read_texts",
     "write_examples",
-]
+]  # fmt: skip
 
 
 def read_examples(

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tasks.ner.batching import TokenizedText
+from tasks.ner.examples import Entity
 
 
 class Window(NamedTuple):
@@ -24,16 +25,16 @@ class Window(NamedTuple):
     end: float
 
 
-def cut_text(text, length, overlap):
+def cut_text(text: TokenizedText, length: int, overlap: int) -> list[Window]:
     """Windows of at most ``length`` tokens, cut between tokens, each in the special tokens of the text.
 
     Args:
-        text: :class:`TokenizedText` that begins and ends with a special token. Its ``spans`` are left out.
+        text: begins and ends with a special token. Its ``spans`` are left out.
         length: tokens of a window without the special ones.
         overlap: see above; at most ``length`` - 2.
 
     Returns:
-        List of :class:`Window`; one if the text is not longer than ``length``.
+        One window if the text is not longer than ``length``.
     """
     tokens = len(text.ids) - 2
     if tokens <= length:
@@ -50,15 +51,15 @@ def cut_text(text, length, overlap):
     return windows
 
 
-def merge_windows(windows, found):
+def merge_windows(windows: list[Window], found: list[list[Entity]]) -> list[Entity]:
     """Entities of a text from those of its windows.
 
     Args:
         windows: of one text, as from :func:`cut_text`.
-        found: for each window its list of :class:`~tasks.ner.examples.Entity`, in characters of the text.
+        found: for each window its entities, in characters of the text.
 
     Returns:
-        List of :class:`~tasks.ner.examples.Entity`, ordered.
+        The entities, ordered.
     """
     starts, ends = np.array([(window.start, window.end) for window in windows]).T
     entities = []

@@ -7,14 +7,12 @@ import time
 from collections import Counter
 
 import numpy as np
-import paddle
 from visualdl.component.base_component import pr_curve_raw
 
 from paddle_rope.global_pointer import MASKED_LOGIT
 from tasks.common.training.monitor import VisualDLMonitor
-from tasks.ner.batching import SpanCollator
 from tasks.ner.metrics import precision_recall_curve
-from tasks.ner.prediction.predictor import predict_entities
+from tasks.ner.prediction.predictor import batch_logits, predict_entities
 from tasks.ner.reports.error_analysis import match_entities
 from tasks.ner.reports.score_image import MAX_CHARACTERS, draw_scores
 
@@ -109,14 +107,8 @@ def span_scores(model, text, characters):
         Array ``[types, characters, characters]``, logits by first and last character, NaN where there is no span; and
         how many spans of the whole text score above ``LOWEST_LOGIT``.
     """
-    batch = SpanCollator(model.config.pad_token_id, with_labels=False)([text])
-    was_training = model.training
-    model.eval()
-    with paddle.no_grad():
-        logits = model(**{name: paddle.to_tensor(array) for name, array in batch.items()})
-    if was_training:
-        model.train()
-    logits = logits[0].astype("float32").numpy()  # [types, first, last or last - first]
+    logits = batch_logits(model, [text], model.config.pad_token_id)[0]  # [types, first, last or last - first]
+    logits = logits.astype("float32").numpy()
     is_span = logits > MASKED_LOGIT / 2
     scores = np.full([len(logits), characters, characters], np.nan, dtype=np.float32)
     for first, column in np.argwhere(is_span.any(axis=0)):

@@ -196,7 +196,7 @@ def test_published_files_are_described_completely():
         for file in files:
             assert file.source.url.startswith("https://") and file.texts > 0
             known = file.source.sha256 is not None and re.fullmatch("[0-9a-f]{64}", file.source.sha256)
-            assert (known and file.source.size > 0) or file.entities or not file.labelled
+            assert (known and file.source.size > 0) or file.entities or not file.labeled
 
 
 def test_real_files_where_they_are_are_as_published(shared_data):
