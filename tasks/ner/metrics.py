@@ -50,43 +50,47 @@ def f1_row(support: int, predicted: int, correct: int) -> dict:
     }
 
 
-def precision_recall_curve(
-    gold: list[Iterable[Entity]], candidates: list[list[Entity]], kind: str, steps: int = 100
-) -> dict:
-    """Precision and recall of one type for thresholds on the probability sigmoid(score).
+def precision_recall_curves(
+    gold: list[Iterable[Entity]], candidates: list[list[Entity]], types: Iterable[str], steps: int = 100
+) -> dict[str, dict]:
+    """Precision and recall of each type for thresholds on the probability sigmoid(score).
 
     Args:
         gold: for each text its entities.
         candidates: for each text all with a probability above 1 / ``steps``. Gold entities that are not among them
             count as missed at every threshold, so that nothing is approximated.
-        kind: the type.
+        types: the types to report.
         steps: number of thresholds 1 / steps, 2 / steps, ... 1; a span is predicted above, not at, the threshold, so
             that one half is the logit 0.
 
     Returns:
-        dict of float arrays ``[steps]``: ``precision`` (1 where nothing is predicted) and ``recall`` (0 where nothing
-        is gold), and int arrays ``tp``, ``fp``, ``fn`` and ``tn``. The spans that are rightly not predicted cannot be
-        counted; ``tn`` are those among the candidates.
+        dict from a type to a dict of float arrays ``[steps]``: ``precision`` (1 where nothing is predicted) and
+        ``recall`` (0 where nothing is gold), and int arrays ``tp``, ``fp``, ``fn`` and ``tn``. The spans that are
+        rightly not predicted cannot be counted; ``tn`` are those among the candidates.
     """
     probability = np.arange(1, steps) / steps
     thresholds = np.append(np.log(probability / (1 - probability)), np.inf)
-    scores = {True: [], False: []}
+    scores = {kind: ([], []) for kind in types}  # of what is not gold, of what is
+    support = Counter()
     for wanted, found in zip(map(spans_of, gold), candidates):
+        support.update(kind for _, _, kind in wanted)
         for entity in found:
-            if entity.type == kind:
-                scores[entity[:3] in wanted].append(entity.score)
-    tp, fp = (_number_above(scores[is_gold], thresholds) for is_gold in (True, False))
-    support = sum(entity.type == kind for wanted in gold for entity in wanted)
+            if entity.type in scores:
+                scores[entity.type][entity[:3] in wanted].append(entity.score)
+    return {kind: _curve(wrong, right, support[kind], thresholds) for kind, (wrong, right) in scores.items()}
+
+
+def _curve(wrong, right, support, thresholds):
+    # how many are above each of the rising thresholds
+    fp, tp = (
+        len(scores) - np.searchsorted(np.sort(np.asarray(scores, dtype=np.float64)), thresholds, side="right")
+        for scores in (wrong, right)
+    )
     return {
         "precision": np.where(tp + fp > 0, tp / np.maximum(tp + fp, 1), 1.0),
         "recall": tp / max(support, 1),
         "tp": tp,
         "fp": fp,
         "fn": support - tp,
-        "tn": len(scores[False]) - fp,
+        "tn": len(wrong) - fp,
     }
-
-
-def _number_above(scores, thresholds):
-    """How many scores are above each of the rising thresholds."""
-    return len(scores) - np.searchsorted(np.sort(np.asarray(scores, dtype=np.float64)), thresholds, side="right")

@@ -3,7 +3,7 @@
 import pytest
 
 from tasks.ner.examples import Entity
-from tasks.ner.metrics import entity_scores, precision_recall_curve
+from tasks.ner.metrics import entity_scores, precision_recall_curves
 
 A, B, C = Entity(0, 2, "a"), Entity(3, 5, "a"), Entity(0, 2, "b")
 
@@ -56,6 +56,11 @@ def test_span_given_twice_counts_once():
 
 
 # ---- precision-recall curves
+
+
+def precision_recall_curve(gold, candidates, kind, steps=100):
+    return precision_recall_curves(gold, candidates, [kind], steps)[kind]
+
 
 LN3 = 1.0986122886681098  # the logit of 3/4
 

@@ -17,7 +17,7 @@ from tasks.common.files import atomic_writer
 from tasks.common.texts.text_files import STDIN, encodable, first_non_blank, read_text, split_lines
 from tasks.common.texts.text_stream import TextStream
 from tasks.ner.examples import Entity, Example, entity_types
-from tasks.ner.formats import FORMATS, TEXT_FORMATS, brat, check_format, recognise
+from tasks.ner.formats import FORMATS, TEXT_FORMATS, brat, check_format, recognize
 
 __all__ = [
     "FORMATS", "STDIN", "Entity", "Example", "entity_types", "read_examples", "read_labelled", "read_texts",
@@ -32,7 +32,7 @@ def read_examples(
 
     Args:
         path: the file; ``-`` is standard input.
-        format: one of ``FORMATS``; None recognises it by the content, and brat by folder or ``.ann``.
+        format: one of ``FORMATS``; None recognizes it by the content, and brat by folder or ``.ann``.
         name: what messages call the file, for which it stands; None: ``path``. Not for brat.
 
     Raises:
@@ -52,11 +52,11 @@ def read_labelled(
     content, read_from = read_text(path)
     name = read_from if name is None else os.fspath(name)
     lines = split_lines(content)
-    recognised = recognise(lines, name) if format is None or first_non_blank(lines) is None else format
-    examples = TEXT_FORMATS[recognised].read(lines, name)
+    recognized = recognize(lines, name) if format is None or first_non_blank(lines) is None else format
+    examples = TEXT_FORMATS[recognized].read(lines, name)
     if not examples:
         raise InputError(f"{name}:1: there is no text in it; give labelled data")
-    return examples, recognised
+    return examples, recognized
 
 
 def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, format: str) -> None:

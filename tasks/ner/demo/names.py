@@ -33,7 +33,7 @@ def entity(kind: str, *parts) -> Phrase:
 class NameMaker:
     """Fills the slots of one part of the corpus, ``"train"`` or ``"dev"``.
 
-    ``{x}`` is filled by the fillers, titles, names or groups ``x`` of ``lexicon.yaml``, or by the method ``x``.
+    ``{x}`` is filled by what ``lexicon.yaml`` has under ``x``, or else by the method ``x``.
     """
 
     def __init__(self, part: str, rng: random.Random):
@@ -49,6 +49,10 @@ class NameMaker:
             return self.name(*LEXICON["names"][slot])
         if slot in LEXICON["groups"]:
             return self.any_of(*LEXICON["groups"][slot])
+        if slot in LEXICON["dates"]:
+            return self.date(*LEXICON["dates"][slot])
+        if slot in LEXICON["job_links"]:
+            return self._job(LEXICON["job_links"][slot])
         return getattr(self, slot)()
 
     def name(self, kind: str, *parts) -> Phrase:
@@ -89,15 +93,6 @@ class NameMaker:
         """An organization and a title that goes with it."""
         organization, title = self.rng.choice(LEXICON["jobs"])
         return join(self.fill(organization), link, self.fill(title))
-
-    def job(self) -> Phrase:
-        return self._job("")
-
-    def job_of(self) -> Phrase:
-        return self._job("的")
-
-    def job_as(self) -> Phrase:
-        return self._job("当")
 
     # place
     def scenic(self) -> Phrase:
@@ -162,20 +157,11 @@ class NameMaker:
         start, hours = self.rng.choice((("上午", range(8, 12)), ("下午", range(1, 6)), ("晚上", range(7, 10))))
         return f"{start}{self.rng.choice(hours)}点{self.word('hour_minutes')}"
 
-    def date(self, first: int = 2005, last: int = 2024) -> Phrase:
+    def date(self, first: int, last: int) -> Phrase:
         """An absolute date."""
         year, month_day = self._year(first, last), self._month_day()
         month = month_day.split("月")[0] + "月"
         return entity("time", self.rng.choice((year + month_day, year + month_day, year + month, year)))
-
-    def birth(self) -> Phrase:
-        return self.date(1950, 1999)
-
-    def earlier(self) -> Phrase:
-        return self.date(1995, 2009)
-
-    def later(self) -> Phrase:
-        return self.date(2010, 2024)
 
     def coming(self) -> Phrase:
         """An absolute date to come."""

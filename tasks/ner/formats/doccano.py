@@ -1,6 +1,6 @@
 """doccano: JSON lines of its two exports, offsets in characters, half-open.
 
-* sequence labelling: ``{"text": "...", "label": [[0, 3, "name"]]}``; older releases call the key ``labels``;
+* sequence labeling: ``{"text": "...", "label": [[0, 3, "name"]]}``; older releases call the key ``labels``;
 * with relations: ``{"text": "...", "entities": [{"id": 1, "label": "name", "start_offset": 0, "end_offset": 3}],
   "relations": [...]}``; the relations are skipped, and counted in one line of this module's log.
 
@@ -25,7 +25,7 @@ ENTITY_SHAPE = 'write it as {"start_offset": 0, "end_offset": 3, "label": "type"
 
 
 def read(lines: list[str], name: str) -> list[Example]:
-    """The sequence labelling export."""
+    """The sequence labeling export."""
     return read_records(json_records(lines, name), ("label", "labels"), '"label": []', _label_entities)
 
 

@@ -1,4 +1,4 @@
-"""A threshold for each entity type, chosen on labelled data."""
+"""A threshold for each entity type, chosen on labeled data."""
 
 import numpy as np
 
@@ -78,7 +78,7 @@ class _Cuts:
 def thresholds_for(
     examples: list[Example], candidates: list[list[Entity]], types: list[str], allow_overlap: bool
 ) -> list[float]:
-    """The thresholds for labelled texts.
+    """The thresholds for labeled texts.
 
     Where entities do not overlap, a candidate that overlaps one with a higher score is not counted, whatever the
     thresholds: else a lower threshold would seem to let in what :func:`without_overlaps` takes out again.

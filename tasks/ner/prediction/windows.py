@@ -1,6 +1,6 @@
 """Long texts in overlapping windows, and the rule that merges what is found in them.
 
-Neighbouring windows share ``overlap`` + 1 tokens. A span that several windows hold is decided by one of them alone: the
+Neighboring windows share ``overlap`` + 1 tokens. A span that several windows hold is decided by one of them alone: the
 one with the most text around the span, that is with the most characters on the side where it has fewer (the ends of the
 text count as no limit), the first among equals. A span at a cut is not trusted, since nobody knows how it goes on.
 

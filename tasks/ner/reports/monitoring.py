@@ -11,7 +11,7 @@ from visualdl.component.base_component import pr_curve_raw
 
 from paddle_rope.global_pointer import MASKED_LOGIT
 from tasks.common.training.monitor import VisualDLMonitor
-from tasks.ner.metrics import precision_recall_curve
+from tasks.ner.metrics import precision_recall_curves
 from tasks.ner.prediction.predictor import batch_logits, predict_entities
 from tasks.ner.reports.error_analysis import match_entities
 from tasks.ner.reports.score_image import MAX_CHARACTERS, draw_scores
@@ -68,10 +68,8 @@ class NerMonitor(VisualDLMonitor):
         super().on_evaluate(args, state, control, metrics=metrics, **kwargs)
 
     def _show_curves(self, dataset, step, candidates):
-        gold_of = _by_type((example.entities for example in dataset.examples), self._types)
-        candidates_of = _by_type(candidates, self._types)
-        for kind in self._types:
-            curve = precision_recall_curve(gold_of[kind], candidates_of[kind], kind, CURVE_STEPS)
+        gold = [example.entities for example in dataset.examples]
+        for kind, curve in precision_recall_curves(gold, candidates, self._types, CURVE_STEPS).items():
             curve = {name: values.tolist() for name, values in curve.items()}
             # LogWriter.add_pr_curve of VisualDL 2.5.3 needs np.float, which numpy 1.24 has removed
             record = pr_curve_raw(tag=f"dev/{_tag(kind)}", step=step, walltime=round(time.time() * 1000), **curve)
@@ -124,18 +122,6 @@ def _most_frequent(types, examples):
     counts = Counter(entity.type for example in examples for entity in example.entities)
     chosen = {kind for kind, _ in sorted(counts.items(), key=lambda item: -item[1])[:MOST_TYPES]}
     return [kind for kind in types if len(types) <= MOST_TYPES or kind in chosen]
-
-
-def _by_type(texts, types):
-    """dict from a type to a list with, for each text, its entities of this type."""
-    found = {kind: [] for kind in types}
-    for entities in texts:
-        for lists in found.values():
-            lists.append([])
-        for entity in entities:
-            if entity.type in found:
-                found[entity.type][-1].append(entity)
-    return found
 
 
 def _spread(rows, count):

@@ -131,7 +131,7 @@ def test_without_overlaps_takes_the_best_that_is_free_as_long_as_there_is_one():
         assert without_overlaps(chosen.sample(entities, len(entities))) == sorted(expected)
 
 
-def test_without_overlaps_leaves_neighbours_and_no_entities():
+def test_without_overlaps_leaves_neighbors_and_no_entities():
     assert without_overlaps([]) == []
     assert without_overlaps([Entity(2, 4, "A", 1.0), Entity(0, 2, "A", 2.0)]) == [(0, 2, "A", 2.0), (2, 4, "A", 1.0)]
 
