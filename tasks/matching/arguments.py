@@ -16,7 +16,7 @@ SHORTEST = 5  # tokens of a pair: a token of each text, [CLS] and twice [SEP]
 class MatchingArguments(RecipeArguments):
     """Keys of the matching recipe: those of every recipe and its own."""
 
-    METRIC = "score"  # see tasks.matching.metrics.choosing_figure
+    METRIC = "score"  # see tasks.matching.metrics.choosing_score
     DEFAULTS = {"num_train_epochs": 5}
     RENAMED = {"max_length": "max_tokens", "segment_ids": "token_type_ids"}
 
