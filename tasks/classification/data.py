@@ -7,7 +7,7 @@ Two formats, recognized by the first line that is not blank:
 * ``text<TAB>label``, one text a line, no header.
 
 The name of a class is ``label_des``, or else ``label``. Whatever is wrong with a file raises
-``tasks.common.errors.InputError``: one line with ``path:line``, what is wrong and how to mend it.
+``tasks.common.errors.InputError``: one line with ``path:line``, what is wrong and how to fix it.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ TINY = {
 }
 
 EPOCHS = 12
+WATCH = NerMonitor.watch
 
 
 @pytest.fixture(scope="session")
@@ -49,7 +50,7 @@ def few_texts(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def without_pictures():
-    """VisualDL shows figures alone: its pictures take longer than a small training."""
+    """VisualDL shows scores alone: its pictures take longer than a small training."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(NerMonitor, "watch", lambda *_: None)
         yield
@@ -112,7 +113,9 @@ def train(config_file):
 @pytest.fixture(scope="session")
 def trained(train, tmp_path_factory):
     """A model that has learned to find entities. Do not change its files."""
-    return train(tmp_path_factory.mktemp("trained") / "run", num_train_epochs=EPOCHS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(NerMonitor, "watch", WATCH)  # the first module that asks for it may be one without pictures
+        return train(tmp_path_factory.mktemp("trained") / "run", num_train_epochs=EPOCHS)
 
 
 @pytest.fixture

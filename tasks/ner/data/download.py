@@ -24,7 +24,7 @@ _WORTH_ANOTHER_ATTEMPT = (408, 425, 429, 500, 502, 503, 504)
 
 
 def download(url, path, size=None, sha256=None, check=None, timeout=30.0, wait=0.5, show_progress=False):
-    """Download a file. What has arrived is kept as ``path.part`` and gone on with, also by a later call.
+    """Download a file. What has arrived is kept as ``path.part`` and completed, also by a later call.
 
     The file may have changed between two parts: pieces that together are not what was expected are thrown away, and
     the whole is fetched once more. So give ``sha256`` or ``check``. Proxies are those of the environment

@@ -21,7 +21,7 @@ CHECKED_SENTENCES = (
 
 
 def export(model_dirs: list[str | os.PathLike], output_dir: str | os.PathLike) -> float:
-    """Write a trained model, or several as one, with all that prediction needs.
+    """Write a trained model, or an ensemble of several, with all that prediction needs.
 
     Args:
         model_dirs: folders OUTPUT_DIR/model of training runs.

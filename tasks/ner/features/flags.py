@@ -13,7 +13,7 @@ def span_flags(spans, classes, offsets):
     """Flags of tokens from spans of characters.
 
     A token begins a span if its first character does, ends one if its last character does, and is inside if the span
-    goes on to both sides of it.
+    extends to both sides of it.
 
     Args:
         spans: list of (start, end, class), half-open; a span of one character begins and ends with it.

@@ -54,7 +54,7 @@ class Gazetteer:
         Args:
             text: string.
             own: the :class:`~tasks.ner.examples.Example` of the text if it is one of the training data. Its own
-                entities and occurrences are then left out of the counts, which would tell its labels otherwise.
+                entities and occurrences are then left out of the counts, which would give its labels away otherwise.
 
         Returns:
             List of (start, end, class); the class is the type's number * ``BINS`` + the bin of its share.

@@ -2,7 +2,7 @@
 
 An entity is a box around its characters with its type and score behind them; boxes are nested as the entities are.
 HTML cannot nest two entities that cross, so that the one that ends later is drawn in pieces, open with a dashed edge
-where it goes on. Colors tell the types apart at a glance; the types' names do so without color.
+where it continues. Colors tell the types apart at a glance; the types' names do so without color.
 """
 
 from __future__ import annotations

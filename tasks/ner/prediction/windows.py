@@ -2,7 +2,7 @@
 
 Neighboring windows share ``overlap`` + 1 tokens. A span that several windows hold is decided by one of them alone: the
 one with the most text around the span, that is with the most characters on the side where it has fewer (the ends of the
-text count as no limit), the first among equals. A span at a cut is not trusted, since nobody knows how it goes on.
+text count as no limit), the first among equals. A span at a cut is not trusted, since nobody knows how it continues.
 
 So each entity of at most ``overlap`` tokens is decided by a window that holds it whole with at least one token on
 either side, or the end of the text. (Take the last window that begins before it, or the first: the next one begins at

@@ -67,7 +67,7 @@ def test_zero_stays_where_nothing_is_better():
     assert tune_thresholds([set()], [[]], TYPES) == [0.0] * 3
 
 
-def test_neighboring_numbers_are_separated_also_in_float32():
+def test_neighbouring_numbers_are_separated_also_in_float32():
     low = np.float32(1.0)
     high = np.nextafter(low, np.float32(2))
     gold, candidates = [{(0, 1, "a")}], found((0, 1, "a", float(high)), (1, 2, "a", float(low)))
