@@ -7,6 +7,8 @@ import numpy as np
 import paddle
 from paddle import nn
 
+from paddle_rope.precision import at_least_float32
+
 _LEVELS = 1 << 16  # of the 16-bit random numbers of dropout
 
 
@@ -68,7 +70,7 @@ class RMSNorm(nn.Layer):
 
     def forward(self, x):
         """``x`` of any shape -> same shape and dtype."""
-        wide = x.astype("float32") if x.dtype in (paddle.float16, paddle.bfloat16) else x
+        (wide,) = at_least_float32(x)
         return (wide * paddle.rsqrt(wide.square().mean(axis=-1, keepdim=True) + self.epsilon)).astype(x.dtype)
 
 

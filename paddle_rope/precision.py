@@ -17,6 +17,11 @@ def without_amp():
     return contextlib.nullcontext()
 
 
+def at_least_float32(*tensors: paddle.Tensor) -> list[paddle.Tensor]:
+    """float16 and bfloat16 become float32."""
+    return [x.astype("float32") if x.dtype in (paddle.float16, paddle.bfloat16) else x for x in tensors]
+
+
 def float64_tensor(array):
     """A constant float64 array as a tensor, in static graphs of paddle 2.6.2 too, which round constants to float32:
     the sum of two of them holds 48 bits."""

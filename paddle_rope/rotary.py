@@ -7,10 +7,10 @@ import numpy as np
 import paddle
 from paddle import nn
 
+from paddle_rope.choices import ROTARY_LAYOUTS, check_choice
 from paddle_rope.precision import Float32Layer, float64_tensor, without_amp
 from paddle_rope.rotary_frequencies import FrequencyScaling, rotary_frequencies
 
-LAYOUTS = ("interleaved", "half")
 # Tables begin at position 0; further than this beyond what is tabulated, positions are computed by themselves.
 _LARGEST_GAP = 4096
 # paddle 3.x keeps a view whose last axis is strided, and as_complex refuses it. 2.6 copies by itself, and its
@@ -76,8 +76,7 @@ class RotaryPositionEmbedding(Float32Layer):
             raise ValueError(f"rotary_dim must be at most head_dim = {head_dim}, got {rotary_dim}")
         if base <= 0:
             raise ValueError(f"base must be positive, got {base}")
-        if layout not in LAYOUTS:
-            raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}, got {layout!r}")
+        check_choice("layout", layout, ROTARY_LAYOUTS)
         if scaling is not None and not isinstance(scaling, FrequencyScaling):
             raise ValueError(f"scaling must be None, LinearScaling, NTKScaling or YaRNScaling, got {scaling!r}")
         self.head_dim = head_dim

@@ -9,7 +9,7 @@ import numpy as np
 import paddle
 import paddle.nn.functional as F
 
-from paddle_rope.precision import without_amp
+from paddle_rope.precision import at_least_float32, without_amp
 
 EXCLUDED = -1e9  # a float32 score that counts for nothing beside any other
 _SMALLEST_EXPONENT = -40.0  # exp of it is lost in a float32 sum; smaller ones underflow, which is slow on CPU
@@ -34,7 +34,7 @@ def multilabel_categorical_crossentropy(logits, labels):
     """
     if logits.shape != labels.shape:
         raise ValueError(f"logits {list(logits.shape)} and labels {list(labels.shape)} must have the same shape")
-    logits = _at_least_float32(logits)
+    (logits,) = at_least_float32(logits)
     with without_amp():  # O2 would make EXCLUDED a float16, which is infinite
         positive = labels.astype("bool")
         excluded = paddle.full_like(logits, EXCLUDED)
@@ -66,7 +66,7 @@ def sparse_multilabel_categorical_crossentropy(logits, positives):
     """
     *leading, classes = logits.shape
     places = _flat_places(positives, math.prod(leading), classes)
-    logits = _at_least_float32(logits)
+    (logits,) = at_least_float32(logits)
     with without_amp():
         logits = logits.reshape([-1])
         if not len(places):
@@ -115,10 +115,6 @@ def span_positives(spans, num_types, seq, max_span_length=None):
         )
     classes = first * seq + last if max_span_length is None else first * max_span_length + last - first
     return np.stack([text * num_types + kind, classes], axis=1)
-
-
-def _at_least_float32(logits):
-    return logits if logits.dtype == paddle.float64 else logits.astype("float32")
 
 
 def _flat_places(positives, rows, classes):

@@ -1,13 +1,28 @@
 """Configuration of a RoFormer."""
 
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 from paddlenlp.transformers import PretrainedConfig
 
-from paddle_rope.attention import ATTENTION_KINDS, FEATURE_MAPS, NORMALIZERS, PLACEMENTS
+from paddle_rope.choices import (
+    ACTIVATIONS,
+    ATTENTION_KINDS,
+    FEATURE_MAPS,
+    NORMALIZERS,
+    PLACEMENTS,
+    POOLINGS,
+    POSITION_EMBEDDINGS,
+    check_choice,
+)
 from paddle_rope.rotary_frequencies import frequency_scaling
 
-# What a model can know of positions: where RoPE turns, or another embedding in its place.
-POSITION_EMBEDDINGS = (*PLACEMENTS, "sinusoidal", "learned", "alibi", "none")
-ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "tanh")
+# What PaddleNLP's configurations take, beside their attributes.
+_PADDLENLP_OPTIONS = ("model_type", "num_labels", "num_classes", "name_or_path", "torch_dtype")
 
 
 class RoFormerConfig(PretrainedConfig):
@@ -28,9 +43,9 @@ class RoFormerConfig(PretrainedConfig):
             head.
         attention: ``"softmax"`` (quadratic in length) or ``"linear"``; a list gives one of them for each layer.
         causal: no token sees a later one.
-        position_embedding: where RoPE turns, some of the letters ``qkvo`` in this order (``"o"``: the output is turned
-            back; kexue.fm 10862; ``"qkv"`` is what others call rotary_value); or ``"sinusoidal"``, ``"learned"``,
-            ``"alibi"``, ``"none"``.
+        position_embedding: where RoPE rotates, some of the letters ``qkvo`` in this order (``"o"``: the output is
+            rotated back; kexue.fm 10862; ``"qkv"`` is what others call rotary_value); or ``"sinusoidal"``,
+            ``"learned"``, ``"alibi"``, ``"none"``.
         max_position_embeddings: positions of ``"learned"``.
         rotary_base: base of RoPE.
         rotary_layout: ``"interleaved"`` or ``"half"``.
@@ -49,53 +64,54 @@ class RoFormerConfig(PretrainedConfig):
         attention_probs_dropout_prob: dropout on softmax attention weights.
         initializer_range: standard deviation of the initial weights of version 1, BERT's being 0.02; None: 0.02 for
             embeddings and 0.5 / sqrt(inputs) for linear layers, which suits every width.
-        layer_norm_eps: epsilon of the normalisation.
+        layer_norm_eps: epsilon of the normalization.
         pad_token_id: id of padding.
         pooling: of sequence classification: ``"first"`` token or ``"mean"``.
         classifier_activation: of sequence classification, as ``hidden_act``.
 
     Raises:
-        ValueError: a size is not positive, heads do not divide ``hidden_size`` evenly, a name is unknown, or options
-            contradict each other.
+        ValueError: an option or a name is unknown, a size is not positive, heads do not divide ``hidden_size`` evenly,
+            or options contradict each other.
     """
 
     model_type = "paddle_rope_roformer"
 
     def __init__(
         self,
-        vocab_size=21128,
-        hidden_size=768,
-        num_hidden_layers=12,
-        num_attention_heads=12,
-        intermediate_size=3072,
-        embedding_size=None,
-        type_vocab_size=0,
-        version=1,
-        hidden_act="gelu",
-        attention="softmax",
-        causal=False,
-        position_embedding="qk",
-        max_position_embeddings=None,
-        rotary_base=10000.0,
-        rotary_layout="interleaved",
-        rotary_dim=None,
-        rotary_scaling=None,
-        rotary_learned=False,
-        share_kv=False,
-        feature_map="elu_plus_one",
-        num_random_features=None,
-        normalizer="unrotated",
-        decay=None,
-        hidden_dropout_prob=0.1,
-        embedding_dropout_prob=None,
-        attention_probs_dropout_prob=0.1,
-        initializer_range=None,
-        layer_norm_eps=1e-12,
-        pad_token_id=0,
-        pooling="first",
-        classifier_activation="tanh",
-        **kwargs,
-    ):
+        vocab_size: int = 21128,
+        hidden_size: int = 768,
+        num_hidden_layers: int = 12,
+        num_attention_heads: int = 12,
+        intermediate_size: int = 3072,
+        embedding_size: int | None = None,
+        type_vocab_size: int = 0,
+        version: int = 1,
+        hidden_act: str = "gelu",
+        attention: str | Sequence[str] = "softmax",
+        causal: bool = False,
+        position_embedding: str = "qk",
+        max_position_embeddings: int | None = None,
+        rotary_base: float = 10000.0,
+        rotary_layout: str = "interleaved",
+        rotary_dim: int | None = None,
+        rotary_scaling: dict[str, Any] | None = None,
+        rotary_learned: bool = False,
+        share_kv: bool = False,
+        feature_map: str = "elu_plus_one",
+        num_random_features: int | None = None,
+        normalizer: str = "unrotated",
+        decay: Sequence[float] | None = None,
+        hidden_dropout_prob: float = 0.1,
+        embedding_dropout_prob: float | None = None,
+        attention_probs_dropout_prob: float = 0.1,
+        initializer_range: float | None = None,
+        layer_norm_eps: float = 1e-12,
+        pad_token_id: int = 0,
+        pooling: str = "first",
+        classifier_activation: str = "tanh",
+        **kwargs: Any,
+    ) -> None:
+        self.check_names(kwargs)
         super().__init__(pad_token_id=pad_token_id, **kwargs)
         self.vocab_size = vocab_size
         self.hidden_size = hidden_size
@@ -129,18 +145,41 @@ class RoFormerConfig(PretrainedConfig):
         self.classifier_activation = classifier_activation
         self._check()
 
+    @classmethod
+    def options(cls) -> set[str]:
+        """The names of all options: this class's, those of the classes above it, and PaddleNLP's."""
+        inherited = (parent for parent in cls.__mro__ if issubclass(parent, RoFormerConfig))
+        own = {name for parent in inherited for name in inspect.signature(parent.__init__).parameters}
+        return own - {"self", "kwargs"} | {*vars(PretrainedConfig()), *_PADDLENLP_OPTIONS}
+
+    @classmethod
+    def check_names(cls, names: Iterable[str]) -> None:
+        """Raise ValueError, with the nearest option, if one of ``names`` is none of the options."""
+        known = cls.options()
+        for name in names:
+            if name not in known:
+                nearest = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0)[0]
+                raise ValueError(f"{cls.__name__} has no option {name!r}; the nearest is {nearest!r}")
+
+    @classmethod
+    def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> RoFormerConfig:
+        """As PaddleNLP's, for the options in a file. Those of another kind of model, or of another version, are left
+        out: a masked language model starts from the folder of an entity model."""
+        known = cls.options()
+        return super().from_dict({name: value for name, value in config_dict.items() if name in known}, **kwargs)
+
     @property
-    def head_dim(self):
+    def head_dim(self) -> int:
         """Size of a head's queries, keys and values."""
         return self.hidden_size // self.num_attention_heads
 
     @property
-    def layer_attention(self):
+    def layer_attention(self) -> list[str]:
         """``"softmax"`` or ``"linear"`` for each layer, a list."""
         return self.attention if isinstance(self.attention, list) else [self.attention] * self.num_hidden_layers
 
     @property
-    def has_rotary(self):
+    def has_rotary(self) -> bool:
         """Whether positions are known by RoPE."""
         return self.position_embedding in PLACEMENTS
 
@@ -167,15 +206,12 @@ class RoFormerConfig(PretrainedConfig):
             "position_embedding": POSITION_EMBEDDINGS,
             "feature_map": FEATURE_MAPS,
             "normalizer": NORMALIZERS,
-            "pooling": ("first", "mean"),
+            "pooling": POOLINGS,
         }
         for name, known in choices.items():
-            if getattr(self, name) not in known:
-                options = ", ".join(map(str, known))
-                raise ValueError(f"{name} must be one of {options}, got {getattr(self, name)!r}")
-        unknown = [kind for kind in self.layer_attention if kind not in ATTENTION_KINDS]
-        if unknown:
-            raise ValueError(f"attention must be one of {', '.join(ATTENTION_KINDS)}, got {unknown[0]!r}")
+            check_choice(name, getattr(self, name), known)
+        for kind in self.layer_attention:
+            check_choice("attention", kind, ATTENTION_KINDS)
         if len(self.layer_attention) != self.num_hidden_layers:
             raise ValueError(
                 f"attention lists {len(self.layer_attention)} layers, num_hidden_layers is {self.num_hidden_layers}"

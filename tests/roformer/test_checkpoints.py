@@ -313,7 +313,7 @@ def test_folders_without_a_model_are_errors_that_say_what_is_missing(tmp_path):
 
 
 def test_options_that_do_not_exist_or_do_not_fit_are_errors():
-    with pytest.raises(TypeError, match="RoFormerConfig has no option atention"):
+    with pytest.raises(ValueError, match="RoFormerConfig has no option 'atention'; the nearest is 'attention'"):
         RoFormerModel.from_pretrained(DATA / "hf_tiny", atention="linear")
     with pytest.raises(TypeError, match="weights are read as float32"):
         RoFormerModel.from_pretrained(DATA / "hf_tiny", dtype="float16")

@@ -22,9 +22,7 @@ def load_pretrained(model_class, folder, config=None, **changes):
     config_class = model_class.config_class
     if "dtype" in changes:
         raise TypeError("from_pretrained: weights are read as float32; give the model another dtype afterwards")
-    unknown = [name for name in changes if not hasattr(config_class(), name)]
-    if unknown:
-        raise TypeError(f"from_pretrained: {config_class.__name__} has no option {', '.join(unknown)}")
+    config_class.check_names(changes)
     if is_ours(settings):
         tensors, unused = read_weights(folder), []
         sources = {name: name for name in tensors}
@@ -34,7 +32,7 @@ def load_pretrained(model_class, folder, config=None, **changes):
         settings, tensors, sources, unused, _ = read_checkpoint(folder)
     if "num_labels" in changes:
         settings = {name: value for name, value in settings.items() if name not in ("id2label", "label2id")}
-    model = model_class(config_class(**{**settings, **changes}) if config is None else config)
+    model = model_class(config_class.from_dict({**settings, **changes}) if config is None else config)
     new, left = set_weights(model, tensors, folder)
     report(model, folder, new, sorted([sources[name] for name in left] + unused))
     return model

@@ -7,8 +7,7 @@ from typing import NamedTuple, Optional
 
 from paddlenlp.trainer import TrainingArguments
 
-from paddle_rope.attention import FEATURE_MAPS, NORMALIZERS
-from paddle_rope.roformer.configuration import ACTIVATIONS
+from paddle_rope.choices import ACTIVATIONS, FEATURE_MAPS, NORMALIZERS
 from tasks.common.errors import InputError
 from tasks.common.tool.device import choose_device
 from tasks.common.tool.run_config import parse_arguments
