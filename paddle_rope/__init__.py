@@ -44,40 +44,15 @@ if TYPE_CHECKING:  # the same names for type checkers
 __getattr__, __all__ = lazy_names(
     __name__,
     {
-        "paddle_rope.attention": (
-            "MultiHeadAttention",
-            "causal_linear_attention",
-            "linear_attention",
-            "linear_attention_step",
-            "softmax_attention",
-        ),
-        "paddle_rope.global_pointer": (
-            "EfficientGlobalPointer",
-            "GlobalPointer",
-            "decode_spans",
-            "multilabel_categorical_crossentropy",
-            "span_positives",
-            "sparse_multilabel_categorical_crossentropy",
-        ),
-        "paddle_rope.machine": ("prepare_process",),
-        "paddle_rope.positions": (
-            "LearnedPositionEmbedding",
-            "alibi_bias",
-            "alibi_slopes",
-            "sinusoidal_embedding",
-        ),
-        "paddle_rope.roformer": (
-            "CharTokenizer",
-            "Encoding",
-            "RoFormerConfig",
-            "RoFormerForCausalLM",
-            "RoFormerForMaskedLM",
-            "RoFormerForSequenceClassification",
-            "RoFormerModel",
-            "WordTokenizer",
-            "load_tokenizer",
-        ),
-        "paddle_rope.rotary": ("RotaryPositionEmbedding", "interleaved_to_half"),
-        "paddle_rope.rotary_frequencies": ("LinearScaling", "NTKScaling", "YaRNScaling"),
+        "attention": "MultiHeadAttention causal_linear_attention linear_attention linear_attention_step "
+        "softmax_attention",
+        "global_pointer": "EfficientGlobalPointer GlobalPointer decode_spans span_positives "
+        "multilabel_categorical_crossentropy sparse_multilabel_categorical_crossentropy",
+        "machine": "prepare_process",
+        "positions": "LearnedPositionEmbedding alibi_bias alibi_slopes sinusoidal_embedding",
+        "roformer": "CharTokenizer Encoding RoFormerConfig RoFormerForCausalLM RoFormerForMaskedLM "
+        "RoFormerForSequenceClassification RoFormerModel WordTokenizer load_tokenizer",
+        "rotary": "RotaryPositionEmbedding interleaved_to_half",
+        "rotary_frequencies": "LinearScaling NTKScaling YaRNScaling",
     },
 )

@@ -1,21 +1,19 @@
 """Packages whose names are loaded when they are first asked for (PEP 562)."""
 
-from __future__ import annotations
-
 import importlib
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 
-def lazy_names(package: str, homes: Mapping[str, Iterable[str]]) -> tuple[Callable[[str], Any], list[str]]:
+def lazy_names(package: str, names: dict[str, str]) -> tuple[Callable[[str], Any], list[str]]:
     """``__getattr__`` and ``__all__`` of a package.
 
     Args:
         package: its ``__name__``.
-        homes: from each module to the names that are loaded from it.
+        names: from each of its modules to the names that are loaded from it, between spaces.
     """
-    home_of = {name: home for home, names in homes.items() for name in names}
+    home_of = {name: f"{package}.{module}" for module, words in names.items() for name in words.split()}
 
     def load(name: str) -> Any:
         if name not in home_of:

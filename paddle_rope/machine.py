@@ -1,7 +1,5 @@
 """Settings of the process that must stand before paddle is imported."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import io

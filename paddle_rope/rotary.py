@@ -5,11 +5,12 @@ Sources: Su, https://kexue.fm/archives/8265, eq. (11)-(13); Su et al. 2021, arXi
 
 import numpy as np
 import paddle
-from paddle import nn
+from paddle import Tensor, nn
 
+from paddle_rope.attention.placement import Rotation
 from paddle_rope.choices import ROTARY_LAYOUTS, check_choice
 from paddle_rope.precision import Float32Layer, float64_tensor, without_amp
-from paddle_rope.rotary_frequencies import FrequencyScaling, rotary_frequencies
+from paddle_rope.rotary_frequencies import FrequencyScaling, check_even, rotary_frequencies
 
 # Tables begin at position 0; further than this beyond what is tabulated, positions are computed by themselves.
 _LARGEST_GAP = 4096
@@ -18,7 +19,7 @@ _LARGEST_GAP = 4096
 _RESHAPE_COPIES_VIEWS = paddle.__version__.startswith("2.")
 
 
-def interleaved_to_half(head_dim):
+def interleaved_to_half(head_dim: int) -> np.ndarray:
     """The order of features that turns the layout "interleaved" into "half": 0, 2, 4, ..., 1, 3, 5, ...
 
     With p = ``interleaved_to_half(d)``: ``half(x[..., p])`` equals ``interleaved(x)[..., p]``. Applied to the columns
@@ -34,7 +35,7 @@ def interleaved_to_half(head_dim):
     Raises:
         ValueError: ``head_dim`` is odd or not positive.
     """
-    _check_even("head_dim", head_dim)
+    check_even("head_dim", head_dim)
     return np.arange(head_dim).reshape(-1, 2).T.reshape(-1)
 
 
@@ -66,16 +67,22 @@ class RotaryPositionEmbedding(Float32Layer):
             positive; ``layout`` or ``scaling`` is not one of those above.
     """
 
-    def __init__(self, head_dim, base=10000.0, layout="interleaved", rotary_dim=None, scaling=None, learned=False):
+    def __init__(
+        self,
+        head_dim: int,
+        base: float = 10000.0,
+        layout: str = "interleaved",
+        rotary_dim: int | None = None,
+        scaling: FrequencyScaling | None = None,
+        learned: bool = False,
+    ) -> None:
         super().__init__()
         if rotary_dim is None:
-            _check_even("head_dim", head_dim)
+            check_even("head_dim", head_dim)
             rotary_dim = head_dim
-        _check_even("rotary_dim", rotary_dim)
+        check_even("rotary_dim", rotary_dim)
         if rotary_dim > head_dim:
             raise ValueError(f"rotary_dim must be at most head_dim = {head_dim}, got {rotary_dim}")
-        if base <= 0:
-            raise ValueError(f"base must be positive, got {base}")
         check_choice("layout", layout, ROTARY_LAYOUTS)
         if scaling is not None and not isinstance(scaling, FrequencyScaling):
             raise ValueError(f"scaling must be None, LinearScaling, NTKScaling or YaRNScaling, got {scaling!r}")
@@ -92,9 +99,9 @@ class RotaryPositionEmbedding(Float32Layer):
             self.theta = self.create_parameter([rotary_dim // 2], dtype="float32", default_initializer=start)
         else:
             self.theta = theta  # [rotary_dim / 2], float64
-        self._tables = {}  # cos and sin by dtype and device, [length, rotary_dim / 2]; plain attribute: never saved
+        self._tables: dict = {}  # cos and sin by dtype and device, [length, rotary_dim / 2]; never saved
 
-    def forward(self, x, offset=0, positions=None, inverse=False):
+    def forward(self, x: Tensor, offset: int = 0, positions: Tensor | None = None, inverse: bool = False) -> Tensor:
         """Rotate ``x``.
 
         Args:
@@ -118,7 +125,7 @@ class RotaryPositionEmbedding(Float32Layer):
             return self._rotate(x, inverse, lambda turning: self._cosine_and_sine(turning, offset, positions))
 
     @paddle.jit.not_to_static  # whose rewriting of the early return loses what the inner functions refer to
-    def at(self, positions):
+    def at(self, positions: Tensor | None) -> Rotation:
         """The rotation at fixed ``positions``, a function ``rotate(x, inverse=False)``: phases are computed once.
 
         For the layers of a model, which all turn their queries and keys by the same angles. (Learned theta is computed
@@ -209,7 +216,7 @@ class RotaryPositionEmbedding(Float32Layer):
         """float64 ``[rotary_dim / 2]``."""
         return self.theta.astype("float64") if self.learned else float64_tensor(self.theta)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         parts = [f"head_dim={self.head_dim}, base={self.base:g}"]
         if self.layout != "interleaved":
             parts.append(f"layout={self.layout!r}")
@@ -220,11 +227,6 @@ class RotaryPositionEmbedding(Float32Layer):
         if self.learned:
             parts.append("learned=True")
         return ", ".join(parts)
-
-
-def _check_even(name, number):
-    if number <= 0 or number % 2:
-        raise ValueError(f"{name} must be a positive even number (features turn in pairs), got {number}")
 
 
 def _turn_interleaved(x, cosine, sine):

@@ -6,14 +6,13 @@ Where a map is asked for, a function of any shape, the same for queries and keys
 The rotation turns the features: it is made for their number, which is ``head_dim`` except where a map says otherwise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Union
 
 import numpy as np
 import paddle
 import paddle.nn.functional as F
+from paddle import Tensor
 
 from paddle_rope.choices import FEATURE_MAPS, check_choice
 from paddle_rope.layers import scaled
@@ -27,7 +26,7 @@ _SMALLEST_SQUARE = 1e-12
 _MASKED_EXPONENT = -1e30
 
 
-def elu_plus_one(x: paddle.Tensor) -> paddle.Tensor:
+def elu_plus_one(x: Tensor) -> Tensor:
     """phi(x) = elu(x) + 1: x + 1 for x >= 0, exp(x) below (Katharopoulos et al. 2020, arXiv 2006.16236, eq. 7).
 
     Written as relu(x) + exp(min(x, 0)), which does not cancel: elu(x) + 1 is exactly 0 in bfloat16 for x = -8.
@@ -42,17 +41,17 @@ def elu_plus_one(x: paddle.Tensor) -> paddle.Tensor:
     return F.relu(x) + paddle.exp(paddle.clip(x, max=_JUST_ABOVE_ZERO))
 
 
-def relu(x: paddle.Tensor) -> paddle.Tensor:
+def relu(x: Tensor) -> Tensor:
     """phi(x) = max(x, 0), not negative; a query or key without a positive feature gets the output or weight 0."""
     return F.relu(x)
 
 
-def squared_relu(x: paddle.Tensor) -> paddle.Tensor:
+def squared_relu(x: Tensor) -> Tensor:
     """phi(x) = max(x, 0)^2, not negative; as :func:`relu`, but smooth at 0 (an activation in arXiv 2109.08668)."""
     return F.relu(x).square()
 
 
-def exp(x: paddle.Tensor) -> paddle.Tensor:
+def exp(x: Tensor) -> Tensor:
     """phi(x) = exp(x), positive. In float32 the products hold while a query and a key feature sum to less than 80."""
     return paddle.exp(x)
 
@@ -68,15 +67,15 @@ class FeatureMap:
     over_sequence = False
     rotates_denominator = False
 
-    def query(self, x: paddle.Tensor) -> paddle.Tensor:
+    def query(self, x: Tensor) -> Tensor:
         """``[batch, heads, seq, head_dim]`` -> ``[batch, heads, seq, features]``."""
         raise NotImplementedError
 
-    def key(self, x: paddle.Tensor, key_mask: paddle.Tensor | None = None) -> paddle.Tensor:
+    def key(self, x: Tensor, key_mask: Tensor | None = None) -> Tensor:
         """As :meth:`query` for keys; ``key_mask`` bool ``[batch, seq]``, False at padding."""
         return self.query(x)
 
-    def after_rotation(self, features: paddle.Tensor, key_mask: paddle.Tensor | None = None) -> paddle.Tensor:
+    def after_rotation(self, features: Tensor, key_mask: Tensor | None = None) -> Tensor:
         """Rotated features with those that do not rotate; ``key_mask`` where they are of keys."""
         return features
 
@@ -84,14 +83,14 @@ class FeatureMap:
 class Elementwise(FeatureMap):
     """A function as a map."""
 
-    def __init__(self, function: Callable[[paddle.Tensor], paddle.Tensor]) -> None:
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
         self.function = function
 
-    def query(self, x: paddle.Tensor) -> paddle.Tensor:
+    def query(self, x: Tensor) -> Tensor:
         return self.function(x)
 
 
-FeatureMapLike = Union[FeatureMap, Callable[[paddle.Tensor], paddle.Tensor]]
+FeatureMapLike = Union[FeatureMap, Callable[[Tensor], Tensor]]
 
 
 def as_feature_map(feature_map: FeatureMapLike) -> FeatureMap:
@@ -110,10 +109,10 @@ class SoftmaxExp(FeatureMap):
 
     over_sequence = True
 
-    def query(self, x: paddle.Tensor) -> paddle.Tensor:
+    def query(self, x: Tensor) -> Tensor:
         return F.softmax(x, axis=-1)
 
-    def key(self, x: paddle.Tensor, key_mask: paddle.Tensor | None = None) -> paddle.Tensor:
+    def key(self, x: Tensor, key_mask: Tensor | None = None) -> Tensor:
         if key_mask is None:
             return F.softmax(x, axis=2)
         is_key = key_mask.unsqueeze([1, 3])
@@ -133,10 +132,10 @@ class OnePlusCosine(FeatureMap):
 
     rotates_denominator = True
 
-    def query(self, x: paddle.Tensor) -> paddle.Tensor:
+    def query(self, x: Tensor) -> Tensor:
         return x / paddle.sqrt(x.square().sum(axis=-1, keepdim=True) + _SMALLEST_SQUARE)
 
-    def after_rotation(self, features: paddle.Tensor, key_mask: paddle.Tensor | None = None) -> paddle.Tensor:
+    def after_rotation(self, features: Tensor, key_mask: Tensor | None = None) -> Tensor:
         """``[..., head_dim]`` -> ``[..., head_dim + 1]``: the feature 1, but 0 at masked keys."""
         one = paddle.ones_like(features[..., :1])
         if key_mask is not None:
@@ -174,11 +173,11 @@ class OrthogonalRandomFeatures(Float32Layer, FeatureMap):
         self.num_features = num_features
         self.register_buffer("projection", paddle.to_tensor(_orthogonal_vectors(num_features, head_dim, seed)))
 
-    def query(self, x: paddle.Tensor) -> paddle.Tensor:
+    def query(self, x: Tensor) -> Tensor:
         exponents = self._project(x)[0]
         return paddle.exp(exponents - exponents.max(axis=-1, keepdim=True).detach())
 
-    def key(self, x: paddle.Tensor, key_mask: paddle.Tensor | None = None) -> paddle.Tensor:
+    def key(self, x: Tensor, key_mask: Tensor | None = None) -> Tensor:
         exponents, scaled = self._project(x)
         return paddle.exp(exponents - scaled.square().sum(axis=-1, keepdim=True) / 2)
 
@@ -200,9 +199,7 @@ def _orthogonal_vectors(count, size, seed):
     return (np.concatenate(blocks) * lengths).astype("float32")
 
 
-def make_feature_map(
-    name: str, head_dim: int, num_random_features: int | None = None, seed: int = 0
-) -> FeatureMapLike:
+def make_feature_map(name: str, head_dim: int, num_random_features: int | None = None, seed: int = 0) -> FeatureMapLike:
     """The feature map that a configuration names, one of :data:`~paddle_rope.choices.FEATURE_MAPS`.
 
     Args:

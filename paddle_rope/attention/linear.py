@@ -3,14 +3,13 @@
 All forms begin with :func:`_prepare` and end with :func:`_finish`; in between each takes its own sums.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import paddle
+from paddle import Tensor
 
 from paddle_rope.attention.feature_maps import FeatureMapLike, as_feature_map, elu_plus_one
 from paddle_rope.attention.placement import Rotation, check_placement, rotate_at
@@ -30,23 +29,23 @@ _MIN_MEAN_SQUARE = 1e-12
 class LinearAttentionState(NamedTuple):
     """What causal linear attention remembers of the tokens before: its size does not depend on their number."""
 
-    key_values: paddle.Tensor  # sum_j gamma^(i-j) R_j phi(k_j) v_j^T, [batch, heads, features, value_dim]
-    keys: paddle.Tensor | None  # sum_j gamma^(i-j) phi(k_j), [batch, heads, features, 1]; None without denominator
+    key_values: Tensor  # sum_j gamma^(i-j) R_j phi(k_j) v_j^T, [batch, heads, features, value_dim]
+    keys: Tensor | None  # sum_j gamma^(i-j) phi(k_j), [batch, heads, features, 1]; None without denominator
     length: int  # number of tokens so far, the position of the next
 
 
 @paddle.jit.not_to_static  # traced as it is: paddle 3.x cannot rewrite a default that is a function
 def linear_attention(
-    q: paddle.Tensor,
-    k: paddle.Tensor,
-    v: paddle.Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
     rotate: Rotation | None = None,
-    key_mask: paddle.Tensor | None = None,
+    key_mask: Tensor | None = None,
     feature_map: FeatureMapLike = elu_plus_one,
     normalizer: str = "unrotated",
-    segment_ids: paddle.Tensor | None = None,
+    segment_ids: Tensor | None = None,
     placement: str = "qk",
-) -> paddle.Tensor:
+) -> Tensor:
     r"""o_i = sum_j (R_i phi(q_i)) . (R_j phi(k_j)) v_j / sum_j phi(q_i) . phi(k_j), bidirectional.
 
     The denominator is not rotated: it stays positive, while the rotated sum may be zero or negative
@@ -79,38 +78,38 @@ def linear_attention(
     """
     check_linear_options(feature_map, normalizer, placement, whole_sequence=segment_ids is None)
     with without_amp():  # which would take the sums in half precision
-        above, below, values = _prepare(
+        (phi_q, phi_k), below, values = _prepare(
             q, k, v, rotate, key_mask, feature_map, normalizer, segment_ids, placement, any_length=segment_ids is None
         )
         denominator = None
         if segment_ids is None:
-            key_values = paddle.matmul(above[1], values, transpose_x=True)  # [batch, heads, features, value_dim]
-            numerator = paddle.matmul(above[0], key_values)
+            key_values = paddle.matmul(phi_k, values, transpose_x=True)  # [batch, heads, features, value_dim]
+            numerator = paddle.matmul(phi_q, key_values)
             if below is not None:
                 denominator = paddle.matmul(below[0], below[1].sum(axis=2, keepdim=True), transpose_y=True)
         else:
-            numerator = segment_sums(*above, values, segment_ids)
+            numerator = segment_sums(phi_q, phi_k, values, segment_ids)
             if below is not None:
-                denominator = segment_weights(*below, segment_ids)
+                denominator = segment_weights(below[0], below[1], segment_ids)
         return _finish(numerator, denominator, normalizer, rotate, placement, q.dtype)
 
 
 @paddle.jit.not_to_static  # as linear_attention
 def causal_linear_attention(
-    q: paddle.Tensor,
-    k: paddle.Tensor,
-    v: paddle.Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
     rotate: Rotation | None = None,
-    key_mask: paddle.Tensor | None = None,
+    key_mask: Tensor | None = None,
     feature_map: FeatureMapLike = elu_plus_one,
     normalizer: str = "unrotated",
-    decay: Sequence[float] | paddle.Tensor | None = None,
-    segment_ids: paddle.Tensor | None = None,
+    decay: Sequence[float] | Tensor | None = None,
+    segment_ids: Tensor | None = None,
     chunk_size: int = 64,
     placement: str = "qk",
     state: LinearAttentionState | None = None,
     return_state: bool = False,
-) -> paddle.Tensor | tuple[LinearAttentionState, paddle.Tensor]:
+) -> Tensor | tuple[LinearAttentionState, Tensor]:
     r"""o_i = sum_{j<=i} gamma^(i-j) (R_i phi(q_i)) . (R_j phi(k_j)) v_j / sum_{j<=i} gamma^(i-j) phi(q_i) . phi(k_j).
 
     :func:`linear_attention` where no token sees a later one (arXiv 2006.16236, eq. 8-9), with an optional decay
@@ -143,23 +142,23 @@ def causal_linear_attention(
         raise ValueError("a state is of one text: give it without segment_ids")
     decay = _checked_decay(decay, q.shape[1])
     with without_amp():
-        above, below, values = _prepare(
+        (phi_q, phi_k), below, values = _prepare(
             q, k, v, rotate, key_mask, feature_map, normalizer, segment_ids, placement, any_length=False
         )
         denominator = None
-        after = _state_after(state, above[1], below, values, decay) if return_state else None
+        after = _state_after(state, phi_k, below, values, decay) if return_state else None
         if after is not None and values.shape[2] == 1:  # the recurrence: the token sees what the state now holds
-            numerator = paddle.matmul(above[0], after.key_values)
+            numerator = paddle.matmul(phi_q, after.key_values)
             if below is not None:
                 denominator = paddle.matmul(below[0], after.keys)
         else:
-            numerator = causal_sums(*above, values, decay, segment_ids, chunk_size)
+            numerator = causal_sums(phi_q, phi_k, values, decay, segment_ids, chunk_size)
             if below is not None:
                 ones = paddle.ones_like(values[..., :1])
-                denominator = causal_sums(*below, ones, decay, segment_ids, chunk_size)
+                denominator = causal_sums(below[0], below[1], ones, decay, segment_ids, chunk_size)
             if state is not None:
                 distance = range(1, values.shape[2] + 1)
-                numerator = numerator + _decayed(paddle.matmul(above[0], state.key_values), decay, distance)
+                numerator = numerator + _decayed(paddle.matmul(phi_q, state.key_values), decay, distance)
                 if below is not None:
                     denominator = denominator + _decayed(paddle.matmul(below[0], state.keys), decay, distance)
         output = _finish(numerator, denominator, normalizer, rotate, placement, q.dtype)
@@ -169,15 +168,15 @@ def causal_linear_attention(
 @paddle.jit.not_to_static  # as linear_attention
 def linear_attention_step(
     state: LinearAttentionState | None,
-    q: paddle.Tensor,
-    k: paddle.Tensor,
-    v: paddle.Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
     rotate: Rotation | None = None,
     feature_map: FeatureMapLike = elu_plus_one,
     normalizer: str = "unrotated",
-    decay: Sequence[float] | paddle.Tensor | None = None,
+    decay: Sequence[float] | Tensor | None = None,
     placement: str = "qk",
-) -> tuple[LinearAttentionState, paddle.Tensor]:
+) -> tuple[LinearAttentionState, Tensor]:
     r"""One token of :func:`causal_linear_attention`: ``state, y = linear_attention_step(state, q, k, v)``.
 
     S_i = gamma S_{i-1} + R_i phi(k_i) v_i^T, z_i = gamma z_{i-1} + phi(k_i),
@@ -288,7 +287,7 @@ def _checked_decay(decay, heads):
     """Tensor ``[heads]`` in (0, 1], or None."""
     if decay is None:
         return None
-    if not isinstance(decay, paddle.Tensor):
+    if not isinstance(decay, Tensor):
         given, decay = np.asarray(decay), paddle.to_tensor(decay, dtype="float64")
     elif paddle.in_dynamic_mode():
         given = decay.numpy()

@@ -1,12 +1,10 @@
 """Multi-head self-attention: projections around an attention kernel."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import paddle
-from paddle import nn
+from paddle import Tensor, nn
 
 from paddle_rope.attention.feature_maps import FeatureMapLike, elu_plus_one
 from paddle_rope.attention.linear import (
@@ -24,8 +22,8 @@ from paddle_rope.layers import Dropout, Linear
 class KeyValueState(NamedTuple):
     """What a causal softmax attention remembers of the tokens before: their keys and values, rotated where RoPE is."""
 
-    keys: paddle.Tensor  # [batch, heads, seq, head_dim]
-    values: paddle.Tensor | None  # [batch, heads, seq, head_dim]; None where they are the keys
+    keys: Tensor  # [batch, heads, seq, head_dim]
+    values: Tensor | None  # [batch, heads, seq, head_dim]; None where they are the keys
 
 
 class MultiHeadAttention(nn.Layer):
@@ -61,7 +59,7 @@ class MultiHeadAttention(nn.Layer):
         causal: bool = False,
         feature_map: FeatureMapLike = elu_plus_one,
         normalizer: str = "unrotated",
-        decay: Sequence[float] | paddle.Tensor | None = None,
+        decay: Sequence[float] | Tensor | None = None,
     ) -> None:
         super().__init__()
         if hidden_size % num_heads:
@@ -90,12 +88,12 @@ class MultiHeadAttention(nn.Layer):
 
     def forward(
         self,
-        hidden: paddle.Tensor,
+        hidden: Tensor,
         rotate: Rotation | None = None,
-        key_mask: paddle.Tensor | None = None,
-        segment_ids: paddle.Tensor | None = None,
-        score_bias: paddle.Tensor | None = None,
-    ) -> paddle.Tensor:
+        key_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        score_bias: Tensor | None = None,
+    ) -> Tensor:
         """Attend within ``hidden``.
 
         Args:
@@ -109,33 +107,26 @@ class MultiHeadAttention(nn.Layer):
             ``[batch, seq, hidden]``.
         """
         q, k, v = self._project(hidden)
-        masks = {"key_mask": key_mask, "segment_ids": segment_ids}
         if self.kind == "softmax":
             attended = softmax_attention(
-                q,
-                k,
-                v,
-                rotate,
-                dropout=self.dropout,
-                causal=self.causal,
-                placement=self.placement,
-                score_bias=score_bias,
-                **masks,
+                q, k, v, rotate, key_mask, self.dropout, segment_ids, self.causal, self.placement, score_bias
             )
         elif self.causal:
-            attended = causal_linear_attention(q, k, v, rotate, **masks, decay=self.decay, **self._linear_options())
+            attended = causal_linear_attention(
+                q, k, v, rotate, key_mask, segment_ids=segment_ids, decay=self.decay, **self._linear_options()
+            )
         else:
-            attended = linear_attention(q, k, v, rotate, **masks, **self._linear_options())
+            attended = linear_attention(q, k, v, rotate, key_mask, segment_ids=segment_ids, **self._linear_options())
         return self._merge(attended)
 
     def extend(
         self,
-        hidden: paddle.Tensor,
+        hidden: Tensor,
         state: KeyValueState | LinearAttentionState | None = None,
         rotate: Rotation | None = None,
-        key_mask: paddle.Tensor | None = None,
-        score_bias: paddle.Tensor | None = None,
-    ) -> tuple[paddle.Tensor, KeyValueState | LinearAttentionState]:
+        key_mask: Tensor | None = None,
+        score_bias: Tensor | None = None,
+    ) -> tuple[Tensor, KeyValueState | LinearAttentionState]:
         """Attend to what ``state`` remembers and to ``hidden``, the tokens that follow it; for causal attention.
 
         Args:
@@ -158,7 +149,9 @@ class MultiHeadAttention(nn.Layer):
         if self.kind == "softmax":
             state, attended = self._extend_softmax(q, k, v, state, rotate, key_mask, score_bias)
         else:
-            state, attended = self._extend_linear(q, k, v, state, rotate, key_mask)
+            new_keys = None if key_mask is None else key_mask[:, -k.shape[2] :]
+            options = {"decay": self.decay, "state": state, "return_state": True, **self._linear_options()}
+            state, attended = causal_linear_attention(q, k, v, rotate, new_keys, **options)
         return self._merge(attended), state
 
     def _extend_softmax(self, q, k, v, state, rotate, key_mask, score_bias):
@@ -169,12 +162,6 @@ class MultiHeadAttention(nn.Layer):
             v = k if one_tensor else paddle.concat([state.values, v], axis=2)
         attended = softmax_attention(q, k, v, None, key_mask, self.dropout, causal=True, score_bias=score_bias)
         return KeyValueState(k, None if one_tensor else v), rotate_at("o", attended, rotate, self.placement)
-
-    def _extend_linear(self, q, k, v, state, rotate, key_mask):
-        new_keys = None if key_mask is None else key_mask[:, -k.shape[2] :]
-        return causal_linear_attention(
-            q, k, v, rotate, new_keys, decay=self.decay, state=state, return_state=True, **self._linear_options()
-        )
 
     def _linear_options(self):
         return {"feature_map": self.feature_map, "normalizer": self.normalizer, "placement": self.placement}

@@ -1,15 +1,13 @@
 """Where the rotation is placed: on queries, keys, values and the output, in any combination (kexue.fm 10862)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
-import paddle
+from paddle import Tensor
 
 from paddle_rope.choices import PLACEMENTS
 
 # Called as ``rotate(x)`` or ``rotate(x, inverse=True)`` on ``[batch, heads, seq, size]``.
-Rotation = Callable[..., paddle.Tensor]
+Rotation = Callable[..., Tensor]
 
 
 def check_placement(placement: str) -> None:
@@ -28,7 +26,7 @@ def depends_on_relative_position_only(placement: str) -> bool:
     return ("q" in placement) == ("k" in placement) and ("v" in placement) == ("o" in placement)
 
 
-def rotate_at(place: str, x: paddle.Tensor, rotate: Rotation | None, placement: str) -> paddle.Tensor:
+def rotate_at(place: str, x: Tensor, rotate: Rotation | None, placement: str) -> Tensor:
     """R x if ``placement`` has the letter ``place``, else x; at ``"o"`` the rotation is undone.
 
     Args:

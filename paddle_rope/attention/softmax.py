@@ -1,12 +1,11 @@
 """Softmax (quadratic) attention."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 
 import paddle
 import paddle.nn.functional as F
+from paddle import Tensor
 
 from paddle_rope.attention.placement import Rotation, check_placement, rotate_at
 from paddle_rope.attention.sums import check_segments
@@ -19,17 +18,17 @@ _SMALLEST_WEIGHT = 1e-20
 
 
 def softmax_attention(
-    q: paddle.Tensor,
-    k: paddle.Tensor,
-    v: paddle.Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
     rotate: Rotation | None = None,
-    key_mask: paddle.Tensor | None = None,
-    dropout: Callable[[paddle.Tensor], paddle.Tensor] | None = None,
-    segment_ids: paddle.Tensor | None = None,
+    key_mask: Tensor | None = None,
+    dropout: Callable[[Tensor], Tensor] | None = None,
+    segment_ids: Tensor | None = None,
     causal: bool = False,
     placement: str = "qk",
-    score_bias: paddle.Tensor | None = None,
-) -> paddle.Tensor:
+    score_bias: Tensor | None = None,
+) -> Tensor:
     r"""o_i = sum_j softmax_j((R_i q_i) . (R_j k_j) / sqrt(head_dim)) v_j  (arXiv 2104.09864, eq. 2, 14-16).
 
     Args:

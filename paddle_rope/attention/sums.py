@@ -4,14 +4,13 @@ Inside a chunk the weights are formed, ``[chunk_size, chunk_size]``. What lies o
 the state sum_j phi_k_j v_j^T, which runs from chunk to chunk.
 """
 
-from __future__ import annotations
-
 import paddle
+from paddle import Tensor
 
 from paddle_rope.layers import scaled
 
 
-def check_segments(segment_ids: paddle.Tensor, batch: int, seq: int, side_by_side: bool = False) -> None:
+def check_segments(segment_ids: Tensor, batch: int, seq: int, side_by_side: bool = False) -> None:
     """Raise ValueError unless ``segment_ids`` of packed texts is integer ``[batch, seq]``, if asked with equal ids side
     by side.
 
@@ -28,13 +27,13 @@ def check_segments(segment_ids: paddle.Tensor, batch: int, seq: int, side_by_sid
 
 
 def causal_sums(
-    phi_q: paddle.Tensor,
-    phi_k: paddle.Tensor,
-    v: paddle.Tensor,
-    decay: paddle.Tensor | None = None,
-    segment_ids: paddle.Tensor | None = None,
+    phi_q: Tensor,
+    phi_k: Tensor,
+    v: Tensor,
+    decay: Tensor | None = None,
+    segment_ids: Tensor | None = None,
     chunk_size: int = 64,
-) -> paddle.Tensor:
+) -> Tensor:
     r"""s_i = sum_{j <= i} gamma^(i - j) (phi_q_i . phi_k_j) v_j. No power of gamma has a negative exponent.
 
     Args:
@@ -76,9 +75,7 @@ def causal_sums(
     return _join_chunks(sums, seq)
 
 
-def segment_sums(
-    phi_q: paddle.Tensor, phi_k: paddle.Tensor, v: paddle.Tensor, segment_ids: paddle.Tensor, chunk_size: int = 64
-) -> paddle.Tensor:
+def segment_sums(phi_q: Tensor, phi_k: Tensor, v: Tensor, segment_ids: Tensor, chunk_size: int = 64) -> Tensor:
     r"""s_i = sum_j (phi_q_i . phi_k_j) v_j, j over the segment of i, before and after it.
 
     The tokens of a segment stand side by side, so only the first segment of a chunk can begin to the left of it and
@@ -109,7 +106,7 @@ def segment_sums(
     return _join_chunks(sums, seq)
 
 
-def segment_weights(phi_q: paddle.Tensor, phi_k: paddle.Tensor, segment_ids: paddle.Tensor) -> paddle.Tensor:
+def segment_weights(phi_q: Tensor, phi_k: Tensor, segment_ids: Tensor) -> Tensor:
     """sum_j phi_q_i . phi_k_j, j over the segment of i, from one sum of keys for each segment.
 
     Args:

@@ -13,13 +13,9 @@ if TYPE_CHECKING:  # the same names for type checkers
 __getattr__, __all__ = lazy_names(
     __name__,
     {
-        "paddle_rope.roformer.configuration": ("RoFormerConfig",),
-        "paddle_rope.roformer.heads": (
-            "RoFormerForCausalLM",
-            "RoFormerForMaskedLM",
-            "RoFormerForSequenceClassification",
-        ),
-        "paddle_rope.roformer.modeling": ("RoFormerCache", "RoFormerModel", "RoFormerPretrainedModel"),
-        "paddle_rope.roformer.tokenization": ("CharTokenizer", "Encoding", "WordTokenizer", "load_tokenizer"),
+        "configuration": "RoFormerConfig",
+        "heads": "RoFormerForCausalLM RoFormerForMaskedLM RoFormerForSequenceClassification",
+        "modeling": "RoFormerCache RoFormerModel RoFormerPretrainedModel",
+        "tokenization": "CharTokenizer Encoding WordTokenizer load_tokenizer",
     },
 )

@@ -1,26 +1,19 @@
 """Configuration of a RoFormer."""
 
-from __future__ import annotations
-
 import difflib
 import inspect
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Self
 
 from paddlenlp.transformers import PretrainedConfig
 
-from paddle_rope.choices import (
-    ACTIVATIONS,
-    ATTENTION_KINDS,
-    FEATURE_MAPS,
-    NORMALIZERS,
-    PLACEMENTS,
-    POOLINGS,
-    POSITION_EMBEDDINGS,
-    check_choice,
-)
+from paddle_rope import choices
 from paddle_rope.rotary_frequencies import frequency_scaling
 
+_SIZES = (
+    *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads"),
+    *("intermediate_size", "embedding_size"),
+)
 # What PaddleNLP's configurations take, beside their attributes.
 _PADDLENLP_OPTIONS = ("model_type", "num_labels", "num_classes", "name_or_path", "torch_dtype")
 
@@ -111,38 +104,13 @@ class RoFormerConfig(PretrainedConfig):
         classifier_activation: str = "tanh",
         **kwargs: Any,
     ) -> None:
+        given = {name: value for name, value in locals().items() if name not in ("self", "kwargs", "__class__")}
+        given["embedding_size"] = hidden_size if embedding_size is None else embedding_size
+        given["attention"] = list(attention) if isinstance(attention, (list, tuple)) else attention
         self.check_names(kwargs)
         super().__init__(pad_token_id=pad_token_id, **kwargs)
-        self.vocab_size = vocab_size
-        self.hidden_size = hidden_size
-        self.num_hidden_layers = num_hidden_layers
-        self.num_attention_heads = num_attention_heads
-        self.intermediate_size = intermediate_size
-        self.embedding_size = hidden_size if embedding_size is None else embedding_size
-        self.type_vocab_size = type_vocab_size
-        self.version = version
-        self.hidden_act = hidden_act
-        self.attention = list(attention) if isinstance(attention, (list, tuple)) else attention
-        self.causal = causal
-        self.position_embedding = position_embedding
-        self.max_position_embeddings = max_position_embeddings
-        self.rotary_base = rotary_base
-        self.rotary_layout = rotary_layout
-        self.rotary_dim = rotary_dim
-        self.rotary_scaling = rotary_scaling
-        self.rotary_learned = rotary_learned
-        self.share_kv = share_kv
-        self.feature_map = feature_map
-        self.num_random_features = num_random_features
-        self.normalizer = normalizer
-        self.decay = decay
-        self.hidden_dropout_prob = hidden_dropout_prob
-        self.embedding_dropout_prob = embedding_dropout_prob
-        self.attention_probs_dropout_prob = attention_probs_dropout_prob
-        self.initializer_range = initializer_range
-        self.layer_norm_eps = layer_norm_eps
-        self.pooling = pooling
-        self.classifier_activation = classifier_activation
+        for name, value in given.items():
+            setattr(self, name, value)
         self._check()
 
     @classmethod
@@ -162,7 +130,7 @@ class RoFormerConfig(PretrainedConfig):
                 raise ValueError(f"{cls.__name__} has no option {name!r}; the nearest is {nearest!r}")
 
     @classmethod
-    def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> RoFormerConfig:
+    def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Self:
         """As PaddleNLP's, for the options in a file. Those of another kind of model, or of another version, are left
         out: a masked language model starts from the folder of an entity model."""
         known = cls.options()
@@ -181,17 +149,10 @@ class RoFormerConfig(PretrainedConfig):
     @property
     def has_rotary(self) -> bool:
         """Whether positions are known by RoPE."""
-        return self.position_embedding in PLACEMENTS
+        return self.position_embedding in choices.PLACEMENTS
 
     def _check(self):
-        for name in (
-            "vocab_size",
-            "hidden_size",
-            "num_hidden_layers",
-            "num_attention_heads",
-            "intermediate_size",
-            "embedding_size",
-        ):
+        for name in _SIZES:
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
         if self.hidden_size % (2 * self.num_attention_heads):
@@ -199,19 +160,19 @@ class RoFormerConfig(PretrainedConfig):
                 f"hidden_size {self.hidden_size} does not split into {self.num_attention_heads} heads of even size; "
                 f"take a multiple of {2 * self.num_attention_heads}"
             )
-        choices = {
+        known = {
             "version": (1, 2),
-            "hidden_act": ACTIVATIONS,
-            "classifier_activation": ACTIVATIONS,
-            "position_embedding": POSITION_EMBEDDINGS,
-            "feature_map": FEATURE_MAPS,
-            "normalizer": NORMALIZERS,
-            "pooling": POOLINGS,
+            "hidden_act": choices.ACTIVATIONS,
+            "classifier_activation": choices.ACTIVATIONS,
+            "position_embedding": choices.POSITION_EMBEDDINGS,
+            "feature_map": choices.FEATURE_MAPS,
+            "normalizer": choices.NORMALIZERS,
+            "pooling": choices.POOLINGS,
         }
-        for name, known in choices.items():
-            check_choice(name, getattr(self, name), known)
+        for name, names in known.items():
+            choices.check_choice(name, getattr(self, name), names)
         for kind in self.layer_attention:
-            check_choice("attention", kind, ATTENTION_KINDS)
+            choices.check_choice("attention", kind, choices.ATTENTION_KINDS)
         if len(self.layer_attention) != self.num_hidden_layers:
             raise ValueError(
                 f"attention lists {len(self.layer_attention)} layers, num_hidden_layers is {self.num_hidden_layers}"

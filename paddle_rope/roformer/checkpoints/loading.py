@@ -1,19 +1,26 @@
 """Weights of a folder into a model, with a report of what did not come from the folder."""
 
 import logging
+import os
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import paddle
+from paddlenlp.transformers import PretrainedModel
 
 from paddle_rope.roformer.checkpoints.reading import read_checkpoint, read_weights
 from paddle_rope.roformer.checkpoints.settings import is_ours, read_settings
+from paddle_rope.roformer.configuration import RoFormerConfig
 
 logger = logging.getLogger(__name__)
 
 
-def load_pretrained(model_class, folder, config=None, **changes):
+def load_pretrained(
+    model_class: type[PretrainedModel], folder: str | os.PathLike, config: RoFormerConfig | None = None, **changes: Any
+) -> PretrainedModel:
     """Build a model with the weights of a folder; see :meth:`RoFormerPretrainedModel.from_pretrained`."""
     folder = Path(folder)
     settings = read_settings(folder)
@@ -23,8 +30,9 @@ def load_pretrained(model_class, folder, config=None, **changes):
     if "dtype" in changes:
         raise TypeError("from_pretrained: weights are read as float32; give the model another dtype afterwards")
     config_class.check_names(changes)
+    unused: list[str] = []
     if is_ours(settings):
-        tensors, unused = read_weights(folder), []
+        tensors = read_weights(folder)
         sources = {name: name for name in tensors}
         for name in ("model_type", "architectures", "paddlenlp_version"):
             settings.pop(name, None)
@@ -38,7 +46,7 @@ def load_pretrained(model_class, folder, config=None, **changes):
     return model
 
 
-def set_weights(model, tensors, where):
+def set_weights(model: PretrainedModel, tensors: dict[str, np.ndarray], where: object) -> tuple[list[str], list[str]]:
     """Set the weights of ``model`` by name, whether or not the encoder's have the prefix ``roformer.``.
 
     Args:
@@ -56,7 +64,7 @@ def set_weights(model, tensors, where):
     state = model.state_dict()
     has_prefix = any(name.startswith(prefix) for name in tensors)
     wants_prefix = any(name.startswith(prefix) for name in state)
-    names = {name: name for name in tensors}  # in the file -> in the model
+    names: dict[str, str | None] = {name: name for name in tensors}  # in the file -> in the model
     if has_prefix and not wants_prefix:
         names = {name: name.removeprefix(prefix) if name.startswith(prefix) else None for name in tensors}
     elif wants_prefix and not has_prefix:
@@ -76,11 +84,11 @@ def set_weights(model, tensors, where):
     return [name for name in state if name not in found], [name for name in tensors if names[name] not in state]
 
 
-def report(model, folder, new, unused):
+def report(model: PretrainedModel, folder: str | os.PathLike, new: list[str], unused: list[str]) -> None:
     """Warn of weights that are ``new`` and of those in the folder that are ``unused``, if there are any."""
     kind = type(model).__name__
     if new:
-        logger.warning("%s from %s: new, as initialised: %s", kind, folder, _summary(new))
+        logger.warning("%s from %s: new, as initialized: %s", kind, folder, _summary(new))
     if unused:
         logger.warning("%s from %s: in the folder, but not used: %s", kind, folder, _summary(unused))
 
