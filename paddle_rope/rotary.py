@@ -3,11 +3,12 @@
 Sources: Su, https://kexue.fm/archives/8265, eq. (11)-(13); Su et al. 2021, arXiv 2104.09864, eq. (13)-(15), (34).
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import paddle
 from paddle import Tensor, nn
 
-from paddle_rope.attention.placement import Rotation
 from paddle_rope.choices import ROTARY_LAYOUTS, check_choice
 from paddle_rope.precision import Float32Layer, float64_tensor, without_amp
 from paddle_rope.rotary_frequencies import FrequencyScaling, check_even, rotary_frequencies
@@ -125,7 +126,7 @@ class RotaryPositionEmbedding(Float32Layer):
             return self._rotate(x, inverse, lambda turning: self._cosine_and_sine(turning, offset, positions))
 
     @paddle.jit.not_to_static  # whose rewriting of the early return loses what the inner functions refer to
-    def at(self, positions: Tensor | None) -> Rotation:
+    def at(self, positions: Tensor | None) -> Callable[..., Tensor]:
         """The rotation at fixed ``positions``, a function ``rotate(x, inverse=False)``: phases are computed once.
 
         For the layers of a model, which all turn their queries and keys by the same angles. (Learned theta is computed
@@ -217,16 +218,10 @@ class RotaryPositionEmbedding(Float32Layer):
         return self.theta.astype("float64") if self.learned else float64_tensor(self.theta)
 
     def extra_repr(self) -> str:
-        parts = [f"head_dim={self.head_dim}, base={self.base:g}"]
-        if self.layout != "interleaved":
-            parts.append(f"layout={self.layout!r}")
-        if self.rotary_dim != self.head_dim:
-            parts.append(f"rotary_dim={self.rotary_dim}")
-        if self.scaling:
-            parts.append(f"scaling={self.scaling}")
-        if self.learned:
-            parts.append("learned=True")
-        return ", ".join(parts)
+        return (
+            f"head_dim={self.head_dim}, base={self.base:g}, layout={self.layout!r}, rotary_dim={self.rotary_dim}, "
+            f"scaling={self.scaling}, learned={self.learned}"
+        )
 
 
 def _turn_interleaved(x, cosine, sine):

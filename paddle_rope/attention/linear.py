@@ -48,10 +48,9 @@ def linear_attention(
 ) -> Tensor:
     r"""o_i = sum_j (R_i phi(q_i)) . (R_j phi(k_j)) v_j / sum_j phi(q_i) . phi(k_j), bidirectional.
 
-    The denominator is not rotated: it stays positive, while the rotated sum may be zero or negative
-    (kexue.fm 8265, eq. 19; arXiv 2104.09864, eq. 19). The sum over j is taken once for all
-    i, so time and memory are linear in seq. Sums are kept in float32 at least, also for half-precision inputs and
-    under AMP.
+    The denominator is not rotated: it stays positive, while the rotated sum may be zero or negative (kexue.fm 8265, eq.
+    19; arXiv 2104.09864, eq. 19). The sum over j is taken once for all i: time and memory are linear in seq. Sums are
+    kept in float32 at least, also for half-precision inputs and under AMP.
 
     Args:
         q, k: ``[batch, heads, seq, head_dim]``.
@@ -76,13 +75,13 @@ def linear_attention(
         ValueError: an unknown normalizer or placement, options that contradict each other, segments with gaps;
             ``segment_ids`` in a static graph of unknown length.
     """
-    check_linear_options(feature_map, normalizer, placement, whole_sequence=segment_ids is None)
+    packed = segment_ids is not None
     with without_amp():  # which would take the sums in half precision
         (phi_q, phi_k), below, values = _prepare(
-            q, k, v, rotate, key_mask, feature_map, normalizer, segment_ids, placement, any_length=segment_ids is None
+            q, k, v, rotate, key_mask, feature_map, normalizer, segment_ids, placement, whole_sequence=not packed
         )
         denominator = None
-        if segment_ids is None:
+        if not packed:
             key_values = paddle.matmul(phi_k, values, transpose_x=True)  # [batch, heads, features, value_dim]
             numerator = paddle.matmul(phi_q, key_values)
             if below is not None:
@@ -135,7 +134,6 @@ def causal_linear_attention(
         ValueError: as :func:`linear_attention`; ``decay`` or ``chunk_size`` out of range; a feature map that looks at
             the whole sequence; a static graph of unknown length.
     """
-    check_linear_options(feature_map, normalizer, placement)
     if chunk_size < 1:
         raise ValueError(f"chunk_size must be positive, got {chunk_size}")
     if segment_ids is not None and (state is not None or return_state):
@@ -143,7 +141,7 @@ def causal_linear_attention(
     decay = _checked_decay(decay, q.shape[1])
     with without_amp():
         (phi_q, phi_k), below, values = _prepare(
-            q, k, v, rotate, key_mask, feature_map, normalizer, segment_ids, placement, any_length=False
+            q, k, v, rotate, key_mask, feature_map, normalizer, segment_ids, placement, whole_sequence=False
         )
         denominator = None
         after = _state_after(state, phi_k, below, values, decay) if return_state else None
@@ -222,17 +220,18 @@ def check_linear_options(
         raise ValueError(f"{name} looks at the whole sequence: it is neither causal nor for packed ones; take exp")
 
 
-def _prepare(q, k, v, rotate, key_mask, feature_map, normalizer, segment_ids, placement, any_length):
-    """What every form begins with: checks of the inputs, float32 at least, features, rotations.
+def _prepare(q, k, v, rotate, key_mask, feature_map, normalizer, segment_ids, placement, whole_sequence):
+    """What every form begins with: checks, float32 at least, features, rotations.
 
     Args:
-        any_length: whether a static graph may leave the length open; the rest as :func:`linear_attention`.
+        whole_sequence: each query sees all keys of its row; the rest as :func:`linear_attention`.
 
     Returns:
         The features ``(phi_q, phi_k)`` whose products are the weights of the numerator, those of the denominator,
         ``[batch, heads, seq, features]`` each, 0 at masked keys (None without denominator), and the values.
     """
-    if q.shape[2] < 0 and not any_length:
+    check_linear_options(feature_map, normalizer, placement, whole_sequence)
+    if q.shape[2] < 0 and not whole_sequence:
         raise ValueError("linear attention that is causal or has segment_ids needs a known length in static graphs")
     if segment_ids is not None:
         check_segments(segment_ids, k.shape[0], k.shape[2], side_by_side=True)
