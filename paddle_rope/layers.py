@@ -5,7 +5,9 @@ On other devices, and in static graphs, the former are Paddle's; `tools/benchmar
 
 import numpy as np
 import paddle
-from paddle import nn
+from paddle import Tensor, nn
+
+from paddle_rope.precision import at_least_float32
 
 _LEVELS = 1 << 16  # of the 16-bit random numbers of dropout
 
@@ -21,7 +23,7 @@ class Linear(nn.Linear):
     Paddle's CPU kernel reduces the bias gradient over the batch much slower than it multiplies matrices.
     """
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         """``[..., in_features]`` -> ``[..., out_features]``."""
         if self.bias is None or not _computes_on_cpu():
             return nn.Linear.forward(self, x)
@@ -39,10 +41,10 @@ class Dropout(nn.Dropout):
         p: probability with which a value is dropped.
     """
 
-    def __init__(self, p=0.5):
+    def __init__(self, p: float = 0.5) -> None:
         super().__init__(p)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         """``x`` of any shape -> same shape."""
         if not self.training or self.p in (0, 1) or not _computes_on_cpu():
             return nn.Dropout.forward(self, x)
@@ -62,17 +64,17 @@ class RMSNorm(nn.Layer):
         epsilon: added to the mean square.
     """
 
-    def __init__(self, epsilon=1e-12):
+    def __init__(self, epsilon: float = 1e-12) -> None:
         super().__init__()
         self.epsilon = epsilon
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         """``x`` of any shape -> same shape and dtype."""
-        wide = x.astype("float32") if x.dtype in (paddle.float16, paddle.bfloat16) else x
+        (wide,) = at_least_float32(x)
         return (wide * paddle.rsqrt(wide.square().mean(axis=-1, keepdim=True) + self.epsilon)).astype(x.dtype)
 
 
-def scaled(x, factor):
+def scaled(x: Tensor, factor: Tensor) -> Tensor:
     """``x`` times a factor, numbers or a bool mask, that broadcasts to the shape of ``x``.
 
     On CPU the factor is expanded first: Paddle's kernels for products of two shapes, backward above all, take longer.

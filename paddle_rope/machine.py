@@ -15,24 +15,36 @@ _M_MMAP_MAX = -4
 _NEVER = -1
 
 
-def prepare_machine():
-    """Give paddle the cores and instructions there are, keep freed memory, print whatever the locale. A setting of
-    the user's own stays."""
-    # paddle sets OMP_NUM_THREADS=1 at import unless it is set
-    os.environ.setdefault("OMP_NUM_THREADS", str(physical_cores()))
+def prepare_process() -> None:
+    """Make paddle fast on CPU: call this once, before anything imports paddle.
+
+    It sets for the whole process, unless the environment does already:
+
+    - ``OMP_NUM_THREADS``, the number of threads: the physical cores that the process may use (paddle's default is 1);
+    - ``FLAGS_use_stride_kernel=0``: paddle's kernels for strided tensors are slow on CPU;
+    - ``MKL_DEBUG_CPU_TYPE=5`` on processors of AMD with AVX2, which paddle's matrix library would leave unused
+      (github.com/PaddlePaddle/Paddle/issues/75760);
+
+    and on Linux that memory which is freed stays with the process. After paddle is imported only the memory and what
+    other processes inherit still change, which a RuntimeWarning says.
+    """
+    settings = {"OMP_NUM_THREADS": str(physical_cores()), "FLAGS_use_stride_kernel": "0"}
     if _is_amd_with_avx2():
-        # paddle's matrix library, MKLML of 2019, takes SSE on processors of AMD unless told (5: AVX2);
-        # github.com/PaddlePaddle/Paddle/issues/75760
-        os.environ.setdefault("MKL_DEBUG_CPU_TYPE", "5")
-    # strided kernels copy transposed tensors slowly on CPU
-    os.environ.setdefault("FLAGS_use_stride_kernel", "0")
+        settings["MKL_DEBUG_CPU_TYPE"] = "5"  # MKLML of 2019 takes SSE there otherwise; 5: AVX2
+    missing = [name for name in settings if name not in os.environ]
+    if missing and "paddle" in sys.modules:
+        warnings.warn(
+            f"paddle is imported already: {', '.join(missing)} has no effect on this process any more; call "
+            "paddle_rope.prepare_process() before paddle, or what imports it, is imported",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    for name in missing:
+        os.environ[name] = settings[name]
     _keep_freed_memory()
-    for stream in (sys.stdout, sys.stderr):  # what the locale cannot show is shown by its number
-        if hasattr(stream, "reconfigure"):  # not where it is replaced by a stream of text
-            stream.reconfigure(errors="backslashreplace")
 
 
-def import_paddle():
+def import_paddle() -> None:
     """Import paddle without what it prints at every start: notes on OMP_NUM_THREADS, ccache and setuptools."""
     for message in ("No ccache found", "Setuptools is replacing distutils"):
         warnings.filterwarnings("ignore", message=message)
@@ -44,14 +56,14 @@ def import_paddle():
         logging.root.removeHandler(handler)
 
 
-def physical_cores():
-    """Number of physical cores this process may use; logical ones where the system does not tell."""
+def physical_cores() -> int:
+    """Number of physical cores this process may use; logical ones where the system does not say."""
     logical = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     cores = {(one["physical id"], one["core id"]) for one in _processors() if {"physical id", "core id"} <= one.keys()}
     return min(logical, len(cores)) if cores else logical
 
 
-def machine_in_words():
+def machine_in_words() -> str:
     """Processor, Python and Paddle, for what is measured here."""
     import paddle
 
@@ -60,14 +72,14 @@ def machine_in_words():
     return f"{processor}, Python {platform.python_version()}, paddlepaddle {paddle.__version__}"
 
 
-def _is_amd_with_avx2():
+def _is_amd_with_avx2() -> bool:
     return any(
         one.get("vendor_id") == "AuthenticAMD" and "avx2" in one.get("flags", "").split() for one in _processors()
     )
 
 
-def _processors():
-    """list of dict: what Linux tells of each logical processor; empty where the system does not tell."""
+def _processors() -> list[dict[str, str]]:
+    """list of dict: what Linux says of each logical processor; empty on other systems."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             blocks = file.read().split("\n\n")
@@ -77,7 +89,7 @@ def _processors():
     return [{name.strip(): value.strip() for name, _, value in block} for block in lines if block]
 
 
-def _keep_freed_memory():
+def _keep_freed_memory() -> None:
     """glibc returns large blocks to the system when freed and faults their pages in again at the next step: do not."""
     if sys.platform.startswith("linux"):
         libc = ctypes.CDLL(None)

@@ -1,13 +1,15 @@
 """The position embeddings that RoPE is compared with: sinusoidal, learned, and ALiBi."""
 
+from collections.abc import Sequence
+
 import paddle
-from paddle import nn
+from paddle import Tensor, nn
 
 from paddle_rope.precision import float64_tensor
 from paddle_rope.rotary_frequencies import rotary_frequencies
 
 
-def sinusoidal_embedding(positions, size, base=10000.0):
+def sinusoidal_embedding(positions: Tensor, size: int, base: float = 10000.0) -> Tensor:
     """p_{m, 2i} = sin(m theta_i), p_{m, 2i+1} = cos(m theta_i), theta_i = base^(-2i/size) (arXiv 1706.03762, 3.5).
 
     Args:
@@ -31,11 +33,11 @@ class LearnedPositionEmbedding(nn.Embedding):
         size: of the embedding.
     """
 
-    def __init__(self, max_positions, size):
+    def __init__(self, max_positions: int, size: int) -> None:
         super().__init__(max_positions, size)
         self.max_positions = max_positions
 
-    def forward(self, positions):
+    def forward(self, positions: Tensor) -> Tensor:
         """``positions`` integer, any shape -> ``[*positions.shape, size]``.
 
         Raises:
@@ -51,7 +53,7 @@ class LearnedPositionEmbedding(nn.Embedding):
         return nn.Embedding.forward(self, positions)  # super() has no meaning in the static graphs of paddle 2.6.2
 
 
-def alibi_slopes(num_heads):
+def alibi_slopes(num_heads: int) -> list[float]:
     """The slopes of ALiBi: 2^(-8/n), 2^(-16/n), ... for n heads, n a power of two (arXiv 2108.12409, section 3).
 
     For another n: those of the largest power of two below it, then every other one of those of the next power of two,
@@ -65,7 +67,7 @@ def alibi_slopes(num_heads):
     return slopes + [2.0 ** (-4 * (2 * extra + 1) / below) for extra in range(num_heads - below)]
 
 
-def alibi_bias(slopes, query_positions, key_positions):
+def alibi_bias(slopes: Sequence[float], query_positions: Tensor, key_positions: Tensor) -> Tensor:
     """What ALiBi adds to the scores: -slope |m - n|, the same forward and backward (arXiv 2108.12409, eq. 1).
 
     For causal attention this is the paper's; for bidirectional attention it is the symmetric form.
@@ -81,5 +83,5 @@ def alibi_bias(slopes, query_positions, key_positions):
     difference = query_positions.unsqueeze(2) - key_positions.unsqueeze(1)
     # not abs, which oneDNN fuses wrongly with the difference
     distance = paddle.maximum(difference, -difference).astype("float32")
-    slopes = paddle.to_tensor(slopes, dtype="float32").reshape([1, -1, 1, 1])
-    return -slopes * distance.unsqueeze(1)
+    slope = paddle.to_tensor(slopes, dtype="float32").reshape([1, -1, 1, 1])
+    return -slope * distance.unsqueeze(1)

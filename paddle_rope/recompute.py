@@ -1,11 +1,13 @@
 """Recomputation: activations of a layer are forgotten in the forward pass and computed again in backward."""
 
+from typing import Any
+
 import numpy as np
-import paddle
+from paddle import Tensor, nn
 from paddle.distributed.fleet.utils import recompute
 
 
-def recompute_layer(layer, *inputs):
+def recompute_layer(layer: nn.Layer, *inputs: Any) -> Tensor:
     """``layer(*inputs)`` by Paddle's ``recompute``, with the same dropout in both passes.
 
     Paddle sets its own random numbers back; on CPU our :class:`~paddle_rope.layers.Dropout` draws from numpy, whose
@@ -33,7 +35,7 @@ def recompute_layer(layer, *inputs):
         finally:
             np.random.set_state(now)
 
-    if all(x.stop_gradient for x in inputs if isinstance(x, paddle.Tensor)):
+    if all(x.stop_gradient for x in inputs if isinstance(x, Tensor)):
         # Paddle then takes the layer for one without gradients, whatever its weights say.
         first = inputs[0].detach()
         first.stop_gradient = False

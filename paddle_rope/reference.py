@@ -1,15 +1,21 @@
 """Slow, plain references: each function reads like its equation, with a loop for every index that is free or summed.
 
-For tests: made of elementary operations so that gradients follow, and meant for float64. Nothing is stabilised,
+For tests: made of elementary operations so that gradients follow, and meant for float64. Nothing is stabilized,
 batched or reordered here, so keep the inputs small in size and in value.
 """
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import paddle
+from paddle import Tensor, nn
+
+Positions = Sequence[float] | None
+Mask = Sequence[Sequence[Any]] | None  # ``[batch][seq]`` truth values or numbers
 
 
-def rotate(x, positions, base=10000.0):
+def rotate(x: Tensor, positions: Sequence[float], base: float = 10000.0) -> Tensor:
     r"""RoPE, pair by pair: kexue.fm 8265, eq. (11); arXiv 2104.09864, eq. (14)-(15).
 
     (y_{2i}, y_{2i+1}) = [[cos a, -sin a], [sin a, cos a]] (x_{2i}, x_{2i+1}) with a = m * base^(-2i/head_dim), for the
@@ -37,8 +43,16 @@ def rotate(x, positions, base=10000.0):
 
 
 def softmax_attention(
-    q, k, v, positions=None, key_mask=None, segment_ids=None, causal=False, placement="qk", slopes=None
-):
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    positions: Positions = None,
+    key_mask: Mask = None,
+    segment_ids: Mask = None,
+    causal: bool = False,
+    placement: str = "qk",
+    slopes: Sequence[float] | None = None,
+) -> Tensor:
     r"""o_i = sum_j exp(s_ij) v_j / sum_j exp(s_ij), s_ij = (R_i q_i) . (R_j k_j) / sqrt(head_dim) - slope |i - j|.
 
     arXiv 2104.09864, eq. (2) and (14)-(16); j runs over the keys that i sees. A query that sees no key gets 0. With v
@@ -67,25 +81,25 @@ def softmax_attention(
     return _turn_back(_weighted_sums(weight, weight, v, key_mask, segment_ids, causal), positions, placement)
 
 
-def elu_plus_one(x):
+def elu_plus_one(x: Tensor) -> Tensor:
     """phi of arXiv 2006.16236, eq. (7), as it is written there."""
     return paddle.nn.functional.elu(x) + 1
 
 
 def linear_attention(
-    q,
-    k,
-    v,
-    positions=None,
-    key_mask=None,
-    phi_q=elu_plus_one,
-    phi_k=elu_plus_one,
-    normalizer="unrotated",
-    segment_ids=None,
-    causal=False,
-    decay=None,
-    placement="qk",
-):
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    positions: Positions = None,
+    key_mask: Mask = None,
+    phi_q: Callable = elu_plus_one,
+    phi_k: Callable = elu_plus_one,
+    normalizer: str = "unrotated",
+    segment_ids: Mask = None,
+    causal: bool = False,
+    decay: Sequence[float] | Tensor | None = None,
+    placement: str = "qk",
+) -> Tensor:
     r"""o_i = sum_j g_ij (R_i phi(q_i)) . (R_j phi(k_j)) v_j / sum_j g_ij phi(q_i) . phi(k_j), g_ij = gamma^(i-j).
 
     arXiv 2104.09864, eq. (19): R is in the numerator only (``normalizer="unrotated"``) or in both ("rotated"); "none":
@@ -115,7 +129,9 @@ def linear_attention(
     return _turn_back(_weighted_sums(rotated, below, v, key_mask, segment_ids, causal), positions, placement)
 
 
-def cosine_attention(q, k, v, positions=None, key_mask=None, segment_ids=None, causal=False):
+def cosine_attention(
+    q: Tensor, k: Tensor, v: Tensor, positions: Positions = None, key_mask: Mask = None, causal: bool = False
+) -> Tensor:
     r"""o_i = sum_j w_ij v_j / sum_j w_ij, w_ij = 1 + (R_i q_i) . (R_j k_j) / (|q_i| |k_j|): kexue.fm 7546, eq. (7).
 
     Args and returns:
@@ -129,7 +145,7 @@ def cosine_attention(q, k, v, positions=None, key_mask=None, segment_ids=None, c
         lengths = paddle.sqrt((q[row, head, i] ** 2).sum()) * paddle.sqrt((k[row, head, j] ** 2).sum())
         return 1 + (turned_q[row, head, i] * turned_k[row, head, j]).sum() / lengths
 
-    return _weighted_sums(weight, weight, v, key_mask, segment_ids, causal)
+    return _weighted_sums(weight, weight, v, key_mask, None, causal)
 
 
 def _rotate_some(q, k, v, positions, placement):
@@ -176,7 +192,7 @@ def _weighted_sums(above, below, v, key_mask, segment_ids, causal):
     return paddle.stack(rows)
 
 
-def global_pointer(layer, hidden, token_mask=None, no_span=-1e4):
+def global_pointer(layer: nn.Layer, hidden: Tensor, token_mask: Mask = None, no_span: float = -1e4) -> Tensor:
     r"""s_t(i, j) = (R_i q_{t,i}) . (R_j k_{t,j}) / sqrt(head_size), q_{t,i} = W_{q,t} h_i + b_{q,t}, k alike.
 
     kexue.fm 8373, eq. (1)-(2), with the factor 1 / sqrt(head_size) of its author's bert4keras. The columns of the
@@ -205,11 +221,11 @@ def global_pointer(layer, hidden, token_mask=None, no_span=-1e4):
     return _for_each_span(score, hidden, layer.num_types, token_mask, no_span)
 
 
-def efficient_global_pointer(layer, hidden, token_mask=None, no_span=-1e4):
+def efficient_global_pointer(layer: nn.Layer, hidden: Tensor, token_mask: Mask = None, no_span: float = -1e4) -> Tensor:
     r"""s_t(i, j) = (R_i q_i) . (R_j k_j) / sqrt(head_size) + (w_t . [q_i; k_i] + a_t + u_t . [q_j; k_j] + b_t) / 2.
 
     kexue.fm 8877, eq. (3), with sqrt(head_size) and 2 as in its author's bert4keras: one q and k for all types; the
-    type is told by q and k themselves, before rotation. The columns of ``type_scores.weight`` are
+    type follows from q and k themselves, before rotation. The columns of ``type_scores.weight`` are
     w_1 .. w_T u_1 .. u_T, of its bias a_1 .. a_T b_1 .. b_T.
 
     Args and returns:
@@ -233,7 +249,7 @@ def efficient_global_pointer(layer, hidden, token_mask=None, no_span=-1e4):
     return _for_each_span(score, hidden, types, token_mask, no_span)
 
 
-def band_of_spans(logits, max_span_length, no_span=-1e4):
+def band_of_spans(logits: Tensor, max_span_length: int, no_span: float = -1e4) -> Tensor:
     """b_t(i, d) = s_t(i, i + d), d = 0 .. max_span_length - 1.
 
     Args:
@@ -274,7 +290,7 @@ def _for_each_span(score, hidden, types, token_mask, no_span):
     return paddle.concat(scores).reshape([batch, types, seq, seq])
 
 
-def multilabel_categorical_crossentropy(logits, labels):
+def multilabel_categorical_crossentropy(logits: Tensor, labels: Sequence[Sequence[Any]]) -> Tensor:
     r"""log(1 + sum_{n in negatives} exp(s_n)) + log(1 + sum_{p in positives} exp(-s_p)): kexue.fm 7359.
 
     The exponentials are summed as they are, so scores must stay within a few hundred.

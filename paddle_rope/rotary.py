@@ -3,14 +3,16 @@
 Sources: Su, https://kexue.fm/archives/8265, eq. (11)-(13); Su et al. 2021, arXiv 2104.09864, eq. (13)-(15), (34).
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import paddle
-from paddle import nn
+from paddle import Tensor, nn
 
+from paddle_rope.choices import ROTARY_LAYOUTS, check_choice
 from paddle_rope.precision import Float32Layer, float64_tensor, without_amp
-from paddle_rope.rotary_frequencies import FrequencyScaling, rotary_frequencies
+from paddle_rope.rotary_frequencies import FrequencyScaling, check_even, rotary_frequencies
 
-LAYOUTS = ("interleaved", "half")
 # Tables begin at position 0; further than this beyond what is tabulated, positions are computed by themselves.
 _LARGEST_GAP = 4096
 # paddle 3.x keeps a view whose last axis is strided, and as_complex refuses it. 2.6 copies by itself, and its
@@ -18,7 +20,7 @@ _LARGEST_GAP = 4096
 _RESHAPE_COPIES_VIEWS = paddle.__version__.startswith("2.")
 
 
-def interleaved_to_half(head_dim):
+def interleaved_to_half(head_dim: int) -> np.ndarray:
     """The order of features that turns the layout "interleaved" into "half": 0, 2, 4, ..., 1, 3, 5, ...
 
     With p = ``interleaved_to_half(d)``: ``half(x[..., p])`` equals ``interleaved(x)[..., p]``. Applied to the columns
@@ -34,7 +36,7 @@ def interleaved_to_half(head_dim):
     Raises:
         ValueError: ``head_dim`` is odd or not positive.
     """
-    _check_even("head_dim", head_dim)
+    check_even("head_dim", head_dim)
     return np.arange(head_dim).reshape(-1, 2).T.reshape(-1)
 
 
@@ -66,18 +68,23 @@ class RotaryPositionEmbedding(Float32Layer):
             positive; ``layout`` or ``scaling`` is not one of those above.
     """
 
-    def __init__(self, head_dim, base=10000.0, layout="interleaved", rotary_dim=None, scaling=None, learned=False):
+    def __init__(
+        self,
+        head_dim: int,
+        base: float = 10000.0,
+        layout: str = "interleaved",
+        rotary_dim: int | None = None,
+        scaling: FrequencyScaling | None = None,
+        learned: bool = False,
+    ) -> None:
         super().__init__()
         if rotary_dim is None:
-            _check_even("head_dim", head_dim)
+            check_even("head_dim", head_dim)
             rotary_dim = head_dim
-        _check_even("rotary_dim", rotary_dim)
+        check_even("rotary_dim", rotary_dim)
         if rotary_dim > head_dim:
             raise ValueError(f"rotary_dim must be at most head_dim = {head_dim}, got {rotary_dim}")
-        if base <= 0:
-            raise ValueError(f"base must be positive, got {base}")
-        if layout not in LAYOUTS:
-            raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}, got {layout!r}")
+        check_choice("layout", layout, ROTARY_LAYOUTS)
         if scaling is not None and not isinstance(scaling, FrequencyScaling):
             raise ValueError(f"scaling must be None, LinearScaling, NTKScaling or YaRNScaling, got {scaling!r}")
         self.head_dim = head_dim
@@ -93,9 +100,9 @@ class RotaryPositionEmbedding(Float32Layer):
             self.theta = self.create_parameter([rotary_dim // 2], dtype="float32", default_initializer=start)
         else:
             self.theta = theta  # [rotary_dim / 2], float64
-        self._tables = {}  # cos and sin by dtype and device, [length, rotary_dim / 2]; plain attribute: never saved
+        self._tables: dict = {}  # cos and sin by dtype and device, [length, rotary_dim / 2]; never saved
 
-    def forward(self, x, offset=0, positions=None, inverse=False):
+    def forward(self, x: Tensor, offset: int = 0, positions: Tensor | None = None, inverse: bool = False) -> Tensor:
         """Rotate ``x``.
 
         Args:
@@ -119,7 +126,7 @@ class RotaryPositionEmbedding(Float32Layer):
             return self._rotate(x, inverse, lambda turning: self._cosine_and_sine(turning, offset, positions))
 
     @paddle.jit.not_to_static  # whose rewriting of the early return loses what the inner functions refer to
-    def at(self, positions):
+    def at(self, positions: Tensor | None) -> Callable[..., Tensor]:
         """The rotation at fixed ``positions``, a function ``rotate(x, inverse=False)``: phases are computed once.
 
         For the layers of a model, which all turn their queries and keys by the same angles. (Learned theta is computed
@@ -210,22 +217,11 @@ class RotaryPositionEmbedding(Float32Layer):
         """float64 ``[rotary_dim / 2]``."""
         return self.theta.astype("float64") if self.learned else float64_tensor(self.theta)
 
-    def extra_repr(self):
-        parts = [f"head_dim={self.head_dim}, base={self.base:g}"]
-        if self.layout != "interleaved":
-            parts.append(f"layout={self.layout!r}")
-        if self.rotary_dim != self.head_dim:
-            parts.append(f"rotary_dim={self.rotary_dim}")
-        if self.scaling:
-            parts.append(f"scaling={self.scaling}")
-        if self.learned:
-            parts.append("learned=True")
-        return ", ".join(parts)
-
-
-def _check_even(name, number):
-    if number <= 0 or number % 2:
-        raise ValueError(f"{name} must be a positive even number (features turn in pairs), got {number}")
+    def extra_repr(self) -> str:
+        return (
+            f"head_dim={self.head_dim}, base={self.base:g}, layout={self.layout!r}, rotary_dim={self.rotary_dim}, "
+            f"scaling={self.scaling}, learned={self.learned}"
+        )
 
 
 def _turn_interleaved(x, cosine, sine):

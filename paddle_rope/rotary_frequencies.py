@@ -5,22 +5,37 @@ Peng et al. 2023, arXiv 2309.00071 (NTK-aware, NTK-by-parts, YaRN).
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
+from paddle_rope.choices import check_choice
 
-def rotary_frequencies(rotary_dim, base=10000.0):
+
+def rotary_frequencies(rotary_dim: int, base: float = 10000.0) -> np.ndarray:
     """theta_i = base^(-2i/rotary_dim), i = 0 .. rotary_dim/2 - 1 (arXiv 2104.09864, section 3.2.2).
 
     Args:
-        rotary_dim: number of features that turn, even.
-        base: positive.
+        rotary_dim: number of features that turn, positive and even.
+        base: positive and finite.
 
     Returns:
         float64 array ``[rotary_dim / 2]``.
+
+    Raises:
+        ValueError: ``rotary_dim`` or ``base`` is not as above.
     """
+    check_even("rotary_dim", rotary_dim)
+    if not 0 < base < math.inf:
+        raise ValueError(f"base must be positive and finite, got {base}")
     return float(base) ** (-np.arange(0, rotary_dim, 2, dtype=np.float64) / rotary_dim)
+
+
+def check_even(name: str, number: int) -> None:
+    """Raise ValueError unless ``number``, called ``name``, is positive and even."""
+    if number <= 0 or number % 2:
+        raise ValueError(f"{name} must be a positive even number (features turn in pairs), got {number}")
 
 
 @dataclass(frozen=True)
@@ -29,22 +44,25 @@ class FrequencyScaling:
 
     Attributes:
         factor: s = (length wanted) / (length of training), at least 1.
-        amplitude: rotated vectors are multiplied by it (class attribute or property; 1 except for YaRN).
+        amplitude: rotated vectors are multiplied by it; 1 except for YaRN.
 
     Raises:
         ValueError: ``factor`` is below 1 or not finite.
     """
 
     factor: float
-    amplitude = 1.0
 
-    def __post_init__(self):
+    @property
+    def amplitude(self) -> float:
+        return 1.0
+
+    def __post_init__(self) -> None:
         if not (math.isfinite(self.factor) and self.factor >= 1):
             raise ValueError(
                 f"factor must be a finite number of at least 1 (length wanted / length of training), got {self.factor}"
             )
 
-    def frequencies(self, rotary_dim, base):
+    def frequencies(self, rotary_dim: int, base: float) -> np.ndarray:
         """The scaled theta: float64 array ``[rotary_dim / 2]``."""
         raise NotImplementedError
 
@@ -53,7 +71,7 @@ class FrequencyScaling:
 class LinearScaling(FrequencyScaling):
     """Position interpolation: theta'_i = theta_i / s, as if position m were m / s (arXiv 2306.15595, eq. 4)."""
 
-    def frequencies(self, rotary_dim, base):
+    def frequencies(self, rotary_dim: int, base: float) -> np.ndarray:
         return rotary_frequencies(rotary_dim, base) / self.factor
 
 
@@ -67,7 +85,7 @@ class NTKScaling(FrequencyScaling):
         ValueError: by :meth:`frequencies`, for d = 2, where there is one frequency and the exponent is infinite.
     """
 
-    def frequencies(self, rotary_dim, base):
+    def frequencies(self, rotary_dim: int, base: float) -> np.ndarray:
         if rotary_dim < 4:
             raise ValueError(
                 f"NTKScaling needs a rotary_dim of at least 4 (its exponent is d / (d - 2)), got {rotary_dim}; "
@@ -105,7 +123,7 @@ class YaRNScaling(FrequencyScaling):
     beta_fast: float = 32.0
     beta_slow: float = 1.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if not (math.isfinite(self.original_length) and self.original_length > 0):
             raise ValueError(f"original_length must be positive, the length of training, got {self.original_length}")
@@ -115,20 +133,20 @@ class YaRNScaling(FrequencyScaling):
             )
 
     @property
-    def amplitude(self):
+    def amplitude(self) -> float:
         return 0.1 * math.log(self.factor) + 1.0
 
-    def frequencies(self, rotary_dim, base):
+    def frequencies(self, rotary_dim: int, base: float) -> np.ndarray:
         theta = rotary_frequencies(rotary_dim, base)
         turns = self.original_length * theta / (2 * math.pi)
         gamma = np.clip((turns - self.beta_slow) / (self.beta_fast - self.beta_slow), 0.0, 1.0)
         return (1 - gamma) * theta / self.factor + gamma * theta
 
 
-SCALINGS = {"linear": LinearScaling, "ntk": NTKScaling, "yarn": YaRNScaling}
+SCALINGS: dict[Any, type[FrequencyScaling]] = {"linear": LinearScaling, "ntk": NTKScaling, "yarn": YaRNScaling}
 
 
-def frequency_scaling(settings):
+def frequency_scaling(settings: dict[str, Any] | None) -> FrequencyScaling | None:
     """The scaling that a configuration names: ``{"type": "yarn", "factor": 4, "original_length": 512}``.
 
     Args:
@@ -144,10 +162,9 @@ def frequency_scaling(settings):
         return None
     arguments = dict(settings)
     kind = arguments.pop("type", None)
-    if kind not in SCALINGS:
-        raise ValueError(f"the type of rotary_scaling must be one of {', '.join(SCALINGS)}, got {kind!r}")
+    check_choice("the type of rotary_scaling", kind, SCALINGS)
     try:
         return SCALINGS[kind](**arguments)
     except TypeError:
-        names = ", ".join(SCALINGS[kind].__dataclass_fields__)
+        names = ", ".join(field.name for field in fields(SCALINGS[kind]))
         raise ValueError(f"rotary_scaling {kind!r} takes {names}; got {', '.join(arguments) or 'none'}") from None

@@ -4,12 +4,12 @@ import os
 import zlib  # noqa: F401  paddle 2.6.2 exports zlib symbols of its own: load the system's first
 from pathlib import Path
 
-from paddle_rope.machine import import_paddle, prepare_machine
+from paddle_rope.machine import import_paddle, prepare_process
 
 # Paddle Inference sets the threads of the whole process to one, and another number adds up in another order: with one
 # from the beginning, equal runs are equal to the bit. Models of tests are no faster with more.
 os.environ["OMP_NUM_THREADS"] = "1"
-prepare_machine()
+prepare_process()
 import_paddle()
 
 import numpy as np  # noqa: E402

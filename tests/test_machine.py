@@ -10,11 +10,14 @@ from pathlib import Path
 import paddle
 import pytest
 
-from paddle_rope.machine import physical_cores, prepare_machine
+from paddle_rope import prepare_process
+from paddle_rope.machine import physical_cores
 from tasks.common.errors import EXIT_BAD_INPUT, InputError, exit_on_input_error
 from tasks.common.tool.device import choose_device
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+SETTINGS = ("OMP_NUM_THREADS", "FLAGS_use_stride_kernel", "MKL_DEBUG_CPU_TYPE")
+pytestmark = pytest.mark.filterwarnings("ignore:paddle is imported already")
 
 
 def test_physical_cores_are_at_least_one_and_at_most_the_logical_ones_of_this_process():
@@ -47,8 +50,8 @@ def test_logical_cores_count_where_the_system_does_not_tell(monkeypatch, content
 def test_memory_that_was_freed_is_used_again_without_page_faults():
     code = (
         "import resource, numpy as np\n"
-        "from paddle_rope.machine import prepare_machine\n"
-        "prepare_machine()\n"
+        "from paddle_rope import prepare_process\n"
+        "prepare_process()\n"
         "for _ in range(3):\n"
         "    np.ones(8 << 20)\n"  # 64 MB, more than glibc keeps
         "    print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)\n"
@@ -62,7 +65,7 @@ def test_settings_of_the_user_are_kept(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     monkeypatch.setenv("FLAGS_use_stride_kernel", "1")
     monkeypatch.setenv("MKL_DEBUG_CPU_TYPE", "4")
-    prepare_machine()
+    prepare_process()
     assert os.environ["OMP_NUM_THREADS"] == "3"
     assert os.environ["MKL_DEBUG_CPU_TYPE"] == "4"
     assert os.environ["FLAGS_use_stride_kernel"] == "1"  # noqa: SIM112  paddle's name for it
@@ -71,7 +74,7 @@ def test_settings_of_the_user_are_kept(monkeypatch):
 def test_paddle_gets_the_physical_cores_unless_set(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "")  # restored after the test
     monkeypatch.delenv("OMP_NUM_THREADS")
-    prepare_machine()
+    prepare_process()
     assert os.environ["OMP_NUM_THREADS"] == str(physical_cores())
 
 
@@ -88,13 +91,26 @@ def test_amd_processors_with_avx2_are_told_to_use_it(monkeypatch, vendor, flags,
     monkeypatch.setattr("builtins.open", lambda *_, **__: io.StringIO(content))
     monkeypatch.setenv("MKL_DEBUG_CPU_TYPE", "")  # restored after the test
     monkeypatch.delenv("MKL_DEBUG_CPU_TYPE")
-    prepare_machine()
+    prepare_process()
     assert os.environ.get("MKL_DEBUG_CPU_TYPE") == expected
 
 
-def test_setting_up_does_not_import_paddle():
-    program = "import sys, paddle_rope.machine as m; m.prepare_machine(); sys.exit('paddle' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY).returncode == 0
+@pytest.mark.parametrize(
+    "calls, warned",
+    [
+        ("paddle_rope.prepare_process(); import paddle; paddle_rope.prepare_process()", ""),
+        ("import paddle; paddle_rope.prepare_process()", "paddle is imported already: FLAGS_use_stride_kernel"),
+    ],
+    ids=["before", "after"],
+)
+def test_a_call_after_the_import_of_paddle_warns(calls, warned):
+    kept = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+    program = f"import paddle_rope; {calls}"
+    done = subprocess.run(
+        [sys.executable, "-W", "always::RuntimeWarning", "-c", program],
+        cwd=REPOSITORY, env={**kept, "MKL_DEBUG_CPU_TYPE": "5"}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert (warned in done.stderr) and ("paddle is imported already" in done.stderr) == bool(warned)
 
 
 def test_device_is_cpu_where_there_is_no_gpu(monkeypatch):

@@ -8,14 +8,3 @@ from paddle_rope.analysis.decay import (
     pair_products,
     quarter_period,
 )
-
-__all__ = [
-    "abel_bound",
-    "falls_until",
-    "frequencies",
-    "mean_partial_sums",
-    "octave_averages",
-    "ones_scores",
-    "pair_products",
-    "quarter_period",
-]

@@ -9,28 +9,10 @@ all 1, ...) can be held against it.
 
 import numpy as np
 
-
-def frequencies(head_dim, base=10000.0):
-    """theta_i = base^(-2i/head_dim), i = 0 .. head_dim/2 - 1: those of ``RotaryPositionEmbedding``.
-
-    Args:
-        head_dim: positive even number.
-        base: positive and finite.
-
-    Returns:
-        ``[head_dim / 2]``.
-
-    Raises:
-        ValueError: ``head_dim`` or ``base`` is not as above.
-    """
-    if head_dim <= 0 or head_dim % 2:
-        raise ValueError(f"head_dim must be a positive even number (features turn in pairs), got {head_dim}")
-    if not 0 < base < np.inf:
-        raise ValueError(f"base must be positive and finite, got {base}")
-    return float(base) ** (-np.arange(0, head_dim, 2, dtype=np.float64) / head_dim)
+from paddle_rope.rotary_frequencies import rotary_frequencies as frequencies  # noqa: F401  theta of RoPE
 
 
-def mean_partial_sums(theta, distances):
+def mean_partial_sums(theta: np.ndarray, distances: np.ndarray) -> np.ndarray:
     r"""mean_{j = 1..d/2} |S_j(x)| with S_j(x) = sum_{i < j} exp(i x theta_i), x the relative distance m - n.
 
     8265, the figure of the section; 2104.09864, eq. (37) and figure 2. At x = 0 this is (d/2 + 1) / 2, the largest
@@ -51,7 +33,7 @@ def mean_partial_sums(theta, distances):
     return total / theta.size
 
 
-def ones_scores(theta, distances):
+def ones_scores(theta: np.ndarray, distances: np.ndarray) -> np.ndarray:
     r"""g(x) = 2 sum_i cos(x theta_i): <R_m q, R_n k> with q = k = (1, ..., 1), x = n - m.
 
     Args and returns:
@@ -64,7 +46,7 @@ def ones_scores(theta, distances):
     return 2 * total
 
 
-def pair_products(q, k):
+def pair_products(q: np.ndarray, k: np.ndarray) -> np.ndarray:
     r"""h_i = q_i conj(k_i), features read in pairs as complex numbers.
 
     <R_m q, R_n k> = Re sum_i h_i exp(i (m - n) theta_i): 2104.09864, eq. (35).
@@ -84,7 +66,7 @@ def pair_products(q, k):
     return (q[0::2] + 1j * q[1::2]) * (k[0::2] - 1j * k[1::2])
 
 
-def abel_bound(q, k, theta, distances):
+def abel_bound(q: np.ndarray, k: np.ndarray, theta: np.ndarray, distances: np.ndarray) -> np.ndarray:
     r"""(max_i |h_{i+1} - h_i|) sum_{j = 1..d/2} |S_j(x)|, which is nowhere less than |<R_m q, R_n k>|, x = m - n.
 
     8265 and 2104.09864, eq. (35)-(37). With h_{d/2} = 0 and S_0 = 0, summation by parts (Abel) gives
@@ -110,7 +92,7 @@ def abel_bound(q, k, theta, distances):
     return largest_step * theta.size * mean_partial_sums(theta, distances)
 
 
-def quarter_period(theta):
+def quarter_period(theta: np.ndarray) -> float:
     r"""pi / (2 min_i |theta_i|): the distance at which the cosine of the slowest pair has come down to 0.
 
     About up to there the trend of g (:func:`ones_scores`) falls. For many pairs the sum over i tends to an integral
@@ -127,7 +109,7 @@ def quarter_period(theta):
     return float(np.pi / (2 * slowest)) if slowest else np.inf
 
 
-def falls_until(values):
+def falls_until(values: np.ndarray) -> int:
     """The last index to which every value is less than the one before: 0 if already the second is not.
 
     Args:
@@ -140,7 +122,7 @@ def falls_until(values):
     return int(rises[0]) if rises.size else len(values) - 1
 
 
-def octave_averages(values):
+def octave_averages(values: np.ndarray) -> np.ndarray:
     """Averages over the octaves 1, 2-3, 4-7, ..., 2^k .. 2^(k+1) - 1: the trend without the ripple of the fast pairs.
 
     Args:

@@ -1,18 +1,21 @@
 """Feature maps phi that turn softmax attention into linear attention: sim(q, k) = phi(q) . phi(k).
 
-A map is either a function of any shape, the same for queries and keys (:func:`elu_plus_one`, :func:`relu`,
-:func:`squared_relu`, :func:`exp`), or an object with
+Where a map is asked for, a function of any shape, the same for queries and keys (:func:`elu_plus_one`, :func:`relu`,
+:func:`squared_relu`, :func:`exp`), serves as well as a :class:`FeatureMap`.
 
-- ``query(x)``: ``[batch, heads, seq, head_dim]`` -> ``[batch, heads, seq, features]``;
-- ``key(x, key_mask)``: the same for keys; ``key_mask`` is bool ``[batch, seq]`` or None.
-
-The rotation turns the features: it is made for ``features``, which is ``head_dim`` except where a map says otherwise.
+The rotation turns the features: it is made for their number, which is ``head_dim`` except where a map says otherwise.
 """
+
+from collections.abc import Callable
+from typing import Union
 
 import numpy as np
 import paddle
 import paddle.nn.functional as F
+from paddle import Tensor
 
+from paddle_rope.choices import FEATURE_MAPS, check_choice
+from paddle_rope.layers import scaled
 from paddle_rope.precision import Float32Layer
 
 # At its bound the slope of clip is 1 in paddle 3.x and 0 in 2.6.2: keep the bound off 0.
@@ -23,7 +26,7 @@ _SMALLEST_SQUARE = 1e-12
 _MASKED_EXPONENT = -1e30
 
 
-def elu_plus_one(x):
+def elu_plus_one(x: Tensor) -> Tensor:
     """phi(x) = elu(x) + 1: x + 1 for x >= 0, exp(x) below (Katharopoulos et al. 2020, arXiv 2006.16236, eq. 7).
 
     Written as relu(x) + exp(min(x, 0)), which does not cancel: elu(x) + 1 is exactly 0 in bfloat16 for x = -8.
@@ -38,36 +41,78 @@ def elu_plus_one(x):
     return F.relu(x) + paddle.exp(paddle.clip(x, max=_JUST_ABOVE_ZERO))
 
 
-def relu(x):
+def relu(x: Tensor) -> Tensor:
     """phi(x) = max(x, 0), not negative; a query or key without a positive feature gets the output or weight 0."""
     return F.relu(x)
 
 
-def squared_relu(x):
+def squared_relu(x: Tensor) -> Tensor:
     """phi(x) = max(x, 0)^2, not negative; as :func:`relu`, but smooth at 0 (an activation in arXiv 2109.08668)."""
     return F.relu(x).square()
 
 
-def exp(x):
+def exp(x: Tensor) -> Tensor:
     """phi(x) = exp(x), positive. In float32 the products hold while a query and a key feature sum to less than 80."""
     return paddle.exp(x)
 
 
-class SoftmaxExp:
+class FeatureMap:
+    """Base of the maps that treat queries and keys differently, or add features; subclasses give at least ``query``.
+
+    Attributes:
+        over_sequence: each key sees the whole sequence: the map is neither causal nor for packed texts.
+        rotates_denominator: the products may be negative unless numerator and denominator are rotated alike.
+    """
+
+    over_sequence = False
+    rotates_denominator = False
+
+    def query(self, x: Tensor) -> Tensor:
+        """``[batch, heads, seq, head_dim]`` -> ``[batch, heads, seq, features]``."""
+        raise NotImplementedError
+
+    def key(self, x: Tensor, key_mask: Tensor | None = None) -> Tensor:
+        """As :meth:`query` for keys; ``key_mask`` bool ``[batch, seq]``, False at padding."""
+        return self.query(x)
+
+    def after_rotation(self, features: Tensor, key_mask: Tensor | None = None) -> Tensor:
+        """Rotated features with those that do not rotate; ``key_mask`` where they are of keys."""
+        return features
+
+
+class Elementwise(FeatureMap):
+    """A function as a map."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        self.function = function
+
+    def query(self, x: Tensor) -> Tensor:
+        return self.function(x)
+
+
+FeatureMapLike = Union[FeatureMap, Callable[[Tensor], Tensor]]
+
+
+def as_feature_map(feature_map: FeatureMapLike) -> FeatureMap:
+    """A :class:`FeatureMap` as it is, a function as an :class:`Elementwise` one."""
+    return feature_map if isinstance(feature_map, FeatureMap) else Elementwise(feature_map)
+
+
+class SoftmaxExp(FeatureMap):
     r"""phi(q) = softmax over the features, phi(k) = exp(k_j) / sum_j exp(k_j), feature by feature over the sequence.
 
     Shen et al. 2018, arXiv 1812.01243; kexue.fm 7546. The weights phi(q_i) . phi(k_j) are not negative and sum to 1
-    over j as they are: without rotation every normaliser but "none" divides by 1. Each key sees the whole sequence, so
-    the map is bidirectional only and does not know packed sequences. (Keys exp(k) alone under a normaliser are
+    over j as they are: without rotation every normalizer but "none" divides by 1. Each key sees the whole sequence, so
+    the map is bidirectional only and does not know packed sequences. (Keys exp(k) alone under a normalizer are
     :func:`exp`: a factor that a query's features share, such as the one of softmax, leaves the quotient unchanged.)
     """
 
     over_sequence = True
 
-    def query(self, x):
+    def query(self, x: Tensor) -> Tensor:
         return F.softmax(x, axis=-1)
 
-    def key(self, x, key_mask=None):
+    def key(self, x: Tensor, key_mask: Tensor | None = None) -> Tensor:
         if key_mask is None:
             return F.softmax(x, axis=2)
         is_key = key_mask.unsqueeze([1, 3])
@@ -76,7 +121,7 @@ class SoftmaxExp:
         return F.softmax(paddle.where(is_key, x, paddle.full_like(x, _MASKED_EXPONENT)), axis=2)
 
 
-class OnePlusCosine:
+class OnePlusCosine(FeatureMap):
     r"""sim(q_i, k_j) = 1 + cos(R_i q_i, R_j k_j), in [0, 2]: kexue.fm 7546, eq. (7), and 8265, after eq. (19).
 
     phi(x) = x / |x|, of the same length after rotation; the 1 is one more feature, which is not rotated. With the
@@ -87,18 +132,18 @@ class OnePlusCosine:
 
     rotates_denominator = True
 
-    def query(self, x):
+    def query(self, x: Tensor) -> Tensor:
         return x / paddle.sqrt(x.square().sum(axis=-1, keepdim=True) + _SMALLEST_SQUARE)
 
-    def key(self, x, key_mask=None):
-        return self.query(x)
+    def after_rotation(self, features: Tensor, key_mask: Tensor | None = None) -> Tensor:
+        """``[..., head_dim]`` -> ``[..., head_dim + 1]``: the feature 1, but 0 at masked keys."""
+        one = paddle.ones_like(features[..., :1])
+        if key_mask is not None:
+            one = scaled(one, key_mask.unsqueeze([1, 3]))
+        return paddle.concat([features, one], axis=-1)
 
-    def after_rotation(self, features):
-        """``[..., head_dim]`` -> ``[..., head_dim + 1]``: the feature 1."""
-        return paddle.concat([features, paddle.ones_like(features[..., :1])], axis=-1)
 
-
-class OrthogonalRandomFeatures(Float32Layer):
+class OrthogonalRandomFeatures(Float32Layer, FeatureMap):
     r"""FAVOR+ (Choromanski et al. 2020, arXiv 2009.14794, lemma 1): sum_w phi_w(q) phi_w(k) estimates exp(q.k/sqrt(d)).
 
     phi_w(x) = exp(w . y - |y|^2 / 2) with y = x / d^(1/4), for ``num_features`` random vectors w from N(0, I_d): blocks
@@ -119,24 +164,20 @@ class OrthogonalRandomFeatures(Float32Layer):
         ValueError: a size is not positive.
     """
 
-    def __init__(self, head_dim, num_features=None, seed=0):
+    def __init__(self, head_dim: int, num_features: int | None = None, seed: int = 0) -> None:
         super().__init__()
         num_features = head_dim if num_features is None else num_features
         if head_dim <= 0 or num_features <= 0:
             raise ValueError(f"head_dim and num_features must be positive, got {head_dim} and {num_features}")
         self.head_dim = head_dim
         self.num_features = num_features
-        self.register_buffer("projection", paddle.to_tensor(self._draw(seed)))
+        self.register_buffer("projection", paddle.to_tensor(_orthogonal_vectors(num_features, head_dim, seed)))
 
-    def redraw(self, seed):
-        """New vectors; the same seed gives the same ones."""
-        self.projection.set_value(self._draw(seed))
-
-    def query(self, x):
+    def query(self, x: Tensor) -> Tensor:
         exponents = self._project(x)[0]
         return paddle.exp(exponents - exponents.max(axis=-1, keepdim=True).detach())
 
-    def key(self, x, key_mask=None):
+    def key(self, x: Tensor, key_mask: Tensor | None = None) -> Tensor:
         exponents, scaled = self._project(x)
         return paddle.exp(exponents - scaled.square().sum(axis=-1, keepdim=True) / 2)
 
@@ -145,34 +186,21 @@ class OrthogonalRandomFeatures(Float32Layer):
         scaled = x * self.head_dim**-0.25
         return paddle.matmul(scaled, self.projection.astype(x.dtype), transpose_y=True), scaled
 
-    def _draw(self, seed):
-        random = np.random.default_rng(seed)
-        size = self.head_dim
-        blocks = []
-        for start in range(0, self.num_features, size):
-            directions, upper = np.linalg.qr(random.standard_normal((size, size)))
-            directions *= np.sign(np.diag(upper))  # uniform over all orthogonal matrices
-            blocks.append(directions.T[: self.num_features - start])
-        lengths = np.linalg.norm(random.standard_normal((self.num_features, size)), axis=1, keepdims=True)
-        return (np.concatenate(blocks) * lengths).astype("float32")
+
+def _orthogonal_vectors(count, size, seed):
+    """Blocks of orthogonal directions with the lengths of Gaussian vectors: float32 array ``[count, size]``."""
+    random = np.random.default_rng(seed)
+    blocks = []
+    for start in range(0, count, size):
+        directions, upper = np.linalg.qr(random.standard_normal((size, size)))
+        directions *= np.sign(np.diag(upper))  # uniform over all orthogonal matrices
+        blocks.append(directions.T[: count - start])
+    lengths = np.linalg.norm(random.standard_normal((count, size)), axis=1, keepdims=True)
+    return (np.concatenate(blocks) * lengths).astype("float32")
 
 
-def map_query(feature_map, q):
-    """phi(q) ``[batch, heads, seq, features]`` by a function or by an object with ``query``."""
-    return feature_map.query(q) if hasattr(feature_map, "query") else feature_map(q)
-
-
-def map_key(feature_map, k, key_mask):
-    """phi(k) ``[batch, heads, seq, features]`` by a function or by an object with ``key``."""
-    return feature_map.key(k, key_mask) if hasattr(feature_map, "key") else feature_map(k)
-
-
-_FUNCTIONS = {"elu_plus_one": elu_plus_one, "relu": relu, "squared_relu": squared_relu, "exp": exp}
-FEATURE_MAPS = (*_FUNCTIONS, "softmax_exp", "one_plus_cosine", "favor")
-
-
-def make_feature_map(name, head_dim, num_random_features=None, seed=0):
-    """The feature map that a configuration names, one of :data:`FEATURE_MAPS`.
+def make_feature_map(name: str, head_dim: int, num_random_features: int | None = None, seed: int = 0) -> FeatureMapLike:
+    """The feature map that a configuration names, one of :data:`~paddle_rope.choices.FEATURE_MAPS`.
 
     Args:
         name: ``"favor"`` is :class:`OrthogonalRandomFeatures`; the others are named like the functions and classes.
@@ -182,12 +210,10 @@ def make_feature_map(name, head_dim, num_random_features=None, seed=0):
     Raises:
         ValueError: the name is unknown.
     """
-    if name in _FUNCTIONS:
-        return _FUNCTIONS[name]
-    if name == "softmax_exp":
-        return SoftmaxExp()
-    if name == "one_plus_cosine":
-        return OnePlusCosine()
+    check_choice("feature_map", name, FEATURE_MAPS)
     if name == "favor":
         return OrthogonalRandomFeatures(head_dim, num_random_features, seed)
-    raise ValueError(f"feature_map must be one of {', '.join(FEATURE_MAPS)}, got {name!r}")
+    classes = {"softmax_exp": SoftmaxExp, "one_plus_cosine": OnePlusCosine}
+    if name in classes:
+        return classes[name]()
+    return {"elu_plus_one": elu_plus_one, "relu": relu, "squared_relu": squared_relu, "exp": exp}[name]

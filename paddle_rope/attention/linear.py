@@ -1,48 +1,70 @@
-"""Bidirectional linear attention, by default with RoPE in the numerator only."""
+"""Linear attention with RoPE in the numerator: bidirectional, causal by chunks, and one token at a time.
 
+All forms begin with :func:`_prepare` and end with :func:`_finish`; in between each takes its own sums.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
 import paddle
+from paddle import Tensor
 
-from paddle_rope.attention.feature_maps import elu_plus_one
-from paddle_rope.attention.packing import check_segments
-from paddle_rope.attention.placement import rotate_at
-from paddle_rope.attention.segments import segment_sums, segment_weights
-from paddle_rope.attention.similarity import at_least_float32, check_options, normalize, similarity_features
-from paddle_rope.precision import without_amp
+from paddle_rope.attention.feature_maps import FeatureMapLike, as_feature_map, elu_plus_one
+from paddle_rope.attention.placement import Rotation, check_placement, rotate_at
+from paddle_rope.attention.sums import causal_sums, check_segments, segment_sums, segment_weights
+from paddle_rope.choices import NORMALIZERS, check_choice
+from paddle_rope.layers import scaled
+from paddle_rope.precision import at_least_float32, without_amp
+
+# Lower bound of the denominator. Unrotated, it is a sum of what is not negative: the bound is for a query without any
+# real key or positive feature, and far under what small features (FAVOR+ of long keys) sum to. Rotated, it passes
+# through 0: the bound keeps the quotient finite in training.
+MIN_DENOMINATOR = {"unrotated": 1e-30, "rotated": 1e-6}
+# Added to the mean square of an output without denominator.
+_MIN_MEAN_SQUARE = 1e-12
+
+
+class LinearAttentionState(NamedTuple):
+    """What causal linear attention remembers of the tokens before: its size does not depend on their number."""
+
+    key_values: Tensor  # sum_j gamma^(i-j) R_j phi(k_j) v_j^T, [batch, heads, features, value_dim]
+    keys: Tensor | None  # sum_j gamma^(i-j) phi(k_j), [batch, heads, features, 1]; None without denominator
+    length: int  # number of tokens so far, the position of the next
 
 
 @paddle.jit.not_to_static  # traced as it is: paddle 3.x cannot rewrite a default that is a function
 def linear_attention(
-    q,
-    k,
-    v,
-    rotate=None,
-    key_mask=None,
-    feature_map=elu_plus_one,
-    normalizer="unrotated",
-    segment_ids=None,
-    report=None,
-    placement="qk",
-):
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    rotate: Rotation | None = None,
+    key_mask: Tensor | None = None,
+    feature_map: FeatureMapLike = elu_plus_one,
+    normalizer: str = "unrotated",
+    segment_ids: Tensor | None = None,
+    placement: str = "qk",
+) -> Tensor:
     r"""o_i = sum_j (R_i phi(q_i)) . (R_j phi(k_j)) v_j / sum_j phi(q_i) . phi(k_j), bidirectional.
 
-    The denominator is not rotated: it stays positive, while the rotated sum may be zero or negative
-    (kexue.fm 8265, eq. 19; arXiv 2104.09864, eq. 19). The sum over j is taken once for all
-    i, so time and memory are linear in seq. Sums are kept in float32 at least, also for half-precision inputs and
-    under AMP.
+    The denominator is not rotated: it stays positive, while the rotated sum may be zero or negative (kexue.fm 8265, eq.
+    19; arXiv 2104.09864, eq. 19). The sum over j is taken once for all i: time and memory are linear in seq. Sums are
+    kept in float32 at least, also for half-precision inputs and under AMP.
 
     Args:
         q, k: ``[batch, heads, seq, head_dim]``.
         v: ``[batch, heads, seq, value_dim]``.
         rotate: R, e.g. a :class:`~paddle_rope.RotaryPositionEmbedding`; None for no position.
         key_mask: bool ``[batch, seq]``, False at padding; padded keys enter neither numerator nor denominator.
-        feature_map: phi, not negative: one of :mod:`~paddle_rope.attention.feature_maps`.
+        feature_map: phi, not negative: a function of any shape or a
+            :class:`~paddle_rope.attention.feature_maps.FeatureMap`.
         normalizer: ``"unrotated"``, as above; ``"rotated"``: R in the denominator too, which can vanish or turn
-            negative and is then cut at the bound (kept to show why not; see ``report``; right for ``OnePlusCosine``);
-            ``"none"``: o_i is the numerator over its root mean square, sqrt(mean over value_dim + 1e-12).
+            negative and is then cut at the bound (kept to show why not; right for ``OnePlusCosine``); ``"none"``: o_i
+            is the numerator over its root mean square, sqrt(mean over value_dim + 1e-12).
         segment_ids: integer ``[batch, seq]`` for packed sequences: j runs over the tokens with the id of i. Equal ids
             stand side by side. Still linear in seq, whatever the number of segments.
-        report: a :class:`~paddle_rope.attention.DenominatorReport` that counts denominators under the bound.
-        placement: what R turns, some of the letters ``qkvo``: with v and o, o_i = R_i^T sum_j .. R_j v_j
+        placement: what R rotates, some of the letters ``qkvo``: with v and o, o_i = R_i^T sum_j .. R_j v_j
             (kexue.fm 10862; see :mod:`~paddle_rope.attention.placement`).
 
     Returns:
@@ -50,30 +72,226 @@ def linear_attention(
         ``MIN_DENOMINATOR``, 1e-30 unrotated and 1e-6 rotated: where every key is padding the output is 0.
 
     Raises:
-        ValueError: an unknown normaliser or placement, options that contradict each other, segments with gaps;
+        ValueError: an unknown normalizer or placement, options that contradict each other, segments with gaps;
             ``segment_ids`` in a static graph of unknown length.
     """
-    check_options(feature_map, normalizer, report, placement, whole_sequence=segment_ids is None)
-    if segment_ids is not None:
-        if q.shape[2] < 0:
-            raise ValueError("linear attention with segment_ids needs a known length in static graphs")
-        check_segments(segment_ids, k.shape[0], k.shape[2], side_by_side=True)
-    dtype = q.dtype
-    q, k, v = at_least_float32(q, k, v)
+    packed = segment_ids is not None
     with without_amp():  # which would take the sums in half precision
-        above, below = similarity_features(q, k, rotate, key_mask, feature_map, normalizer, placement)
-        v = rotate_at("v", v, rotate, placement)
-        if segment_ids is None:
-            denominator = None if below is None else _sum_of_weights(*below)
-            key_values = paddle.matmul(above[1], v, transpose_x=True)  # [batch, heads, features, value_dim]
-            numerator = paddle.matmul(above[0], key_values)  # [batch, heads, seq, value_dim]
+        (phi_q, phi_k), below, values = _prepare(
+            q, k, v, rotate, key_mask, feature_map, normalizer, segment_ids, placement, whole_sequence=not packed
+        )
+        denominator = None
+        if not packed:
+            key_values = paddle.matmul(phi_k, values, transpose_x=True)  # [batch, heads, features, value_dim]
+            numerator = paddle.matmul(phi_q, key_values)
+            if below is not None:
+                denominator = paddle.matmul(below[0], below[1].sum(axis=2, keepdim=True), transpose_y=True)
         else:
-            denominator = None if below is None else segment_weights(*below, segment_ids)
-            numerator = segment_sums(*above, v, segment_ids)
-        output = rotate_at("o", normalize(numerator, denominator, normalizer, report, key_mask), rotate, placement)
-    return output.astype(dtype)
+            numerator = segment_sums(phi_q, phi_k, values, segment_ids)
+            if below is not None:
+                denominator = segment_weights(below[0], below[1], segment_ids)
+        return _finish(numerator, denominator, normalizer, rotate, placement, q.dtype)
 
 
-def _sum_of_weights(phi_q, phi_k):
-    """sum_j phi_q_i . phi_k_j ``[batch, heads, seq, 1]``."""
-    return paddle.matmul(phi_q, phi_k.sum(axis=2, keepdim=True), transpose_y=True)
+@paddle.jit.not_to_static  # as linear_attention
+def causal_linear_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    rotate: Rotation | None = None,
+    key_mask: Tensor | None = None,
+    feature_map: FeatureMapLike = elu_plus_one,
+    normalizer: str = "unrotated",
+    decay: Sequence[float] | Tensor | None = None,
+    segment_ids: Tensor | None = None,
+    chunk_size: int = 64,
+    placement: str = "qk",
+    state: LinearAttentionState | None = None,
+    return_state: bool = False,
+) -> Tensor | tuple[LinearAttentionState, Tensor]:
+    r"""o_i = sum_{j<=i} gamma^(i-j) (R_i phi(q_i)) . (R_j phi(k_j)) v_j / sum_{j<=i} gamma^(i-j) phi(q_i) . phi(k_j).
+
+    :func:`linear_attention` where no token sees a later one (arXiv 2006.16236, eq. 8-9), with an optional decay
+    (arXiv 2307.08621, eq. 5-7). All chunks are taken in parallel but for the state that runs through them: memory
+    and time are linear in seq. The numbers do not depend on ``chunk_size`` except for rounding.
+
+    Args:
+        decay: gamma, one for each head in (0, 1]: a list or a tensor ``[heads]``, which may be trained. None for 1.
+            Distance counts positions, padding included.
+        chunk_size: positive; any length is cut into chunks of this size and a rest.
+        state: a :class:`LinearAttentionState` of tokens before these, which then are seen too. ``rotate`` has to be at
+            the positions that follow, e.g. ``functools.partial(rotary, offset=state.length)``.
+        return_state: also return the state after the last token, from which this function or
+            :func:`linear_attention_step` continues.
+        q, k, v, rotate, key_mask, feature_map, normalizer, segment_ids, placement: as :func:`linear_attention`, with
+            the same bounds and dtypes.
+
+    Returns:
+        ``[batch, heads, seq, value_dim]`` in the dtype of ``q``; 0 where a query has no real key yet. With
+        ``return_state`` the pair (state, output).
+
+    Raises:
+        ValueError: as :func:`linear_attention`; ``decay`` or ``chunk_size`` out of range; a feature map that looks at
+            the whole sequence; a static graph of unknown length.
+    """
+    if chunk_size < 1:
+        raise ValueError(f"chunk_size must be positive, got {chunk_size}")
+    if segment_ids is not None and (state is not None or return_state):
+        raise ValueError("a state is of one text: give it without segment_ids")
+    decay = _checked_decay(decay, q.shape[1])
+    with without_amp():
+        (phi_q, phi_k), below, values = _prepare(
+            q, k, v, rotate, key_mask, feature_map, normalizer, segment_ids, placement, whole_sequence=False
+        )
+        denominator = None
+        after = _state_after(state, phi_k, below, values, decay) if return_state else None
+        if after is not None and values.shape[2] == 1:  # the recurrence: the token sees what the state now holds
+            numerator = paddle.matmul(phi_q, after.key_values)
+            if below is not None:
+                denominator = paddle.matmul(below[0], after.keys)
+        else:
+            numerator = causal_sums(phi_q, phi_k, values, decay, segment_ids, chunk_size)
+            if below is not None:
+                ones = paddle.ones_like(values[..., :1])
+                denominator = causal_sums(below[0], below[1], ones, decay, segment_ids, chunk_size)
+            if state is not None:
+                distance = range(1, values.shape[2] + 1)
+                numerator = numerator + _decayed(paddle.matmul(phi_q, state.key_values), decay, distance)
+                if below is not None:
+                    denominator = denominator + _decayed(paddle.matmul(below[0], state.keys), decay, distance)
+        output = _finish(numerator, denominator, normalizer, rotate, placement, q.dtype)
+    return output if after is None else (after, output)
+
+
+@paddle.jit.not_to_static  # as linear_attention
+def linear_attention_step(
+    state: LinearAttentionState | None,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    rotate: Rotation | None = None,
+    feature_map: FeatureMapLike = elu_plus_one,
+    normalizer: str = "unrotated",
+    decay: Sequence[float] | Tensor | None = None,
+    placement: str = "qk",
+) -> tuple[LinearAttentionState, Tensor]:
+    r"""One token of :func:`causal_linear_attention`: ``state, y = linear_attention_step(state, q, k, v)``.
+
+    S_i = gamma S_{i-1} + R_i phi(k_i) v_i^T, z_i = gamma z_{i-1} + phi(k_i),
+    o_i = (R_i phi(q_i))^T S_i / phi(q_i)^T z_i
+    (arXiv 2006.16236, eq. 18-20, there without R and gamma). Time and memory do not depend on the tokens before.
+
+    Args:
+        state: a :class:`LinearAttentionState`, float32 at least; None before the first token. It is not changed.
+        q, k: ``[batch, heads, 1, head_dim]``.
+        v: ``[batch, heads, 1, value_dim]``.
+        rotate: called as ``rotate(x, offset=state.length)``, at "o" with ``inverse=True`` too: a
+            :class:`~paddle_rope.RotaryPositionEmbedding`.
+        feature_map, normalizer, decay, placement: as :func:`causal_linear_attention`.
+
+    Returns:
+        The new state and y ``[batch, heads, 1, value_dim]`` in the dtype of ``q``.
+
+    Raises:
+        ValueError: more than one token; otherwise as :func:`causal_linear_attention`.
+    """
+    if q.shape[2] != 1 or k.shape[2] != 1:
+        raise ValueError(f"a step takes one token, got {q.shape[2]} queries and {k.shape[2]} keys")
+    rotate = None if rotate is None else partial(rotate, offset=0 if state is None else state.length)
+    return causal_linear_attention(
+        q, k, v, rotate, None, feature_map, normalizer, decay, placement=placement, state=state, return_state=True
+    )
+
+
+def check_linear_options(
+    feature_map: FeatureMapLike, normalizer: str, placement: str, whole_sequence: bool = False
+) -> None:
+    """Raise ValueError for options that contradict each other.
+
+    ``whole_sequence``: each query sees all keys of its row, as a map over the sequence needs.
+    """
+    check_placement(placement)
+    check_choice("normalizer", normalizer, NORMALIZERS)
+    phi = as_feature_map(feature_map)
+    name = type(phi).__name__
+    if normalizer == "unrotated" and phi.rotates_denominator:
+        raise ValueError(f"{name} is rotated in the denominator too: give normalizer='rotated'")
+    if not whole_sequence and phi.over_sequence:
+        raise ValueError(f"{name} looks at the whole sequence: it is neither causal nor for packed ones; take exp")
+
+
+def _prepare(q, k, v, rotate, key_mask, feature_map, normalizer, segment_ids, placement, whole_sequence):
+    """What every form begins with: checks, float32 at least, features, rotations.
+
+    Args:
+        whole_sequence: each query sees all keys of its row; the rest as :func:`linear_attention`.
+
+    Returns:
+        The features ``(phi_q, phi_k)`` whose products are the weights of the numerator, those of the denominator,
+        ``[batch, heads, seq, features]`` each, 0 at masked keys (None without denominator), and the values.
+    """
+    check_linear_options(feature_map, normalizer, placement, whole_sequence)
+    if q.shape[2] < 0 and not whole_sequence:
+        raise ValueError("linear attention that is causal or has segment_ids needs a known length in static graphs")
+    if segment_ids is not None:
+        check_segments(segment_ids, k.shape[0], k.shape[2], side_by_side=True)
+    q, k, v = at_least_float32(q, k, v)
+    phi = as_feature_map(feature_map)
+    plain_q, plain_k = phi.query(q), phi.key(k, key_mask)
+    if key_mask is not None:
+        plain_k = scaled(plain_k, key_mask.unsqueeze([1, 3]))
+    turned_q = phi.after_rotation(rotate_at("q", plain_q, rotate, placement))
+    turned_k = phi.after_rotation(rotate_at("k", plain_k, rotate, placement), key_mask)
+    below = {"unrotated": (plain_q, plain_k), "rotated": (turned_q, turned_k), "none": None}[normalizer]
+    return (turned_q, turned_k), below, rotate_at("v", v, rotate, placement)
+
+
+def _finish(numerator, denominator, normalizer, rotate, placement, dtype):
+    """What every form ends with: numerator / max(denominator, ``MIN_DENOMINATOR``), or numerator / its root mean square
+    without a denominator; the rotation of o; ``dtype``.
+
+    Args:
+        numerator: ``[batch, heads, seq, value_dim]``.
+        denominator: ``[batch, heads, seq, 1]``; None for ``normalizer="none"``.
+    """
+    if denominator is None:
+        output = numerator / paddle.sqrt(numerator.square().mean(axis=-1, keepdim=True) + _MIN_MEAN_SQUARE)
+    else:
+        output = numerator / paddle.clip(denominator, min=MIN_DENOMINATOR[normalizer])
+    return rotate_at("o", output, rotate, placement).astype(dtype)
+
+
+def _state_after(state, phi_k, below, v, decay):
+    """``state`` when these tokens have passed too; ``below`` as from :func:`_prepare`."""
+    seq = v.shape[2]
+    left = range(seq - 1, -1, -1)  # tokens after each
+    key_values = paddle.matmul(_decayed(phi_k, decay, left), v, transpose_x=True)
+    keys = None if below is None else _decayed(below[1], decay, left).sum(axis=2).unsqueeze(-1)
+    if state is None:
+        return LinearAttentionState(key_values, keys, seq)
+    distance = range(seq, seq + 1)
+    keys = None if keys is None else keys + _decayed(state.keys, decay, distance)
+    return LinearAttentionState(key_values + _decayed(state.key_values, decay, distance), keys, state.length + seq)
+
+
+def _decayed(x, decay, exponents):
+    """gamma^exponents x, one gamma for each head; ``exponents`` is a range, of one number or of one for each token."""
+    if decay is None:
+        return x
+    exponents = paddle.arange(exponents.start, exponents.stop, exponents.step).astype(x.dtype).unsqueeze(-1)
+    return x * decay.astype(x.dtype).reshape([1, -1, 1, 1]) ** exponents
+
+
+def _checked_decay(decay, heads):
+    """Tensor ``[heads]`` in (0, 1], or None."""
+    if decay is None:
+        return None
+    if not isinstance(decay, Tensor):
+        given, decay = np.asarray(decay), paddle.to_tensor(decay, dtype="float64")
+    elif paddle.in_dynamic_mode():
+        given = decay.numpy()
+    else:
+        return decay  # in static graphs its numbers are not known
+    if given.shape != (heads,) or not ((given > 0) & (given <= 1)).all():
+        raise ValueError(f"decay must be {heads} numbers in (0, 1], one for each head, got {given.tolist()}")
+    return decay

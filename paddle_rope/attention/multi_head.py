@@ -1,26 +1,29 @@
 """Multi-head self-attention: projections around an attention kernel."""
 
-from typing import NamedTuple, Optional
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import paddle
-from paddle import nn
+from paddle import Tensor, nn
 
-from paddle_rope.attention.causal_linear import causal_linear_attention
-from paddle_rope.attention.feature_maps import elu_plus_one
-from paddle_rope.attention.linear import linear_attention
-from paddle_rope.attention.placement import check_placement, rotate_at
-from paddle_rope.attention.similarity import check_options
+from paddle_rope.attention.feature_maps import FeatureMapLike, elu_plus_one
+from paddle_rope.attention.linear import (
+    LinearAttentionState,
+    causal_linear_attention,
+    check_linear_options,
+    linear_attention,
+)
+from paddle_rope.attention.placement import Rotation, check_placement, rotate_at
 from paddle_rope.attention.softmax import softmax_attention
+from paddle_rope.choices import ATTENTION_KINDS, check_choice
 from paddle_rope.layers import Dropout, Linear
-
-ATTENTION_KINDS = ("softmax", "linear")
 
 
 class KeyValueState(NamedTuple):
-    """What a causal softmax attention remembers of the tokens before: their keys and values, turned where RoPE is."""
+    """What a causal softmax attention remembers of the tokens before: their keys and values, rotated where RoPE is."""
 
-    keys: paddle.Tensor  # [batch, heads, seq, head_dim]
-    values: Optional[paddle.Tensor]  # [batch, heads, seq, head_dim]; None where they are the keys
+    keys: Tensor  # [batch, heads, seq, head_dim]
+    values: Tensor | None  # [batch, heads, seq, head_dim]; None where they are the keys
 
 
 class MultiHeadAttention(nn.Layer):
@@ -31,7 +34,7 @@ class MultiHeadAttention(nn.Layer):
         num_heads: number of heads; divides ``hidden_size``.
         kind: ``"softmax"`` (quadratic in length) or ``"linear"``.
         dropout: on the attention weights; acts on softmax attention only, linear attention has no weights.
-        placement: what RoPE turns, some of the letters ``qkvo`` (:mod:`~paddle_rope.attention.placement`).
+        placement: what RoPE rotates, some of the letters ``qkvo`` (:mod:`~paddle_rope.attention.placement`).
         share_kv: one projection gives keys and values; with RoPE on both of them, or on neither, the cache of softmax
             attention is then one tensor.
         bias: whether the projections have biases.
@@ -46,28 +49,27 @@ class MultiHeadAttention(nn.Layer):
 
     def __init__(
         self,
-        hidden_size,
-        num_heads,
-        kind="softmax",
-        dropout=0.0,
-        placement="qk",
-        share_kv=False,
-        bias=True,
-        causal=False,
-        feature_map=elu_plus_one,
-        normalizer="unrotated",
-        decay=None,
-    ):
+        hidden_size: int,
+        num_heads: int,
+        kind: str = "softmax",
+        dropout: float = 0.0,
+        placement: str = "qk",
+        share_kv: bool = False,
+        bias: bool = True,
+        causal: bool = False,
+        feature_map: FeatureMapLike = elu_plus_one,
+        normalizer: str = "unrotated",
+        decay: Sequence[float] | Tensor | None = None,
+    ) -> None:
         super().__init__()
         if hidden_size % num_heads:
             raise ValueError(f"hidden_size {hidden_size} is not a multiple of num_heads {num_heads}")
-        if kind not in ATTENTION_KINDS:
-            raise ValueError(f"attention must be one of {', '.join(ATTENTION_KINDS)}, got {kind!r}")
+        check_choice("attention", kind, ATTENTION_KINDS)
         if decay is not None and not causal:
             raise ValueError("decay looks back from each token: it needs causal attention")
         check_placement(placement)
         if kind == "linear":
-            check_options(feature_map, normalizer, None, placement, whole_sequence=not causal)
+            check_linear_options(feature_map, normalizer, placement, whole_sequence=not causal)
         self.num_heads = num_heads
         self.kind = kind
         self.placement = placement
@@ -84,7 +86,14 @@ class MultiHeadAttention(nn.Layer):
             self.value = Linear(hidden_size, hidden_size, bias_attr=bias_attr)
         self.output = Linear(hidden_size, hidden_size, bias_attr=bias_attr)
 
-    def forward(self, hidden, rotate=None, key_mask=None, segment_ids=None, score_bias=None):
+    def forward(
+        self,
+        hidden: Tensor,
+        rotate: Rotation | None = None,
+        key_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        score_bias: Tensor | None = None,
+    ) -> Tensor:
         """Attend within ``hidden``.
 
         Args:
@@ -98,26 +107,26 @@ class MultiHeadAttention(nn.Layer):
             ``[batch, seq, hidden]``.
         """
         q, k, v = self._project(hidden)
-        masks = {"key_mask": key_mask, "segment_ids": segment_ids}
         if self.kind == "softmax":
             attended = softmax_attention(
-                q,
-                k,
-                v,
-                rotate,
-                dropout=self.dropout,
-                causal=self.causal,
-                placement=self.placement,
-                score_bias=score_bias,
-                **masks,
+                q, k, v, rotate, key_mask, self.dropout, segment_ids, self.causal, self.placement, score_bias
             )
         elif self.causal:
-            attended = causal_linear_attention(q, k, v, rotate, **masks, decay=self.decay, **self._linear_options())
+            attended = causal_linear_attention(
+                q, k, v, rotate, key_mask, segment_ids=segment_ids, decay=self.decay, **self._linear_options()
+            )
         else:
-            attended = linear_attention(q, k, v, rotate, **masks, **self._linear_options())
+            attended = linear_attention(q, k, v, rotate, key_mask, segment_ids=segment_ids, **self._linear_options())
         return self._merge(attended)
 
-    def extend(self, hidden, state=None, rotate=None, key_mask=None, score_bias=None):
+    def extend(
+        self,
+        hidden: Tensor,
+        state: KeyValueState | LinearAttentionState | None = None,
+        rotate: Rotation | None = None,
+        key_mask: Tensor | None = None,
+        score_bias: Tensor | None = None,
+    ) -> tuple[Tensor, KeyValueState | LinearAttentionState]:
         """Attend to what ``state`` remembers and to ``hidden``, the tokens that follow it; for causal attention.
 
         Args:
@@ -135,12 +144,14 @@ class MultiHeadAttention(nn.Layer):
             ValueError: the layer is not causal.
         """
         if not self.causal:
-            raise ValueError("only causal attention goes on from a state")
+            raise ValueError("only causal attention continues from a state")
         q, k, v = self._project(hidden)
         if self.kind == "softmax":
             state, attended = self._extend_softmax(q, k, v, state, rotate, key_mask, score_bias)
         else:
-            state, attended = self._extend_linear(q, k, v, state, rotate, key_mask)
+            new_keys = None if key_mask is None else key_mask[:, -k.shape[2] :]
+            options = {"decay": self.decay, "state": state, "return_state": True, **self._linear_options()}
+            state, attended = causal_linear_attention(q, k, v, rotate, new_keys, **options)
         return self._merge(attended), state
 
     def _extend_softmax(self, q, k, v, state, rotate, key_mask, score_bias):
@@ -151,12 +162,6 @@ class MultiHeadAttention(nn.Layer):
             v = k if one_tensor else paddle.concat([state.values, v], axis=2)
         attended = softmax_attention(q, k, v, None, key_mask, self.dropout, causal=True, score_bias=score_bias)
         return KeyValueState(k, None if one_tensor else v), rotate_at("o", attended, rotate, self.placement)
-
-    def _extend_linear(self, q, k, v, state, rotate, key_mask):
-        new_keys = None if key_mask is None else key_mask[:, -k.shape[2] :]
-        return causal_linear_attention(
-            q, k, v, rotate, new_keys, decay=self.decay, state=state, return_state=True, **self._linear_options()
-        )
 
     def _linear_options(self):
         return {"feature_map": self.feature_map, "normalizer": self.normalizer, "placement": self.placement}

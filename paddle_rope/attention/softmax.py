@@ -1,12 +1,14 @@
 """Softmax (quadratic) attention."""
 
 import math
+from collections.abc import Callable
 
 import paddle
 import paddle.nn.functional as F
+from paddle import Tensor
 
-from paddle_rope.attention.packing import check_segments
-from paddle_rope.attention.placement import check_placement, rotate_at
+from paddle_rope.attention.placement import Rotation, check_placement, rotate_at
+from paddle_rope.attention.sums import check_segments
 
 # Score of padded keys. float16 holds it, and exp of it is lost beside any real score.
 MASKED_SCORE = -1e4
@@ -16,17 +18,17 @@ _SMALLEST_WEIGHT = 1e-20
 
 
 def softmax_attention(
-    q,
-    k,
-    v,
-    rotate=None,
-    key_mask=None,
-    dropout=None,
-    segment_ids=None,
-    causal=False,
-    placement="qk",
-    score_bias=None,
-):
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    rotate: Rotation | None = None,
+    key_mask: Tensor | None = None,
+    dropout: Callable[[Tensor], Tensor] | None = None,
+    segment_ids: Tensor | None = None,
+    causal: bool = False,
+    placement: str = "qk",
+    score_bias: Tensor | None = None,
+) -> Tensor:
     r"""o_i = sum_j softmax_j((R_i q_i) . (R_j k_j) / sqrt(head_dim)) v_j  (arXiv 2104.09864, eq. 2, 14-16).
 
     Args:
@@ -40,7 +42,7 @@ def softmax_attention(
         dropout: layer applied to the attention weights ``[batch, heads, queries, seq]``; None for none.
         segment_ids: integer ``[batch, seq]`` for packed sequences: j runs over the tokens with the id of i.
         causal: j <= i only.
-        placement: what R turns, some of the letters ``qkvo``: with v and o, o_i = R_i^T sum_j softmax_j(..) R_j v_j
+        placement: what R rotates, some of the letters ``qkvo``: with v and o, o_i = R_i^T sum_j softmax_j(..) R_j v_j
             (kexue.fm 10862; see :mod:`~paddle_rope.attention.placement`).
         score_bias: added to the scores, broadcast to ``[batch, heads, queries, seq]``:
             :func:`~paddle_rope.positions.alibi_bias`.

@@ -1,13 +1,14 @@
 """The band of short spans: scores of the spans i .. i + d, d = 0 .. width - 1, in time and memory linear in seq."""
 
 import paddle
+from paddle import Tensor
 
 # Smallest block of queries. Blocks as wide as the band do twice the products that are needed; narrower ones than this
 # are slower on CPU.
 _BLOCK = 32
 
 
-def band_products(q, k, width):
+def band_products(q: Tensor, k: Tensor, width: int) -> Tensor:
     r"""b(i, d) = q_i . k_{i+d}: the entries (i, i + d) of q k^T, d = 0 .. width - 1, without the others.
 
     A block of queries is multiplied with the keys of the block and the width - 1 keys behind it. In that product,
@@ -24,7 +25,7 @@ def band_products(q, k, width):
     return _band(q, k, width)
 
 
-def band_ends(x, width):
+def band_ends(x: Tensor, width: int) -> Tensor:
     """b(i, d) = x_{i+d}: ``[..., seq]`` -> ``[..., seq, width]``, 0 past the end."""
     return _band(None, x.unsqueeze(-1), width)
 

@@ -1,9 +1,10 @@
 """From GlobalPointer scores to spans."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import paddle
+from paddle import Tensor
 
 
 class ScoredSpan(NamedTuple):
@@ -15,7 +16,9 @@ class ScoredSpan(NamedTuple):
     score: float
 
 
-def decode_spans(logits, threshold=0.0, banded=False):
+def decode_spans(
+    logits: Tensor | np.ndarray, threshold: float | Sequence[float] = 0.0, banded: bool = False
+) -> list[list[ScoredSpan]]:
     """All spans that score above ``threshold``; nested and overlapping spans are kept.
 
     Args:
@@ -30,18 +33,18 @@ def decode_spans(logits, threshold=0.0, banded=False):
     Raises:
         ValueError: the thresholds are not one for each type.
     """
-    logits = logits.astype("float32").numpy() if isinstance(logits, paddle.Tensor) else np.asarray(logits)
+    logits = logits.astype("float32").numpy() if isinstance(logits, Tensor) else np.asarray(logits)
     batch, types, seq, _ = logits.shape
-    threshold = np.asarray(threshold, dtype=np.float64)
-    if threshold.shape not in ((), (types,)):
-        raise ValueError(f"threshold must be a number or one for each of {types} types, got {list(threshold.shape)}")
-    bound = np.broadcast_to(threshold, [types]).astype(logits.dtype)  # of another dtype it would make a wider copy
+    thresholds = np.asarray(threshold, dtype=np.float64)
+    if thresholds.shape not in ((), (types,)):
+        raise ValueError(f"threshold must be a number or one for each of {types} types, got {list(thresholds.shape)}")
+    bound = np.broadcast_to(thresholds, [types]).astype(logits.dtype)  # of another dtype it would make a wider copy
     row, kind, start, column = np.nonzero(logits > bound[:, np.newaxis, np.newaxis])
     score = logits[row, kind, start, column]
     end = column + 1 + (start if banded else 0)
     order = np.lexsort((kind, end, start, row))
     order = order[end[order] <= seq]  # a band goes past the end of the text, which thresholds below the mask would find
-    spans = [[] for _ in range(batch)]
+    spans: list[list[ScoredSpan]] = [[] for _ in range(batch)]
     found = (column_of[order].tolist() for column_of in (row, start, end, kind, score))
     for text, *span in zip(*found):
         spans[text].append(ScoredSpan(*span))

@@ -7,7 +7,7 @@ GlobalPointer). The factors 1 / sqrt(head_size) and 1 / 2 are those of the autho
 import math
 
 import paddle
-from paddle import nn
+from paddle import Tensor, nn
 
 from paddle_rope.global_pointer.band import band_ends, band_products
 from paddle_rope.layers import Linear
@@ -17,7 +17,7 @@ from paddle_rope.rotary import RotaryPositionEmbedding
 MASKED_LOGIT = -1e4
 
 
-def mask_non_spans(logits, token_mask=None, max_span_length=None):
+def mask_non_spans(logits: Tensor, token_mask: Tensor | None = None, max_span_length: int | None = None) -> Tensor:
     """Set what is no span to ``MASKED_LOGIT``: end before start or past the text, or an end of the pair masked out.
 
     Args:
@@ -43,7 +43,7 @@ def mask_non_spans(logits, token_mask=None, max_span_length=None):
     return paddle.where(is_span.expand(logits.shape), logits, paddle.full_like(logits, MASKED_LOGIT))
 
 
-def check_max_span_length(max_span_length):
+def check_max_span_length(max_span_length: int | None) -> None:
     """Raise ValueError unless it is None or a positive integer."""
     if max_span_length is None:
         return
@@ -66,16 +66,26 @@ class GlobalPointer(nn.Layer):
         ValueError: ``head_size`` is odd with RoPE, or ``max_span_length`` is not a positive integer.
     """
 
-    def __init__(self, hidden_size, num_types, head_size=64, use_rope=True, max_span_length=None):
+    def __init__(
+        self,
+        hidden_size: int,
+        num_types: int,
+        head_size: int = 64,
+        use_rope: bool = True,
+        max_span_length: int | None = None,
+    ) -> None:
         super().__init__()
         check_max_span_length(max_span_length)
         self.max_span_length = max_span_length
         self.num_types = num_types
         self.head_size = head_size
-        self.dense = Linear(hidden_size, num_types * 2 * head_size)
         self.rotary = RotaryPositionEmbedding(head_size) if use_rope else None
+        self._make_projections(hidden_size)
 
-    def forward(self, hidden, token_mask=None, positions=None):
+    def _make_projections(self, hidden_size):
+        self.dense = Linear(hidden_size, self.num_types * 2 * self.head_size)
+
+    def forward(self, hidden: Tensor, token_mask: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
         """Score all spans.
 
         Args:
@@ -97,7 +107,7 @@ class GlobalPointer(nn.Layer):
         return mask_non_spans(logits, token_mask, self.max_span_length)
 
 
-class EfficientGlobalPointer(nn.Layer):
+class EfficientGlobalPointer(GlobalPointer):
     r"""s_t(i, j) = (R_i q_i) . (R_j k_j) / sqrt(head_size) + (w_t [q_i; k_i] + u_t [q_j; k_j]) / 2.
 
     One q and k for all types find the spans; a start and an end score for each type tell the type. A further type
@@ -107,17 +117,11 @@ class EfficientGlobalPointer(nn.Layer):
         hidden_size, num_types, head_size, use_rope, max_span_length: as for :class:`GlobalPointer`.
     """
 
-    def __init__(self, hidden_size, num_types, head_size=64, use_rope=True, max_span_length=None):
-        super().__init__()
-        check_max_span_length(max_span_length)
-        self.max_span_length = max_span_length
-        self.num_types = num_types
-        self.head_size = head_size
-        self.dense = Linear(hidden_size, 2 * head_size)
-        self.type_scores = Linear(2 * head_size, 2 * num_types)
-        self.rotary = RotaryPositionEmbedding(head_size) if use_rope else None
+    def _make_projections(self, hidden_size):
+        self.dense = Linear(hidden_size, 2 * self.head_size)
+        self.type_scores = Linear(2 * self.head_size, 2 * self.num_types)
 
-    def forward(self, hidden, token_mask=None, positions=None):
+    def forward(self, hidden: Tensor, token_mask: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
         """As :meth:`GlobalPointer.forward`."""
         qk = self.dense(hidden)  # [batch, seq, 2 * head_size]
         q, k = qk[..., : self.head_size], qk[..., self.head_size :]

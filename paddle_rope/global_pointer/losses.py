@@ -6,16 +6,18 @@
 import math
 
 import numpy as np
+import numpy.typing as npt
 import paddle
 import paddle.nn.functional as F
+from paddle import Tensor
 
-from paddle_rope.precision import without_amp
+from paddle_rope.precision import at_least_float32, without_amp
 
 EXCLUDED = -1e9  # a float32 score that counts for nothing beside any other
 _SMALLEST_EXPONENT = -40.0  # exp of it is lost in a float32 sum; smaller ones underflow, which is slow on CPU
 
 
-def multilabel_categorical_crossentropy(logits, labels):
+def multilabel_categorical_crossentropy(logits: Tensor, labels: Tensor) -> Tensor:
     r"""log(1 + sum_{n in negatives} exp(s_n)) + log(1 + sum_{p in positives} exp(-s_p)).
 
     Softmax cross-entropy for several positive classes (Su, https://kexue.fm/archives/7359): every positive score is
@@ -34,7 +36,7 @@ def multilabel_categorical_crossentropy(logits, labels):
     """
     if logits.shape != labels.shape:
         raise ValueError(f"logits {list(logits.shape)} and labels {list(labels.shape)} must have the same shape")
-    logits = _at_least_float32(logits)
+    (logits,) = at_least_float32(logits)
     with without_amp():  # O2 would make EXCLUDED a float16, which is infinite
         positive = labels.astype("bool")
         excluded = paddle.full_like(logits, EXCLUDED)
@@ -43,7 +45,7 @@ def multilabel_categorical_crossentropy(logits, labels):
         return F.softplus(negatives) + F.softplus(positives)  # softplus(logsumexp(x)) = log(1 + sum exp(x))
 
 
-def sparse_multilabel_categorical_crossentropy(logits, positives):
+def sparse_multilabel_categorical_crossentropy(logits: Tensor, positives: Tensor | npt.ArrayLike) -> Tensor:
     r"""The loss of :func:`multilabel_categorical_crossentropy`, given the places of the positives alone.
 
     For many classes with few positives: no label tensor of the size of the logits is made. As in the sparse form of
@@ -66,7 +68,7 @@ def sparse_multilabel_categorical_crossentropy(logits, positives):
     """
     *leading, classes = logits.shape
     places = _flat_places(positives, math.prod(leading), classes)
-    logits = _at_least_float32(logits)
+    (logits,) = at_least_float32(logits)
     with without_amp():
         logits = logits.reshape([-1])
         if not len(places):
@@ -80,7 +82,9 @@ def sparse_multilabel_categorical_crossentropy(logits, positives):
         return losses.reshape(leading)
 
 
-def span_positives(spans, num_types, seq, max_span_length=None):
+def span_positives(
+    spans: Tensor | npt.ArrayLike, num_types: int, seq: int, max_span_length: int | None = None
+) -> np.ndarray:
     """Spans as the positives of :func:`sparse_multilabel_categorical_crossentropy` on flattened GlobalPointer logits.
 
     Args:
@@ -96,7 +100,7 @@ def span_positives(spans, num_types, seq, max_span_length=None):
     Raises:
         ValueError: ``spans`` is not of this shape, or a span is outside the logits.
     """
-    spans = spans.numpy() if isinstance(spans, paddle.Tensor) else np.asarray(spans)
+    spans = spans.numpy() if isinstance(spans, Tensor) else np.asarray(spans)
     if spans.ndim != 3 or spans.shape[2] != 3 or not np.issubdtype(spans.dtype, np.integer):
         raise ValueError(
             "spans must be integers [batch, count, 3], (type, first token, last token), "
@@ -117,13 +121,9 @@ def span_positives(spans, num_types, seq, max_span_length=None):
     return np.stack([text * num_types + kind, classes], axis=1)
 
 
-def _at_least_float32(logits):
-    return logits if logits.dtype == paddle.float64 else logits.astype("float32")
-
-
 def _flat_places(positives, rows, classes):
     """``[count, 2]`` (row, class) -> sorted distinct row * classes + class, numpy int64; checks them."""
-    positives = positives.numpy() if isinstance(positives, paddle.Tensor) else np.asarray(positives)
+    positives = positives.numpy() if isinstance(positives, Tensor) else np.asarray(positives)
     if positives.ndim != 2 or positives.shape[1] != 2 or not np.issubdtype(positives.dtype, np.integer):
         raise ValueError(
             f"positives must be integers [count, 2], (row, class), got {positives.dtype} {list(positives.shape)}"

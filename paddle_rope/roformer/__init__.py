@@ -1,21 +1,21 @@
-from paddle_rope.roformer.configuration import RoFormerConfig
-from paddle_rope.roformer.heads import RoFormerForCausalLM, RoFormerForMaskedLM, RoFormerForSequenceClassification
-from paddle_rope.roformer.modeling import RoFormerCache, RoFormerModel, RoFormerPretrainedModel
-from paddle_rope.roformer.tokenization.char_tokenizer import CharTokenizer
-from paddle_rope.roformer.tokenization.loading import load_tokenizer
-from paddle_rope.roformer.tokenization.tokenizer import Encoding
-from paddle_rope.roformer.tokenization.word_tokenizer import WordTokenizer
+"""Names are loaded when they are first asked for: the tokenizers import neither paddle nor PaddleNLP."""
 
-__all__ = [
-    "CharTokenizer",
-    "Encoding",
-    "RoFormerCache",
-    "RoFormerConfig",
-    "RoFormerForCausalLM",
-    "RoFormerForMaskedLM",
-    "RoFormerForSequenceClassification",
-    "RoFormerModel",
-    "RoFormerPretrainedModel",
-    "WordTokenizer",
-    "load_tokenizer",
-]
+from typing import TYPE_CHECKING
+
+from paddle_rope.lazy import lazy_names
+
+if TYPE_CHECKING:  # the same names for type checkers
+    from paddle_rope.roformer.configuration import RoFormerConfig
+    from paddle_rope.roformer.heads import RoFormerForCausalLM, RoFormerForMaskedLM, RoFormerForSequenceClassification
+    from paddle_rope.roformer.modeling import RoFormerCache, RoFormerModel, RoFormerPretrainedModel
+    from paddle_rope.roformer.tokenization import CharTokenizer, Encoding, WordTokenizer, load_tokenizer
+
+__getattr__, __all__ = lazy_names(
+    __name__,
+    {
+        "configuration": "RoFormerConfig",
+        "heads": "RoFormerForCausalLM RoFormerForMaskedLM RoFormerForSequenceClassification",
+        "modeling": "RoFormerCache RoFormerModel RoFormerPretrainedModel",
+        "tokenization": "CharTokenizer Encoding WordTokenizer load_tokenizer",
+    },
+)

@@ -1,13 +1,21 @@
 """Configuration of a RoFormer."""
 
+import difflib
+import inspect
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
 from paddlenlp.transformers import PretrainedConfig
 
-from paddle_rope.attention import ATTENTION_KINDS, FEATURE_MAPS, NORMALIZERS, PLACEMENTS
+from paddle_rope import choices
 from paddle_rope.rotary_frequencies import frequency_scaling
 
-# What a model can know of positions: where RoPE turns, or another embedding in its place.
-POSITION_EMBEDDINGS = (*PLACEMENTS, "sinusoidal", "learned", "alibi", "none")
-ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "tanh")
+_SIZES = (
+    *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads"),
+    *("intermediate_size", "embedding_size"),
+)
+# What PaddleNLP's configurations take, beside their attributes.
+_PADDLENLP_OPTIONS = ("model_type", "num_labels", "num_classes", "name_or_path", "torch_dtype")
 
 
 class RoFormerConfig(PretrainedConfig):
@@ -28,9 +36,9 @@ class RoFormerConfig(PretrainedConfig):
             head.
         attention: ``"softmax"`` (quadratic in length) or ``"linear"``; a list gives one of them for each layer.
         causal: no token sees a later one.
-        position_embedding: where RoPE turns, some of the letters ``qkvo`` in this order (``"o"``: the output is turned
-            back; kexue.fm 10862; ``"qkv"`` is what others call rotary_value); or ``"sinusoidal"``, ``"learned"``,
-            ``"alibi"``, ``"none"``.
+        position_embedding: where RoPE rotates, some of the letters ``qkvo`` in this order (``"o"``: the output is
+            rotated back; kexue.fm 10862; ``"qkv"`` is what others call rotary_value); or ``"sinusoidal"``,
+            ``"learned"``, ``"alibi"``, ``"none"``.
         max_position_embeddings: positions of ``"learned"``.
         rotary_base: base of RoPE.
         rotary_layout: ``"interleaved"`` or ``"half"``.
@@ -49,110 +57,102 @@ class RoFormerConfig(PretrainedConfig):
         attention_probs_dropout_prob: dropout on softmax attention weights.
         initializer_range: standard deviation of the initial weights of version 1, BERT's being 0.02; None: 0.02 for
             embeddings and 0.5 / sqrt(inputs) for linear layers, which suits every width.
-        layer_norm_eps: epsilon of the normalisation.
+        layer_norm_eps: epsilon of the normalization.
         pad_token_id: id of padding.
         pooling: of sequence classification: ``"first"`` token or ``"mean"``.
         classifier_activation: of sequence classification, as ``hidden_act``.
 
     Raises:
-        ValueError: a size is not positive, heads do not divide ``hidden_size`` evenly, a name is unknown, or options
-            contradict each other.
+        ValueError: an option or a name is unknown, a size is not positive, heads do not divide ``hidden_size`` evenly,
+            or options contradict each other.
     """
 
     model_type = "paddle_rope_roformer"
 
     def __init__(
         self,
-        vocab_size=21128,
-        hidden_size=768,
-        num_hidden_layers=12,
-        num_attention_heads=12,
-        intermediate_size=3072,
-        embedding_size=None,
-        type_vocab_size=0,
-        version=1,
-        hidden_act="gelu",
-        attention="softmax",
-        causal=False,
-        position_embedding="qk",
-        max_position_embeddings=None,
-        rotary_base=10000.0,
-        rotary_layout="interleaved",
-        rotary_dim=None,
-        rotary_scaling=None,
-        rotary_learned=False,
-        share_kv=False,
-        feature_map="elu_plus_one",
-        num_random_features=None,
-        normalizer="unrotated",
-        decay=None,
-        hidden_dropout_prob=0.1,
-        embedding_dropout_prob=None,
-        attention_probs_dropout_prob=0.1,
-        initializer_range=None,
-        layer_norm_eps=1e-12,
-        pad_token_id=0,
-        pooling="first",
-        classifier_activation="tanh",
-        **kwargs,
-    ):
+        vocab_size: int = 21128,
+        hidden_size: int = 768,
+        num_hidden_layers: int = 12,
+        num_attention_heads: int = 12,
+        intermediate_size: int = 3072,
+        embedding_size: int | None = None,
+        type_vocab_size: int = 0,
+        version: int = 1,
+        hidden_act: str = "gelu",
+        attention: str | Sequence[str] = "softmax",
+        causal: bool = False,
+        position_embedding: str = "qk",
+        max_position_embeddings: int | None = None,
+        rotary_base: float = 10000.0,
+        rotary_layout: str = "interleaved",
+        rotary_dim: int | None = None,
+        rotary_scaling: dict[str, Any] | None = None,
+        rotary_learned: bool = False,
+        share_kv: bool = False,
+        feature_map: str = "elu_plus_one",
+        num_random_features: int | None = None,
+        normalizer: str = "unrotated",
+        decay: Sequence[float] | None = None,
+        hidden_dropout_prob: float = 0.1,
+        embedding_dropout_prob: float | None = None,
+        attention_probs_dropout_prob: float = 0.1,
+        initializer_range: float | None = None,
+        layer_norm_eps: float = 1e-12,
+        pad_token_id: int = 0,
+        pooling: str = "first",
+        classifier_activation: str = "tanh",
+        **kwargs: Any,
+    ) -> None:
+        given = {name: value for name, value in locals().items() if name not in ("self", "kwargs", "__class__")}
+        given["embedding_size"] = hidden_size if embedding_size is None else embedding_size
+        given["attention"] = list(attention) if isinstance(attention, (list, tuple)) else attention
+        self.check_names(kwargs)
         super().__init__(pad_token_id=pad_token_id, **kwargs)
-        self.vocab_size = vocab_size
-        self.hidden_size = hidden_size
-        self.num_hidden_layers = num_hidden_layers
-        self.num_attention_heads = num_attention_heads
-        self.intermediate_size = intermediate_size
-        self.embedding_size = hidden_size if embedding_size is None else embedding_size
-        self.type_vocab_size = type_vocab_size
-        self.version = version
-        self.hidden_act = hidden_act
-        self.attention = list(attention) if isinstance(attention, (list, tuple)) else attention
-        self.causal = causal
-        self.position_embedding = position_embedding
-        self.max_position_embeddings = max_position_embeddings
-        self.rotary_base = rotary_base
-        self.rotary_layout = rotary_layout
-        self.rotary_dim = rotary_dim
-        self.rotary_scaling = rotary_scaling
-        self.rotary_learned = rotary_learned
-        self.share_kv = share_kv
-        self.feature_map = feature_map
-        self.num_random_features = num_random_features
-        self.normalizer = normalizer
-        self.decay = decay
-        self.hidden_dropout_prob = hidden_dropout_prob
-        self.embedding_dropout_prob = embedding_dropout_prob
-        self.attention_probs_dropout_prob = attention_probs_dropout_prob
-        self.initializer_range = initializer_range
-        self.layer_norm_eps = layer_norm_eps
-        self.pooling = pooling
-        self.classifier_activation = classifier_activation
+        for name, value in given.items():
+            setattr(self, name, value)
         self._check()
 
+    @classmethod
+    def options(cls) -> set[str]:
+        """The names of all options: this class's, those of the classes above it, and PaddleNLP's."""
+        inherited = (parent for parent in cls.__mro__ if issubclass(parent, RoFormerConfig))
+        own = {name for parent in inherited for name in inspect.signature(parent.__init__).parameters}
+        return own - {"self", "kwargs"} | {*vars(PretrainedConfig()), *_PADDLENLP_OPTIONS}
+
+    @classmethod
+    def check_names(cls, names: Iterable[str]) -> None:
+        """Raise ValueError, with the nearest option, if one of ``names`` is none of the options."""
+        known = cls.options()
+        for name in names:
+            if name not in known:
+                nearest = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0)[0]
+                raise ValueError(f"{cls.__name__} has no option {name!r}; the nearest is {nearest!r}")
+
+    @classmethod
+    def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Self:
+        """As PaddleNLP's, for the options in a file. Those of another kind of model, or of another version, are left
+        out: a masked language model starts from the folder of an entity model."""
+        known = cls.options()
+        return super().from_dict({name: value for name, value in config_dict.items() if name in known}, **kwargs)
+
     @property
-    def head_dim(self):
+    def head_dim(self) -> int:
         """Size of a head's queries, keys and values."""
         return self.hidden_size // self.num_attention_heads
 
     @property
-    def layer_attention(self):
+    def layer_attention(self) -> list[str]:
         """``"softmax"`` or ``"linear"`` for each layer, a list."""
         return self.attention if isinstance(self.attention, list) else [self.attention] * self.num_hidden_layers
 
     @property
-    def has_rotary(self):
+    def has_rotary(self) -> bool:
         """Whether positions are known by RoPE."""
-        return self.position_embedding in PLACEMENTS
+        return self.position_embedding in choices.PLACEMENTS
 
     def _check(self):
-        for name in (
-            "vocab_size",
-            "hidden_size",
-            "num_hidden_layers",
-            "num_attention_heads",
-            "intermediate_size",
-            "embedding_size",
-        ):
+        for name in _SIZES:
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
         if self.hidden_size % (2 * self.num_attention_heads):
@@ -160,22 +160,19 @@ class RoFormerConfig(PretrainedConfig):
                 f"hidden_size {self.hidden_size} does not split into {self.num_attention_heads} heads of even size; "
                 f"take a multiple of {2 * self.num_attention_heads}"
             )
-        choices = {
+        known = {
             "version": (1, 2),
-            "hidden_act": ACTIVATIONS,
-            "classifier_activation": ACTIVATIONS,
-            "position_embedding": POSITION_EMBEDDINGS,
-            "feature_map": FEATURE_MAPS,
-            "normalizer": NORMALIZERS,
-            "pooling": ("first", "mean"),
+            "hidden_act": choices.ACTIVATIONS,
+            "classifier_activation": choices.ACTIVATIONS,
+            "position_embedding": choices.POSITION_EMBEDDINGS,
+            "feature_map": choices.FEATURE_MAPS,
+            "normalizer": choices.NORMALIZERS,
+            "pooling": choices.POOLINGS,
         }
-        for name, known in choices.items():
-            if getattr(self, name) not in known:
-                options = ", ".join(map(str, known))
-                raise ValueError(f"{name} must be one of {options}, got {getattr(self, name)!r}")
-        unknown = [kind for kind in self.layer_attention if kind not in ATTENTION_KINDS]
-        if unknown:
-            raise ValueError(f"attention must be one of {', '.join(ATTENTION_KINDS)}, got {unknown[0]!r}")
+        for name, names in known.items():
+            choices.check_choice(name, getattr(self, name), names)
+        for kind in self.layer_attention:
+            choices.check_choice("attention", kind, choices.ATTENTION_KINDS)
         if len(self.layer_attention) != self.num_hidden_layers:
             raise ValueError(
                 f"attention lists {len(self.layer_attention)} layers, num_hidden_layers is {self.num_hidden_layers}"

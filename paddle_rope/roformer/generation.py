@@ -2,26 +2,34 @@
 
 import numpy as np
 import paddle
+from paddle import Tensor, nn
 
 
 @paddle.no_grad()
 def generate(
-    model, input_ids, attention_mask=None, max_new_tokens=32, temperature=0.0, top_p=1.0, seed=None, eos_token_id=None
-):
+    model: nn.Layer,
+    input_ids: Tensor,
+    attention_mask: Tensor | None = None,
+    max_new_tokens: int = 32,
+    temperature: float = 0.0,
+    top_p: float = 1.0,
+    seed: int | None = None,
+    eos_token_id: int | None = None,
+) -> Tensor:
     """Continue texts.
 
     Each new token costs one step: softmax attention looks at the cached keys and values, linear attention at a state
     whose size does not grow.
 
     Args:
-        model: a :class:`~paddle_rope.RoFormerForCausalLM` in eval mode (in training mode dropout acts).
+        model: a :class:`~paddle_rope.RoFormerForCausalLM`, a method of which this is; in training mode dropout acts.
         input_ids: int64 ``[batch, seq]``; texts of unlike length are padded on the left.
         attention_mask: ``[batch, seq]``, 0 at padding; by default no padding.
         max_new_tokens: number of tokens to add, at least 1.
         temperature: 0 takes the best token each time; otherwise tokens are drawn from softmax(logits / temperature).
         top_p: draw among the fewest best tokens that hold this share of the probability, in (0, 1].
         seed: of the drawing; None for numpy's entropy.
-        eos_token_id: a text that gets it ends there and is filled with ``pad_token_id``; None to go on to the end.
+        eos_token_id: a text that gets it ends there and is filled with ``pad_token_id``; None to continue to the end.
 
     Returns:
         The new tokens, int64 ``[batch, new]``, new at most ``max_new_tokens``.

@@ -4,12 +4,14 @@ import copy
 
 import paddle
 import paddle.nn.functional as F
-from paddle import nn
+from paddle import Tensor, nn
 
 from paddle_rope.layers import Dropout, Linear
+from paddle_rope.roformer.configuration import RoFormerConfig
 from paddle_rope.roformer.generation import generate
 from paddle_rope.roformer.modeling import (
     ACTIVATION_FUNCTIONS,
+    RoFormerCache,
     RoFormerModel,
     RoFormerPretrainedModel,
     make_linear,
@@ -29,7 +31,7 @@ class LanguageModelHead(nn.Layer):
         config: :class:`RoFormerConfig`.
     """
 
-    def __init__(self, config):
+    def __init__(self, config: RoFormerConfig) -> None:
         super().__init__()
         self.activation = None
         if config.version == 1:
@@ -40,7 +42,7 @@ class LanguageModelHead(nn.Layer):
         elif config.embedding_size != config.hidden_size:
             self.dense = make_linear(config, config.hidden_size, config.embedding_size)
 
-    def forward(self, hidden, embedding):
+    def forward(self, hidden: Tensor, embedding: Tensor) -> Tensor:
         """``hidden`` ``[..., hidden]``, ``embedding`` ``[vocab, embedding]`` -> ``[..., vocab]``."""
         if hasattr(self, "dense"):
             hidden = self.dense(hidden)
@@ -48,8 +50,8 @@ class LanguageModelHead(nn.Layer):
             return paddle.matmul(hidden, embedding, transpose_y=True)
         return paddle.matmul(self.norm(self.activation(hidden)), embedding, transpose_y=True) + self.bias
 
-    def loss(self, hidden, embedding, labels):
-        """Mean cross-entropy over the labelled tokens, and the logits of these alone.
+    def loss(self, hidden: Tensor, embedding: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean cross-entropy over the labeled tokens, and the logits of these alone.
 
         Args:
             hidden: ``[batch, seq, hidden]``.
@@ -57,18 +59,18 @@ class LanguageModelHead(nn.Layer):
             labels: int64 ``[batch, seq]``, -100 where there is nothing to predict.
 
         Returns:
-            (loss, logits ``[labelled, vocab]``), in the order of the batch.
+            (loss, logits ``[labeled, vocab]``), in the order of the batch.
 
         Raises:
-            ValueError: no token is labelled.
+            ValueError: no token is labeled.
         """
         labels = labels.reshape([-1])
-        labelled = paddle.nonzero(labels != IGNORED_LABEL).reshape([-1])
-        if labelled.shape[0] == 0:
-            raise ValueError(f"no token is labelled: all labels are {IGNORED_LABEL}")
-        chosen = paddle.index_select(hidden.reshape([-1, hidden.shape[-1]]), labelled)
+        labeled = paddle.nonzero(labels != IGNORED_LABEL).reshape([-1])
+        if labeled.shape[0] == 0:
+            raise ValueError(f"no token is labeled: all labels are {IGNORED_LABEL}")
+        chosen = paddle.index_select(hidden.reshape([-1, hidden.shape[-1]]), labeled)
         logits = self(chosen, embedding)
-        return F.cross_entropy(logits, paddle.index_select(labels, labelled)), logits
+        return F.cross_entropy(logits, paddle.index_select(labels, labeled)), logits
 
 
 class RoFormerLanguageModel(RoFormerPretrainedModel):
@@ -78,14 +80,20 @@ class RoFormerLanguageModel(RoFormerPretrainedModel):
         config: :class:`RoFormerConfig`.
     """
 
-    def __init__(self, config):
+    def __init__(self, config: RoFormerConfig) -> None:
         super().__init__(config)
         self.roformer = RoFormerModel(config)
         self.lm_head = LanguageModelHead(config)
 
     def forward(
-        self, input_ids, attention_mask=None, token_type_ids=None, positions=None, segment_ids=None, labels=None
-    ):
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        positions: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        labels: Tensor | None = None,
+    ) -> Tensor | tuple[Tensor, Tensor]:
         """Score a batch.
 
         Args:
@@ -93,12 +101,12 @@ class RoFormerLanguageModel(RoFormerPretrainedModel):
             labels: int64 ``[batch, seq]``, the token to predict at each place, -100 where there is nothing to predict.
 
         Returns:
-            Logits ``[batch, seq, vocab]``. With ``labels`` the pair (loss, logits ``[labelled, vocab]``): the mean
-            cross-entropy over the labelled tokens, and the logits of these alone, in the order of the batch: the others
+            Logits ``[batch, seq, vocab]``. With ``labels`` the pair (loss, logits ``[labeled, vocab]``): the mean
+            cross-entropy over the labeled tokens, and the logits of these alone, in the order of the batch: the others
             are not computed.
 
         Raises:
-            ValueError: no token is labelled.
+            ValueError: no token is labeled.
         """
         hidden = self.roformer(input_ids, attention_mask, token_type_ids, positions, segment_ids)
         embedding = self.roformer.token_embedding.weight
@@ -118,29 +126,24 @@ class RoFormerForCausalLM(RoFormerLanguageModel):
         config: :class:`RoFormerConfig`; ``causal`` is taken as True.
     """
 
-    def __init__(self, config):
+    def __init__(self, config: RoFormerConfig) -> None:
         if not config.causal:
             config = copy.deepcopy(config)
             config.causal = True
         super().__init__(config)
 
-    def extend(self, input_ids, cache=None, attention_mask=None, token_type_ids=None):
+    def extend(
+        self,
+        input_ids: Tensor,
+        cache: RoFormerCache | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+    ) -> tuple[Tensor, RoFormerCache]:
         """As :meth:`RoFormerModel.extend`, but with the last token's logits, ``[batch, vocab]``."""
         hidden, cache = self.roformer.extend(input_ids, cache, attention_mask, token_type_ids)
         return self.lm_head(hidden[:, -1], self.roformer.token_embedding.weight), cache
 
-    def generate(
-        self,
-        input_ids,
-        attention_mask=None,
-        max_new_tokens=32,
-        temperature=0.0,
-        top_p=1.0,
-        seed=None,
-        eos_token_id=None,
-    ):
-        """Continue texts token by token, see :func:`~paddle_rope.roformer.generation.generate`."""
-        return generate(self, input_ids, attention_mask, max_new_tokens, temperature, top_p, seed, eos_token_id)
+    generate = generate
 
 
 class RoFormerForSequenceClassification(RoFormerPretrainedModel):
@@ -152,12 +155,19 @@ class RoFormerForSequenceClassification(RoFormerPretrainedModel):
         config: :class:`RoFormerConfig`.
     """
 
-    def __init__(self, config):
+    def __init__(self, config: RoFormerConfig) -> None:
         super().__init__(config)
         self.roformer = RoFormerModel(config)
         self.classifier = ClassificationHead(config)
 
-    def forward(self, input_ids, attention_mask=None, token_type_ids=None, positions=None, labels=None):
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        positions: Tensor | None = None,
+        labels: Tensor | None = None,
+    ) -> Tensor | tuple[Tensor, Tensor]:
         """Score a batch.
 
         Args:
@@ -175,18 +185,18 @@ class RoFormerForSequenceClassification(RoFormerPretrainedModel):
 class ClassificationHead(nn.Layer):
     """``[batch, hidden]`` -> ``[batch, labels]`` by one hidden layer."""
 
-    def __init__(self, config):
+    def __init__(self, config: RoFormerConfig) -> None:
         super().__init__()
         self.dropout = Dropout(config.hidden_dropout_prob)
         self.dense = Linear(config.hidden_size, config.hidden_size)
         self.activation = ACTIVATION_FUNCTIONS[config.classifier_activation]
         self.output = Linear(config.hidden_size, config.num_labels)
 
-    def forward(self, pooled):
+    def forward(self, pooled: Tensor) -> Tensor:
         return self.output(self.dropout(self.activation(self.dense(self.dropout(pooled)))))
 
 
-def pool(hidden, attention_mask, pooling):
+def pool(hidden: Tensor, attention_mask: Tensor | None, pooling: str) -> Tensor:
     """One vector a text: its first token's, or the mean over its tokens.
 
     Args:

@@ -1,13 +1,15 @@
 """RoFormer: a transformer encoder whose notion of position is RoPE (arXiv 2104.09864), or what it is compared with."""
 
-from typing import NamedTuple
+import os
+from typing import Any, NamedTuple, Self
 
 import paddle
 import paddle.nn.functional as F
-from paddle import nn
+from paddle import Tensor, nn
 from paddlenlp.transformers import PretrainedModel
 
 from paddle_rope.attention import MultiHeadAttention, make_feature_map
+from paddle_rope.attention.placement import Rotation
 from paddle_rope.layers import Dropout, Linear, RMSNorm
 from paddle_rope.positions import LearnedPositionEmbedding, alibi_bias, alibi_slopes, sinusoidal_embedding
 from paddle_rope.recompute import recompute_layer
@@ -27,12 +29,12 @@ ACTIVATION_FUNCTIONS = {
 }
 
 
-def make_linear(config, in_features, out_features):
+def make_linear(config: RoFormerConfig, in_features: int, out_features: int) -> Linear:
     """A linear layer, with bias in version 1."""
     return Linear(in_features, out_features, bias_attr=None if config.version == 1 else False)
 
 
-def make_norm(config, size):
+def make_norm(config: RoFormerConfig, size: int) -> nn.Layer:
     """Layer norm in version 1, RMS norm in version 2."""
     if config.version == 1:
         return nn.LayerNorm(size, epsilon=config.layer_norm_eps)
@@ -40,14 +42,14 @@ def make_norm(config, size):
 
 
 class RoFormerBlock(nn.Layer):
-    """One block with normalisation after each residual sum: attention, then feed-forward.
+    """One block with normalization after each residual sum: attention, then feed-forward.
 
     Args:
         config: :class:`RoFormerConfig`.
         index: number of the layer, from 0.
     """
 
-    def __init__(self, config, index=0):
+    def __init__(self, config: RoFormerConfig, index: int = 0) -> None:
         super().__init__()
         self.attention = MultiHeadAttention(
             config.hidden_size,
@@ -69,11 +71,20 @@ class RoFormerBlock(nn.Layer):
         self.activation = ACTIVATION_FUNCTIONS[config.hidden_act]
         self.dropout = Dropout(config.hidden_dropout_prob)
 
-    def forward(self, hidden, rotate=None, key_mask=None, segment_ids=None, score_bias=None):
+    def forward(
+        self,
+        hidden: Tensor,
+        rotate: Rotation | None = None,
+        key_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        score_bias: Tensor | None = None,
+    ) -> Tensor:
         """``[batch, seq, hidden]`` -> ``[batch, seq, hidden]``; the rest as :class:`MultiHeadAttention`."""
         return self._after_attention(hidden, self.attention(hidden, rotate, key_mask, segment_ids, score_bias))
 
-    def extend(self, hidden, state, rotate, key_mask, score_bias):
+    def extend(
+        self, hidden: Tensor, state: Any, rotate: Rotation | None, key_mask: Tensor | None, score_bias: Tensor | None
+    ) -> tuple[Tensor, Any]:
         """As :meth:`forward` for tokens that follow those of ``state``: outputs and the new state."""
         attended, state = self.attention.extend(hidden, state, rotate, key_mask, score_bias)
         return self._after_attention(hidden, attended), state
@@ -85,18 +96,18 @@ class RoFormerBlock(nn.Layer):
 
 
 class RoFormerPretrainedModel(PretrainedModel):
-    """Ties RoFormer to PaddleNLP's loading and saving, and initialises weights."""
+    """Ties RoFormer to PaddleNLP's loading and saving, and initializes weights."""
 
     config_class = RoFormerConfig
     base_model_prefix = "roformer"
     model_config_file = "config.json"
 
     @classmethod
-    def from_pretrained(cls, folder, config=None, **changes):
+    def from_pretrained(cls, folder: str | os.PathLike, config: RoFormerConfig | None = None, **changes: Any) -> Self:
         """Build a model with the weights of a folder on this machine; nothing is downloaded.
 
         The folder is one of this library (any of its models), of Hugging Face's RoFormer, or of PaddleNLP's RoFormer or
-        RoFormerV2. Weights that the folder lacks stay as they are initialised and are named in a warning of the logger
+        RoFormerV2. Weights that the folder lacks stay as they are initialized and are named in a warning of the logger
         ``paddle_rope``, as are those in the folder that the model has no place for: so a softmax checkpoint becomes a
         linear model, a masked language model a classifier.
 
@@ -140,8 +151,8 @@ class RoFormerCache(NamedTuple):
     """What a causal RoFormer remembers of the tokens before."""
 
     states: tuple  # one for each layer, see MultiHeadAttention.extend
-    key_mask: paddle.Tensor  # bool [batch, seq], False at padding
-    positions: paddle.Tensor  # int64 [batch, seq]
+    key_mask: Tensor  # bool [batch, seq], False at padding
+    positions: Tensor  # int64 [batch, seq]
 
 
 class RoFormerModel(RoFormerPretrainedModel):
@@ -154,18 +165,20 @@ class RoFormerModel(RoFormerPretrainedModel):
         config: :class:`RoFormerConfig`.
     """
 
-    def __init__(self, config):
+    def __init__(self, config: RoFormerConfig) -> None:
         super().__init__(config)
         self.token_embedding = nn.Embedding(config.vocab_size, config.embedding_size)
         if config.type_vocab_size:
             self.token_type_embedding = nn.Embedding(config.type_vocab_size, config.embedding_size)
         if config.position_embedding == "learned":
-            self.position_embedding = LearnedPositionEmbedding(config.max_position_embeddings, config.embedding_size)
+            self.position_embedding = LearnedPositionEmbedding(
+                config.max_position_embeddings or 0, config.embedding_size
+            )
         self.embedding_norm = make_norm(config, config.embedding_size)
         if config.embedding_size != config.hidden_size:
             self.embedding_projection = make_linear(config, config.embedding_size, config.hidden_size)
-        has_own_dropout = config.embedding_dropout_prob is not None
-        self.dropout = Dropout(config.embedding_dropout_prob if has_own_dropout else config.hidden_dropout_prob)
+        own_dropout = config.embedding_dropout_prob
+        self.dropout = Dropout(config.hidden_dropout_prob if own_dropout is None else own_dropout)
         if config.has_rotary:
             self.rotary = self._make_rotary(config.head_dim)
             if config.num_random_features not in (None, config.head_dim):
@@ -186,13 +199,13 @@ class RoFormerModel(RoFormerPretrainedModel):
 
     def forward(
         self,
-        input_ids,
-        attention_mask=None,
-        token_type_ids=None,
-        positions=None,
-        segment_ids=None,
-        added_embeddings=None,
-    ):
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        positions: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        added_embeddings: Tensor | None = None,
+    ) -> Tensor:
         """Encode a batch.
 
         Args:
@@ -203,7 +216,7 @@ class RoFormerModel(RoFormerPretrainedModel):
                 relative positions count.
             segment_ids: integer ``[batch, seq]``: texts packed into one row, which do not see each other.
             added_embeddings: float ``[batch, seq, embedding_size]``: what else is known of the tokens, added to their
-                embeddings before the normalisation.
+                embeddings before the normalization.
 
         Returns:
             Hidden states ``[batch, seq, hidden]``; those at padding mean nothing.
@@ -223,7 +236,13 @@ class RoFormerModel(RoFormerPretrainedModel):
             hidden = recompute_layer(block, *arguments) if self._recomputes() else block(*arguments)
         return hidden
 
-    def extend(self, input_ids, cache=None, attention_mask=None, token_type_ids=None):
+    def extend(
+        self,
+        input_ids: Tensor,
+        cache: RoFormerCache | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+    ) -> tuple[Tensor, RoFormerCache]:
         """Encode the tokens that follow those in ``cache``; for causal models.
 
         Positions count real tokens: padding, to be given on the left, does not move them.
@@ -241,7 +260,7 @@ class RoFormerModel(RoFormerPretrainedModel):
             ValueError: the model is not causal; otherwise as :meth:`forward`.
         """
         if not self.config.causal:
-            raise ValueError("only a causal model goes on from a cache: give causal=True in its configuration")
+            raise ValueError("only a causal model continues from a cache: give causal=True in its configuration")
         is_token = paddle.ones_like(input_ids) if attention_mask is None else attention_mask.astype("int64")
         key_mask, new_positions = is_token.astype("bool"), is_token.cumsum(axis=1) - 1
         if cache is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Optional
 
+from paddle_rope.choices import ACTIVATIONS
 from paddle_rope.roformer import RoFormerConfig
-from paddle_rope.roformer.configuration import ACTIVATIONS
 from tasks.common.errors import InputError
 from tasks.common.tool.run_config import parse_arguments
 from tasks.common.training.arguments import POSITIVE, SIZE_KEYS, one_of

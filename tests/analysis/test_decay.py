@@ -178,7 +178,7 @@ def test_falls_until_is_the_last_index_before_a_value_that_is_not_lower(values, 
     "head_dim, base", [(7, 1.0), (0, 1.0), (-2, 1.0), (4, 0), (4, -1.0), (4, math.inf), (4, math.nan)]
 )
 def test_frequencies_of_odd_sizes_or_impossible_bases_are_an_error(head_dim, base):
-    with pytest.raises(ValueError, match="head_dim must be|base must be"):
+    with pytest.raises(ValueError, match="rotary_dim must be|base must be"):
         frequencies(head_dim, base)
 
 

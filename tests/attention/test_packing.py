@@ -12,7 +12,7 @@ from paddle_rope import (
     softmax_attention,
 )
 from paddle_rope.attention import OnePlusCosine, SoftmaxExp
-from paddle_rope.attention.segments import segment_sums, segment_weights
+from paddle_rope.attention.sums import segment_sums, segment_weights
 from tests.attention.qkv import random_qkv
 
 KERNELS = {

@@ -14,7 +14,8 @@ from paddle_rope import (
     reference,
     softmax_attention,
 )
-from paddle_rope.attention import PLACEMENTS, depends_on_relative_position_only
+from paddle_rope.attention import depends_on_relative_position_only
+from paddle_rope.choices import PLACEMENTS
 
 # As kexue.fm 10862 compares them, with what a shift of all positions does to the output.
 RELATIVE = {"qk": True, "vo": True, "qkvo": True, "k": False, "qkv": False, "q": False, "v": False, "o": False}
@@ -39,9 +40,7 @@ def test_outputs_and_gradients_equal_the_reference(kernel, placement):
     batch, heads, seq, head_dim = 2, 2, 5, 6
     q, k, v = qkv = [random_tensor(batch, heads, seq, head_dim) for _ in range(3)]
     mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], dtype=bool)
-    output = attend(
-        q, k, v, RotaryPositionEmbedding(head_dim), paddle.to_tensor(mask), placement=placement, **options
-    )
+    output = attend(q, k, v, RotaryPositionEmbedding(head_dim), paddle.to_tensor(mask), placement=placement, **options)
     expected = plain(*qkv, range(seq), mask, placement=placement, **options)
     np.testing.assert_allclose(output.numpy(), expected.numpy(), rtol=0, atol=1e-10)
     towards = paddle.to_tensor(np.random.standard_normal(expected.shape))
@@ -92,9 +91,7 @@ def test_with_one_of_v_and_o_a_shift_turns_the_whole_output(kernel, placement, d
     attend, _, options = KERNELS[kernel]
     rotary = RotaryPositionEmbedding(8)
     qkv = [random_tensor(2, 3, 11, 8) for _ in range(3)]
-    here, there = (
-        attend(*qkv, partial(rotary, offset=offset), placement=placement, **options) for offset in (0, 37)
-    )
+    here, there = (attend(*qkv, partial(rotary, offset=offset), placement=placement, **options) for offset in (0, 37))
     turned = rotary(here, positions=paddle.full([11], direction * 37))
     np.testing.assert_allclose(there.numpy(), turned.numpy(), rtol=0, atol=1e-12)
 
@@ -141,8 +138,6 @@ def test_shared_projections_attend_with_the_keys_as_values():
     hidden = paddle.to_tensor(np.random.standard_normal((2, 5, 8)), dtype="float32")
     shared = MultiHeadAttention(8, 2, placement="qkvo", share_kv=True)
     twice = MultiHeadAttention(8, 2, placement="qkvo")
-    twice.set_state_dict(
-        {**shared.state_dict(), "value.weight": shared.key.weight, "value.bias": shared.key.bias}
-    )
+    twice.set_state_dict({**shared.state_dict(), "value.weight": shared.key.weight, "value.bias": shared.key.bias})
     rotary = RotaryPositionEmbedding(4)
     np.testing.assert_allclose(shared(hidden, rotary).numpy(), twice(hidden, rotary).numpy(), rtol=0, atol=1e-6)

@@ -108,7 +108,7 @@ def test_measurement_gives_seconds_and_memory(job, attention):
         ({"lengths": 64}, "lengths is 64; it has to be a list"),
         ({"model": ["x"]}, "model is ['x']; it has to be a mapping"),
         ({"variants": {"softmax": None}}, "variant softmax is None, not a mapping"),
-        ({"variants": {"softmax": {"atention": "linear"}}}, "variant softmax: RoFormerConfig has no 'atention'"),
+        ({"variants": {"softmax": {"atention": "linear"}}}, "no option 'atention'; the nearest is 'attention'"),
         ({"variants": {"softmax": {"attention": "lineer"}}}, "attention must be one of softmax, linear, got 'lineer'"),
         ({"reference": "x"}, "the reference 'x'"),
         ({"extra": 1}, "unknown key 'extra'"),

@@ -249,7 +249,7 @@ def test_softmax_weights_start_a_linear_model(run, whole, tmp_path, caplog, conf
     words = ["--pretrained", str(whole.model), "--attention=linear", "--learning_rate=1e-9", "--weight_decay=0"]
     with caplog.at_level(logging.WARNING, logger="paddle_rope"):
         assert pretrain.main([str(path), "--output_dir", str(tmp_path / "run"), *words]) == 0
-    assert "new, as initialised" not in caplog.text and "not used" not in caplog.text
+    assert "new, as initialized" not in caplog.text and "not used" not in caplog.text
     first, second = (RoFormerForMaskedLM.from_pretrained(folder) for folder in (whole.model, tmp_path / "run/model"))
     assert second.config.attention == "linear" and first.config.attention == "softmax"
     assert (tmp_path / "run/model/vocab.txt").read_bytes() == (whole.model / "vocab.txt").read_bytes()

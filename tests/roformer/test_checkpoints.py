@@ -193,7 +193,7 @@ def test_a_softmax_checkpoint_becomes_a_linear_model(reported):
     softmax = RoFormerForMaskedLM.from_pretrained(DATA / "hf_tiny")
     assert model.config.attention == "linear"
     assert reported() == (
-        f"RoFormerForMaskedLM from {DATA / 'hf_tiny'}: new, as initialised: "
+        f"RoFormerForMaskedLM from {DATA / 'hf_tiny'}: new, as initialized: "
         "roformer.blocks.*.attention.feature_map.projection (2)"
     )
     state = model.state_dict()
@@ -209,7 +209,7 @@ def test_folders_of_ours_report_what_is_new_and_what_is_not_used(tmp_path, repor
     classifier = RoFormerForSequenceClassification.from_pretrained(tmp_path, num_labels=4, hidden_dropout_prob=0.0)
     assert (classifier.config.num_labels, classifier.config.hidden_dropout_prob) == (4, 0.0)
     assert reported().splitlines() == [
-        f"RoFormerForSequenceClassification from {tmp_path}: new, as initialised: classifier.dense.weight, "
+        f"RoFormerForSequenceClassification from {tmp_path}: new, as initialized: classifier.dense.weight, "
         "classifier.dense.bias, classifier.output.weight, classifier.output.bias",
         f"RoFormerForSequenceClassification from {tmp_path}: in the folder, but not used: lm_head.bias, "
         "lm_head.dense.bias, lm_head.dense.weight, lm_head.norm.bias, lm_head.norm.weight",
@@ -226,7 +226,7 @@ def test_an_encoder_is_read_into_a_model_with_a_head_and_the_reverse(tmp_path, r
     encoder = RoFormerModel(RoFormerConfig(**OURS))
     encoder.save_pretrained(str(tmp_path / "encoder"))  # pickled
     headed = RoFormerForMaskedLM.from_pretrained(tmp_path / "encoder")
-    assert "new, as initialised: lm_head.bias" in reported()
+    assert "new, as initialized: lm_head.bias" in reported()
     headed.save_pretrained(str(tmp_path / "headed"))
     again = RoFormerModel.from_pretrained(tmp_path / "headed")
     for name, weight in encoder.state_dict().items():
@@ -238,7 +238,7 @@ def test_a_ner_model_takes_its_encoder_from_hugging_face(tmp_path, reported):
     assert model.config.types == ["人名", "place"]
     assert "NerModel" in reported()
     new, unused = reported().splitlines()
-    assert "new, as initialised: head." in new
+    assert "new, as initialized: head." in new
     assert "roformer." not in new
     assert "cls.predictions.bias" in unused
     encoder = RoFormerModel.from_pretrained(DATA / "hf_tiny")
@@ -313,7 +313,7 @@ def test_folders_without_a_model_are_errors_that_say_what_is_missing(tmp_path):
 
 
 def test_options_that_do_not_exist_or_do_not_fit_are_errors():
-    with pytest.raises(TypeError, match="RoFormerConfig has no option atention"):
+    with pytest.raises(ValueError, match="RoFormerConfig has no option 'atention'; the nearest is 'attention'"):
         RoFormerModel.from_pretrained(DATA / "hf_tiny", atention="linear")
     with pytest.raises(TypeError, match="weights are read as float32"):
         RoFormerModel.from_pretrained(DATA / "hf_tiny", dtype="float16")

@@ -51,6 +51,36 @@ def test_wrong_values_are_an_error_that_names_them(wrong, named):
         RoFormerConfig(**wrong)
 
 
+@pytest.mark.parametrize(
+    "config, name, nearest",
+    [
+        (RoFormerConfig, "hiden_size", "hidden_size"),
+        (RoFormerConfig, "num_label", "num_labels"),
+        (RoFormerConfig, "span_head", "pruned_heads"),
+        (NerConfig, "span_heads", "span_head"),
+        (NerConfig, "atention", "attention"),
+    ],
+)
+def test_an_unknown_option_is_an_error_that_names_the_nearest(config, name, nearest):
+    with pytest.raises(ValueError, match=f"^{config.__name__} has no option '{name}'; the nearest is '{nearest}'$"):
+        config(**{name: 3})
+
+
+def test_options_of_paddlenlp_are_known():
+    config = RoFormerConfig(num_labels=5, eos_token_id=7, dtype="float16", tie_word_embeddings=True)
+    assert (config.num_labels, config.eos_token_id, config.dtype) == (5, 7, "float16")
+
+
+def test_a_file_may_hold_options_of_another_kind_of_model(tmp_path):
+    NerConfig(types=["place"], hidden_size=24, num_attention_heads=2).save_pretrained(tmp_path)
+    path = tmp_path / "config.json"
+    path.write_text(path.read_text(encoding="utf-8").replace("{", '{"of_another_version": 1,', 1), encoding="utf-8")
+    loaded = RoFormerConfig.from_pretrained(str(tmp_path))
+    assert loaded.hidden_size == 24
+    assert not hasattr(loaded, "types") and not hasattr(loaded, "of_another_version")
+    assert NerConfig.from_pretrained(str(tmp_path)).types == ["place"]
+
+
 @pytest.mark.parametrize("config", [RoFormerConfig, NerConfig])
 def test_every_value_survives_saving_and_loading(config, tmp_path):
     values = {

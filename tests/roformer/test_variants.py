@@ -202,7 +202,7 @@ def test_the_loss_of_a_language_model_is_the_mean_over_labelled_tokens(model_cla
     np.testing.assert_allclose(float(loss), np.mean(exact), rtol=1e-5)
     loss.backward()
     assert float(model.roformer.token_embedding.weight.grad.abs().max()) > 0
-    with pytest.raises(ValueError, match="no token is labelled"):
+    with pytest.raises(ValueError, match="no token is labeled"):
         model(ids, labels=paddle.full([2, 6], -100))
 
 

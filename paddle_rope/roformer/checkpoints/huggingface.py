@@ -1,9 +1,11 @@
 """Our models as folders of Hugging Face's RoFormer."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
+from paddlenlp.transformers import PretrainedModel
 from safetensors.numpy import save_file
 
 from paddle_rope.roformer.checkpoints.names import HUGGINGFACE, classifier_weights, encoder_weights, lm_head_weights
@@ -13,7 +15,7 @@ ACTIVATION_NAMES = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu", "ta
 KNOWN = ("RoFormerModel", "RoFormerForMaskedLM", "RoFormerForCausalLM", "RoFormerForSequenceClassification")
 
 
-def write_huggingface(model, folder, max_position_embeddings=1536):
+def write_huggingface(model: PretrainedModel, folder: str | os.PathLike, max_position_embeddings: int = 1536) -> None:
     """Write a model as a folder that Hugging Face's RoFormer reads: ``config.json`` and ``model.safetensors``, float32.
 
     Without token types here, the table there is of zeros. There the longest text is ``max_position_embeddings``.

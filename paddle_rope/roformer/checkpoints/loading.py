@@ -1,19 +1,26 @@
 """Weights of a folder into a model, with a report of what did not come from the folder."""
 
 import logging
+import os
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import paddle
+from paddlenlp.transformers import PretrainedModel
 
 from paddle_rope.roformer.checkpoints.reading import read_checkpoint, read_weights
 from paddle_rope.roformer.checkpoints.settings import is_ours, read_settings
+from paddle_rope.roformer.configuration import RoFormerConfig
 
 logger = logging.getLogger(__name__)
 
 
-def load_pretrained(model_class, folder, config=None, **changes):
+def load_pretrained(
+    model_class: type[PretrainedModel], folder: str | os.PathLike, config: RoFormerConfig | None = None, **changes: Any
+) -> PretrainedModel:
     """Build a model with the weights of a folder; see :meth:`RoFormerPretrainedModel.from_pretrained`."""
     folder = Path(folder)
     settings = read_settings(folder)
@@ -22,11 +29,10 @@ def load_pretrained(model_class, folder, config=None, **changes):
     config_class = model_class.config_class
     if "dtype" in changes:
         raise TypeError("from_pretrained: weights are read as float32; give the model another dtype afterwards")
-    unknown = [name for name in changes if not hasattr(config_class(), name)]
-    if unknown:
-        raise TypeError(f"from_pretrained: {config_class.__name__} has no option {', '.join(unknown)}")
+    config_class.check_names(changes)
+    unused: list[str] = []
     if is_ours(settings):
-        tensors, unused = read_weights(folder), []
+        tensors = read_weights(folder)
         sources = {name: name for name in tensors}
         for name in ("model_type", "architectures", "paddlenlp_version"):
             settings.pop(name, None)
@@ -34,13 +40,13 @@ def load_pretrained(model_class, folder, config=None, **changes):
         settings, tensors, sources, unused, _ = read_checkpoint(folder)
     if "num_labels" in changes:
         settings = {name: value for name, value in settings.items() if name not in ("id2label", "label2id")}
-    model = model_class(config_class(**{**settings, **changes}) if config is None else config)
+    model = model_class(config_class.from_dict({**settings, **changes}) if config is None else config)
     new, left = set_weights(model, tensors, folder)
     report(model, folder, new, sorted([sources[name] for name in left] + unused))
     return model
 
 
-def set_weights(model, tensors, where):
+def set_weights(model: PretrainedModel, tensors: dict[str, np.ndarray], where: object) -> tuple[list[str], list[str]]:
     """Set the weights of ``model`` by name, whether or not the encoder's have the prefix ``roformer.``.
 
     Args:
@@ -58,7 +64,7 @@ def set_weights(model, tensors, where):
     state = model.state_dict()
     has_prefix = any(name.startswith(prefix) for name in tensors)
     wants_prefix = any(name.startswith(prefix) for name in state)
-    names = {name: name for name in tensors}  # in the file -> in the model
+    names: dict[str, str | None] = {name: name for name in tensors}  # in the file -> in the model
     if has_prefix and not wants_prefix:
         names = {name: name.removeprefix(prefix) if name.startswith(prefix) else None for name in tensors}
     elif wants_prefix and not has_prefix:
@@ -78,11 +84,11 @@ def set_weights(model, tensors, where):
     return [name for name in state if name not in found], [name for name in tensors if names[name] not in state]
 
 
-def report(model, folder, new, unused):
+def report(model: PretrainedModel, folder: str | os.PathLike, new: list[str], unused: list[str]) -> None:
     """Warn of weights that are ``new`` and of those in the folder that are ``unused``, if there are any."""
     kind = type(model).__name__
     if new:
-        logger.warning("%s from %s: new, as initialised: %s", kind, folder, _summary(new))
+        logger.warning("%s from %s: new, as initialized: %s", kind, folder, _summary(new))
     if unused:
         logger.warning("%s from %s: in the folder, but not used: %s", kind, folder, _summary(unused))
 

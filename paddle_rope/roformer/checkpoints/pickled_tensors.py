@@ -9,9 +9,11 @@ Formats: numpy arrays as pickled by protocols 2 to 4, in the dictionaries of ``p
 """
 
 import io
+import os
 import pickle
 import re
 import zipfile
+from collections.abc import Callable
 
 import numpy as np
 
@@ -42,7 +44,7 @@ class ForbiddenPickle(NotTensors):
     """A pickle that asks for something tensors are not made of."""
 
 
-def bfloat16_to_float32(bits):
+def bfloat16_to_float32(bits: np.ndarray) -> np.ndarray:
     """uint16 array of bfloat16 bits -> the float32 array of the same values."""
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
@@ -99,6 +101,7 @@ class _Admitted:
     """A name that a pickle may use: calls ``stand_in``, and cannot be changed by the pickle."""
 
     __slots__ = ("stand_in",)
+    stand_in: Callable
 
     def __init__(self, stand_in):
         object.__setattr__(self, "stand_in", stand_in)
@@ -207,7 +210,7 @@ def _storage(data, dtype, numel, little_endian=True):
     return _Storage(bfloat16_to_float32(flat) if dtype == BFLOAT16 else flat)
 
 
-def read_torch(path):
+def read_torch(path: str | os.PathLike) -> dict[str, np.ndarray]:
     """The tensors of a file of ``torch.save`` that holds one dictionary of tensors.
 
     Returns:
@@ -274,7 +277,7 @@ def _load_torch_legacy(file):
     return pickles(lambda dtype, key, numel: storages[key])[1]
 
 
-def read_paddle(path):
+def read_paddle(path: str | os.PathLike) -> dict[str, np.ndarray]:
     """The tensors of a file of ``paddle.save`` that holds one dictionary of tensors.
 
     uint16 is what paddle writes for bfloat16 (it has no unsigned 16-bit numbers of its own) and becomes float32.

@@ -4,9 +4,11 @@ Hugging Face's (also JunnYu's RoFormerV2, which goes by the same names), PaddleN
 original TensorFlow checkpoints of ZhuiyiTechnology, which bert4keras reads.
 """
 
+import os
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
@@ -49,7 +51,7 @@ class Checkpoint(NamedTuple):
     head: Optional[str]  # "lm", "classifier" or None
 
 
-def read_weights(folder):
+def read_weights(folder: str | os.PathLike) -> dict[str, np.ndarray]:
     """The tensors of the file of weights in ``folder``; raises ValueError if there is none or it cannot be read."""
     path = find_weights(folder)
     if path is None:
@@ -57,7 +59,7 @@ def read_weights(folder):
     return read_tensors(path)
 
 
-def read_checkpoint(folder):
+def read_checkpoint(folder: str | os.PathLike) -> Checkpoint:
     """Read a folder of Hugging Face or PaddleNLP.
 
     Args:
@@ -83,10 +85,10 @@ def read_checkpoint(folder):
     return _convert(folder, tensors, huggingface_config(folder, settings), HUGGINGFACE, architecture)
 
 
-def read_tensorflow(folder, open_checkpoint):
+def read_tensorflow(folder: str | os.PathLike, open_checkpoint: Callable[[str], Any]) -> Checkpoint:
     """Read an original checkpoint: ``bert_config.json``, and ``NAME.index`` with its ``NAME.data-...``.
 
-    Version 2 is known by having no weights of normalisation.
+    Version 2 is known by having no weights of normalization.
 
     Args:
         folder: of the checkpoint.

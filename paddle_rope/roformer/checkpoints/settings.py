@@ -1,7 +1,9 @@
 """Configurations of RoFormers of others as arguments of ours."""
 
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 from paddle_rope.roformer.checkpoints.tensor_files import WEIGHT_FILES
 
@@ -46,7 +48,7 @@ PADDLENLP_DEFAULTS = {**HUGGINGFACE_DEFAULTS, "vocab_size": 30522, "embedding_si
 PADDLENLP_V2_DEFAULTS = {**HUGGINGFACE_DEFAULTS, "vocab_size": 12000, "hidden_act": "relu"}
 
 
-def read_settings(folder):
+def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
     """The dictionary in the configuration file of a folder.
 
     Raises:
@@ -73,12 +75,12 @@ def read_settings(folder):
     return settings
 
 
-def is_ours(settings):
+def is_ours(settings: dict[str, Any]) -> bool:
     """Whether ``settings`` are those of a model of this library."""
     return str(settings.get("model_type", "")).startswith("paddle_rope")
 
 
-def read_json(path):
+def read_json(path: str | os.PathLike) -> dict[str, Any]:
     """The object in a JSON file; raises ValueError if there is none."""
     try:
         settings = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -91,7 +93,7 @@ def read_json(path):
     return settings
 
 
-def huggingface_config(folder, settings):
+def huggingface_config(folder: str | os.PathLike, settings: dict[str, Any]) -> dict[str, Any]:
     """Arguments of :class:`RoFormerConfig` for the configuration ``settings`` of a Hugging Face folder.
 
     Raises:
@@ -107,21 +109,21 @@ def huggingface_config(folder, settings):
     return {**config, **_labels(settings)}
 
 
-def paddlenlp_config(folder, settings):
+def paddlenlp_config(folder: str | os.PathLike, settings: dict[str, Any]) -> dict[str, Any]:
     """As :func:`huggingface_config`, of PaddleNLP's RoFormer."""
     config = _config(folder, settings, PADDLENLP_DEFAULTS)
     config["classifier_activation"] = _activation(folder, {"pool_act": "tanh", **settings}, "pool_act")
     return {**config, **_labels(settings)}
 
 
-def paddlenlp_v2_config(folder, settings):
+def paddlenlp_v2_config(folder: str | os.PathLike, settings: dict[str, Any]) -> dict[str, Any]:
     """As :func:`huggingface_config`, of PaddleNLP's RoFormerV2, whose epsilon is 1e-12 whatever is configured."""
     _refuse(folder, settings, use_bias=False)
     config = _config(folder, {**settings, "embedding_size": None}, PADDLENLP_V2_DEFAULTS)
     return {**config, "version": 2, "layer_norm_eps": 1e-12}
 
 
-def tensorflow_config(folder, settings, version):
+def tensorflow_config(folder: str | os.PathLike, settings: dict[str, Any], version: int) -> dict[str, Any]:
     """As :func:`huggingface_config`, of ``bert_config.json``."""
     return {**_config(folder, settings, HUGGINGFACE_DEFAULTS), "version": version}
 

@@ -1,6 +1,7 @@
 """Files of named tensors as numpy arrays: safetensors, PyTorch's, Paddle's, and checkpoints split into several."""
 
 import json
+import os
 import pickle
 import zipfile
 from pathlib import Path
@@ -51,13 +52,13 @@ class TensorFileError(ValueError):
     """A file of tensors that cannot be read: which, why, and what to do."""
 
 
-def find_weights(folder):
+def find_weights(folder: str | os.PathLike) -> Path | None:
     """The file of weights in ``folder``, or None: the first of ``WEIGHT_FILES`` or of their indices that is there."""
     names = [name for stem in WEIGHT_FILES for name in (stem, stem + INDEX)]
     return next((Path(folder) / name for name in names if (Path(folder) / name).is_file()), None)
 
 
-def read_tensors(path):
+def read_tensors(path: str | os.PathLike) -> dict[str, np.ndarray]:
     """Read a file of named tensors. Nothing in the file is executed.
 
     Args:

@@ -3,6 +3,8 @@
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable
+from typing import Self
 
 from paddle_rope.roformer.tokenization.tokenizer import CLS, MASK, PAD, SEP, SPACE, UNK, Tokenizer
 
@@ -29,11 +31,11 @@ class CharTokenizer(Tokenizer):
         ValueError: a token occurs twice, or a special token is missing.
     """
 
-    def __init__(self, vocab, do_lower_case=False):
+    def __init__(self, vocab: Iterable[str], do_lower_case: bool = False) -> None:
         super().__init__(vocab, do_lower_case)
 
     @classmethod
-    def from_corpus(cls, texts, min_count=1):
+    def from_corpus(cls, texts: Iterable[str], min_count: int = 1) -> Self:
         """Build a vocabulary of the characters that occur at least ``min_count`` times, most frequent first."""
         counts = Counter(text[start:end] for text in texts for start, end in _units(text, split_words=True))
         characters = [unit for unit, count in counts.items() if count >= min_count and not unit.isspace()]

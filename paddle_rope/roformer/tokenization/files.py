@@ -2,7 +2,9 @@
 Face write them."""
 
 import json
+import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 VOCAB_FILE = "vocab.txt"
@@ -13,7 +15,7 @@ ROFORMER_CLASSES = ("RoFormerTokenizer", "RoFormerTokenizerFast")
 _CHINESE_WORD = re.compile("[\u4e00-\u9fff]{2,}")
 
 
-def read_vocab(path):
+def read_vocab(path: str | os.PathLike) -> list[str]:
     """Tokens of a ``vocab.txt``: one a line, the line number (from 0) is the id.
 
     Raises:
@@ -31,7 +33,7 @@ def read_vocab(path):
     return [line.rstrip("\r") for line in lines]
 
 
-def read_settings(folder):
+def read_settings(folder: str | os.PathLike) -> tuple[str, bool]:
     """What ``tokenizer_config.json`` asks for.
 
     PaddleNLP's ``RoFormerTokenizer`` says in ``use_jieba`` whether it cuts words; Hugging Face's always does and has no
@@ -78,7 +80,7 @@ def read_settings(folder):
     return kind, lower
 
 
-def write_tokenizer(folder, kind, vocab, do_lower_case):
+def write_tokenizer(folder: str | os.PathLike, kind: str, vocab: Iterable[str], do_lower_case: bool) -> None:
     """Write both files into ``folder``, which is made where it is missing; ``kind`` is the ``tokenizer_class``."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

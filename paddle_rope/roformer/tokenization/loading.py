@@ -1,11 +1,13 @@
 """The tokenizer of a folder, whichever it is."""
 
+import os
+
 from paddle_rope.roformer.tokenization.char_tokenizer import CharTokenizer
 from paddle_rope.roformer.tokenization.files import read_settings
 from paddle_rope.roformer.tokenization.word_tokenizer import WordTokenizer
 
 
-def load_tokenizer(folder):
+def load_tokenizer(folder: str | os.PathLike) -> CharTokenizer | WordTokenizer:
     """Read the tokenizer of ``folder``; ``tokenizer_class`` in its ``tokenizer_config.json`` says which.
 
     ``CharTokenizer`` and ``WordTokenizer`` are read as they were saved. Folders of PaddleNLP and Hugging Face that hold
@@ -22,4 +24,4 @@ def load_tokenizer(folder):
         ValueError: a file is missing or damaged, or asks for another tokenizer.
     """
     kind, _ = read_settings(folder)
-    return {"CharTokenizer": CharTokenizer, "WordTokenizer": WordTokenizer}[kind].from_pretrained(folder)
+    return (WordTokenizer if kind == "WordTokenizer" else CharTokenizer).from_pretrained(folder)

@@ -1,8 +1,10 @@
 """What the tokenizers share: vocabulary, special tokens, pairs, truncation, padding, decoding, files."""
 
+import os
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -46,7 +48,7 @@ class Tokenizer:
         ValueError: a token occurs twice, or a special token is missing.
     """
 
-    def __init__(self, vocab, do_lower_case):
+    def __init__(self, vocab: Iterable[str], do_lower_case: bool) -> None:
         self.vocab = list(vocab)
         self.do_lower_case = do_lower_case
         self.token_to_id = {token: index for index, token in enumerate(self.vocab)}
@@ -65,7 +67,7 @@ class Tokenizer:
         self._longest_token = max(len(token) for token in self.vocab)
 
     @classmethod
-    def from_vocab_file(cls, path, do_lower_case=True):
+    def from_vocab_file(cls, path: str | os.PathLike, do_lower_case: bool = True) -> Self:
         """Read a ``vocab.txt``: one token a line, the line number (from 0) is the id.
 
         Raises:
@@ -78,7 +80,7 @@ class Tokenizer:
             raise ValueError(f"{path}: {error}") from None
 
     @classmethod
-    def from_pretrained(cls, folder):
+    def from_pretrained(cls, folder: str | os.PathLike) -> Self:
         """Read what :meth:`save_pretrained` wrote, or a folder of PaddleNLP or Hugging Face for a tokenizer of this
         kind (see :func:`load_tokenizer`, which also finds out the kind).
 
@@ -90,14 +92,16 @@ class Tokenizer:
             raise ValueError(f"{folder}: holds a {kind}, not a {cls.__name__}; read it with load_tokenizer")
         return cls.from_vocab_file(Path(folder) / VOCAB_FILE, do_lower_case)
 
-    def save_pretrained(self, folder):
+    def save_pretrained(self, folder: str | os.PathLike) -> None:
         """Write ``vocab.txt`` and ``tokenizer_config.json`` into ``folder``."""
         write_tokenizer(folder, type(self).__name__, self.vocab, self.do_lower_case)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.vocab)
 
-    def encode(self, text, pair=None, max_length=None, add_special_tokens=True):
+    def encode(
+        self, text: str, pair: str | None = None, max_length: int | None = None, add_special_tokens: bool = True
+    ) -> Encoding:
         """Tokenize a text to ``[CLS] text [SEP]``, or two texts to ``[CLS] text [SEP] pair [SEP]``.
 
         Args:
@@ -133,7 +137,13 @@ class Tokenizer:
                 _append(result, [self.sep_token_id], [(0, 0)], token_type)
         return result
 
-    def encode_batch(self, texts, pairs=None, max_length=None, padding_side="right"):
+    def encode_batch(
+        self,
+        texts: Iterable[str],
+        pairs: Iterable[str] | None = None,
+        max_length: int | None = None,
+        padding_side: str = "right",
+    ) -> dict[str, Any]:
         """Tokenize texts, or pairs of texts, and pad them to the longest.
 
         Args:
@@ -156,12 +166,12 @@ class Tokenizer:
         if padding_side not in ("left", "right"):
             raise ValueError(f'padding_side must be "left" or "right", got {padding_side!r}')
         texts = list(texts)
-        pairs = [None] * len(texts) if pairs is None else list(pairs)
-        if len(pairs) != len(texts):
-            raise ValueError(f"{len(texts)} texts but {len(pairs)} pairs; give one second text for each")
-        encodings = [self.encode(text, pair, max_length) for text, pair in zip(texts, pairs)]
+        seconds: list[Any] = [None] * len(texts) if pairs is None else list(pairs)
+        if len(seconds) != len(texts):
+            raise ValueError(f"{len(texts)} texts but {len(seconds)} pairs; give one second text for each")
+        encodings = [self.encode(text, pair, max_length) for text, pair in zip(texts, seconds)]
         shape = (len(texts), max((len(encoding.ids) for encoding in encodings), default=0))
-        batch = {
+        batch: dict[str, Any] = {
             "input_ids": np.full(shape, self.pad_token_id, dtype=np.int64),
             "token_type_ids": np.zeros(shape, dtype=np.int64),
             "attention_mask": np.zeros(shape, dtype=bool),
@@ -177,7 +187,7 @@ class Tokenizer:
             batch["offsets"].append(padding + offsets if padding_side == "left" else offsets + padding)
         return batch
 
-    def decode(self, ids, skip_special_tokens=True):
+    def decode(self, ids: Iterable[int], skip_special_tokens: bool = True) -> str:
         """Text of tokens: tokens are joined, ``##`` pieces continue their word, ``[SPACE]`` is a space.
 
         A vocabulary with ``##`` pieces but without ``[SPACE]`` loses white space; there a space is put between words

@@ -4,12 +4,13 @@ import functools
 import logging
 import re
 import unicodedata
+from collections.abc import Iterable
 
 import jieba
 
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 
-MAX_WORD = 100  # normalised characters; BERT's WordPiece takes a longer word as unknown
+MAX_WORD = 100  # normalized characters; BERT's WordPiece takes a longer word as unknown
 MAX_REMEMBERED = 1 << 16  # chunks whose tokens are kept for the next text
 # BERT's blocks of Chinese characters; kana and hangul are not among them.
 _CHINESE = re.compile(
@@ -27,7 +28,7 @@ class WordTokenizer(Tokenizer):
     1. Control characters (Unicode category C) are removed; white space parts words and has no token.
     2. jieba cuts the text, with its own dictionary and without HMM. A word of the vocabulary is a chunk of its own, and
        so is each Chinese character of another word. What remains between those and white space is a chunk.
-    3. Chunks are normalised: lower case, canonical decomposition, accents (category Mn) removed.
+    3. Chunks are normalized: lower case, canonical decomposition, accents (category Mn) removed.
     4. Chunks are cut at punctuation and symbols, each of which stands alone, and the rest into the longest pieces of
        the vocabulary. What they do not cover, and what is longer than 100 characters, is one ``[UNK]``.
 
@@ -46,13 +47,14 @@ class WordTokenizer(Tokenizer):
         ValueError: a token occurs twice, or a special token is missing.
     """
 
-    def __init__(self, vocab, do_lower_case=True):
+    def __init__(self, vocab: Iterable[str], do_lower_case: bool = True) -> None:
         super().__init__(vocab, do_lower_case)
-        self._remembered = {}
+        self._remembered: dict = {}
 
     def _tokenize(self, text):
         clean = text.translate(_CLEAN)
-        ids, offsets = [], []
+        ids: list[int] = []
+        offsets: list[tuple[int, int]] = []
         for start, chunk in self._chunks(clean):
             num_marks, tokens = self._remembered.get(chunk) or self._tokens_of_chunk(chunk)
             if num_marks and offsets and offsets[-1][1] == start:
@@ -98,7 +100,7 @@ class WordTokenizer(Tokenizer):
         return found
 
     def _cut_chunk(self, chunk):
-        num_marks, normal, starts, ends = _normalise(chunk) if self.do_lower_case else _as_it_is(chunk)
+        num_marks, normal, starts, ends = _normalize(chunk) if self.do_lower_case else _as_it_is(chunk)
         tokens = []
         for start, end in _words(normal):
             if end - start > MAX_WORD:
@@ -112,7 +114,7 @@ class WordTokenizer(Tokenizer):
 class _CleanTable(dict):
     """For ``str.translate``: None for control characters, a space for spaces, other characters as they are."""
 
-    def __missing__(self, code):
+    def __missing__(self, code: int) -> int | str | None:
         category = unicodedata.category(chr(code))
         if code in (9, 10, 13) or category == "Zs":
             self[code] = " "
@@ -127,7 +129,7 @@ _CLEAN = _CleanTable()
 
 
 @functools.cache
-def jieba_cutter():
+def jieba_cutter() -> jieba.Tokenizer:
     """jieba with its own dictionary, read without its messages."""
     logger = logging.getLogger("jieba")
     level = logger.level
@@ -140,11 +142,11 @@ def jieba_cutter():
     return cutter
 
 
-def _normalise(chunk):
+def _normalize(chunk):
     """Lower case without accents.
 
     Returns:
-        (number of marks at the start of ``chunk``, normalised string, and for each of its characters the start and the
+        (number of marks at the start of ``chunk``, normalized string, and for each of its characters the start and the
         end of what it stands for in ``chunk``).
     """
     lowered = chunk.lower()  # of the whole: a sigma at the end of a word has its own lower case
@@ -167,12 +169,12 @@ def _normalise(chunk):
 
 
 def _as_it_is(chunk):
-    """As :func:`_normalise`, for a chunk whose characters stay in place."""
+    """As :func:`_normalize`, for a chunk whose characters stay in place."""
     return 0, chunk, range(len(chunk)), range(1, len(chunk) + 1)
 
 
 def _words(normal):
-    """Half-open characters of the words of a normalised chunk; punctuation and symbols stand alone."""
+    """Half-open characters of the words of a normalized chunk; punctuation and symbols stand alone."""
     start = 0
     for index, character in enumerate(normal):
         if unicodedata.category(character)[0] in "PS" or character in _LETTERS_CUT_AS_SYMBOLS:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Optional
 
-from paddle_rope.attention import FEATURE_MAPS, NORMALIZERS
-from paddle_rope.roformer.configuration import ACTIVATIONS
+from paddle_rope.choices import ACTIVATIONS, FEATURE_MAPS, NORMALIZERS
 from tasks.common.errors import InputError
 
 if TYPE_CHECKING:

@@ -1,0 +1,25 @@
+"""Packages whose names are loaded when they are first asked for (PEP 562)."""
+
+import importlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+def lazy_names(package: str, names: dict[str, str]) -> tuple[Callable[[str], Any], list[str]]:
+    """``__getattr__`` and ``__all__`` of a package.
+
+    Args:
+        package: its ``__name__``.
+        names: from each of its modules to the names that are loaded from it, between spaces.
+    """
+    home_of = {name: f"{package}.{module}" for module, words in names.items() for name in words.split()}
+
+    def load(name: str) -> Any:
+        if name not in home_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(home_of[name]), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return load, sorted(home_of)
