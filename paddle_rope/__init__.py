@@ -8,6 +8,8 @@ import importlib
 import zlib  # noqa: F401  paddle 2.6.2 exports zlib symbols of its own: load the system's first
 from typing import TYPE_CHECKING
 
+__version__ = "0.1.0"
+
 if TYPE_CHECKING:  # the same names for type checkers
     from paddle_rope.attention import (
         MultiHeadAttention,

@@ -1,20 +1,8 @@
-"""What the prediction tools share: which models, and results that go out as they come."""
+"""Results that go out as they come."""
 
 import contextlib
 import os
 import sys
-
-from tqdm import tqdm
-
-
-def add_model_dirs(parser):
-    """The argument ``model_dirs`` of tools that average the scores of several models."""
-    parser.add_argument(
-        "model_dirs",
-        metavar="MODEL_DIR",
-        nargs="+",
-        help="folder OUTPUT_DIR/model of a training run; the scores of several are averaged",
-    )
 
 
 @contextlib.contextmanager
@@ -32,5 +20,7 @@ def standard_output():
 
 def progress_bar(stream):
     """On a terminal: bytes of a file, so that the time left is known, or texts of a pipe."""
+    from tqdm import tqdm
+
     unit = {"unit": "B", "unit_scale": True, "total": stream.size} if stream.size else {"unit": "text"}
     return tqdm(disable=not sys.stderr.isatty(), **unit)
