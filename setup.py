@@ -1,4 +1,4 @@
-"""The part of the build that pyproject.toml cannot describe: configs/ becomes the folder tasks/configs/ of the package."""
+"""What pyproject.toml cannot describe of the build: configs/ becomes the folder tasks/configs/ of the package."""
 
 from setuptools import find_packages, setup
 

@@ -7,13 +7,13 @@ from tasks.common.tool.process import prepare
 
 TASKS = {  # name -> what it prints, its data
     "ner": (
-        "Score a NER model: precision, recall and F1 of each type, the kinds of errors, which types are taken for each\n"
-        "other, scores by length and nesting, and the texts with the most errors.",
+        "Score a NER model: precision, recall and F1 of each type, the kinds of errors, which types are taken for\n"
+        "each other, scores by length and nesting, and the texts with the most errors.",
         LABELLED,
     ),
     "matching": (
-        "Score a model of text matching: accuracy, F1 of label 1 and Spearman correlation of pairs, accuracy of triples.\n"
-        "A bi-encoder says 1 from the threshold that its dev data gave.",
+        "Score a model of text matching: accuracy, F1 of label 1 and Spearman correlation of pairs, accuracy of\n"
+        "triples. A bi-encoder says 1 from the threshold that its dev data gave.",
         "labelled file: two texts and a label between tabs, or JSON lines",
     ),
     "classification": (
@@ -35,7 +35,7 @@ def evaluate(words):
     parser.add_argument("data", metavar="DATA", help=data)
     parser.add_argument("--output", metavar="FILE", help="write all of it to FILE as JSON")
     if task == "ner":
-        parser.add_argument("--examples", type=int, default=5, metavar="N", help="texts with errors to show (default: 5)")
+        parser.add_argument("--examples", type=int, default=5, metavar="N", help="texts with errors shown (default: 5)")
     add_computing(parser, task)
     options = parser.parse_args(words)
     more = {}

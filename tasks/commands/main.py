@@ -19,7 +19,7 @@ VERBS = {  # name -> (function of the words after it, what it does)
     "convert": (data.convert, "convert labelled NER data: convert SOURCE TARGET --to FORMAT"),
     "download": (data.download, "download a public NER data set: download cluener"),
     "demo": (demo.demo, "write demo data: demo ner FOLDER"),
-    "experiment": (experiment.experiment, "train the variants of a plan and compare their scores: experiment PLAN.yaml"),
+    "experiment": (experiment.experiment, "compare the variants of a plan: experiment PLAN.yaml"),
     "benchmark": (benchmark.benchmark, "measure time and memory: benchmark layers"),
     "compare": (compare.compare, "finished runs side by side: compare OUTPUT_DIR ..."),
     "convert-weights": (weights.convert_weights, "convert a checkpoint: convert-weights SOURCE TARGET --to FORMAT"),

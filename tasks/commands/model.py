@@ -2,7 +2,7 @@
 
 import os
 
-from tasks.commands.options import LABELLED, add_computing, add_model_dir, add_model_dirs, choose, computing, new_parser
+from tasks.commands.options import LABELLED, add_computing, add_model_dir, add_model_dirs, choose, new_parser
 from tasks.common.tool.process import prepare
 
 EXPORT = """\

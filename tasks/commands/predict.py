@@ -11,23 +11,20 @@ from tasks.common.tool.process import prepare
 from tasks.common.tool.streams import progress_bar, standard_output
 
 STREAMING = """
+
 Results come in the order of the input: what a pipe has brought so far is read, computed in batches of like length,
 written, and then more is read. A file given as --output appears when all of it is written."""
 TASKS = {
     "ner": """\
 Find entities in texts with a trained NER model.
 
-Reads plain text, one text a line, or JSON lines with a "text".
-%s
-
-Formats of the output; offsets count characters:
+Reads plain text, one text a line, or JSON lines with a "text". Formats of the output; offsets count characters:
   jsonl    {"text": ..., "entities": [{"start": 0, "end": 4, "type": ..., "text": ..., "score": ...}]}, end exclusive
   cluener  {"text": ..., "label": {type: {surface: [[first, last], ...]}}}, last inclusive
   doccano  {"text": ..., "label": [[start, end, type], ...]}, end exclusive
   bio      one character and its tag a line. Of nested and overlapping entities it holds only one: that with the
            highest score stays; a note at the end counts the others
-All are labelled data for the other verbs; an empty text is refused there, except in jsonl."""
-    % STREAMING,
+All are labelled data for the other verbs; an empty text is refused there, except in jsonl.""",
     "matching": """\
 Score pairs or triples of texts, or embed texts, with a trained model of text matching.
 
@@ -35,18 +32,14 @@ Reads what training reads, with or without labels: two texts a line with a tab b
 "sentence1" and "sentence2", or JSON lines with "A", "B" and "C". Writes JSON lines:
   pairs     {"sentence1": ..., "sentence2": ..., "score": 0.93, "label": 1}; no label from models of grades or triples
   triples   {"A": ..., "B": ..., "C": ..., "scores": [0.61, 0.58], "label": "B"}: the candidate that is closer to A
-%s
 
 With --embed it reads texts, one a line (or JSON lines with a "text"), and writes their vectors, each of length 1, as
-an array of NumPy [texts, hidden]; bi-encoders only. The dot product of two vectors is the score of the pair."""
-    % STREAMING,
+an array of NumPy [texts, hidden]; bi-encoders only. The dot product of two vectors is the score of the pair.""",
     "classification": """\
 Find the class of texts with a trained classifier.
 
 Reads plain text, one text a line, or JSON lines with a "text" or "sentence", and writes JSON lines:
-{"text": ..., "label": ..., "probability": ...}.
-%s"""
-    % STREAMING,
+{"text": ..., "label": ..., "probability": ...}.""",
 }
 CHUNK_BATCHES = {"ner": 64, "matching": 16, "classification": 16}  # whose texts are sorted by length together
 
@@ -68,7 +61,7 @@ def predict(words):
 
 
 def _parse(task, words):
-    parser = new_parser(f"predict {task}", TASKS[task])
+    parser = new_parser(f"predict {task}", TASKS[task] + STREAMING)
     (add_model_dirs if task == "ner" else add_model_dir)(parser)
     parser.add_argument("--input", default=STDIN, metavar="FILE", help="texts; - is standard input (default)")
     parser.add_argument("--output", default=STDIN, metavar="FILE", help="results; - is standard output (default)")
@@ -77,7 +70,7 @@ def _parse(task, words):
 
         parser.add_argument("--format", default="jsonl", choices=FORMATS, help="of the results (default: jsonl)")
         parser.add_argument("--html", metavar="FILE", help="also draw texts and entities as a page for a browser")
-        parser.add_argument("--overlap", type=int, help="tokens that two windows share (default: a quarter of a window)")
+        parser.add_argument("--overlap", type=int, help="tokens that two windows share (default: a quarter of one)")
     if task == "matching":
         parser.add_argument("--embed", action="store_true", help="write vectors of texts to --output FILE.npy")
     add_computing(parser, task)

@@ -30,8 +30,8 @@ RECIPES = {
     "matching": (
         "a model of text matching: pairs of texts with 0/1 or a grade, or triples",
         "tasks/matching/arguments.py",
-        "--folds 5 cuts train_file into folds by the first text, trains once for each, into OUTPUT_DIR/fold_N, tests on\n"
-        "it, and prints mean and spread. With --seeds the folds are drawn anew for each seed.\n",
+        "--folds 5 cuts train_file into folds by the first text, trains once for each, into OUTPUT_DIR/fold_N, tests\n"
+        "on it, and prints mean and spread. With --seeds the folds are drawn anew for each seed.\n",
     ),
     "classification": ("a classifier of documents", "tasks/classification/arguments.py", ""),
     "pretraining": (
