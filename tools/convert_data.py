@@ -1,9 +1,5 @@
-#!/usr/bin/env python
-"""Convert labelled NER data: the same as `paddle-rope convert`; see --help."""
+"""Convert labelled NER data: paddle-rope convert."""
 
 from bootstrap import door
 
-main = door("convert")
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+main = door(__name__, "convert")

@@ -1,9 +1,5 @@
-#!/usr/bin/env python
-"""Download a public NER data set: the same as `paddle-rope download`; see --help."""
+"""Download a public NER data set: paddle-rope download."""
 
 from bootstrap import door
 
-main = door("download")
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+main = door(__name__, "download")

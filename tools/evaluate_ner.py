@@ -1,9 +1,5 @@
-#!/usr/bin/env python
-"""Score a trained model on labelled data: the same as `paddle-rope evaluate ner`; see --help."""
+"""Score a trained model on labelled data: paddle-rope evaluate ner."""
 
 from bootstrap import door
 
-main = door("evaluate", "ner")
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+main = door(__name__, "evaluate", "ner")

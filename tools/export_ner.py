@@ -1,9 +1,5 @@
-#!/usr/bin/env python
-"""Export a NER model for deployment: the same as `paddle-rope export ner`; see --help."""
+"""Export a NER model for deployment: paddle-rope export ner."""
 
 from bootstrap import door
 
-main = door("export", "ner")
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+main = door(__name__, "export", "ner")

@@ -1,9 +1,5 @@
-#!/usr/bin/env python
-"""Look at labelled NER data: the same as `paddle-rope inspect`; see --help."""
+"""Look at labelled NER data: paddle-rope inspect."""
 
 from bootstrap import door
 
-main = door("inspect")
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+main = door(__name__, "inspect")

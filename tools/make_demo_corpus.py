@@ -1,9 +1,5 @@
-#!/usr/bin/env python
-"""Write the demo corpus for NER: the same as `paddle-rope demo ner`; see --help."""
+"""Write the demo corpus for NER: paddle-rope demo ner."""
 
 from bootstrap import door
 
-main = door("demo", "ner")
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+main = door(__name__, "demo", "ner")

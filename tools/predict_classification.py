@@ -1,9 +1,5 @@
-#!/usr/bin/env python
-"""Find the class of texts: the same as `paddle-rope predict classification`; see --help."""
+"""Find the class of texts: paddle-rope predict classification."""
 
 from bootstrap import door
 
-main = door("predict", "classification")
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+main = door(__name__, "predict", "classification")

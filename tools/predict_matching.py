@@ -1,9 +1,5 @@
-#!/usr/bin/env python
-"""Score pairs or triples of texts: the same as `paddle-rope predict matching`; see --help."""
+"""Score pairs or triples of texts: paddle-rope predict matching."""
 
 from bootstrap import door
 
-main = door("predict", "matching")
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+main = door(__name__, "predict", "matching")

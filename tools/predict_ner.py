@@ -1,9 +1,5 @@
-#!/usr/bin/env python
-"""Find entities in texts: the same as `paddle-rope predict ner`; see --help."""
+"""Find entities in texts: paddle-rope predict ner."""
 
 from bootstrap import door
 
-main = door("predict", "ner")
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+main = door(__name__, "predict", "ner")

@@ -1,9 +1,5 @@
-#!/usr/bin/env python
-"""Pretrain a RoFormer as a masked language model: the same as `paddle-rope train pretraining`; see --help."""
+"""Pretrain a RoFormer as a masked language model: paddle-rope train pretraining."""
 
 from bootstrap import door
 
-main = door("train", "pretraining")
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+main = door(__name__, "train", "pretraining")

@@ -1,9 +1,5 @@
-#!/usr/bin/env python
-"""Train a classifier of documents: the same as `paddle-rope train classification`; see --help."""
+"""Train a classifier of documents: paddle-rope train classification."""
 
 from bootstrap import door
 
-main = door("train", "classification")
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+main = door(__name__, "train", "classification")

@@ -1,9 +1,5 @@
-#!/usr/bin/env python
-"""Train a model of text matching: the same as `paddle-rope train matching`; see --help."""
+"""Train a model of text matching: paddle-rope train matching."""
 
 from bootstrap import door
 
-main = door("train", "matching")
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+main = door(__name__, "train", "matching")

@@ -1,9 +1,5 @@
-#!/usr/bin/env python
-"""Train a NER model: the same as `paddle-rope train ner`; see --help."""
+"""Train a NER model: paddle-rope train ner."""
 
 from bootstrap import door
 
-main = door("train", "ner")
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+main = door(__name__, "train", "ner")
