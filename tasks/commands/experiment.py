@@ -8,16 +8,18 @@ from tasks.common.tool.run_config import parse_overrides
 from tasks.common.tool.shipped import shipped
 
 EXPERIMENT = """\
-Train the variants of a plan with several seeds, and compare their scores.
+Train the runs of a plan (case, variant, seed) and compare their scores.
 
     paddle-rope experiment configs/experiments/demo.yaml
-    paddle-rope experiment PLAN.yaml --only linear --seeds 42,43 [--key value ...]
+    paddle-rope experiment PLAN.yaml [--only VARIANT ...] [--cases CASE ...] [--seeds 42,43] [--key value ...]
+    paddle-rope experiment PLAN.yaml --table
 
-The plans that come with this command are in configs/experiments/. After every run the tables of all finished ones are
-written into OUTPUT_DIR: runs.csv (each run), summary.md and summary.json (mean and spread of the seeds), figures. Call
-it again to resume: finished runs stay, an interrupted one continues from its last checkpoint; results of other keys
-than the plan now has are refused. Several calls may run side by side: each takes runs that no other has.
---key value sets a configuration key of all runs."""
+The plans are in configs/experiments/; docs/attention.md describes their keys. Runs go to OUTPUT_DIR/runs. After every
+run the tables of all finished ones are written: runs.csv (each run), summary.md and summary.json (mean and deviation of
+the seeds, points against the reference), scores.png, and the files of the plan's own report. Call it again to resume:
+what is finished is not run again, an interrupted run continues from its last checkpoint; results of other keys than the
+plan now has are refused. Several calls may run side by side: each takes runs that no other has. Any --key value beside
+the options below is a configuration key of all runs."""
 
 
 def experiment(words):
@@ -35,15 +37,9 @@ def experiment(words):
     from tasks.experiments.engine import run_plan
 
     failed = run_plan(
-        shipped(options.plan),
-        options.output_dir,
-        options.only,
-        options.cases,
-        options.seeds,
-        settings,
-        options.device,
-        train=not options.table,
-    )
+        shipped(options.plan), options.output_dir, options.only, options.cases, options.seeds, settings,
+        options.device, options.table,
+    )  # fmt: skip
     for name, reason in failed.items():
         print(f"{name}: {reason}", file=sys.stderr)
     return 1 if failed else 0

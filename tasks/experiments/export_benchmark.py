@@ -14,7 +14,7 @@ from tasks.ner.deployment.export import export
 ROUNDS = 5
 
 
-def benchmark_export(model_dirs, data, count, batch_size):
+def print_export_times(model_dirs, data, count, batch_size):
     """Print a table of characters a second, for the first ``count`` texts of a labelled file."""
     texts = [example.text for example in read_examples(data)][:count]
     with tempfile.TemporaryDirectory() as folder:

@@ -91,7 +91,7 @@ def encoder_case(batch, seq):
     return lambda *_: theirs(ids)[0], lambda *_: ours(ids), [*theirs.parameters(), *ours.parameters()]
 
 
-def benchmark_layers():
+def print_layer_times():
     """Print a table of milliseconds."""
     paddle.set_device("cpu")
     paddle.seed(0)

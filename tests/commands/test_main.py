@@ -19,7 +19,7 @@ VERBS_WITH_A_CHOICE = {
     "export": ("ner",),
     "tune": ("ner",),
     "demo": ("ner", "matching"),
-    "benchmark": ("layers", "export"),
+    "benchmark": ("length", "layers", "export"),
 }
 CALLS = [
     [],
