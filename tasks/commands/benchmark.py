@@ -2,7 +2,6 @@
 
 from tasks.commands.options import LABELLED, add_model_dirs, choose, new_parser
 from tasks.common.tool.process import prepare
-from tasks.common.tool.shipped import shipped
 
 LENGTH = """\
 Measure time and peak memory against the length of the text, training and prediction.
@@ -40,7 +39,7 @@ def benchmark_length(words):
     prepare()
     from tasks.experiments.speed import run_speed_plan
 
-    print(run_speed_plan(shipped(options.plan), options.output_dir, options.device))
+    print(run_speed_plan(options.plan, options.output_dir, options.device))
     return 0
 
 

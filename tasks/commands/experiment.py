@@ -5,7 +5,6 @@ import sys
 from tasks.commands.options import new_parser
 from tasks.common.tool.process import prepare
 from tasks.common.tool.run_config import parse_overrides
-from tasks.common.tool.shipped import shipped
 
 EXPERIMENT = """\
 Train the runs of a plan (case, variant, seed) and compare their scores.
@@ -37,7 +36,7 @@ def experiment(words):
     from tasks.experiments.engine import run_plan
 
     failed = run_plan(
-        shipped(options.plan), options.output_dir, options.only, options.cases, options.seeds, settings,
+        options.plan, options.output_dir, options.only, options.cases, options.seeds, settings,
         options.device, options.table,
     )  # fmt: skip
     for name, reason in failed.items():
