@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from paddle_rope.lazy import lazy_names
 
+__version__ = "0.1.0"
+
 if TYPE_CHECKING:  # the same names for type checkers
     from paddle_rope.attention import (
         MultiHeadAttention,

@@ -10,14 +10,14 @@ if [ -e "$folder" ]; then
 fi
 . tools/setup.sh
 
-"$PYTHON" tools/make_demo_corpus.py "$folder/corpus"
-"$PYTHON" tools/train_ner.py configs/ner/demo.yaml \
+"$venv/bin/paddle-rope" demo ner "$folder/corpus"
+"$venv/bin/paddle-rope" train ner configs/ner/demo.yaml \
   --train_file "$folder/corpus/train.jsonl" --dev_file "$folder/corpus/dev.jsonl" --output_dir "$folder/run"
 
 echo
 echo "Three sentences that are in no file:"
 "$PYTHON" -c 'from tasks.ner.demo.corpus import UNSEEN_SENTENCES; print(*UNSEEN_SENTENCES, sep="\n")' |
-  "$PYTHON" tools/predict_ner.py "$folder/run/model"
+  "$venv/bin/paddle-rope" predict ner "$folder/run/model"
 
 echo
 echo "VisualDL: $venv/bin/visualdl --logdir $folder/run/vdl   then open http://localhost:8040"

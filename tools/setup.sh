@@ -24,10 +24,13 @@ if [ ! -x "$venv/bin/python" ]; then
 fi
 PYTHON=$venv/bin/python
 
-# What was installed last: installs again only when the requirements change.
+# What was installed last: installs again only when the requirements change, or what the package's commands are.
 stamp=$venv/installed-requirements
-if ! cat requirements-common.txt "$requirements" | cmp -s - "$stamp"; then
+files="requirements-common.txt requirements-cpu.txt requirements-test.txt $requirements pyproject.toml setup.py"
+if ! cat $files | cmp -s - "$stamp"; then
   echo "installing $requirements into $venv (about 2 GB, some minutes)"
   "$PYTHON" -m pip install --quiet --disable-pip-version-check -r "$requirements"
-  cat requirements-common.txt "$requirements" > "$stamp"
+  # .venv/bin/paddle-rope runs the code of this folder
+  "$PYTHON" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+  cat $files > "$stamp"
 fi

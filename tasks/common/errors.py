@@ -1,6 +1,7 @@
 """Errors that a user can mend: shown as one line, without a traceback."""
 
 import argparse
+import difflib
 import functools
 import sys
 
@@ -33,3 +34,8 @@ class OneLineArgumentParser(argparse.ArgumentParser):
 
     def error(self, message):
         raise InputError(f"{message}; see {self.prog} --help")
+
+
+def nearest(word, known):
+    """The one of ``known`` that is most like ``word``, for "did you mean"."""
+    return difflib.get_close_matches(word, known, n=1, cutoff=0.0)[0]

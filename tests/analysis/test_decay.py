@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import paddle
-import plot_decay
 import pytest
 
 from paddle_rope import RotaryPositionEmbedding
@@ -20,6 +19,10 @@ from paddle_rope.analysis import (
     pair_products,
     quarter_period,
 )
+from tasks.commands.decay import FILES
+from tests.verbs import verb
+
+plot_decay = verb("decay")
 
 PNG_START = b"\x89PNG\r\n\x1a\n"
 SHAPES = [(128, 10000.0), (64, 500.0), (6, 7.5), (2, 10000.0)]
@@ -223,7 +226,7 @@ def draw(tmp_path, capsys):
 def test_written_numbers_are_those_of_the_functions(draw, head_dim, base, reach, query):
     options = {"--head_dim": head_dim, "--base": base, "--max_distance": reach, "--query_position": query}
     folder, _ = draw(*(word for pair in options.items() for word in pair))
-    assert sorted(path.name for path in folder.iterdir()) == sorted(plot_decay.FILES)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
     bound, ones = read_csv(folder / "decay_bound.csv"), read_csv(folder / "decay_ones.csv")
     thetas = {
         "rope": frequencies(head_dim, base),
@@ -251,7 +254,7 @@ def test_printed_lines_tell_values_and_on_which_side_of_the_quarter_period_the_r
     draw, reach, verdict, monkeypatch
 ):
     for name in ("draw_bound", "draw_ones"):  # what is printed does not come from the figures
-        monkeypatch.setattr(plot_decay, name, lambda *_: b"")
+        monkeypatch.setattr(f"tasks.experiments.decay.{name}", lambda *_: b"")
     _, printed = draw("--base", 100, "--max_distance", reach)  # quarter period 146.17
     assert f"g {verdict} decreasing part" in printed
     assert "(theta = 0.01075): 146.2;" in printed

@@ -2,9 +2,12 @@
 
 import json
 
-import compare_runs
 import pytest
 import yaml
+
+from tests.verbs import verb
+
+compare_runs = verb("compare")
 
 RUNS = {
     "one": ({"output_dir": "runs/one", "seed": 42, "attention": "softmax", "features": ["words", "bigrams"]}, 0.5),

@@ -10,14 +10,17 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import evaluate_matching
-import make_demo_matching
 import numpy as np
 import predict_matching
 import pytest
 
+from tasks.commands.predict import CHUNK_BATCHES
 from tasks.common.errors import InputError
 from tasks.matching.data import read_labelled, read_unlabelled
 from tasks.matching.prediction import MatchingPredictor
+from tests.verbs import verb
+
+make_demo_matching = verb("demo", "matching")
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -160,7 +163,7 @@ def test_pairs_are_scored_and_written_before_the_next_ones_are_read(bi_encoder, 
 
 def test_more_pairs_than_a_chunk_holds_are_scored_in_turn(bi_encoder, predictors, pairs, data, tmp_path):
     words = [str(bi_encoder.model), "--input", str(data.pairs_dev), "--output", str(tmp_path / "out"), "--device=cpu"]
-    assert len(pairs) > predict_matching.CHUNK_BATCHES
+    assert len(pairs) > CHUNK_BATCHES["matching"]
     assert predict_matching.main([*words, "--batch_size", "1"]) == 0
     found = [record["score"] for record in read_json_lines(tmp_path / "out")]
     np.testing.assert_allclose(found, predictors["bi"].score(pairs), atol=1e-5)
@@ -185,7 +188,7 @@ def test_standard_streams_are_utf_8_in_any_locale(cross_encoder, tmp_path):
     assert record["sentence1"] == "怎么申请信用卡" and 0 < record["score"] < 1 and record["label"] in (0, 1)
 
 
-def test_evaluation_gives_the_scores_of_training(bi_encoder, cross_encoder, of_triples, data, tmp_path, capsys):
+def test_evaluation_gives_the_figures_of_training(bi_encoder, cross_encoder, of_triples, data, tmp_path, capsys):
     for run, file in ((bi_encoder, data.pairs_dev), (cross_encoder, data.pairs_dev), (of_triples, data.triples)):
         words = [str(run.model), str(file), "--output", str(tmp_path / "out"), "--device", "cpu"]
         assert evaluate_matching.main(words) == 0
@@ -218,7 +221,7 @@ def test_bad_input_of_the_tools_is_one_line(predict_fails, fails, cross_encoder,
     assert predict_fails("--embed") == "--embed writes an array: give --output FILE.npy"
     assert "is a cross_encoder" in predict_fails("--embed", "--output", "x.npy", model=cross_encoder.model)
     assert predict_fails("--batch_size", "0") == "--batch_size 0: must be 1 or more"
-    assert predict_fails("--max_tokens", "4") == "--max_tokens 4: must be 5 or more"
+    assert predict_fails("--max_tokens", "4").endswith(" 4: must be 5 or more")
     message = fails(evaluate_matching, bi_encoder.model, "pairs", "--device", "cpu")
     assert message.startswith("pairs:1: there is no label")
 

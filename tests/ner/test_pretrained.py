@@ -3,7 +3,6 @@
 import json
 import shutil
 
-import convert_weights
 import numpy as np
 import paddle
 import paddlenlp.transformers as paddlenlp
@@ -15,6 +14,9 @@ from safetensors.numpy import load
 from paddle_rope.roformer import CharTokenizer, RoFormerConfig, RoFormerForMaskedLM, RoFormerModel, load_tokenizer
 from paddle_rope.roformer.tokenization.files import write_tokenizer
 from tasks.common.training.trainer import RecipeTrainer
+from tests.verbs import verb
+
+convert_weights = verb("convert-weights")
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
 SIZE_WORDS = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")

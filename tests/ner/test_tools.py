@@ -14,6 +14,8 @@ import predict_ner
 import pytest
 import train_ner
 
+from tasks.common.tool.streams import standard_output
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -80,7 +82,7 @@ def test_reader_that_leaves_early_is_no_error(monkeypatch):
     os.close(read_end)
     with os.fdopen(write_end, "w") as pipe:
         monkeypatch.setattr("sys.stdout", pipe)
-        with pytest.raises(SystemExit) as ended, predict_ner.standard_output() as output:
+        with pytest.raises(SystemExit) as ended, standard_output() as output:
             output.write("a" * 100000)
             output.flush()
         monkeypatch.undo()
@@ -89,7 +91,7 @@ def test_reader_that_leaves_early_is_no_error(monkeypatch):
 
 def test_help_of_training_names_the_configuration(capsys):
     assert train_ner.main(["--help"]) == 0
-    assert "CONFIG.yaml [--key value ...]" in capsys.readouterr().out
+    assert "paddle-rope train ner CONFIG.yaml [--key value ...]" in capsys.readouterr().out
 
 
 # ---- training: the configuration
@@ -97,7 +99,7 @@ def test_help_of_training_names_the_configuration(capsys):
 
 @pytest.mark.parametrize("words", [(), ("--seed", "1")])
 def test_training_without_a_configuration_shows_the_usage(fails, words):
-    assert "usage: python tools/train_ner.py CONFIG.yaml" in fails(train_ner, *words)
+    assert "usage: paddle-rope train ner CONFIG.yaml" in fails(train_ner, *words)
 
 
 @pytest.mark.parametrize(
@@ -249,7 +251,7 @@ def test_bad_input_of_prediction_is_one_line_with_its_place(fails, write, traine
     assert fails(*words).startswith(name + message)
 
 
-def test_longer_texts_are_predicted_and_scored_with_a_larger_max_tokens(write, trained, tmp_path, monkeypatch):
+def test_longer_texts_are_predicted_and_scored_with_larger_max_tokens(write, trained, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write("data", json.dumps({"text": "甲" * 90, "label": {"person": {"甲": [[0, 0]]}}}) + "\n")
     options = [str(trained.model), "--max_tokens", "90", "--output", "out"]
@@ -281,7 +283,8 @@ def test_wrong_device_and_sizes_are_errors_of_prediction_and_evaluation(fails, t
     words = [tool, trained.model, *([option] if option else []), corpus.dev]
     assert fails(*words, "--device", "abacus").startswith("--device abacus: not usable here")
     assert fails(*words, "--batch_size", "0") == "--batch_size 0: must be 1 or more"
-    assert fails(*words, "--max_tokens", "-1") == "--max_tokens -1: must be 1 or more"
+    assert "-1: must be 1 or more" in fails(*words, "--max_tokens", "-1")
+    assert fails(*words, "--max_length", "9") == "--max_length is now --max_tokens; write --max_tokens 9"
 
 
 @pytest.mark.parametrize(
@@ -316,7 +319,7 @@ def test_page_is_missed_with_a_message_where_the_reader_leaves_early(fails, trai
     def reader_left(*arguments):
         raise SystemExit(0)
 
-    monkeypatch.setattr(predict_ner, "write_predictions", reader_left)
+    monkeypatch.setattr("tasks.ner.prediction.output_formats.write_predictions", reader_left)
     message = fails(predict_ner, trained.model, "--input", corpus.dev, "--html", "page.html", "--device", "cpu")
     assert message.startswith("page.html: not written")
 

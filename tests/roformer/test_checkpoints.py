@@ -302,7 +302,7 @@ def test_folders_without_a_model_are_errors_that_say_what_is_missing(tmp_path):
     with pytest.raises(ValueError, match="no model here, config.json is missing$"):
         RoFormerModel.from_pretrained(tmp_path)
     (tmp_path / "bert_config.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(ValueError, match="convert it with tools/convert_weights.py"):
+    with pytest.raises(ValueError, match="convert it with paddle-rope convert-weights"):
         RoFormerModel.from_pretrained(tmp_path)
     folder = folder_of("hf_tiny", tmp_path, without=["model.safetensors", "pytorch_model.bin"])
     with pytest.raises(ValueError, match="no weights here; one of model.safetensors, pytorch_model.bin, "):

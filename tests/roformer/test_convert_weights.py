@@ -1,4 +1,4 @@
-"""tools/convert_weights.py: every source to every target, whole folders or none, one line for what a user can mend."""
+"""paddle-rope convert-weights: every source to every target, whole folders or none, errors of the user in one line."""
 
 import json
 import logging
@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-import convert_weights
 import numpy as np
 import paddle
 import pytest
@@ -23,6 +22,9 @@ from paddle_rope.roformer import (
     load_tokenizer,
 )
 from paddle_rope.roformer.checkpoints.names import TENSORFLOW, encoder_weights, lm_head_weights
+from tests.verbs import verb
+
+convert_weights = verb("convert-weights")
 
 DATA = Path(__file__).parent / "data"
 SIZES = {"vocab_size": 40, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}

@@ -64,7 +64,7 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
     if path is None:
         hint = ""
         if (folder / TENSORFLOW_CONFIG).is_file():
-            hint = "; this is a TensorFlow checkpoint: convert it with tools/convert_weights.py"
+            hint = "; this is a TensorFlow checkpoint: convert it with paddle-rope convert-weights"
         elif (folder / "model" / CONFIG_FILES[0]).is_file():
             hint = f"; give {folder / 'model'}"
         raise ValueError(f"{folder}: no model here, {CONFIG_FILES[0]} is missing{hint}")

@@ -1,13 +1,12 @@
 """One YAML file describes one run; any of its keys can be overridden on the command line."""
 
 import dataclasses
-import difflib
 from pathlib import Path
 
 import yaml
-from paddlenlp.trainer import PdArgumentParser
 
-from tasks.common.errors import InputError
+from tasks.common.errors import InputError, nearest
+from tasks.common.tool.shipped import shipped
 
 
 def read_run_config(config_file, overrides=()):
@@ -19,12 +18,13 @@ def read_run_config(config_file, overrides=()):
 
     Returns:
         dict of the file's keys with the overrides in place. Overridden values are strings, to which
-        :func:`parse_arguments` gives the type of their key.
+        :func:`parse_arguments` gives the type of their key. The file itself, and files that values name, may be those
+        of ``configs/`` that come with the package, see :func:`tasks.common.tool.shipped.shipped`.
 
     Raises:
         InputError: the file cannot be read as a mapping, or a word is not an option.
     """
-    path = Path(config_file)
+    path = Path(shipped(config_file))
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -42,10 +42,12 @@ def read_run_config(config_file, overrides=()):
         config = {}
     if not isinstance(config, dict) or not all(isinstance(key, str) for key in config):
         raise InputError(f"{path}:1: not a mapping; write one 'key: value' a line")
-    return {**config, **_parse_overrides(overrides)}
+    config.update(parse_overrides(overrides))
+    return {key: shipped(value) if isinstance(value, str) else value for key, value in config.items()}
 
 
-def _parse_overrides(words):
+def parse_overrides(words):
+    """``--key value``, ``--key=value`` and ``--key`` alone, for true, as a dict."""
     config = {}
     words = list(words)
     while words:
@@ -75,9 +77,11 @@ def parse_arguments(config, *dataclass_types):
     known = {field.name for cls in dataclass_types for field in dataclasses.fields(cls) if field.init}
     for key in config:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)[0]
-            raise InputError(f"unknown key {key!r}; did you mean {near!r}?")
-    parser = _Parser(dataclass_types, allow_abbrev=False)
+            raise InputError(f"unknown key {key!r}; did you mean {nearest(key, known)!r}?")
+    from paddlenlp.trainer import PdArgumentParser
+
+    parser = PdArgumentParser(dataclass_types, allow_abbrev=False)
+    parser.error = _refuse
     takes_list = {action.dest for action in parser._actions if action.nargs in ("+", "*")}
     words = []
     for key, value in config.items():
@@ -93,6 +97,5 @@ def parse_arguments(config, *dataclass_types):
         raise InputError(f"configuration: {' '.join(str(error).split())}") from None
 
 
-class _Parser(PdArgumentParser):
-    def error(self, message):
-        raise InputError(f"configuration: {message}; correct the value in the YAML file or on the command line")
+def _refuse(message):
+    raise InputError(f"configuration: {message}; correct the value in the YAML file or on the command line")

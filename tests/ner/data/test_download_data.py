@@ -166,7 +166,7 @@ def test_interruption_is_said_in_one_line(files, monkeypatch, capsys):
 
     monkeypatch.setattr(published, "fetch_dataset", interrupted)
     assert download_data.main(["resume"]) == 130
-    assert capsys.readouterr().err == "interrupted; run again to go on where it stopped\n"
+    assert capsys.readouterr().err == "interrupted; run again to continue where it stopped\n"
 
 
 def test_unknown_name_is_one_line_with_the_names(fails):

@@ -307,7 +307,7 @@ def test_tool_prints_paths_and_counts(tmp_path, capsys):
 def test_tool_does_not_overwrite_a_file(tmp_path, capsys, name):
     (tmp_path / name).write_text("mine", encoding="utf-8")
     assert make_demo_corpus.main([str(tmp_path)]) == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "is not empty; give another FOLDER" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert (tmp_path / name).read_text(encoding="utf-8") == "mine"
 

@@ -9,7 +9,6 @@ import numpy as np
 import paddle
 import predict_ner
 import pytest
-import tune_threshold
 from paddle import inference
 
 from tasks.common.errors import InputError
@@ -17,6 +16,9 @@ from tasks.ner import NerPredictor
 from tasks.ner.deployment import export as exporting
 from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.prediction.exported import ExportedNerModel, write_graph
+from tests.verbs import verb
+
+tune_threshold = verb("tune", "ner")
 
 SIZES = {
     "vocab_size": 50,

@@ -8,7 +8,6 @@ import paddle
 import predict_ner
 import pytest
 import train_ner
-import tune_threshold
 
 from tasks.common.errors import InputError
 from tasks.ner import NerPredictor
@@ -17,6 +16,9 @@ from tasks.ner.features import FEATURE_KINDS, WordFeatures
 from tasks.ner.model import NerConfig, NerModel
 from tasks.recipes import get_recipe
 from tests.ner.arrays import same
+from tests.verbs import verb
+
+tune_threshold = verb("tune", "ner")
 
 # ---- the model
 

@@ -1,4 +1,4 @@
-"""tools/predict_ner.py: streams, formats, pages, progress."""
+"""paddle-rope predict ner: streams, formats, pages, progress."""
 
 import json
 import os
@@ -10,6 +10,7 @@ from pathlib import Path
 import predict_ner
 import pytest
 
+from tasks.commands import predict as command
 from tasks.ner.data.reading import read_examples
 from tasks.ner.prediction.predictor import NerPredictor
 
@@ -67,7 +68,7 @@ def test_bio_is_labelled_data_and_says_what_it_leaves_out(trained, corpus, recor
 
 
 def test_small_chunks_give_the_same(trained, corpus, records, tmp_path, monkeypatch):
-    monkeypatch.setattr(predict_ner, "CHUNK_BATCHES", 1)
+    monkeypatch.setitem(command.CHUNK_BATCHES, "ner", 1)
     output = tmp_path / "found"
     assert run(trained, "--input", corpus.dev, "--output", output, "--batch_size", 3) == 0
     found = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]

@@ -8,13 +8,15 @@ import shutil
 
 import numpy as np
 import pytest
-import tune_threshold
 
 from tasks.ner.deployment import tuning
 from tasks.ner.examples import Entity, make_example
 from tasks.ner.metrics import entity_scores
 from tasks.ner.prediction.predictor import NerPredictor
 from tasks.ner.prediction.thresholds import LOWEST_THRESHOLD, above, thresholds_for, tune_thresholds
+from tests.verbs import verb
+
+tune_threshold = verb("tune", "ner")
 
 TYPES = ["a", "b", "c"]
 

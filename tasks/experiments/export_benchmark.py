@@ -1,48 +1,34 @@
-#!/usr/bin/env python
-"""Time prediction of a trained NER model against its export, side by side on CPU: all that predict_ner.py does with
-texts (features, tokens, scores, decoding), and the scores alone."""
-
-import bootstrap  # noqa: F401
+"""Prediction of a trained NER model against that of its export, on CPU: all that prediction does with texts (features,
+tokens, scores, decoding), and the scores alone."""
 
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-from tasks.common.errors import OneLineArgumentParser, exit_on_input_error
-from tasks.common.tool.prediction import add_model_dirs
+from paddle_rope.machine import machine_in_words
+from tasks.ner import NerPredictor
+from tasks.ner.data.reading import read_examples
+from tasks.ner.deployment.export import export
 
 ROUNDS = 5
 
 
-@exit_on_input_error
-def main(argv=None):
-    parser = OneLineArgumentParser(description=__doc__)
-    add_model_dirs(parser)
-    parser.add_argument("data", metavar="DATA", help="labelled file whose texts are predicted")
-    parser.add_argument("--texts", type=int, default=640, help="of the file's beginning (default: 640)")
-    parser.add_argument("--batch_size", type=int, default=32)
-    options = parser.parse_args(argv)
-    from paddle_rope.machine import machine_in_words
-    from tasks.ner import NerPredictor
-    from tasks.ner.data.reading import read_examples
-    from tasks.ner.deployment.export import export
-
-    texts = [example.text for example in read_examples(options.data)][: options.texts]
+def print_export_times(model_dirs, data, count, batch_size):
+    """Print a table of characters a second, for the first ``count`` texts of a labelled file."""
+    texts = [example.text for example in read_examples(data)][:count]
     with tempfile.TemporaryDirectory() as folder:
         exported = Path(folder) / "exported"
-        export(options.model_dirs, exported)
-        predictors = [NerPredictor(model, "cpu", options.batch_size) for model in (options.model_dirs, exported)]
+        export(model_dirs, exported)
+        predictors = [NerPredictor(model, "cpu", batch_size) for model in (model_dirs, exported)]
         trained, graph = measure(predictors, texts)
     characters = sum(map(len, texts))
-    print(f"{len(texts)} texts, {characters} characters, batches of {options.batch_size}; {machine_in_words()}")
+    print(f"{len(texts)} texts, {characters} characters, batches of {batch_size}; {machine_in_words()}")
     print(f"characters a second, median of {ROUNDS}")
     print("| | trained | exported | exported / trained |")
     print("|---|---|---|---|")
     for what, before, after in zip(("all", "scores alone"), trained, graph):
         print(f"| {what} | {characters / before:.0f} | {characters / after:.0f} | {before / after:.2f} |")
-    return 0
 
 
 def measure(predictors, texts):
@@ -73,7 +59,3 @@ class Timed:
         scores = self.model(**batch)
         self.seconds += time.perf_counter() - start
         return scores
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,21 +1,33 @@
-#!/usr/bin/env python
-"""Print finished training runs of any recipe side by side, as a Markdown table: the keys of their configurations that
-differ, parameters, minutes of training, and the scores of dev and test."""
+"""paddle-rope compare: finished training runs side by side."""
 
 import json
-import sys
 from pathlib import Path
 
-import yaml
+from tasks.commands.options import new_parser
+from tasks.common.errors import InputError
+from tasks.common.reports.tables import as_markdown
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+COMPARE = """\
+Print finished training runs of any recipe side by side, as a Markdown table: the keys of their configurations that
+differ, parameters, minutes of training, and the scores of dev and test."""
 
-from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error  # noqa: E402
-from tasks.common.reports.tables import as_markdown  # noqa: E402
+
+def compare(words):
+    parser = new_parser("compare", COMPARE)
+    parser.add_argument("runs", metavar="OUTPUT_DIR", nargs="+", type=Path, help="folder of a finished training run")
+    folders = parser.parse_args(words).runs
+    configs, metrics = zip(*map(read_run, folders))
+    keys = differing_keys(configs)
+    rows = [as_row(*run, keys) for run in zip(folders, configs, metrics)]
+    heads = list(dict.fromkeys(head for row in rows for head in row))
+    print(as_markdown([{head: row.get(head, "") for head in heads} for row in rows], heads), end="")
+    return 0
 
 
 def read_run(folder):
     """The configuration of a finished run and its metrics."""
+    import yaml
+
     read = []
     for name, parse in (("config.yaml", yaml.safe_load), ("metrics.json", json.loads)):
         try:
@@ -51,20 +63,3 @@ def as_row(folder, config, metrics, keys):
 
 def _shown(value):
     return "" if value is None else ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-@exit_on_input_error
-def main(argv=None):
-    parser = OneLineArgumentParser(description=__doc__)
-    parser.add_argument("runs", metavar="OUTPUT_DIR", nargs="+", type=Path, help="folder of a finished training run")
-    folders = parser.parse_args(argv).runs
-    configs, metrics = zip(*map(read_run, folders))
-    keys = differing_keys(configs)
-    rows = [as_row(*run, keys) for run in zip(folders, configs, metrics)]
-    heads = list(dict.fromkeys(head for row in rows for head in row))
-    print(as_markdown([{head: row.get(head, "") for head in heads} for row in rows], heads), end="")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,55 +1,38 @@
-#!/usr/bin/env python
-"""Draw the long-range decay of RoPE: the bound of kexue.fm 8265 and the dot products of all-ones vectors.
+"""The long-range decay of RoPE as figures and tables: the bound of kexue.fm 8265, and dot products of all-ones vectors.
 
-Writes decay_bound.png and .csv (mean |S_j| against the relative distance) and decay_ones.png and .csv (<R_m q, R_n k>
-with q = k = ones against the key position n) into a folder, each beside the counter-examples where all pairs have the
-frequency 0 or 1, and says in a few lines what the figures show.
-
-    python tools/plot_decay.py --output runs/decay
+``options`` are those of ``paddle-rope decay``: head_dim, base, max_distance, query_position.
 """
 
-import bootstrap  # noqa: F401
-
-import argparse
-import io
-import math
-import sys
-from pathlib import Path
-
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from PIL import Image
 
 from paddle_rope.analysis import decay
-from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error
-from tasks.common.files import atomic_writer, check_makeable
+from tasks.common.reports.figures import png
+from tasks.common.reports.tables import as_csv
 
-FILES = ("decay_bound.png", "decay_bound.csv", "decay_ones.png", "decay_ones.csv")
-LIMITS = {"head_dim": (2, 4096), "max_distance": (1, 1_000_000), "query_position": (0, 10**9)}
 CURVES = ("rope", "theta_0", "theta_1")  # columns of the CSV files
 ZOOM = 50  # distances at which the period of theta = 1, 6.28, can be seen
-COLOURS = 256  # of a PNG
 BLUE, ORANGE, GREEN, GREY = "#1f5fa8", "#c8560a", "#2a8a4a", "#666666"
 
 
-def check_options(options):
-    """Raise InputError for numbers that make no sense and for files that are there already. Makes nothing."""
-    for name, (low, high) in LIMITS.items():
-        value = getattr(options, name)
-        if not low <= value <= high:
-            raise InputError(f"--{name} {value}: must be from {low} to {high}")
-    if options.head_dim % 2:
-        raise InputError(f"--head_dim {options.head_dim}: must be even, features turn in pairs")
-    if not 1 <= options.base < math.inf:
-        raise InputError(f"--base {options.base:g}: must be a finite number, 1 or more")
-    check_makeable(options.output, "--output")
-    for name in FILES:
-        path = options.output / name
-        if path.is_dir():
-            raise InputError(f"{path}: is a folder; give another --output")
-        if path.exists() and not options.overwrite:
-            raise InputError(f"{path}: exists already; give another --output, or --overwrite to replace it")
+def contents(options):
+    """The contents of decay_bound.png, decay_bound.csv, decay_ones.png and decay_ones.csv, and lines that describe
+    them."""
+    distances, bound = bound_curves(options)
+    keys, ones = ones_curves(options)
+    files = (
+        draw_bound(options, distances, bound),
+        _csv({"distance": distances, **bound}),
+        draw_ones(options, keys, ones),
+        _csv({"key_position": keys, "distance": keys - options.query_position, **ones}),
+    )
+    return files, describe(options, bound["rope"], ones["rope"][keys >= options.query_position])
+
+
+def _csv(columns):
+    """{name: numbers} -> bytes; reading a float gives the same number again."""
+    rows = zip(*(values.tolist() for values in columns.values()))
+    return as_csv([dict(zip(columns, row)) for row in rows], columns).encode("ascii")
 
 
 def bound_curves(options):
@@ -151,19 +134,7 @@ def _finish(figure, axes):
         each.grid(alpha=0.3)
     for line in axes.legend(loc="upper right").get_lines():
         line.set_linewidth(max(1.5, line.get_linewidth()))
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    pixels = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-    image = io.BytesIO()
-    pixels.quantize(COLOURS).save(image, "png", optimize=True)  # a third of the size, and the same to the eye
-    return image.getvalue()
-
-
-def as_csv(columns):
-    """{name: numbers} -> bytes; floats are written so that reading gives the same number again."""
-    rows = zip(*(values.tolist() for values in columns.values()))
-    lines = [",".join(columns), *(",".join(map(repr, row)) for row in rows)]
-    return ("\n".join(lines) + "\n").encode("ascii")
+    return png(figure)
 
 
 def describe(options, bound, ones):
@@ -194,36 +165,3 @@ def describe(options, bound, ones):
         f"all theta = 0: {same}, g = {top}: no decay",
         f"all theta = 1: {same}, g = {top} cos(n - m): periodic, no decay",
     ]
-
-
-@exit_on_input_error
-def main(argv=None):
-    parser = OneLineArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--head_dim", type=int, default=128, help="size of a head, even (default: 128)")
-    parser.add_argument("--base", type=float, default=10000.0, help="of theta_i = base^(-2i/head_dim) (default: 10000)")
-    parser.add_argument("--max_distance", type=int, default=256, help="largest relative distance (default: 256)")
-    parser.add_argument("--query_position", type=int, default=0, help="m of the all-ones figure (default: 0)")
-    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="where to write; made if missing")
-    parser.add_argument("--overwrite", action="store_true", help="replace the files of an earlier call")
-    options = parser.parse_args(argv)
-    check_options(options)
-
-    distances, bound = bound_curves(options)
-    keys, ones = ones_curves(options)
-    contents = (
-        draw_bound(options, distances, bound),
-        as_csv({"distance": distances, **bound}),
-        draw_ones(options, keys, ones),
-        as_csv({"key_position": keys, "distance": keys - options.query_position, **ones}),
-    )
-    options.output.mkdir(parents=True, exist_ok=True)
-    for name, content in zip(FILES, contents):
-        with atomic_writer(options.output / name, binary=True) as file:
-            file.write(content)
-    print("\n".join(describe(options, bound["rope"], ones["rope"][keys >= options.query_position])))
-    print(f"written to {options.output}: {', '.join(FILES)}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,31 +1,29 @@
-#!/usr/bin/env python
-"""Convert a RoFormer checkpoint to a folder of this library or of Hugging Face.
+"""paddle-rope convert-weights: checkpoints of other libraries."""
 
-SOURCE is a folder of this library, of Hugging Face's RoFormer, of PaddleNLP's RoFormer or RoFormerV2, or an original
-TensorFlow checkpoint of ZhuiyiTechnology (bert_config.json, bert_model.ckpt.*; needs tensorflow). The tokenizer goes
-along. Weights are not changed: there and back they are bit-equal.
-"""
-
-import bootstrap  # noqa: F401
-
-import argparse
 import os
-import sys
 from pathlib import Path
 
-from tasks.common.errors import InputError, OneLineArgumentParser, exit_on_input_error
+from tasks.commands.options import new_parser
+from tasks.common.errors import InputError
+from tasks.common.tool.process import prepare
 
+CONVERT_WEIGHTS = """\
+Convert a RoFormer checkpoint to a folder of this library or of Hugging Face.
+
+SOURCE is a folder of this library, of Hugging Face's RoFormer, of PaddleNLP's RoFormer or RoFormerV2, or an original
+TensorFlow checkpoint of ZhuiyiTechnology (bert_config.json, bert_model.ckpt.*; needs tensorflow). The tokenizer is
+converted with the model. Weights are not changed: there and back they are bit-equal."""
 TARGETS = ("paddle_rope", "huggingface")
 LONGEST_TEXT = 1536  # Hugging Face's table of positions, where the source has no limit
 
 
-@exit_on_input_error
-def main(argv=None):
-    parser = OneLineArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def convert_weights(words):
+    parser = new_parser("convert-weights", CONVERT_WEIGHTS)
     parser.add_argument("source", metavar="SOURCE", type=Path, help="folder of a checkpoint")
     parser.add_argument("target", metavar="TARGET", type=Path, help="folder to make; must not exist or be empty")
     parser.add_argument("--to", required=True, choices=TARGETS, help="format of TARGET")
-    options = parser.parse_args(argv)
+    options = parser.parse_args(words)
+    prepare()
     from tasks.common.files import atomic_folder
     from tasks.common.tool.quiet import quiet_paddlenlp
 
@@ -108,7 +106,3 @@ def longest_text(source):
     path = next(source / name for name in (*CONFIG_FILES, TENSORFLOW_CONFIG) if (source / name).is_file())
     longest = read_json(path).get("max_position_embeddings")
     return longest if isinstance(longest, int) and longest > 0 else LONGEST_TEXT
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,12 +1,7 @@
-#!/usr/bin/env python
-"""Time our layers against Paddle's, the sparse loss against the dense one, packed linear attention against softmax
-attention, and our RoFormer against PaddleNLP's, forward and backward, side by side.
-"""
-
-import bootstrap  # noqa: F401
+"""Our layers against Paddle's, the sparse loss against the dense one, packed linear attention against softmax
+attention, and our RoFormer against PaddleNLP's, forward and backward, side by side on CPU."""
 
 import statistics
-import sys
 import time
 
 import paddle
@@ -21,7 +16,6 @@ from paddle_rope.global_pointer import (
     sparse_multilabel_categorical_crossentropy,
 )
 from paddle_rope.layers import Dropout, Linear, scaled
-from tasks.common.errors import OneLineArgumentParser, exit_on_input_error
 
 BATCH, SEQ, HIDDEN, TYPES = 32, 40, 256, 10
 SPAN_SIZES = [(40, 10), (178, 8)]  # length, types
@@ -97,9 +91,8 @@ def encoder_case(batch, seq):
     return lambda *_: theirs(ids)[0], lambda *_: ours(ids), [*theirs.parameters(), *ours.parameters()]
 
 
-@exit_on_input_error
-def main(argv=None):
-    OneLineArgumentParser(description=__doc__).parse_args(argv)
+def print_layer_times():
+    """Print a table of milliseconds."""
     paddle.set_device("cpu")
     paddle.seed(0)
     hidden = paddle.randn([BATCH, SEQ, HIDDEN])
@@ -137,8 +130,3 @@ def main(argv=None):
                 results.append(milliseconds(layer, inputs))
         medians = [statistics.median(results[2:]) for results in times.values()]
         print(f"| {name} | {medians[0]:.2f} | {medians[1]:.2f} | {medians[0] / medians[1]:.1f} |")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

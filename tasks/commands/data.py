@@ -1,0 +1,121 @@
+"""paddle-rope inspect, convert and download: labelled NER data."""
+
+import os
+import sys
+from pathlib import Path
+
+from tasks.commands.options import LABELLED, new_parser
+from tasks.common.errors import InputError
+from tasks.common.files import check_output_file, write_json
+from tasks.common.tool.process import prepare
+from tasks.common.tool.streams import standard_output
+
+INSPECT = """\
+Look at labelled NER data before training: counts, lengths, balance of types, duplicates, suspicious spans.
+
+    paddle-rope inspect train.json dev.json
+
+Every example has its file:line. The findings are for you to judge: the exit status is 0 whatever they are."""
+CONVERT = """\
+Convert labelled NER data from one format to another.
+
+    paddle-rope convert train.json train.bio --to bio
+
+The format of SOURCE is recognized by its content. TARGET appears only when all of it is written; a file of that name
+is replaced, a folder is not."""
+DOWNLOAD = """\
+Download a public NER data set to where configs/ner/ expects it: OUTPUT/ner/NAME/.
+
+    paddle-rope download cluener
+
+An interrupted download continues when run again; files that are there are checked and kept. Where the network
+is closed, the message says which address to fetch by hand and where to put it. The READMEs of the publishers state no
+license: ask them before any use but research."""
+SPLITS = ("train", "dev", "test")
+INTERRUPTED = 130  # as shells report it
+
+
+def inspect(words):
+    parser = new_parser("inspect", INSPECT)
+    parser.add_argument("train", metavar="TRAIN", help=LABELLED)
+    parser.add_argument("dev", metavar="DEV", nargs="?", help="labelled file to compare with TRAIN")
+    parser.add_argument("test", metavar="TEST", nargs="?", help="labelled file to compare with both")
+    parser.add_argument("--format", metavar="FORMAT", help="format of all the files (default: recognized)")
+    parser.add_argument("--examples", type=int, default=5, metavar="N", help="examples of each finding (default: 5)")
+    parser.add_argument("--output", metavar="FILE", help="write the result to FILE as JSON")
+    options = parser.parse_args(words)
+    if options.examples < 0:
+        raise InputError(f"--examples {options.examples}: must be 0 or more")
+    files = {split: getattr(options, split) for split in SPLITS if getattr(options, split) is not None}
+    if options.output:
+        check_output_file(options.output, files.values())
+    prepare()
+    from tasks.ner.data.inspection import inspect
+    from tasks.ner.data.reading import read_labelled
+    from tasks.ner.reports.inspection import print_inspection
+
+    read = {split: read_labelled(path, options.format) for split, path in files.items()}
+    result = inspect({split: examples for split, (examples, _) in read.items()}, options.examples)
+    for split, (_, format) in read.items():
+        result["splits"][split] = {"file": files[split], "format": format, **result["splits"][split]}
+    print_inspection(result)
+    if options.output:
+        write_json(options.output, result)
+    return 0
+
+
+def convert(words):
+    from tasks.ner.data.reading import FORMATS, STDIN, read_labelled, write_examples
+    from tasks.ner.formats import TEXT_FORMATS
+
+    samples = {name: text_format.sample for name, text_format in TEXT_FORMATS.items()}
+    samples["brat"] = "a folder with a text x.txt and its annotation x.ann for each document"
+    formats = "formats:\n" + "\n".join(f"  {name:17} {sample}" for name, sample in samples.items())
+    parser = new_parser("convert", CONVERT, epilog=formats)
+    parser.add_argument("source", metavar="SOURCE", help="labelled file, or folder of brat; - is standard input")
+    parser.add_argument("target", metavar="TARGET", help="file to write, or folder for brat; - is standard output")
+    parser.add_argument("--to", required=True, choices=FORMATS, metavar="FORMAT", help="format of TARGET")
+    parser.add_argument(
+        "--from", dest="source_format", choices=FORMATS, metavar="FORMAT", help="format of SOURCE (default: recognized)"
+    )
+    options = parser.parse_args(words)
+    to_stdout = options.target == STDIN
+    if not to_stdout and _belongs_to(options.source, options.target):
+        raise InputError(f"{options.target}: is the source too; give another TARGET")
+    examples, source_format = read_labelled(options.source, options.source_format)
+    if to_stdout:
+        with standard_output() as file:
+            write_examples(examples, file, options.to)
+    else:
+        write_examples(examples, options.target, options.to)
+    entities = sum(len(example.entities) for example in examples)
+    print(
+        f"{options.source} ({source_format}) -> {options.target} ({options.to}): "
+        f"{len(examples)} texts, {sum(len(example.text) for example in examples)} characters, {entities} entities",
+        file=sys.stderr if to_stdout else sys.stdout,
+    )
+    return 0
+
+
+def _belongs_to(source, target):
+    """Whether writing ``target`` would change ``source``: the same path, a file in its folder, the other of a pair."""
+    from tasks.ner.formats.brat import is_brat
+
+    source, target = os.path.realpath(source), os.path.realpath(target)
+    pair = is_brat(source) and os.path.splitext(source)[0] == os.path.splitext(target)[0]
+    return source in (target, os.path.dirname(target)) or (pair and target.endswith((".ann", ".txt")))
+
+
+def download(words):
+    from tasks.ner.data.published import DATASETS, fetch_dataset
+
+    parser = new_parser("download", DOWNLOAD)
+    parser.add_argument("name", metavar="NAME", choices=DATASETS, help=", ".join(DATASETS))
+    parser.add_argument("--output", type=Path, default=Path("data"), metavar="OUTPUT", help="folder (default: data)")
+    options = parser.parse_args(words)
+    try:
+        fetch_dataset(DATASETS[options.name], options.output / "ner" / options.name, show_progress=sys.stderr.isatty())
+    except KeyboardInterrupt:
+        print("interrupted; run again to continue where it stopped", file=sys.stderr)
+        return INTERRUPTED
+    return 0

@@ -1,0 +1,39 @@
+"""The command line. Help is there without paddle, and so is all that needs no model."""
+
+import sys
+
+import paddle_rope
+from tasks.commands import benchmark, compare, data, decay, demo, evaluate, experiment, model, predict, train, weights
+from tasks.commands.options import choose
+from tasks.common.errors import exit_on_input_error
+from tasks.common.tool.process import show_any_text
+
+COMMAND = "paddle-rope"
+VERBS = {  # name -> (function of the words after it, what it does)
+    "train": (train.train, "train a model, or resume a run: train ner CONFIG.yaml"),
+    "predict": (predict.predict, "entities, scores or classes of texts: predict ner MODEL_DIR --input FILE"),
+    "evaluate": (evaluate.evaluate, "score a model on labelled data: evaluate ner MODEL_DIR DATA"),
+    "export": (model.export, "export a model for deployment: export ner MODEL_DIR --output FOLDER"),
+    "tune": (model.tune, "tune the thresholds of a model: tune ner MODEL_DIR DEV_FILE"),
+    "inspect": (data.inspect, "look at labelled NER data: inspect TRAIN [DEV] [TEST]"),
+    "convert": (data.convert, "convert labelled NER data: convert SOURCE TARGET --to FORMAT"),
+    "download": (data.download, "download a public NER data set: download cluener"),
+    "demo": (demo.demo, "write demo data: demo ner FOLDER"),
+    "experiment": (experiment.experiment, "compare the variants of a plan: experiment PLAN.yaml"),
+    "benchmark": (benchmark.benchmark, "measure time and memory: benchmark layers"),
+    "compare": (compare.compare, "finished runs side by side: compare OUTPUT_DIR ..."),
+    "convert-weights": (weights.convert_weights, "convert a checkpoint: convert-weights SOURCE TARGET --to FORMAT"),
+    "decay": (decay.decay, "draw the long-range decay of RoPE: decay --output FOLDER"),
+}
+
+
+@exit_on_input_error
+def main(argv=None):
+    """Do what the command line says; returns the exit status. ``argv``: its words; None for those of the process."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    show_any_text()
+    if words[:1] == ["--version"]:
+        print(f"{COMMAND} {paddle_rope.__version__}")
+        return 0
+    verb, words = choose(COMMAND, "verb", words or ["--help"], {name: line for name, (_, line) in VERBS.items()})
+    return VERBS[verb][0](words) if verb else 0

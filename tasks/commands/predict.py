@@ -1,0 +1,199 @@
+"""paddle-rope predict: texts in, entities, scores or classes out, as they come."""
+
+import os
+import sys
+
+from tasks.commands.options import add_computing, add_model_dir, add_model_dirs, choose, computing, new_parser
+from tasks.common.errors import InputError
+from tasks.common.files import atomic_writer, check_output_file
+from tasks.common.texts.text_files import STDIN
+from tasks.common.tool.process import prepare
+from tasks.common.tool.streams import progress_bar, standard_output
+
+STREAMING = """
+
+Results come in the order of the input: what a pipe has brought so far is read, computed in batches of like length,
+written, and then more is read. A file given as --output appears when all of it is written."""
+TASKS = {
+    "ner": """\
+Find entities in texts with a trained NER model.
+
+Reads plain text, one text a line, or JSON lines with a "text". Formats of the output; offsets count characters:
+  jsonl    {"text": ..., "entities": [{"start": 0, "end": 4, "type": ..., "text": ..., "score": ...}]}, end exclusive
+  cluener  {"text": ..., "label": {type: {surface: [[first, last], ...]}}}, last inclusive
+  doccano  {"text": ..., "label": [[start, end, type], ...]}, end exclusive
+  bio      one character and its tag a line. Of nested and overlapping entities it holds only one: that with the
+           highest score stays; a note at the end counts the others
+All are labelled data for the other verbs; an empty text is refused there, except in jsonl.""",
+    "matching": """\
+Score pairs or triples of texts, or embed texts, with a trained model of text matching.
+
+Reads what training reads, with or without labels: two texts a line with a tab between them, JSON lines with
+"sentence1" and "sentence2", or JSON lines with "A", "B" and "C". Writes JSON lines:
+  pairs     {"sentence1": ..., "sentence2": ..., "score": 0.93, "label": 1}; no label from models of grades or triples
+  triples   {"A": ..., "B": ..., "C": ..., "scores": [0.61, 0.58], "label": "B"}: the candidate that is closer to A
+
+With --embed it reads texts, one a line (or JSON lines with a "text"), and writes their vectors, each of length 1, as
+an array of NumPy [texts, hidden]; bi-encoders only. The dot product of two vectors is the score of the pair.""",
+    "classification": """\
+Find the class of texts with a trained classifier.
+
+Reads plain text, one text a line, or JSON lines with a "text" or "sentence", and writes JSON lines:
+{"text": ..., "label": ..., "probability": ...}.""",
+}
+CHUNK_BATCHES = {"ner": 64, "matching": 16, "classification": 16}  # whose texts are sorted by length together
+
+
+def predict(words):
+    summaries = {name: text.split("\n", 1)[0] for name, text in TASKS.items()}
+    task, words = choose("paddle-rope predict", "task", words, summaries)
+    if task is None:
+        return 0
+    options = _parse(task, words)
+    work = {"ner": find_entities, "matching": score, "classification": classify}[task]
+    if getattr(options, "embed", False):
+        work = embed
+        if options.output == STDIN:
+            raise InputError("--embed writes an array: give --output FILE.npy")
+    check_files(options)
+    work(options)
+    return 0
+
+
+def _parse(task, words):
+    parser = new_parser(f"predict {task}", TASKS[task] + STREAMING)
+    (add_model_dirs if task == "ner" else add_model_dir)(parser)
+    parser.add_argument("--input", default=STDIN, metavar="FILE", help="texts; - is standard input (default)")
+    parser.add_argument("--output", default=STDIN, metavar="FILE", help="results; - is standard output (default)")
+    if task == "ner":
+        from tasks.ner.prediction.output_formats import FORMATS
+
+        parser.add_argument("--format", default="jsonl", choices=FORMATS, help="of the results (default: jsonl)")
+        parser.add_argument("--html", metavar="FILE", help="also draw texts and entities as a page for a browser")
+        parser.add_argument("--overlap", type=int, help="tokens that two windows share (default: a quarter of one)")
+    if task == "matching":
+        parser.add_argument("--embed", action="store_true", help="write vectors of texts to --output FILE.npy")
+    add_computing(parser, task)
+    return parser.parse_args(words)
+
+
+def check_files(options):
+    """Raise InputError if a file to write cannot be written or is another file of the command line."""
+    taken = {} if options.input == STDIN else {os.path.realpath(options.input): "the input"}
+    for name, path in (("--output", options.output), ("--html", getattr(options, "html", None))):
+        if path is None or (name == "--output" and path == STDIN):
+            continue
+        check_output_file(path)
+        if os.path.realpath(path) in taken:
+            raise InputError(f"{path}: is {taken[os.path.realpath(path)]} too; give another {name}")
+        taken[os.path.realpath(path)] = "the --output"
+
+
+def open_model(task, model, options, **more):
+    prepare()
+    from tasks.recipes import get_recipe
+
+    return get_recipe(task).predictor(model, show_progress=sys.stderr.isatty(), **computing(options), **more)
+
+
+def chunk_size(task, options):
+    """Items that are read together."""
+    return CHUNK_BATCHES[task] * max(1, options.batch_size)
+
+
+def answer(stream, output, write):
+    """Read chunks of ``stream`` and write what comes of them.
+
+    Args:
+        stream: :class:`tasks.common.texts.line_stream.LineStream`.
+        output: path; ``-`` is standard output.
+        write: function of a chunk and an open file.
+    """
+    with standard_output() if output == STDIN else atomic_writer(output) as file:
+        for chunk in chunks(stream):
+            write(chunk, file)
+            file.flush()
+
+
+def chunks(stream):
+    """The chunks of a stream, with a progress bar."""
+    with progress_bar(stream) as progress:
+        for chunk in stream:
+            yield chunk
+            progress.update(stream.position - progress.n if stream.size else len(chunk))
+
+
+def find_entities(options):
+    from tasks.common.texts.text_stream import TextStream
+    from tasks.ner.prediction import output_formats
+
+    stream = TextStream(options.input, chunk_size("ner", options))
+    predictor = open_model("ner", options.model_dirs, options, overlap=options.overlap)
+    drawn, left_out = [], 0
+
+    def write(chunk, file):
+        nonlocal left_out
+        texts, where = zip(*chunk)
+        records = predictor(texts, where)
+        left_out += output_formats.write_predictions(records, where, file, options.format)
+        if options.html:
+            drawn.extend(records)
+
+    try:
+        answer(stream, options.output, write)
+    except SystemExit:  # the reader of standard output, such as head, has left
+        if options.html:
+            raise InputError(f"{options.html}: not written, as not all results were read; give an --output") from None
+        raise
+    if left_out:
+        note = f"note: {left_out} nested or overlapping entities are left out, as BIO cannot hold them"
+        print(f"{note}; --format jsonl keeps all", file=sys.stderr)
+    if options.html:
+        from tasks.ner.prediction.html import write_html
+
+        with atomic_writer(options.html) as file:
+            write_html(file, drawn, predictor.types, f"Entities of {stream.name}")
+
+
+def classify(options):
+    from tasks.classification.data import TEXT_KEYS
+    from tasks.common.texts.json_lines import json_line
+    from tasks.common.texts.text_stream import TextStream
+
+    stream = TextStream(options.input, chunk_size("classification", options), TEXT_KEYS)
+    classifier = open_model("classification", options.model_dir, options)
+
+    def write(chunk, file):
+        file.writelines(map(json_line, classifier([text for text, _ in chunk])))
+
+    answer(stream, options.output, write)
+
+
+def score(options):
+    """Scores of pairs or triples as JSON lines."""
+    from tasks.common.texts.json_lines import json_line
+    from tasks.matching.data import ExampleStream, prediction_records
+
+    stream = ExampleStream(options.input, chunk_size("matching", options))
+    predictor = open_model("matching", options.model_dir, options)
+
+    def write(chunk, file):
+        tuples = [example.texts for example in chunk]
+        scores = predictor.score_triples(tuples) if len(tuples[0]) == 3 else predictor.score(tuples)[:, None]
+        file.writelines(map(json_line, prediction_records(tuples, scores, predictor.threshold)))
+
+    answer(stream, options.output, write)
+
+
+def embed(options):
+    """Vectors of texts as a file of NumPy."""
+    import numpy as np
+
+    from tasks.common.texts.text_stream import TextStream
+
+    stream = TextStream(options.input, chunk_size("matching", options))
+    predictor = open_model("matching", options.model_dir, options)
+    predictor.encode([])  # a cross-encoder is refused before the texts are read
+    vectors = [predictor.encode([text for text, _ in chunk]) for chunk in chunks(stream)]
+    with atomic_writer(options.output, binary=True) as file:
+        np.save(file, np.concatenate(vectors))

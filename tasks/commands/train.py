@@ -1,0 +1,95 @@
+"""paddle-rope train: a configuration and its overrides, several seeds, an interrupted run."""
+
+from tasks.commands.options import choose
+from tasks.common.errors import InputError
+from tasks.common.tool.process import prepare
+from tasks.common.tool.run_config import read_run_config
+
+USAGE = """\
+{what}
+
+    {command} CONFIG.yaml [--key value ...]
+    {command} CONFIG.yaml --seeds 42,43,44 [--key value ...]
+    {command} --resume OUTPUT_DIR
+
+CONFIG.yaml and --key take the keys of the recipe ({arguments}), those that recipes
+share (tasks/common/training/arguments.py), and those of PaddleNLP's TrainingArguments (output_dir, num_train_epochs,
+learning_rate, seed, device, bf16 ...). A CONFIG.yaml that begins with configs/ may be one of those that come with this
+command: configs/ner/demo.yaml, configs/classification/demo.yaml, ...
+--seeds trains once for each seed, into OUTPUT_DIR/seed_N, and prints mean and spread of the scores.
+{more}--resume continues a run that was interrupted, or a series of runs, to the result it would have had.
+On several GPUs, or CPU processes: python -m paddle.distributed.launch $(which paddle-rope) train ..."""
+
+# name -> what it trains, its keys, more options
+RECIPES = {
+    "ner": (
+        "a NER model",
+        "tasks/ner/arguments.py",
+        "After the last seed, the models are also scored as an ensemble.\n",
+    ),
+    "matching": (
+        "a model of text matching: pairs of texts with 0/1 or a grade, or triples",
+        "tasks/matching/arguments.py",
+        "--folds 5 cuts train_file into folds by the first text, trains once for each, into OUTPUT_DIR/fold_N, tests\n"
+        "on it, and prints mean and spread. With --seeds the folds are drawn anew for each seed.\n",
+    ),
+    "classification": ("a classifier of documents", "tasks/classification/arguments.py", ""),
+    "pretraining": (
+        "a RoFormer as a masked language model",
+        "tasks/pretraining/arguments.py",
+        "OUTPUT_DIR/model is what other recipes take as --pretrained.\n",
+    ),
+    "relative_position": (
+        "a model on the task whose answer only relative position gives",
+        "tasks/experiments/relative_position/arguments.py",
+        "",
+    ),
+}
+
+
+def train(words):
+    name, words = choose("paddle-rope train", "recipe", words, {name: what for name, (what, _, _) in RECIPES.items()})
+    command = f"paddle-rope train {name}"
+    if name is None:
+        return 0
+    if words[:1] in (["-h"], ["--help"]):
+        what, arguments, more = RECIPES[name]
+        print(USAGE.format(what=f"Train {what}.", command=command, arguments=arguments, more=more))
+    elif words[:1] == ["--resume"]:
+        if len(words) != 2:
+            raise InputError(f"usage: {command} --resume OUTPUT_DIR; the run keeps its configuration")
+        prepare()
+        _resume(name, words[1])
+    elif not words or words[0].startswith("--"):
+        raise InputError(f"no configuration file; usage: {command} CONFIG.yaml [--key value ...]")
+    else:
+        config = read_run_config(words[0], words[1:])
+        prepare()
+        _train(name, config)
+    return 0
+
+
+def _train(name, config):
+    """One run, or one for each seed."""
+    from tasks.experiments.seeds import parse_seeds, train_with_seeds
+    from tasks.recipes import get_recipe
+
+    recipe = get_recipe(name)
+    if "seeds" in config:
+        seeds = parse_seeds(config.pop("seeds"))
+        train_with_seeds(recipe.train, config, seeds, recipe.scores, recipe.score_ensemble)
+    else:
+        recipe.train(config)
+
+
+def _resume(name, folder):
+    """Continue one run, or a series of them."""
+    from tasks.experiments.seeds import resume_with_seeds
+    from tasks.experiments.series import read_series
+    from tasks.recipes import get_recipe
+
+    recipe = get_recipe(name)
+    if "seeds" in (read_series(folder) or {}):
+        resume_with_seeds(folder, recipe.train, recipe.resume, recipe.scores, recipe.score_ensemble)
+    else:
+        recipe.resume(folder)

@@ -1,0 +1,24 @@
+"""The files of ``configs/``, which come with the installed package too."""
+
+from pathlib import Path
+
+CONFIGS = "configs"
+
+
+def shipped(name):
+    """The path of a file that the user names.
+
+    Args:
+        name: str or path.
+
+    Returns:
+        ``name`` as it is; where there is no such file here, but it is one of ours that begins with ``configs/``, the
+        path of ours as str.
+    """
+    path = Path(name)
+    if path.parts[:1] != (CONFIGS,) or path.exists():
+        return name
+    tasks = Path(__file__).resolve().parents[2]
+    # inside the package where it is installed, beside it in the repository
+    homes = (tasks / CONFIGS, tasks.parent / CONFIGS)
+    return next((str(file) for home in homes if (file := home.joinpath(*path.parts[1:])).is_file()), name)

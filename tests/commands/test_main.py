@@ -1,0 +1,107 @@
+"""The command line: verbs and their help, which come without paddle."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import paddle_rope
+from tasks.commands.main import VERBS, main
+from tasks.commands.train import RECIPES
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+TASKS = ("ner", "matching", "classification")
+VERBS_WITH_A_CHOICE = {
+    "train": tuple(RECIPES),
+    "predict": TASKS,
+    "evaluate": TASKS,
+    "export": ("ner",),
+    "tune": ("ner",),
+    "demo": ("ner", "matching"),
+    "benchmark": ("length", "layers", "export"),
+}
+CALLS = [
+    [],
+    ["--version"],
+    *([verb] for verb in VERBS),
+    *([verb, choice] for verb, choices in VERBS_WITH_A_CHOICE.items() for choice in choices),
+]
+# Help of each call in one process, and then what is imported.
+HELP_OF_ALL = """
+import sys
+from paddle_rope.__main__ import main
+for words in {calls}:
+    try:
+        status = main([*words, "--help"])
+    except SystemExit as ended:
+        status = ended.code
+    heavy = [name for name in ("paddle", "paddlenlp", "matplotlib") if name in sys.modules]
+    if status or heavy:
+        sys.exit(f"{{words}}: status {{status}}, imports {{heavy}}")
+"""
+DOORS = sorted(path.name for path in (REPOSITORY / "tools").glob("*.py") if "import door" in path.read_text("utf-8"))
+HELP_OF_A_DOOR = """
+import runpy, sys
+sys.argv = [{path!r}, "--help"]
+try:
+    runpy.run_path({path!r}, run_name="__main__")
+except SystemExit as ended:
+    sys.exit(ended.code or [name for name in ("paddle", "paddlenlp") if name in sys.modules] or 0)
+"""
+
+
+def run(code, **options):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, **options)
+
+
+def test_help_of_every_verb_comes_without_paddle():
+    done = run(HELP_OF_ALL.format(calls=CALLS), cwd=REPOSITORY)
+    assert (done.returncode, done.stderr) == (0, "")
+    for words in CALLS[2:]:
+        assert f"paddle-rope {' '.join(words)}" in done.stdout
+
+
+@pytest.mark.parametrize("name", DOORS)
+def test_help_of_every_tool_comes_without_paddle_from_any_folder(name, tmp_path):
+    path = str(REPOSITORY / "tools" / name)
+    done = run(HELP_OF_A_DOOR.format(path=path), cwd=tmp_path, env={"PYTHONPATH": str(REPOSITORY / "tools")})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "paddle-rope " in done.stdout
+    assert len(Path(path).read_text("utf-8").splitlines()) <= 10
+
+
+@pytest.mark.parametrize("words", [[], ["-h"], ["--help"]])
+def test_verbs_are_listed_with_a_line_each(words, capsys):
+    assert main(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    listed = [line.split()[0] for line in lines if line.startswith("  ")]
+    assert listed == list(VERBS) and max(map(len, lines)) <= 120
+
+
+def test_version_is_that_of_the_library(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"paddle-rope {paddle_rope.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["trian"], "paddle-rope: unknown verb 'trian'; did you mean 'train'? See paddle-rope --help"),
+        (["--verion"], "paddle-rope: no verb; take one of train, predict,"),
+        (["train"], "paddle-rope train: no recipe; take one of ner, matching,"),
+        (["train", "nre"], "paddle-rope train: unknown recipe 'nre'; did you mean 'ner'? See paddle-rope train --help"),
+        (["predict", "x.txt"], "paddle-rope predict: unknown task 'x.txt'; did you mean "),
+        (["train", "ner"], "no configuration file; usage: paddle-rope train ner CONFIG.yaml [--key value ...]"),
+        (["train", "ner", "--resume"], "usage: paddle-rope train ner --resume OUTPUT_DIR; the run keeps its"),
+        (["predict", "ner"], "the following arguments are required: MODEL_DIR; see paddle-rope predict ner --help"),
+        (["predict", "matching", "m", "--max_length", "9"], "--max_length is now --max_tokens; write --max_tokens 9"),
+        (["evaluate", "classification", "m", "d", "--max_length=9"], "--max_length is now --max_characters; write "),
+        (["predict", "matching", "m", "--embed"], "--embed writes an array: give --output FILE.npy"),
+    ],
+)
+def test_what_a_user_gets_wrong_is_one_line_and_status_2(words, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.startswith(f"error: {message}") and captured.err.count("\n") == 1
