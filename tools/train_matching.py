@@ -27,7 +27,7 @@ from tasks.common.tool.training import run_training_tool
 
 @exit_on_input_error
 def main(argv=None):
-    return run_training_tool("tasks.matching.recipe", __doc__, argv)
+    return run_training_tool("matching", __doc__, argv)
 
 
 if __name__ == "__main__":

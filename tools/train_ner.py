@@ -25,7 +25,7 @@ from tasks.common.tool.training import run_training_tool
 
 @exit_on_input_error
 def main(argv=None):
-    return run_training_tool("tasks.ner.recipe", __doc__, argv)
+    return run_training_tool("ner", __doc__, argv)
 
 
 if __name__ == "__main__":

@@ -15,10 +15,10 @@ def draw(plan, summary):
 
     Args:
         plan: :class:`tasks.experiments.plan.Plan`.
-        summary: rows of :func:`tasks.experiments.results.summary_rows`, at least one.
+        summary: of :func:`tasks.experiments.table.summarize`, at least one variant.
     """
-    means = {(row[plan.case_name], row["variant"]): row["mean"] for row in summary}
-    score = next(iter(plan.scores.values()))
+    place, score = next(iter(plan.scores.items()))
+    means = {(entry["case"], entry["variant"]): entry["scores"][place]["mean"] for entry in summary}
     lines = len(plan.cases) > 1 and all(case.isdigit() for case in plan.cases)
     return png(_lines(plan, means, score) if lines else _points(plan, means, score))
 

@@ -1,9 +1,6 @@
-"""Measuring time and memory against length: each cell in a process of its own, hopeless ones left out."""
+"""Time and memory of one call, and power laws of both in the length of the text."""
 
-import json
 import resource
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -32,24 +29,8 @@ def fastest_seconds(run):
     return min(seconds)
 
 
-def measure_apart(words):
-    """Run a tool of ours that measures one cell in a process of its own, so that the peak memory is its own.
-
-    Args:
-        words: of its command line, the script first; it prints the result as JSON in its last line.
-
-    Returns:
-        The result, a dict; ``{"left_out": why}`` instead if the process fails, as by a lack of memory.
-    """
-    done = subprocess.run([sys.executable, *map(str, words)], capture_output=True, text=True)
-    if done.returncode == 0:
-        return json.loads(done.stdout.splitlines()[-1])
-    said = done.stderr.strip().splitlines() or ["it said nothing"]
-    return {"left_out": f"failed with status {done.returncode}: {said[-1].strip()}"}
-
-
 def reason_to_leave_out(known, length, memory_limit, time_limit):
-    """Whether a length would pass a limit if time and memory go on with the power law of the last two lengths.
+    """Whether a length would pass a limit if time and memory keep to the power law of the last two lengths.
 
     Args:
         known: (length, seconds, peak in MB) of what has been measured, lengths rising.

@@ -1,65 +1,72 @@
-"""Time and peak memory of an encoder against length, training and inference, with slopes and crossings."""
+"""Time and peak memory of a model against length, training and prediction, with slopes and crossings."""
 
 from __future__ import annotations
 
 import csv
-import inspect
 import json
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import numpy as np
+from tqdm import tqdm
 
+from paddle_rope.machine import machine_in_words
 from tasks.common.errors import InputError
-from tasks.common.files import atomic_writer, write_json
+from tasks.common.files import atomic_writer, check_makeable, write_json
 from tasks.common.reports.figures import time_and_memory_png
 from tasks.common.reports.tables import as_csv, as_markdown
+from tasks.common.tool.device import choose_device
 from tasks.common.tool.run_config import read_run_config
 from tasks.experiments.figure import COLOURS
-from tasks.experiments.length_benchmark import (
-    crossing,
-    fastest_seconds,
-    measure_apart,
-    peak_megabytes,
-    reason_to_leave_out,
-    slope,
-)
+from tasks.experiments.length_benchmark import crossing, reason_to_leave_out, slope
 from tasks.experiments.plan import check_types, check_unchanged
+from tasks.experiments.speed_models import MODELS, SHORT, check_options, measure_apart
 
 JOBS = ("train", "predict")
+TABLE_CSV, PAGE, PICTURE = "speed.csv", "speed.md", "speed.png"
 OPTIONS_FILE = "options.json"  # of the variants in the table
 COLUMNS = ["job", "variant", "length", "seconds", "peak_mb", "idle_mb", "left_out"]
-KEYS = ("output_dir", "model", "variants", "reference", "lengths", "memory_limit", "time_limit")
+KEYS = ("output_dir", "task", "model", "variants", "reference", "lengths", "memory_limit", "time_limit")
 TYPES = {
-    **dict.fromkeys(("output_dir", "reference"), (str,)),
+    **dict.fromkeys(("output_dir", "task", "reference"), (str,)),
     **dict.fromkeys(("model", "variants"), (dict,)),
     "lengths": (list,),
     **dict.fromkeys(("memory_limit", "time_limit"), (int, float)),
 }
-VOCABULARY = 4000
-SHORT = 64  # a text before the measured one, so that what is done once is not timed
 # Slopes are fitted where attention outweighs the rest: to the last lengths of a variant.
 FITTED = 4
 
 
 @dataclass(frozen=True)
 class SpeedPlan:
-    """What is measured: ``variants`` (name -> options of a RoFormerConfig) at ``lengths``."""
+    """What is measured.
+
+    Attributes:
+        output_dir: folder of the table.
+        model, variants: options of all models, and of each variant: of its configuration, and ``recompute``.
+        reference: variant to compare with.
+        lengths: tokens, rising.
+        memory_limit, time_limit: of a cell, in GB and seconds.
+        task: one of :data:`tasks.experiments.speed_models.MODELS`.
+    """
 
     output_dir: Path
-    model: dict
-    variants: dict
+    model: dict[str, Any]
+    variants: dict[str, dict[str, Any]]
     reference: str
-    lengths: list
+    lengths: list[int]
     memory_limit: float
     time_limit: float
+    task: str = "classification"
 
-    def options(self):
-        """dict from the name of each variant to the options of its RoFormerConfig."""
+    def options(self) -> dict[str, dict[str, Any]]:
+        """dict from the name of each variant to the options of its model."""
         return {name: {**self.model, **options} for name, options in self.variants.items()}
 
 
-def read_speed_plan(path, output_dir=None):
+def read_speed_plan(path: str | Path, output_dir: str | Path | None = None) -> SpeedPlan:
     """Read the YAML file of a measurement.
 
     Args:
@@ -77,10 +84,12 @@ def read_speed_plan(path, output_dir=None):
             raise InputError(f"{path}: unknown key {key!r}; the keys are {', '.join(KEYS)}")
     check_types(path, plan, TYPES)
     for key in KEYS:
-        if not plan.get(key):
+        if key != "task" and not plan.get(key):
             raise InputError(f"{path}: no {key!r} in it")
     if plan["reference"] not in plan["variants"]:
         raise InputError(f"{path}: the reference {plan['reference']!r} is not one of the variants")
+    if plan.get("task", "classification") not in MODELS:
+        raise InputError(f"{path}: task is {plan['task']!r}; it has to be one of {', '.join(MODELS)}")
     lengths = plan["lengths"]
     if not all(type(length) is int for length in lengths) or lengths != sorted(set(lengths)) or lengths[0] < SHORT:
         raise InputError(f"{path}: lengths must be whole numbers that rise, from {SHORT} or more")
@@ -89,80 +98,51 @@ def read_speed_plan(path, output_dir=None):
         if not isinstance(options, dict):
             raise InputError(f"{path}: variant {variant} is {options!r}, not a mapping from options to values")
     for variant, options in plan.options().items():
-        _check_options(f"{path}: variant {variant}", options)
+        check_options(plan.task, f"{path}: variant {variant}", options)
     return plan
 
 
-def _check_options(where, options):
-    """Raise InputError unless a RoFormerConfig takes the options; it would take an unknown one for a note."""
-    from paddle_rope.roformer import RoFormerConfig
-
-    for name in options:
-        if name not in inspect.signature(RoFormerConfig).parameters:
-            raise InputError(f"{where}: RoFormerConfig has no {name!r}; correct the option")
-    try:
-        RoFormerConfig(vocab_size=VOCABULARY, pooling="mean", **options)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{where}: {error}") from None
-
-
-def measure(job, options, length, device="cpu"):
-    """Time one job on one text of random tokens, and the peak memory of this process; random numbers have seed 0.
+def run_speed_plan(path: str | Path, output_dir: str | Path | None = None, device: str | None = None) -> str:
+    """Measure what is not in the table of a plan yet; write the table after each cell, then ``speed.md`` and
+    ``speed.png``.
 
     Args:
-        job: ``"train"`` (forward, backward, AdamW) or ``"predict"``.
-        options: of the :class:`~paddle_rope.roformer.RoFormerConfig`.
-        length: tokens.
-        device: of paddle.
+        path, output_dir: as of :func:`read_speed_plan`.
+        device: of paddle; None takes a GPU where there is one.
 
     Returns:
-        dict with ``seconds``, ``peak_mb`` and ``idle_mb``, the peak before: libraries, weights, a short text. On a GPU
-        the peak is that of its memory.
+        The slopes and crossings, in Markdown.
+
+    Raises:
+        InputError: the plan is wrong, or there are measurements of other options than it now has.
     """
-    import paddle
-
-    from paddle_rope.roformer import RoFormerConfig, RoFormerForSequenceClassification
-
-    paddle.set_device(device)
-    paddle.seed(0)
-    np.random.seed(0)
-    model = RoFormerForSequenceClassification(RoFormerConfig(vocab_size=VOCABULARY, pooling="mean", **options))
-    optimizer = paddle.optimizer.AdamW(learning_rate=1e-4, parameters=model.parameters())
-    label = paddle.zeros([1], dtype="int64")
-
-    def run(ids):
-        if job == "train":
-            loss, _ = model(ids, labels=label)
-            loss.backward()
-            optimizer.step()
-            optimizer.clear_grad()
-            loss.item()
-        else:
-            with paddle.no_grad():
-                model(ids).numpy()
-
-    if job == "predict":
-        model.eval()
-    short, long = (paddle.randint(1, VOCABULARY, [1, size]) for size in (SHORT, length))
-    run(short)
-    idle = peak_megabytes(device)
-    seconds = fastest_seconds(lambda: run(long))
-    return {"seconds": round(seconds, 4), "peak_mb": peak_megabytes(device), "idle_mb": idle}
+    plan = read_speed_plan(path, output_dir)
+    check_makeable(plan.output_dir, "--output_dir")
+    plan.output_dir.mkdir(parents=True, exist_ok=True)
+    table = plan.output_dir / TABLE_CSV
+    rows, earlier = [], read_rows(table)
+    device = choose_device(device)
+    claim_options(plan, earlier, device)
+    total = len(JOBS) * len(plan.variants) * len(plan.lengths)
+    for row in tqdm(measure_all(plan, earlier, device), total=total, unit="cell", disable=not sys.stderr.isatty()):
+        rows.append(row)
+        result = row["left_out"] and f"left out: {row['left_out']}"
+        result = result or f"{row['seconds']:9.3f} s {row['peak_mb']:7} MB"
+        print(f"{row['job']:7} {row['variant']:24} {row['length']:7}  {result}", flush=True)
+        done = set(map(_key, rows))
+        with atomic_writer(table) as file:
+            file.write(as_csv([*rows, *(one for one in earlier if _key(one) not in done)], COLUMNS))
+    page = as_page(plan, rows, machine_in_words())
+    for name, content in ((PAGE, page.encode("utf-8")), (PICTURE, draw(plan, rows))):
+        with atomic_writer(plan.output_dir / name, binary=True) as file:
+            file.write(content)
+    return page.split("\n\n| job | variant | length", 1)[0]
 
 
-def measure_all(plan, rows, tool, device="cpu"):
-    """Measure what ``rows`` lack, each cell in a process of its own.
-
-    Args:
-        plan: :class:`SpeedPlan`.
-        rows: dicts with ``COLUMNS`` of cells that were measured before.
-        tool: script that calls :func:`measure` for ``--measure JOB OPTIONS LENGTH DEVICE``, options as JSON.
-        device: of paddle.
-
-    Yields:
-        All rows in the order of the plan, old and new.
-    """
-    done = {(row["job"], row["variant"], row["length"]): row for row in rows}
+def measure_all(plan: SpeedPlan, rows: list[dict], device: str = "cpu") -> Iterator[dict[str, Any]]:
+    """Measure what ``rows``, dicts with ``COLUMNS`` of cells that were measured before, lack; yields all rows in the
+    order of the plan, old and new."""
+    done = {_key(row): row for row in rows}
     for job in JOBS:
         for variant, options in plan.options().items():
             known, left_out = [], ""
@@ -173,12 +153,17 @@ def measure_all(plan, rows, tool, device="cpu"):
                     left_out = left_out and "a shorter text is left out"
                     left_out = left_out or reason_to_leave_out(known, length, plan.memory_limit, plan.time_limit)
                     if not left_out:
-                        row |= measure_apart([tool, "--measure", job, json.dumps(options), length, device])
+                        given = {"task": plan.task, "job": job, "options": options, "length": length, "device": device}
+                        row |= measure_apart(given)
                         left_out = row.get("left_out", "")
                     row["left_out"] = left_out
                 if not row["left_out"]:
                     known.append((length, row["seconds"], row["peak_mb"]))
                 yield row
+
+
+def _key(row):
+    return row["job"], row["variant"], row["length"]
 
 
 def claim_options(plan, rows, device="cpu"):
@@ -195,10 +180,13 @@ def claim_options(plan, rows, device="cpu"):
     path = plan.output_dir / OPTIONS_FILE
     before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     measured = {row["variant"] for row in rows}
-    now = {variant: {"device": device, **options} for variant, options in plan.options().items()}
+    always = {"device": "cpu", "task": "classification"}
+    now = {
+        variant: {"device": device, "task": plan.task, **options} for variant, options in plan.options().items()
+    }
     for variant, options in now.items():
         if variant in before and variant in measured:
-            check_unchanged(variant, plan.output_dir, {"device": "cpu", **before[variant]}, options)
+            check_unchanged(variant, plan.output_dir, {**always, **before[variant]}, options)
     write_json(path, {**before, **now})
 
 
@@ -215,14 +203,8 @@ def read_rows(path):
                 row["seconds"] = float(row["seconds"])
                 row["peak_mb"], row["idle_mb"] = int(row["peak_mb"]), int(row["idle_mb"])
     except (KeyError, ValueError, TypeError):
-        raise InputError(f"{path}: not a table of this tool; give another --output_dir or remove it") from None
+        raise InputError(f"{path}: not a table of this benchmark; give another --output_dir or remove it") from None
     return rows
-
-
-def write_rows(path, rows):
-    """Write the CSV of rows."""
-    with atomic_writer(path) as file:
-        file.write(as_csv(rows, COLUMNS))
 
 
 def slope_rows(plan, rows):
@@ -270,12 +252,12 @@ def as_page(plan, rows, machine):
 
 
 def draw(plan, rows):
-    """PNG: time above, memory below; training on the left, inference on the right."""
+    """PNG: time above, memory below; training on the left, prediction on the right."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 7), layout="constrained")
     panels = figure.subplots(2, 2, sharex=True, sharey="row")
-    for column, (job, title) in enumerate(zip(JOBS, ("one training step on one text", "inference on one text"))):
+    for column, (job, title) in enumerate(zip(JOBS, ("one training step on one text", "prediction of one text"))):
         for variant, colour in zip(plan.variants, [*COLOURS, "#666666", "#000000"]):
             shown = [row for row in rows if (row["job"], row["variant"]) == (job, variant) and not row["left_out"]]
             lengths = [row["length"] for row in shown]

@@ -17,7 +17,6 @@ from tasks.common.tool.device import is_first_process
 from tasks.common.tool.quiet import quiet_paddlenlp
 from tasks.common.training.monitor import VisualDLMonitor
 from tasks.common.training.trainer import RecipeTrainer
-from tasks.matching import folds
 from tasks.matching.arguments import METRIC, resolve_config
 from tasks.matching.batching import ItemCollator, MatchingDataset
 from tasks.matching.data import read_labelled
@@ -61,31 +60,6 @@ def evaluate_model(model, dataset, batch_size, chooses_threshold=False):
     if task == PAIRS and threshold is not None:
         figures["threshold"] = threshold
     return figures, scores
-
-
-def train(config):
-    """Train one run, or one for each of several folds, and write its folder.
-
-    Args:
-        config: dict of configuration keys, as from :func:`tasks.common.tool.run_config.read_run_config`.
-
-    Returns:
-        dict as written to ``metrics.json``; with folds the means over them. None in processes other than the first.
-
-    Raises:
-        InputError: the configuration or a data file is wrong; nothing has been written then.
-    """
-    if config.get("folds") is not None and config.get("fold") is None:
-        return folds.train(config, _train_one)
-    return _train_one(config)
-
-
-def resume(run_dir):
-    """Go on with a run that was interrupted, see :func:`tasks.common.runs.life.resume`; also with one of several
-    folds."""
-    if folds.is_series(run_dir):
-        return folds.resume(run_dir, _train_one, _resume_one)
-    return _resume_one(run_dir)
 
 
 def _train(checkpoint, config, run, arguments):
@@ -136,8 +110,8 @@ def _train(checkpoint, config, run, arguments):
     return metrics
 
 
-_train_one = partial(runs.start, resolve_config, _train)
-_resume_one = partial(runs.resume, resolve_config, _train)
+train = partial(runs.start, resolve_config, _train)
+resume = partial(runs.resume, resolve_config, _train)
 
 
 def _scored(examples, scores):

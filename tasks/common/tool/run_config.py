@@ -42,10 +42,11 @@ def read_run_config(config_file, overrides=()):
         config = {}
     if not isinstance(config, dict) or not all(isinstance(key, str) for key in config):
         raise InputError(f"{path}:1: not a mapping; write one 'key: value' a line")
-    return {**config, **_parse_overrides(overrides)}
+    return {**config, **parse_overrides(overrides)}
 
 
-def _parse_overrides(words):
+def parse_overrides(words):
+    """dict of the words of a command line, see :func:`read_run_config`."""
     config = {}
     words = list(words)
     while words:

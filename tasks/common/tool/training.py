@@ -1,19 +1,16 @@
 """The command line of the training tools: a configuration and its overrides, several seeds, an interrupted run."""
 
-import importlib
 import sys
 
 from tasks.common.errors import InputError
 from tasks.common.tool.run_config import read_run_config
 
 
-def run_training_tool(recipe, usage, argv=None):
+def run_training_tool(name, usage, argv=None):
     """Do what the command line says.
 
     Args:
-        recipe: name of a module with ``train(config)``, ``resume(run_dir)`` and ``FIGURES``, the names of the scores
-            that several seeds are summed up by, and maybe ``score_together(config, run_dirs)``, see
-            :func:`tasks.experiments.seeds.train_with_seeds`. It is imported after what can be said without it.
+        name: of the recipe.
         usage: text for ``--help``.
         argv: words of the command line; None for those of the process.
 
@@ -31,28 +28,13 @@ def run_training_tool(recipe, usage, argv=None):
     if words[:1] == ["--resume"]:
         if len(words) != 2:
             raise InputError(f"usage: {tool} --resume OUTPUT_DIR; the run keeps its configuration")
-        _resume(importlib.import_module(recipe), words[1])
+        from tasks.experiments import engine
+
+        engine.resume(name, words[1])
         return 0
     if not words or words[0].startswith("--"):
         raise InputError(f"no configuration file; usage: {tool} CONFIG.yaml [--key value ...]")
-    from tasks.experiments.seeds import parse_seeds, train_with_seeds
+    from tasks.experiments import engine
 
-    config = read_run_config(words[0], words[1:])
-    module = importlib.import_module(recipe)
-    if "seeds" in config:
-        seeds, together = parse_seeds(config.pop("seeds")), getattr(module, "score_together", None)
-        train_with_seeds(module.train, config, seeds, module.FIGURES, together)
-    else:
-        module.train(config)
+    engine.train(name, read_run_config(words[0], words[1:]))
     return 0
-
-
-def _resume(module, folder):
-    from tasks.experiments.seeds import resume_with_seeds
-    from tasks.experiments.series import read_series
-
-    if "seeds" in (read_series(folder) or {}):
-        together = getattr(module, "score_together", None)
-        resume_with_seeds(folder, module.train, module.resume, module.FIGURES, together)
-    else:
-        module.resume(folder)

@@ -12,7 +12,8 @@ from paddle_rope.roformer.configuration import ACTIVATIONS
 from tasks.common.errors import InputError
 from tasks.common.tool.device import choose_device
 from tasks.common.tool.run_config import parse_arguments
-from tasks.experiments.seeds import LARGEST_SEED
+
+LARGEST_SEED = 2**32 - 1  # numpy's
 
 # Keys of PaddleNLP's TrainingArguments with which the recipes start; a configuration may set others.
 TRAINING_DEFAULTS = {
