@@ -1,27 +1,33 @@
-"""The recipes by name."""
+"""The recipes by name: the one place where names of recipes become code."""
 
-from importlib import import_module
-from types import SimpleNamespace
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
 
 from tasks.common.errors import InputError
 
-MODULES = {
-    **{name: f"tasks.{name}.recipe" for name in ("ner", "matching", "classification", "pretraining", "language_model")},
-    "relative_position": "tasks.experiments.relative_position.recipe",
+if TYPE_CHECKING:
+    from tasks.common.recipe import Recipe
+
+_HOMES = {
+    "ner": ("tasks.ner.recipe", "NerRecipe"),
+    "matching": ("tasks.matching.recipe", "MatchingRecipe"),
+    "classification": ("tasks.classification.recipe", "ClassificationRecipe"),
+    "pretraining": ("tasks.pretraining.recipe", "PretrainingRecipe"),
+    "language_model": ("tasks.language_model.recipe", "LanguageModelRecipe"),
+    "relative_position": ("tasks.experiments.relative_position.recipe", "RelativePositionRecipe"),
 }
+RECIPES = tuple(_HOMES)
 
 
-def get_recipe(name):
-    """The recipe of a name.
+def get_recipe(name: str) -> Recipe:
+    """The recipe of a name, one of :data:`RECIPES`; it is imported only now, and paddle with it.
 
     Raises:
-        InputError: there is none.
+        InputError: there is no such recipe.
     """
-    if name not in MODULES:
-        raise InputError(f"recipe {name!r}: there is none; take one of {', '.join(MODULES)}")
-    module = import_module(MODULES[name])
-    together = getattr(module, "score_together", lambda config, run_dirs: None)
-    return SimpleNamespace(
-        name=name, scores=module.FIGURES, resolve=module.resolve_config, train=module.train, resume=module.resume,
-        score_ensemble=together,
-    )  # fmt: skip
+    if name not in _HOMES:
+        raise InputError(f"no recipe {name!r}; the recipes are {', '.join(RECIPES)}")
+    module, class_name = _HOMES[name]
+    return vars(importlib.import_module(module))[class_name]()

@@ -1,18 +1,19 @@
-"""docs/mathematics.md names functions, tests, files and figures that exist."""
+"""docs/mathematics.md names functions, files, figures and tests that exist; its appendix is up to date."""
 
 import ast
 import re
+from collections import Counter
 from functools import lru_cache
-from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[1]
-DOCUMENT = REPOSITORY / "docs" / "mathematics.md"
-# Comments hold drafts.
-TEXT = re.sub(r"<!--.*?-->", "", DOCUMENT.read_text(encoding="utf-8"), flags=re.DOTALL)
-HEADER = ["function", "tests (`test_...`)"]  # after the column of equations
+from tests.mathematics_appendix import APPENDIX, DOCUMENT, NUMBER, REPOSITORY, appendix, cells_of, proofs
+
+TEXT = DOCUMENT.read_text(encoding="utf-8")
 FILE = re.compile(r"(?:paddle_rope|tests|tools|docs|tasks)/[\w/]+\.\w+")
+TABLES = re.findall(r"^(\|.*)\n\|---\S*\n((?:\|.*\n?)+)", TEXT, re.MULTILINE)  # (header, rows)
+ROWS = [cells_of(line) for head, lines in TABLES if cells_of(head)[-1] == "function" for line in lines.splitlines()]
+every_row = pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
 
 
 @lru_cache
@@ -38,85 +39,66 @@ def definitions(path):
     return found
 
 
-def named_in(cell, files):
-    """The code words of a cell, each with the files it may be in: the one named before it in the cell, or ``files``."""
-    for word in re.findall(r"`([^`]+)`", cell):
-        if FILE.fullmatch(word):
-            files = [word]
-        else:
-            yield word, files
+@lru_cache
+def known_in(package):
+    """``{name: [arguments of each definition]}`` over the files of a package, wherever in it a function lives."""
+    known = {}
+    for path in sorted((REPOSITORY / package).rglob("*.py")):
+        prefix = "reference." if path.stem == "reference" else ""
+        for name, arguments in definitions(path).items():
+            known.setdefault(prefix + name, []).append(arguments)
+    return known
 
 
-def cells_of(line):
-    return [cell.strip() for cell in line.strip().strip("|").split(" | ")]
-
-
-def rows():
-    """``(line, cells, files above)`` of the tables of functions and tests."""
-    above, in_table, found = "", False, []
-    for line in TEXT.splitlines():
-        if line.startswith("#"):
-            above = ""
-        if not line.startswith("|"):
-            above, in_table = above + line + "\n", False
-        elif cells_of(line)[1:] == HEADER:
-            in_table = True
-        elif in_table and not line.startswith("|---"):
-            found.append((line, cells_of(line), FILE.findall(above)))
-    return found
-
-
-ROWS = rows()
-every_row = pytest.mark.parametrize("line, cells, files", ROWS, ids=[f"row {number}" for number in range(len(ROWS))])
-
-
-def test_no_table_of_functions_is_overlooked():
-    headers = [line for line in TEXT.splitlines() if line.startswith("|") and "function" in line and "tests" in line]
-    assert [line for line in headers if cells_of(line)[1:] != HEADER] == []
-    assert len(headers) > 12 and len(ROWS) > 4 * len(headers)
+def test_every_row_has_a_number_of_its_own():
+    numbers = [row[0] for row in ROWS]
+    assert len(numbers) > 90 and all(len(row) == 3 and NUMBER.fullmatch(row[0]) for row in ROWS)
+    assert [number for number, count in Counter(numbers).items() if count > 1] == []
 
 
 @every_row
-def test_functions_exist_with_the_arguments_named(line, cells, files):
-    assert len(cells) == 3
-    modules = [file for file in files if file.startswith(("paddle_rope/", "tasks/"))]
-    for word, where in named_in(cells[1], modules):
+def test_functions_exist_with_the_arguments_named(row):
+    for word in re.findall(r"`([^`]+)`", row[2]):
         call = ast.parse(word, mode="eval").body
         name, given = (ast.unparse(call.func), call.keywords) if isinstance(call, ast.Call) else (word, [])
-        known = [definitions(file)[name] for file in where if name in definitions(file)]
-        assert known, f"{name} is not in {', '.join(where)}"
-        assert {keyword.arg for keyword in given} <= known[0], word
+        found = known_in("paddle_rope").get(name) or known_in("tasks/ner").get(name)
+        assert found, f"{name} is nowhere in paddle_rope or tasks/ner"
+        assert any({keyword.arg for keyword in given} <= arguments for arguments in found), word
+
+
+def test_rows_and_tests_belong_together():
+    assert {row[0] for row in ROWS} == set(proofs())
 
 
 @every_row
-def test_tests_exist(line, cells, files):
-    words = list(named_in(cells[2], [file for file in files if file.startswith("tests/")]))
-    assert words
-    for word, where in words:
-        assert any(f"test_{word}" in definitions(file) for file in where), f"test_{word} is not in {', '.join(where)}"
+def test_tests_exist(row):
+    for file, name in proofs()[row[0]]:
+        path = REPOSITORY / "tests" / file
+        assert path.is_file(), f"no file tests/{file}"
+        assert f"test_{name}" in definitions(path), f"no test_{name} in tests/{file}"
+
+
+def test_the_appendix_is_up_to_date():
+    assert APPENDIX.read_text(encoding="utf-8") == appendix(), "run python -m tests.mathematics_appendix"
 
 
 def test_names_outside_of_tables_exist():
     prose = "\n".join(line for line in TEXT.splitlines() if not line.startswith("|"))
-    known = set()
-    for path in (REPOSITORY / "paddle_rope").rglob("*.py"):
-        for name, arguments in definitions(path).items():
-            known |= {name, *arguments}
-    words = set(re.findall(r"`([A-Za-z_]\w*)`", prose)) - {"test_"}
-    assert words
-    assert words - known == set()
+    words = set(re.findall(r"`([A-Za-z_]\w*)`", prose))
+    known = {word for name, found in known_in("paddle_rope").items() for word in (name, *set().union(*found))}
+    assert words and words - known == set()
 
 
 def test_files_named_exist():
     files = FILE.findall(TEXT)
-    assert len(files) > 50
+    assert len(files) > 15
     assert [file for file in files if not (REPOSITORY / file).is_file()] == []
 
 
 def test_figures_and_links_lead_somewhere():
     links = re.findall(r"\]\((?!https?:)([^)]+)\)", TEXT)
-    figures = [link for link in links if link.endswith(".png")]
     headings = re.findall(r"^#+ (.*)", TEXT, re.MULTILINE)
     anchors = {"#" + re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
-    assert len(figures) >= 3
-    assert [link for link in links if link not in anchors and not (DOCUMENT.parent / link).is_file()] == []
+    assert len([link for link in links if link.endswith(".png")]) >= 3
+    named = [link for link in links if link not in anchors and link != "README.md"]  # the index is a page of its own
+    assert [link for link in named if not (DOCUMENT.parent / link.partition("#")[0]).is_file()] == []

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tasks.ner.arguments import NerArguments, resolve_config
+from tasks.ner.arguments import NerArguments
+from tasks.recipes import get_recipe
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 READMES = ["README.md", "README.zh.md"]
@@ -50,7 +51,8 @@ def test_table_of_keys_gives_the_defaults(name):
     for cells in (line.strip("| ").split(" | ") for line in lines if line.startswith("| `")):
         keys, defaults = re.findall(r"`(\w+)`", cells[0]), re.split(r"[,、] ?", cells[1].replace("`", ""))
         given.update(zip_longest(keys, defaults[: len(keys)]))
-    config, _, _ = resolve_config({"train_file": "train", "dev_file": "dev", "output_dir": "run", "device": "cpu"})
+    settings = get_recipe("ner").resolve({"train_file": "a", "dev_file": "b", "output_dir": "run", "device": "cpu"})
+    config = settings.config
     shown = {key: yaml.safe_load(value) for key, value in given.items() if key in config and value}
     shown.pop("device")  # in words
     assert set(vars(NerArguments())) <= set(given)

@@ -17,19 +17,24 @@ def main(argv=None):
     parser.add_argument("data", metavar="DATA", help="labelled file, of a format that convert_data.py --help lists")
     parser.add_argument("--output", metavar="FILE", help="write all of it to FILE as JSON")
     parser.add_argument("--examples", type=int, default=5, metavar="N", help="texts with errors to show (default: 5)")
-    parser.add_argument("--max_length", type=int, help="longest text in characters (default: as trained)")
+    parser.add_argument("--max_tokens", type=int, help="longest text in characters (default: as trained)")
     parser.add_argument("--batch_size", type=int, default=32)
     parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
     options = parser.parse_args(argv)
     from tasks.common.files import check_output_file, write_json
-    from tasks.ner import recipe
+    from tasks.recipes import get_recipe
 
     if options.examples < 0:
         raise InputError(f"--examples {options.examples}: must be 0 or more")
     if options.output:
         check_output_file(options.output, [options.data])
-    scores = recipe.evaluate(
-        options.model_dirs, options.data, options.device, options.batch_size, options.max_length, options.examples
+    scores = get_recipe("ner").evaluate(
+        options.model_dirs,
+        options.data,
+        options.device,
+        options.batch_size,
+        max_tokens=options.max_tokens,
+        num_examples=options.examples,
     )
     if options.output:
         write_json(options.output, scores)

@@ -27,7 +27,7 @@ def main(argv=None):
     parser.add_argument("model_dir", metavar="MODEL_DIR", help="folder OUTPUT_DIR/model of a training run")
     parser.add_argument("--input", default=STDIN, metavar="FILE", help="texts; - is standard input (default)")
     parser.add_argument("--output", default=STDIN, metavar="FILE", help="results; - is standard output (default)")
-    parser.add_argument("--max_length", type=int, help="characters of a text that are read (default: as trained)")
+    parser.add_argument("--max_characters", type=int, help="characters of a text that are read (default: as trained)")
     parser.add_argument("--batch_size", type=int, default=32)
     parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
     options = parser.parse_args(argv)
@@ -41,7 +41,7 @@ def main(argv=None):
             raise InputError(f"{options.output}: is the input too; give another --output")
     stream = TextStream(options.input, CHUNK_BATCHES * max(1, options.batch_size), TEXT_KEYS)
     classifier = Classifier(
-        options.model_dir, options.device, options.batch_size, options.max_length, show_progress=sys.stderr.isatty()
+        options.model_dir, options.device, options.batch_size, options.max_characters, show_progress=sys.stderr.isatty()
     )
     output = standard_output() if options.output == STDIN else atomic_writer(options.output)
     with output as file, progress_bar(stream) as progress:

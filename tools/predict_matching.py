@@ -32,7 +32,7 @@ def main(argv=None):
     parser.add_argument("--input", default=STDIN, metavar="FILE", help="texts; - is standard input (default)")
     parser.add_argument("--output", default=STDIN, metavar="FILE", help="results; - is standard output (default)")
     parser.add_argument("--embed", action="store_true", help="write vectors of texts to --output FILE.npy")
-    parser.add_argument("--max_length", type=int, help="tokens of a sequence (default: as trained)")
+    parser.add_argument("--max_tokens", type=int, help="tokens of a sequence (default: as trained)")
     parser.add_argument("--batch_size", type=int, default=32)
     parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
     options = parser.parse_args(argv)
@@ -40,7 +40,7 @@ def main(argv=None):
     from tasks.matching.prediction import MatchingPredictor
 
     predictor = MatchingPredictor(
-        options.model_dir, options.device, options.batch_size, options.max_length, show_progress=sys.stderr.isatty()
+        options.model_dir, options.device, options.batch_size, options.max_tokens, show_progress=sys.stderr.isatty()
     )
     (embed if options.embed else score)(predictor, options)
     return 0

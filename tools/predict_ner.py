@@ -36,8 +36,8 @@ def main(argv=None):
     parser.add_argument("--output", default=STDIN, metavar="FILE", help="results; - is standard output (default)")
     parser.add_argument("--format", default="jsonl", choices=FORMATS, help="of the results (default: jsonl)")
     parser.add_argument("--html", metavar="FILE", help="also draw texts and entities as a page for a browser")
-    parser.add_argument("--max_length", type=int, help="tokens at once (default: as trained); longer texts: windows")
-    parser.add_argument("--overlap", type=int, help="tokens that two windows share (default: a quarter of max_length)")
+    parser.add_argument("--max_tokens", type=int, help="tokens at once (default: as trained); longer texts: windows")
+    parser.add_argument("--overlap", type=int, help="tokens that two windows share (default: a quarter of max_tokens)")
     parser.add_argument("--batch_size", type=int, default=32)
     parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
     options = parser.parse_args(argv)
@@ -52,7 +52,7 @@ def main(argv=None):
         options.model_dirs,
         options.device,
         options.batch_size,
-        options.max_length,
+        options.max_tokens,
         show_progress=sys.stderr.isatty(),
         overlap=options.overlap,
     )

@@ -7,7 +7,7 @@
 
 CONFIG.yaml and --key take the keys of tasks/classification/arguments.py and tasks/common/training/arguments.py
 (train_file,
-dev_file, test_file, attention, max_length, pooling ...) and of PaddleNLP's TrainingArguments (output_dir,
+dev_file, test_file, attention, max_characters, pooling ...) and of PaddleNLP's TrainingArguments (output_dir,
 num_train_epochs, learning_rate, seed, device, bf16 ...). Data: JSON lines with text or sentence, label and label_des,
 or text<TAB>label.
 --seeds trains once for each seed, into OUTPUT_DIR/seed_N, and prints mean and spread of the scores.

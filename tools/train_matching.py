@@ -8,7 +8,7 @@
 
 CONFIG.yaml and --key take the keys of tasks/matching/arguments.py and tasks/common/training/arguments.py
 (train_file, dev_file,
-test_file, architecture, attention, max_length ...) and of PaddleNLP's TrainingArguments (output_dir, num_train_epochs,
+test_file, architecture, attention, max_tokens ...) and of PaddleNLP's TrainingArguments (output_dir, num_train_epochs,
 learning_rate, seed, device, bf16 ...).
 --seeds trains once for each seed, into OUTPUT_DIR/seed_N, and prints mean and spread of the scores.
 --folds cuts train_file into folds by the first text (A of triples), trains once for each, into OUTPUT_DIR/fold_N, tests

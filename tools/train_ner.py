@@ -5,10 +5,7 @@
     python tools/train_ner.py CONFIG.yaml --seeds 42,43,44 [--key value ...]
     python tools/train_ner.py --resume OUTPUT_DIR
 
-CONFIG.yaml and --key take the keys of tasks/ner/arguments.py and tasks/common/training/arguments.py (train_file,
-dev_file,
-test_file, attention, max_length ...) and of PaddleNLP's TrainingArguments (output_dir, num_train_epochs, learning_rate,
-seed, device, bf16 ...).
+CONFIG.yaml and --key take the keys of the recipe and of PaddleNLP (docs/ner.md).
 --seeds trains once for each seed, into OUTPUT_DIR/seed_N, and prints mean and spread of the scores, and the scores of
 all models as one.
 --resume goes on with a run, or a series of seeds, that was interrupted, to the result that it would have had.

@@ -17,9 +17,9 @@ class TokenizedText(NamedTuple):
     label: int | None = None
 
 
-def tokenize(text, tokenizer, max_length):
-    """Token ids of the head of a document: its first ``max_length`` characters, the rest is cut."""
-    return tokenizer.encode(text[:max_length])[0]
+def tokenize(text, tokenizer, max_characters):
+    """Token ids of the head of a document: its first ``max_characters`` characters, the rest is cut."""
+    return tokenizer.encode(text[:max_characters])[0]
 
 
 class ClassificationDataset(Dataset):
@@ -29,17 +29,17 @@ class ClassificationDataset(Dataset):
         examples: list of :class:`tasks.classification.data.Example`.
         tokenizer: with ``encode(text)``.
         classes: names of the classes; their order numbers them.
-        max_length: characters of each text that are read, from its beginning.
+        max_characters: characters of each text that are read, from its beginning.
 
     Attributes:
-        cut: how many texts are longer than ``max_length``.
+        cut: how many texts are longer than ``max_characters``.
         cut_characters: how many characters of them are not read.
 
     Raises:
         InputError: an example has a class that is not in ``classes``.
     """
 
-    def __init__(self, examples, tokenizer, classes, max_length):
+    def __init__(self, examples, tokenizer, classes, max_characters):
         super().__init__()
         self.examples = examples
         number = {name: index for index, name in enumerate(classes)}
@@ -50,8 +50,8 @@ class ClassificationDataset(Dataset):
                     f"{example.where}: label {example.label!r} is unknown to the model, which knows "
                     f"{', '.join(classes)}; correct the label, or train a model on data that has it"
                 )
-            self.texts.append(TokenizedText(tokenize(example.text, tokenizer, max_length), number[example.label]))
-        beyond = [len(example.text) - max_length for example in examples if len(example.text) > max_length]
+            self.texts.append(TokenizedText(tokenize(example.text, tokenizer, max_characters), number[example.label]))
+        beyond = [len(example.text) - max_characters for example in examples if len(example.text) > max_characters]
         self.cut, self.cut_characters = len(beyond), sum(beyond)
 
     def __len__(self):

@@ -8,18 +8,19 @@ class ClassificationConfig(RoFormerConfig):
 
     Args:
         classes: names of the classes, in the order of the logits.
-        max_length: characters of a text that are read, from its beginning.
+        max_characters: characters of a text that are read, from its beginning.
         pooling: ``"mean"`` over the tokens or the ``"first"`` token.
     """
 
     model_type = "paddle_rope_classification"
 
-    def __init__(self, classes=(), max_length=512, pooling="mean", **kwargs):
+    def __init__(self, classes=(), max_characters=None, pooling="mean", **kwargs):
+        max_length = kwargs.pop("max_length", 512)  # its name in models of version 0.1
         for name in ("id2label", "label2id", "num_labels"):  # a saved configuration has them beside the classes
             kwargs.pop(name, None)
         super().__init__(pooling=pooling, **kwargs)
         self.classes = list(classes)
-        self.max_length = max_length
+        self.max_characters = max_length if max_characters is None else max_characters
         self.id2label = dict(enumerate(self.classes))
         self.label2id = {name: index for index, name in enumerate(self.classes)}
 

@@ -9,7 +9,7 @@ MOST_CONFUSIONS = 15  # lines of the list
 
 
 def print_data_report(datasets):
-    """Print the size of each data set and what ``max_length`` cuts.
+    """Print the size of each data set and what ``max_characters`` cuts.
 
     Args:
         datasets: dict from a name to a :class:`tasks.classification.batching.ClassificationDataset`.

@@ -88,10 +88,10 @@ def check_named(name, value, least=1):
         raise ValueError(f"{name} is {value!r}, not a list of names")
 
 
-def check_max_length(value):
-    """Raise ValueError unless ``max_length`` of config.json is a positive integer."""
+def check_length(name, value):
+    """Raise ValueError unless ``value``, under ``name`` in config.json, is a positive integer."""
     if not isinstance(value, int) or value < 1:
-        raise ValueError(f"max_length is {value!r}, not a positive integer")
+        raise ValueError(f"{name} is {value!r}, not a positive integer")
 
 
 def _stored_names(folder):

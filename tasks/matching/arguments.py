@@ -6,23 +6,27 @@ from dataclasses import dataclass, field
 from typing import Optional
 
 from tasks.common.errors import InputError
-from tasks.common.training import arguments as common
 from tasks.common.training.arguments import POSITIVE, RecipeArguments, one_of
-from tasks.matching.model import ARCHITECTURES, CROSS_ENCODER, SHORTEST
 
-METRIC = "score"  # of dev, chooses the epoch: see tasks.matching.metrics.choosing_figure
-DEFAULTS = {"num_train_epochs": 5}
+CROSS_ENCODER, BI_ENCODER = ARCHITECTURES = ("cross_encoder", "bi_encoder")
+SHORTEST = 5  # tokens of a pair: a token of each text, [CLS] and twice [SEP]
 
 
 @dataclass
 class MatchingArguments(RecipeArguments):
     """Keys of the matching recipe: those of every recipe and its own."""
 
+    METRIC = "score"  # see tasks.matching.metrics.choosing_figure
+    DEFAULTS = {"num_train_epochs": 5}
+    RENAMED = {"max_length": "max_tokens", "segment_ids": "token_type_ids"}
+
     train_file: Optional[str] = field(default=None, metadata={"help": "labelled pairs or triples of texts"})
-    max_length: int = field(default=512, metadata={"help": "tokens of a sequence; what is longer is cut"})
+    max_tokens: int = field(default=512, metadata={"help": "tokens of a sequence; what is longer is cut"})
     architecture: str = field(default=CROSS_ENCODER, metadata={"help": " or ".join(ARCHITECTURES)})
     pooling: str = field(default="mean", metadata={"help": "mean over the tokens of a sequence, or first"})
-    segment_ids: bool = field(default=False, metadata={"help": "token type 1 for the second text of a cross-encoder"})
+    token_type_ids: bool = field(
+        default=False, metadata={"help": "token type 1 for the second text of a cross-encoder"}
+    )
     scale: float = field(default=20.0, metadata={"help": "of cosines in the losses of a bi-encoder"})
     folds: Optional[int] = field(default=None, metadata={"help": "cut train_file into so many folds, test on each"})
     fold: Optional[int] = field(default=None, metadata={"help": "test on this one of the folds alone, from 1"})
@@ -30,7 +34,7 @@ class MatchingArguments(RecipeArguments):
     def ranges(self):
         return {
             **super().ranges(),
-            "max_length": (lambda value: value >= SHORTEST, f"at least {SHORTEST}"),
+            "max_tokens": (lambda value: value >= SHORTEST, f"at least {SHORTEST}"),
             "architecture": one_of(ARCHITECTURES),
             "pooling": one_of(("mean", "first")),
             "scale": POSITIVE,
@@ -40,19 +44,19 @@ class MatchingArguments(RecipeArguments):
 
     def model_options(self):
         """The options of a :class:`tasks.matching.model.MatchingConfig` beside those of the encoder."""
-        keys = ("architecture", "pooling", "max_length", "segment_ids", "scale")
+        keys = ("architecture", "pooling", "max_tokens", "token_type_ids", "scale")
         return {key: getattr(self, key) for key in keys}
 
-
-def resolve_config(config):
-    """As :func:`tasks.common.training.arguments.resolve_config`, with :class:`MatchingArguments`."""
-    config, run, arguments = common.resolve_config(config, MatchingArguments, METRIC, DEFAULTS)
-    if run.segment_ids and run.architecture != CROSS_ENCODER:
-        raise InputError("configuration: segment_ids tell the texts of a cross_encoder apart; leave segment_ids out")
-    if run.fold is not None and not (run.folds and run.fold <= run.folds):
-        raise InputError(f"configuration: fold must be from 1 to folds, got {run.fold} of {run.folds or 'no'} folds")
-    if run.folds and (run.dev_file or run.test_file):
-        raise InputError(
-            "configuration: with folds dev and test are parts of train_file; leave dev_file and test_file out"
-        )
-    return config, run, arguments
+    def check(self, config):
+        if self.token_type_ids and self.architecture != CROSS_ENCODER:
+            raise InputError(
+                "configuration: token_type_ids tell the texts of a cross_encoder apart; leave token_type_ids out"
+            )
+        if self.fold is not None and not (self.folds and self.fold <= self.folds):
+            raise InputError(
+                f"configuration: fold must be from 1 to folds, got {self.fold} of {self.folds or 'no'} folds"
+            )
+        if self.folds and (self.dev_file or self.test_file):
+            raise InputError(
+                "configuration: with folds dev and test are parts of train_file; leave dev_file and test_file out"
+            )

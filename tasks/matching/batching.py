@@ -1,6 +1,6 @@
 """Examples -> sequences of tokens -> padded batches.
 
-A sequence longer than ``max_length`` tokens, special tokens counted, loses its end. Of two texts in one sequence tokens
+A sequence longer than ``max_tokens`` tokens, special tokens counted, loses its end. Of two texts in one sequence tokens
 are dropped one by one from the longer: each text has half of the room, and what a shorter one leaves is the longer's.
 """
 
@@ -31,9 +31,9 @@ class MatchingDataset(Dataset):
 
     Args:
         examples: list of :class:`tasks.matching.examples.Example`, all pairs or all triples.
-        tokenizer: with ``encode(text, pair, max_length)``.
+        tokenizer: with ``encode(text, pair, max_tokens)``.
         config: :class:`tasks.matching.model.MatchingConfig`.
-        max_length: longest sequence in tokens; None takes that of ``config``.
+        max_tokens: longest sequence in tokens; None takes that of ``config``.
 
     Attributes:
         sequences: list of :class:`Sequence`.
@@ -42,14 +42,14 @@ class MatchingDataset(Dataset):
         num_cut: how many of the sequences are cut.
     """
 
-    def __init__(self, examples, tokenizer, config, max_length=None):
+    def __init__(self, examples, tokenizer, config, max_tokens=None):
         super().__init__()
         self.examples = examples
         self.sequences = []
         self.num_cut = 0
         self._encode = tokenizer.encode
-        self._max_length = max_length or config.max_length
-        self._has_types = config.segment_ids
+        self._max_tokens = max_tokens or config.max_tokens
+        self._has_types = config.token_type_ids
         numbers = {}
         rows = []
         for example in examples:
@@ -63,9 +63,9 @@ class MatchingDataset(Dataset):
     def _number(self, texts, numbers):
         if texts not in numbers:
             encoding = self._encode(*texts)
-            if len(encoding.ids) > self._max_length:
+            if len(encoding.ids) > self._max_tokens:
                 self.num_cut += 1
-                encoding = self._encode(*texts, self._max_length)
+                encoding = self._encode(*texts, self._max_tokens)
             numbers[texts] = len(self.sequences)
             types = np.array(encoding.token_type_ids, dtype=np.int64) if self._has_types else None
             self.sequences.append(Sequence(np.array(encoding.ids, dtype=np.int64), types))

@@ -7,11 +7,9 @@ import paddle.nn.functional as F
 from paddle_rope.precision import without_amp
 from paddle_rope.roformer import RoFormerConfig, RoFormerModel, RoFormerPretrainedModel
 from paddle_rope.roformer.heads import ClassificationHead, pool
+from tasks.matching.arguments import ARCHITECTURES, CROSS_ENCODER, SHORTEST
 from tasks.matching.examples import TASKS, TRIPLES
 from tasks.matching.losses import cosent_loss, grade_loss, ranking_loss
-
-CROSS_ENCODER, BI_ENCODER = ARCHITECTURES = ("cross_encoder", "bi_encoder")
-SHORTEST = 5  # tokens of a pair: a token of each text, [CLS] and twice [SEP]
 
 
 class MatchingConfig(RoFormerConfig):
@@ -22,8 +20,9 @@ class MatchingConfig(RoFormerConfig):
             the cosine of the vectors of ``[CLS] a [SEP]`` and ``[CLS] b [SEP]``.
         task: ``"pairs"``, ``"grades"`` or ``"triples"``, what the model was trained for.
         pooling: the vector of a sequence: ``"mean"`` over its tokens or its ``"first"``.
-        max_length: longest sequence in tokens; what is longer is cut, see :mod:`tasks.matching.batching`.
-        segment_ids: whether a cross-encoder has token type 0 for the first text and 1 for the second; else 0 for both.
+        max_tokens: longest sequence in tokens; what is longer is cut, see :mod:`tasks.matching.batching`.
+        token_type_ids: whether a cross-encoder has token type 0 for the first text and 1 for the second; else 0
+            for both.
         scale: of cosines in the losses.
         threshold: score from which a pair matches; None for a model that says no such thing.
         grades: lowest and highest label of the training data, between which the scores of a cross-encoder lie; None for
@@ -40,33 +39,39 @@ class MatchingConfig(RoFormerConfig):
         architecture=CROSS_ENCODER,
         task="pairs",
         pooling="mean",
-        max_length=512,
-        segment_ids=False,
+        max_tokens=None,
+        token_type_ids=None,
         scale=20.0,
         threshold=None,
         grades=None,
         **kwargs,
     ):
+        # their names in models of version 0.1
+        max_length, segment_ids = kwargs.pop("max_length", 512), kwargs.pop("segment_ids", False)
+        max_tokens = max_length if max_tokens is None else max_tokens
+        token_type_ids = segment_ids if token_type_ids is None else token_type_ids
         super().__init__(pooling=pooling, **{**kwargs, "num_labels": 1})
         for name, value, known in (("architecture", architecture, ARCHITECTURES), ("task", task, TASKS)):
             if value not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
-        if not isinstance(max_length, int) or max_length < SHORTEST:
-            raise ValueError(f"max_length must be an integer of {SHORTEST} or more, got {max_length!r}")
+        if not isinstance(max_tokens, int) or max_tokens < SHORTEST:
+            raise ValueError(f"max_tokens must be an integer of {SHORTEST} or more, got {max_tokens!r}")
         if not _is_number(scale) or scale <= 0:
             raise ValueError(f"scale must be a positive number, got {scale!r}")
         if threshold is not None and not _is_number(threshold):
             raise ValueError(f"threshold must be a number, got {threshold!r}")
         if grades is not None and not (len(grades) == 2 and all(map(_is_number, grades)) and grades[0] < grades[1]):
             raise ValueError(f"grades must be the lowest and the highest label, got {grades!r}")
-        if segment_ids and architecture != CROSS_ENCODER:
-            raise ValueError("segment_ids tell the two texts of a cross_encoder apart; a bi_encoder reads one text")
-        if segment_ids and self.type_vocab_size < 2:
-            raise ValueError("segment_ids need a model with token types (type_vocab_size 2); leave segment_ids out")
+        if token_type_ids and architecture != CROSS_ENCODER:
+            raise ValueError("token_type_ids tell the two texts of a cross_encoder apart; a bi_encoder reads one text")
+        if token_type_ids and self.type_vocab_size < 2:
+            raise ValueError(
+                "token_type_ids need a model with token types (type_vocab_size 2); leave them out"
+            )
         self.architecture = architecture
         self.task = task
-        self.max_length = max_length
-        self.segment_ids = segment_ids
+        self.max_tokens = max_tokens
+        self.token_type_ids = token_type_ids
         self.scale = scale
         self.threshold = threshold
         self.grades = None if grades is None else list(grades)
@@ -102,7 +107,7 @@ class MatchingModel(RoFormerPretrainedModel):
         Args:
             input_ids: int64 ``[rows, seq]``.
             attention_mask: bool ``[rows, seq]``, False at padding.
-            token_type_ids: int64 ``[rows, seq]``, for a model with ``segment_ids``.
+            token_type_ids: int64 ``[rows, seq]``, for a model with ``token_type_ids``.
 
         Returns:
             Of a bi-encoder vectors of length 1, float32 ``[rows, hidden]``; of a cross-encoder logits ``[rows]``.

@@ -9,9 +9,10 @@ from tasks.common.errors import InputError
 from tasks.common.model_folder import MODEL_FILES, refuse_incomplete
 from tasks.common.tool.device import choose_device
 from tasks.common.tool.quiet import quiet_paddlenlp
+from tasks.matching.arguments import SHORTEST
 from tasks.matching.batching import MatchingDataset
 from tasks.matching.examples import Example
-from tasks.matching.model import SHORTEST, MatchingModel
+from tasks.matching.model import MatchingModel
 from tasks.matching.scoring import represent_sequences, score_dataset
 
 
@@ -22,7 +23,7 @@ class MatchingPredictor:
         model_dir: folder that training wrote as ``OUTPUT_DIR/model``.
         device: ``"cpu"``, ``"gpu"`` ...; None takes a GPU where there is one.
         batch_size: texts a batch at most.
-        max_length: tokens of a sequence; None takes what the model was trained with. Longer ones are cut, see
+        max_tokens: tokens of a sequence; None takes what the model was trained with. Longer ones are cut, see
             :mod:`tasks.matching.batching`.
         show_progress: show a progress bar.
 
@@ -33,8 +34,8 @@ class MatchingPredictor:
         InputError: the folder does not hold a model, the device cannot be used, or a size is out of range.
     """
 
-    def __init__(self, model_dir, device=None, batch_size=32, max_length=None, show_progress=False):
-        for name, size, least in (("batch_size", batch_size, 1), ("max_length", max_length, SHORTEST)):
+    def __init__(self, model_dir, device=None, batch_size=32, max_tokens=None, show_progress=False):
+        for name, size, least in (("batch_size", batch_size, 1), ("max_tokens", max_tokens, SHORTEST)):
             if size is not None and size < least:
                 raise InputError(f"--{name} {size}: must be {least} or more")
         folder = Path(model_dir)
@@ -44,7 +45,7 @@ class MatchingPredictor:
         self.model_dir = folder
         self.tokenizer, self.model = load_model(folder)
         self.batch_size = batch_size
-        self.max_length = max_length or self.model.config.max_length
+        self.max_tokens = max_tokens or self.model.config.max_tokens
         self.show_progress = show_progress
         self.threshold = self.model.config.threshold
 
@@ -103,7 +104,7 @@ class MatchingPredictor:
 
     def _dataset(self, tuples, config):
         examples = [Example(texts, None, "") for texts in tuples]
-        return MatchingDataset(examples, self.tokenizer, config, self.max_length)
+        return MatchingDataset(examples, self.tokenizer, config, self.max_tokens)
 
 
 def _checked(items, count):

@@ -4,15 +4,8 @@ import numpy as np
 
 from tasks.matching.examples import GRADES, PAIRS, task_of
 
-NAMES = {"accuracy": "accuracy", "f1": "F1", "spearman": "Spearman", "threshold": "threshold"}
 
-
-def figures_line(figures):
-    """The figures of :func:`tasks.matching.metrics.matching_figures` in one line."""
-    return "  ".join(f"{name} {figures[key]:.4f}" for key, name in NAMES.items() if key in figures)
-
-
-def data_report(name, dataset, max_length):
+def data_report(name, dataset, max_tokens):
     """What is in a :class:`tasks.matching.batching.MatchingDataset`, in one line."""
     examples = dataset.examples
     task, labels = task_of(examples), [example.label for example in examples]
@@ -23,5 +16,5 @@ def data_report(name, dataset, max_length):
     else:
         what = f"{len(examples)} triples with {len({example.text for example in examples})} different texts A"
     lengths = [len(sequence.ids) for sequence in dataset.sequences]
-    cut = f", {dataset.num_cut} of them cut to {max_length}" if dataset.num_cut else ""
+    cut = f", {dataset.num_cut} of them cut to {max_tokens}" if dataset.num_cut else ""
     return f"{name}: {what}; {len(lengths)} sequences, {np.mean(lengths):.0f} tokens on average{cut}"

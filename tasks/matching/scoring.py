@@ -1,9 +1,8 @@
 """Scores of tokenized examples, computed in batches of like length."""
 
 import numpy as np
-import paddle
-from tqdm import tqdm
 
+from tasks.common.inference import outputs_of
 from tasks.matching.batching import pad_sequences
 
 # Rows times length squared of one batch: bounds the attention weights of long texts.
@@ -38,25 +37,14 @@ def represent_sequences(model, sequences, pad_token_id, batch_size, show_progres
     """:meth:`tasks.matching.model.MatchingModel.represent` of many sequences: float32 ``[sequences, hidden]`` or
     ``[sequences]``."""
     shape = [len(sequences)] if model.config.is_cross_encoder else [len(sequences), model.config.hidden_size]
-    outputs = np.zeros(shape, dtype=np.float32)
-    was_training = model.training
-    model.eval()
-    progress = tqdm(total=len(sequences), unit="text", disable=not show_progress, leave=None, delay=1)
-    with paddle.no_grad(), progress:
-        for rows in _batches_of_like_length([len(sequence.ids) for sequence in sequences], batch_size):
-            batch = pad_sequences([sequences[row] for row in rows], pad_token_id)
-            inputs = {name: paddle.to_tensor(array) for name, array in batch.items()}
-            outputs[rows] = model.represent(**inputs).astype("float32").numpy()
-            progress.update(len(rows))
-    if was_training:
-        model.train()
-    return outputs
+    found = np.zeros(shape, dtype=np.float32)
 
+    def collate(items):
+        return pad_sequences(items, pad_token_id)
 
-def _batches_of_like_length(lengths, batch_size):
-    """Lists of indices, longest first, each list small enough for memory."""
-    order = np.argsort(lengths, kind="stable")[::-1].tolist()
-    while order:
-        size = max(1, min(batch_size, MAX_BATCH_WEIGHTS // lengths[order[0]] ** 2))
-        yield order[:size]
-        order = order[size:]
+    outputs = outputs_of(
+        model, sequences, collate, batch_size, lambda n: n**2, MAX_BATCH_WEIGHTS, model.represent, show_progress
+    )
+    for rows, represented in outputs:
+        found[rows] = represented.astype("float32").numpy()
+    return found

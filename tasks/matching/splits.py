@@ -4,9 +4,9 @@ import numpy as np
 
 from tasks.common.errors import InputError
 from tasks.common.training.splits import hold_out
+from tasks.matching.arguments import BI_ENCODER
 from tasks.matching.data import read_labelled
 from tasks.matching.examples import PAIRS, task_of
-from tasks.matching.model import BI_ENCODER
 
 
 def read_splits(run, seed):

@@ -6,18 +6,19 @@ from dataclasses import dataclass, field
 from typing import Optional
 
 from tasks.common.errors import InputError
-from tasks.common.training import arguments as common
-from tasks.common.training.arguments import POSITIVE, SHARE, RecipeArguments
+from tasks.common.training.arguments import POSITIVE, SHARE, RecipeArguments, with_commas
 from tasks.ner.features import FEATURE_KINDS, check_kinds
-
-METRIC = "f1"  # of dev, chooses the epoch
 
 
 @dataclass
 class NerArguments(RecipeArguments):
     """Keys of the NER recipe: those of every recipe and its own."""
 
+    METRIC = "f1"
+    RENAMED = {"max_length": "max_characters"}
+
     train_file: Optional[str] = field(default=None, metadata={"help": "labelled data, formats: convert_data.py --help"})
+    max_characters: int = field(default=512, metadata={"help": "longest text in characters; a longer one is an error"})
     span_head: str = field(default="efficient", metadata={"help": "efficient or dense GlobalPointer"})
     head_size: int = field(default=64, metadata={"help": "size of the head's queries and keys"})
     max_span_length: Optional[int] = field(default=None, metadata={"help": "longest entity in tokens; none: any"})
@@ -39,39 +40,35 @@ class NerArguments(RecipeArguments):
     def ranges(self):
         return {
             **super().ranges(),
-            "head_size": POSITIVE,
-            "max_span_length": POSITIVE,
+            **dict.fromkeys(("max_characters", "head_size", "max_span_length"), POSITIVE),
             "character_dropout": SHARE,
             "feature_dropout": SHARE,
             "masked_lm_epochs": (lambda value: value >= 0, "at least 0"),
         }
 
+    @classmethod
+    def normalized(cls, config):
+        config = with_commas(super().normalized(config), "masked_lm_files", "features")
+        if config.get("features") is not None:
+            config["features"] = _feature_names(config["features"])
+        return config
+
+    def check(self, config):
+        if self.masked_lm_files and not self.masked_lm_epochs:
+            raise InputError(
+                "configuration: masked_lm_files without masked_lm_epochs; say how often they are to be seen"
+            )
+        self.check_dev("tune_thresholds")
+
     def head_options(self):
         """The options of a :class:`tasks.ner.model.NerConfig` beside those of the encoder."""
-        keys = (
-            "max_length", "span_head", "head_size", "max_span_length", "span_rope", "character_dropout",
-            "feature_dropout",
-        )  # fmt: skip
-        return {key: getattr(self, key) for key in keys}
-
-
-def resolve_config(config):
-    """As :func:`tasks.common.training.arguments.resolve_config`, with :class:`NerArguments`."""
-    if config.get("features") is not None:
-        config = {**config, "features": _feature_names(config["features"])}
-    if isinstance(config.get("masked_lm_files"), (list, tuple)):
-        config = {**config, "masked_lm_files": ",".join(map(str, config["masked_lm_files"]))}
-    config, run, arguments = common.resolve_config(config, NerArguments, METRIC)
-    if run.masked_lm_files and not run.masked_lm_epochs:
-        raise InputError("configuration: masked_lm_files without masked_lm_epochs; say how often they are to be seen")
-    run.check_dev("tune_thresholds")
-    return config, run, arguments
+        keys = ("span_head", "head_size", "max_span_length", "span_rope", "character_dropout", "feature_dropout")
+        return {"max_tokens": self.max_characters, **{key: getattr(self, key) for key in keys}}
 
 
 def _feature_names(value):
-    """A list of kinds, or their names between commas, in their order and with commas; None if there are none."""
-    names = value if isinstance(value, (list, tuple)) else str(value).split(",")
-    names = [str(name).strip() for name in names]
+    """Names of kinds between commas in the order of the kinds; None if there are none."""
+    names = [name.strip() for name in str(value).split(",")]
     try:
         return ",".join(check_kinds([name for name in names if name])) or None
     except ValueError as error:

@@ -43,12 +43,12 @@ def align_entities(entities, offsets):
     return aligned, unaligned
 
 
-def check_length(text, where, max_length):
-    """Raise InputError if ``text`` has more than ``max_length`` characters."""
-    if len(text) > max_length:
+def check_length(text, where, max_characters):
+    """Raise InputError if ``text`` has more than ``max_characters`` characters."""
+    if len(text) > max_characters:
         raise InputError(
-            f"{where}: the text has {len(text)} characters, more than max_length {max_length}; "
-            f"split it, or give --max_length {len(text)} or more (RoPE has no longest position)"
+            f"{where}: the text has {len(text)} characters, more than max_characters {max_characters}; "
+            f"split it, or give --max_characters {len(text)} or more (RoPE has no longest position)"
         )
 
 
@@ -59,7 +59,7 @@ class NerDataset(Dataset):
         examples: list of :class:`tasks.ner.data.reading.Example`.
         tokenizer: with ``encode(text)``.
         types: entity types; their order numbers them.
-        max_length: longest text in characters.
+        max_characters: longest text in characters.
         max_span_length: longest entity in tokens that the model scores; None for any.
         features: :class:`tasks.ner.features.WordFeatures` if the model takes them.
         made_features: whether ``features`` were made of these very examples, as those of the training data are; each
@@ -70,11 +70,11 @@ class NerDataset(Dataset):
         too_long: list of (example, entity) of more than ``max_span_length`` tokens: they cannot be learned either.
 
     Raises:
-        InputError: a text is longer than ``max_length``, or an entity has a type that is not in ``types``.
+        InputError: a text is longer than ``max_characters``, or an entity has a type that is not in ``types``.
     """
 
     def __init__(
-        self, examples, tokenizer, types, max_length, max_span_length=None, features=None, made_features=False
+        self, examples, tokenizer, types, max_characters, max_span_length=None, features=None, made_features=False
     ):
         super().__init__()
         self.examples = examples
@@ -83,7 +83,7 @@ class NerDataset(Dataset):
         self.texts = []
         number = {name: index for index, name in enumerate(types)}
         for example in examples:
-            check_length(example.text, example.where, max_length)
+            check_length(example.text, example.where, max_characters)
             check_types(example, number)
             ids, offsets, _ = tokenizer.encode(example.text)
             aligned, unaligned = align_entities(example.entities, offsets)

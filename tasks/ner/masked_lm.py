@@ -48,6 +48,7 @@ def pretrain(model, texts, tokenizer, arguments, epochs):
         copied.set_state_dict(model.state_dict())
         trainer = RecipeTrainer(
             VisualDLMonitor(arguments.logging_dir, group="pretraining"),
+            dict,  # nothing is evaluated
             lengths=[len(text.ids) for text in texts],
             model=NerMaskedLM(copied),
             args=arguments,

@@ -27,7 +27,7 @@ class NerConfig(RoFormerConfig):
         types: names of the entity types, in the order of the head's outputs.
         span_head: ``"efficient"`` or ``"dense"``.
         head_size: size of the head's queries and keys.
-        max_length: longest text, in tokens, that the model was trained for.
+        max_tokens: longest text, in tokens, that the model was trained for.
         max_span_length: longest entity, in tokens, that is scored, which makes the head linear in the length of the
             text; None for any length.
         thresholds: the logit above which a span is an entity, one number or one for each type.
@@ -51,7 +51,7 @@ class NerConfig(RoFormerConfig):
         types=(),
         span_head="efficient",
         head_size=64,
-        max_length=512,
+        max_tokens=None,
         max_span_length=None,
         thresholds=0.0,
         span_rope=True,
@@ -62,6 +62,7 @@ class NerConfig(RoFormerConfig):
         unk_token_id=None,
         **kwargs,
     ):
+        max_length = kwargs.pop("max_length", 512)  # its name in models of version 0.1
         super().__init__(**kwargs)
         if span_head not in SPAN_HEADS:
             raise ValueError(f"span_head must be one of {', '.join(SPAN_HEADS)}, got {span_head!r}")
@@ -79,7 +80,7 @@ class NerConfig(RoFormerConfig):
         self.types = list(types)
         self.span_head = span_head
         self.head_size = head_size
-        self.max_length = max_length
+        self.max_tokens = max_length if max_tokens is None else max_tokens
         self.max_span_length = max_span_length
         self.thresholds = thresholds
         self.span_rope = span_rope

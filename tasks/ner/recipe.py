@@ -1,29 +1,22 @@
-"""Training and evaluation of NER."""
+"""The recipe of named entity recognition."""
 
 from __future__ import annotations
 
-import time
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from tqdm import tqdm
-
-from paddle_rope.roformer import CharTokenizer, load_tokenizer
-from tasks.common.errors import InputError
-from tasks.common.files import write_json_lines
-from tasks.common.model_folder import check_vocabulary
-from tasks.common.runs import life as runs
-from tasks.common.tool.device import is_first_process
-from tasks.common.tool.quiet import quiet_paddlenlp
-from tasks.common.training.trainer import RecipeTrainer
-from tasks.ner.arguments import resolve_config
+from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
+from tasks.common.recipe import Recipe, Run
+from tasks.common.runs.life import MODEL_FOLDER
+from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator
 from tasks.ner.data.reading import entity_types, read_examples
 from tasks.ner.data.splits import has_overlap, read_more_texts, read_splits
 from tasks.ner.features import WordFeatures
 from tasks.ner.masked_lm import pretrain
 from tasks.ner.metrics import entity_scores
-from tasks.ner.model import NerConfig, NerModel
+from tasks.ner.model import NerModel
 from tasks.ner.prediction.predictor import (
     NerPredictor,
     as_record,
@@ -36,26 +29,130 @@ from tasks.ner.reports.error_analysis import error_analysis, worst_examples
 from tasks.ner.reports.monitoring import LOWEST_LOGIT, NerMonitor
 from tasks.ner.reports.printed import print_data_report, print_errors, print_scores, print_worst_examples
 
-FIGURES = ("precision", "recall", "f1")
 TYPES_NAMED = 40  # in what is printed
 
 
-class NerTrainer(RecipeTrainer):
-    """Entity scores of the dev set as its evaluation, which ``monitor`` shows."""
+class NerRecipe(Recipe):
+    """Entities of texts: precision, recall and micro F1 over exact (start, end, type)."""
 
-    def score_dev(self):
-        """dict of precision, recall and f1, overall and by type."""
-        watch = self.monitor.watch(self.model, self.eval_dataset, self.state.global_step)
-        scores, _ = evaluate_model(self.model, self.eval_dataset, self.args.per_device_eval_batch_size, watch)
-        metrics = {name: scores[name] for name in FIGURES}
+    name = "ner"
+    arguments = NerArguments
+    model_class = NerModel
+    monitor_class = NerMonitor
+    scores = ("precision", "recall", "f1")
+    next_step = "predict:  paddle-rope predict ner {model} --input FILE"
+
+    def read(self, run: Run) -> None:
+        run.examples = read_splits(run.keys)
+        run.more_texts = read_more_texts(run.keys)
+        run.features = None
+        if run.keys.features is not None:
+            kinds = run.keys.features.split(",")
+            run.features = WordFeatures.from_examples(run.examples["train"], kinds, more=run.more_texts)
+            run.saved = [run.features]
+
+    def texts(self, run: Run) -> Iterator[str]:
+        return (example.text for example in (*run.examples["train"], *run.more_texts))
+
+    def model_options(self, run: Run, tokenizer: Tokenizer) -> dict[str, Any]:
+        overlap = run.keys.allow_overlap
+        return {
+            **run.keys.head_options(),
+            "types": entity_types(*run.examples.values()),
+            "allow_overlap": has_overlap(run.examples["train"]) if overlap is None else overlap,
+            "features": run.features and run.features.sizes,
+            "unk_token_id": tokenizer.unk_token_id,
+        }
+
+    def dataset(self, run: Run, split: str) -> NerDataset:
+        return self._dataset(run, run.examples[split], made_features=split == "train")
+
+    def collator(self, run: Run) -> SpanCollator:
+        return SpanCollator(run.tokenizer.pad_token_id)
+
+    def describe(self, run: Run) -> None:
+        print_data_report(run.datasets)
+        print_too_long(run.datasets, run.keys.max_span_length)
+        config = run.model.config
+        named = ", ".join(config.types[:TYPES_NAMED]) + (", ..." if len(config.types) > TYPES_NAMED else "")
+        print(f"{len(config.types)} types: {named}; entities {'may' if config.allow_overlap else 'do not'} overlap")
+
+    def before_training(self, run: Run) -> None:
+        if run.keys.masked_lm_epochs:
+            texts = run.datasets["train"].texts + self._dataset(run, run.more_texts).texts
+            pretrain(run.model, texts, run.tokenizer, run.training, run.keys.masked_lm_epochs)
+
+    def after_training(self, run: Run) -> None:
+        if run.keys.tune_thresholds:
+            config = run.model.config
+            candidates = _find(run.model, run.datasets["dev"], run.batch_size, LOWEST_THRESHOLD)
+            config.thresholds = thresholds_for(run.examples["dev"], candidates, config.types, config.allow_overlap)
+
+    def score(self, run: Run, split: str) -> tuple[dict[str, Any], Any]:
+        return evaluate_model(run.model, run.datasets[split], run.batch_size)
+
+    def dev_scores(self, run: Run) -> dict[str, float]:
+        dataset = run.datasets["dev"]
+        watch = run.trainer.monitor.watch(run.model, dataset, run.trainer.state.global_step)
+        scores, _ = evaluate_model(run.model, dataset, run.batch_size, watch)
+        shown = {name: scores[name] for name in self.scores}
         for kind, row in scores["per_type"].items():
-            metrics.update({f"{name}_by_type/{kind}": row[name] for name in FIGURES})
-        if self.is_world_process_zero():
-            tqdm.write(
-                f"epoch {self.state.epoch:4.1f}  dev precision {scores['precision']:.4f}  "
-                f"recall {scores['recall']:.4f}  F1 {scores['f1']:.4f}"
+            shown.update({f"{name}_by_type/{kind}": row[name] for name in self.scores})
+        return shown
+
+    def report(self, title: str, scores: dict[str, Any]) -> None:
+        print_scores(title, scores)
+
+    def score_and_save(self, run: Run) -> dict[str, Any]:
+        metrics = super().score_and_save(run)
+        if "dev" in metrics and not metrics["dev"]["predicted"]:
+            print(
+                "note: nothing is found in dev. If training was not just too short, it did not take hold: try a lower "
+                f"learning_rate than {run.training.learning_rate:g}, or a larger warmup_ratio than "
+                f"{run.training.warmup_ratio:g}"
             )
         return metrics
+
+    def records(self, run: Run, split: str, predictions: Any) -> Iterator[dict[str, Any]]:
+        return (as_record(example.text, found) for example, found in zip(run.examples[split], predictions))
+
+    def score_ensemble(self, config: dict[str, Any], run_dirs: list[str]) -> dict[str, dict[str, float]]:
+        """See :class:`tasks.ner.prediction.ensemble.NerEnsemble`."""
+        settings = self.resolve({**config, "output_dir": run_dirs[0]})
+        folders = [Path(run_dir) / MODEL_FOLDER for run_dir in run_dirs]
+        predictor = NerPredictor(folders, config.get("device"), settings.training.per_device_eval_batch_size)
+        splits = {name: examples for name, examples in read_splits(settings.keys).items() if name != "train"}
+        found = {name: predictor.find([example.text for example in examples]) for name, examples in splits.items()}
+        return {name: score_predictions(splits[name], found[name], predictor.types) for name in splits}
+
+    def read_labelled(self, path: str) -> list:
+        return read_examples(path)
+
+    def predictor(self, model_dir: Any, **options: Any) -> NerPredictor:
+        return NerPredictor(model_dir, **options)
+
+    def evaluate_predictor(
+        self, predictor: NerPredictor, examples: list, title: str, num_examples: int = 5
+    ) -> dict[str, Any]:
+        """Also prints the kinds of errors and the ``num_examples`` texts with the most of them."""
+        texts = [example.text for example in examples]
+        max_span_length = predictor.model.config.max_span_length
+        dataset = NerDataset(examples, predictor.tokenizer, predictor.types, max(map(len, texts)), max_span_length)
+        print_data_report({title: dataset})
+        print_too_long({title: dataset}, max_span_length)
+        found = predictor.find(texts)
+        scores = scores_and_errors(examples, found, predictor.types)
+        scores["worst_examples"] = worst_examples(examples, found, num_examples)
+        print_scores(title, scores)
+        print_errors(scores)
+        print_worst_examples(scores["worst_examples"])
+        return scores
+
+    def _dataset(self, run: Run, examples: list, made_features: bool = False) -> NerDataset:
+        types, keys = run.model.config.types, run.keys
+        return NerDataset(
+            examples, run.tokenizer, types, keys.max_characters, keys.max_span_length, run.features, made_features
+        )
 
 
 def evaluate_model(model, dataset, batch_size, watch=None):
@@ -84,144 +181,6 @@ def scores_and_errors(examples, found, types):
     gold = [{(entity.start, entity.end, entity.type) for entity in example.entities} for example in examples]
     predicted = [{(start, end, kind) for start, end, kind, _ in entities} for entities in found]
     return {**entity_scores(gold, predicted, types), **error_analysis(gold, predicted, types)}
-
-
-def _train(checkpoint, config, run, arguments):
-    started = time.perf_counter()
-    examples = read_splits(run)
-    types = entity_types(*examples.values())
-    more = read_more_texts(run)
-    features = None
-    if run.features is not None:
-        features = WordFeatures.from_examples(examples["train"], run.features.split(","), more=more)
-    tokenizer, model = build_model(config, run, types, examples["train"], features, more)
-    datasets = {
-        name: NerDataset(split, tokenizer, types, run.max_length, run.max_span_length, features, name == "train")
-        for name, split in examples.items()
-    }
-    parameters = sum(int(p.size) for p in model.parameters())
-
-    output_dir = Path(config["output_dir"])
-    if is_first_process():
-        print_data_report(datasets)
-        print_too_long(datasets, run.max_span_length)
-        named = ", ".join(types[:TYPES_NAMED]) + (", ..." if len(types) > TYPES_NAMED else "")
-        print(f"model: {model.config.attention} attention, {parameters:,} parameters, {len(types)} types: {named}")
-        print(f"entities {'may' if model.config.allow_overlap else 'do not'} overlap")
-        if not run.has_dev:
-            print("no dev data: the last epoch is kept")
-        runs.claim(config, checkpoint)
-    trainer = NerTrainer(
-        NerMonitor(arguments.logging_dir, config, FIGURES if run.has_dev else (), run.log_histograms),
-        lengths=[len(text.ids) for text in datasets["train"].texts],
-        ema_decay=run.ema_decay,
-        patience=run.early_stopping_patience,
-        model=model,
-        args=arguments,
-        train_dataset=datasets["train"],
-        eval_dataset=datasets.get("dev"),
-        data_collator=SpanCollator(tokenizer.pad_token_id),
-    )
-    training_started = time.perf_counter()
-    if checkpoint is None and run.masked_lm_epochs:
-        texts = datasets["train"].texts + NerDataset(more, tokenizer, types, run.max_length, features=features).texts
-        pretrain(model, texts, tokenizer, arguments, run.masked_lm_epochs)
-    trainer.train(checkpoint)
-    train_seconds = time.perf_counter() - training_started
-    if not is_first_process():
-        return None
-
-    if run.tune_thresholds:
-        candidates = _find(model, datasets["dev"], arguments.per_device_eval_batch_size, LOWEST_THRESHOLD)
-        model.config.thresholds = thresholds_for(examples["dev"], candidates, types, model.config.allow_overlap)
-    metrics = {"train_seconds": round(train_seconds, 1), "parameters": parameters, "seed": arguments.seed}
-    predictions = {}
-    for name in [name for name in ("dev", "test") if name in datasets]:
-        metrics[name], predictions[name] = evaluate_model(model, datasets[name], arguments.per_device_eval_batch_size)
-        print_scores(name, metrics[name])
-    if run.has_dev and not metrics["dev"]["predicted"]:
-        print(
-            "note: nothing is found in dev. If training was not just too short, it did not take hold: try a lower "
-            f"learning_rate than {arguments.learning_rate:g}, or a larger warmup_ratio than {arguments.warmup_ratio:g}"
-        )
-    runs.save_model(output_dir, model, tokenizer, *([] if features is None else [features]))
-    if "dev" in predictions:
-        write_json_lines(
-            output_dir / "predictions_dev.jsonl",
-            (as_record(example.text, found) for example, found in zip(examples["dev"], predictions["dev"])),
-        )
-    what_next = "predict:  python tools/predict_ner.py {model} --input FILE"
-    runs.finish(output_dir, metrics, started, what_next, trainer.state.log_history, FIGURES)
-    return metrics
-
-
-train = partial(runs.start, resolve_config, _train)
-resume = partial(runs.resume, resolve_config, _train)
-
-
-def score_together(config, run_dirs):
-    """Scores of the models of several finished runs as one (:class:`tasks.ner.prediction.ensemble.NerEnsemble`).
-
-    Args:
-        config: what the runs have in common.
-        run_dirs: their folders.
-
-    Returns:
-        dict from ``dev`` and ``test``, as far as there are such, to precision, recall and f1, overall and by type.
-    """
-    _, run, arguments = resolve_config({**config, "output_dir": run_dirs[0]})
-    folders = [Path(run_dir) / runs.MODEL_FOLDER for run_dir in run_dirs]
-    predictor = NerPredictor(folders, config.get("device"), arguments.per_device_eval_batch_size)
-    splits = {name: examples for name, examples in read_splits(run).items() if name != "train"}
-    found = {name: predictor.find([example.text for example in examples]) for name, examples in splits.items()}
-    return {name: score_predictions(splits[name], found[name], predictor.types) for name in splits}
-
-
-def build_model(config, run, types, train_examples, features=None, more=()):
-    """The tokenizer and the :class:`NerModel`: new ones of the sizes in ``run``, or those of the folder ``pretrained``
-    with a new head; ``more`` are examples without labels, for the vocabulary."""
-    options = run.head_options()
-    options["allow_overlap"] = run.allow_overlap if run.allow_overlap is not None else has_overlap(train_examples)
-    options["features"] = features and features.sizes
-    try:
-        if run.pretrained is None:
-            texts = (example.text for example in (*train_examples, *more))
-            tokenizer = CharTokenizer.from_corpus(texts, run.vocab_min_count)
-            options.update(run.encoder_options())
-            options.update(vocab_size=len(tokenizer), unk_token_id=tokenizer.unk_token_id)
-            return tokenizer, NerModel(NerConfig(types=types, **options))
-        tokenizer = load_tokenizer(run.pretrained)
-        options.update(run.encoder_options(config))
-        model = NerModel.from_pretrained(run.pretrained, types=types, unk_token_id=tokenizer.unk_token_id, **options)
-    except ValueError as error:
-        raise InputError(f"{'configuration' if run.pretrained is None else run.pretrained}: {error}") from None
-    check_vocabulary(run.pretrained, tokenizer, model)
-    return tokenizer, model
-
-
-def evaluate(model_dir, data_file, device=None, batch_size=32, max_length=None, num_examples=5):
-    """Score a trained model on a labelled file, print scores, errors and the worst examples, and return all of it.
-
-    ``model_dir`` may be a list, see :class:`tasks.ner.prediction.predictor.NerPredictor`.
-
-    Raises:
-        InputError: the model or the file is wrong, or the file has a type that the model does not know.
-    """
-    quiet_paddlenlp()
-    examples = read_examples(data_file)
-    predictor = NerPredictor(model_dir, device, batch_size, max_length, show_progress=True)
-    texts = [example.text for example in examples]
-    max_span_length = predictor.model.config.max_span_length
-    dataset = NerDataset(examples, predictor.tokenizer, predictor.types, max(map(len, texts)), max_span_length)
-    print_data_report({str(data_file): dataset})
-    print_too_long({str(data_file): dataset}, max_span_length)
-    found = predictor.find(texts)
-    scores = scores_and_errors(examples, found, predictor.types)
-    scores["worst_examples"] = worst_examples(examples, found, num_examples)
-    print_scores(str(data_file), scores)
-    print_errors(scores)
-    print_worst_examples(scores["worst_examples"])
-    return scores
 
 
 def print_too_long(datasets, max_span_length):

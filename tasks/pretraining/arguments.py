@@ -44,9 +44,11 @@ BY_STAGES = common.TrainingPlan(
 class PretrainingArguments(common.EncoderArguments):
     """Configuration keys of a run, beside those of PaddleNLP's ``TrainingArguments``."""
 
+    PLAN = BY_STAGES
+
     text_files: Optional[str] = field(default=None, metadata={"help": "files of documents, between commas"})
     dev_fraction: float = field(default=0.02, metadata={"help": "share of the documents held out"})
-    stages: Optional[str] = field(default=None, metadata={"help": "max_length x batch_size x steps of each"})
+    stages: Optional[str] = field(default=None, metadata={"help": "max_tokens x batch_size x steps of each"})
     tokenizer: str = field(default="char", metadata={"help": "char or word"})
     vocab_file: Optional[str] = field(default=None, metadata={"help": "vocab.txt; none: the characters of the texts"})
     hidden_dropout_prob: float = field(default=0.1, metadata={"help": "dropout of embeddings and layers"})
@@ -57,21 +59,18 @@ class PretrainingArguments(common.EncoderArguments):
     def ranges(self):
         return {**super().ranges(), "tokenizer": common.one_of(TOKENIZERS)}
 
+    @classmethod
+    def normalized(cls, config):
+        config = common.with_commas(super().normalized(config), "text_files")
+        return {**config, "stages": ",".join(map(str, parse_stages(config.get("stages"))))}
 
-def resolve_config(config):
-    """As :func:`tasks.common.training.arguments.resolve_config`, with :class:`PretrainingArguments`."""
-    config = dict(config)
-    if isinstance(config.get("text_files"), list):
-        config["text_files"] = ",".join(map(str, config["text_files"]))
-    config["stages"] = ",".join(map(str, parse_stages(config.get("stages"))))
-    resolved = common.resolve_config(config, PretrainingArguments, metric=None, plan=BY_STAGES)
-    run = resolved[1]
-    if run.pretrained is None and run.tokenizer == "word" and run.vocab_file is None:
-        raise InputError(
-            "configuration: tokenizer word without vocab_file; give one, such as that of the Chinese RoFormer"
-        )
-    if run.vocab_file is not None and "vocab_min_count" in config:
-        raise InputError("key 'vocab_min_count': the vocabulary is that of vocab_file; leave one of them out")
-    if run.vocab_file is not None:
-        del resolved[0]["vocab_min_count"]  # which a run that goes on would be given, too
-    return resolved
+    def check(self, config):
+        if self.pretrained is None and self.tokenizer == "word" and self.vocab_file is None:
+            raise InputError(
+                "configuration: tokenizer word without vocab_file; give one, such as that of the Chinese RoFormer"
+            )
+        if self.vocab_file is not None and "vocab_min_count" in config:
+            raise InputError("key 'vocab_min_count': the vocabulary is that of vocab_file; leave one of them out")
+
+    def unused_keys(self):
+        return super().unused_keys() | ({"vocab_min_count"} if self.vocab_file is not None else set())

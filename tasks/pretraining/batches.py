@@ -36,7 +36,7 @@ class StageBatches(Dataset):
         self.seed = seed
         self.batches_per_step = batches_per_step
         self.ends = stage_ends(stages)
-        lengths = sorted({stage.max_length for stage in stages})
+        lengths = sorted({stage.max_tokens for stage in stages})
         self.rows = {n: PackedRows(stream, n, np.random.default_rng([seed, PACKING, n])) for n in lengths}
         self._order = functools.lru_cache(maxsize=2)(self._draw_order)
 
@@ -46,7 +46,7 @@ class StageBatches(Dataset):
     def __getitem__(self, index):
         number = int(np.searchsorted(self.ends, index // self.batches_per_step, side="right"))
         stage = self.stages[number]
-        rows = self.rows[stage.max_length]
+        rows = self.rows[stage.max_tokens]
         first_batch = (self.ends[number] - stage.steps) * self.batches_per_step
         # the row at each place of the endless order of the stage
         passes, places = np.divmod((index - first_batch) * stage.batch_size + np.arange(stage.batch_size), len(rows))
@@ -78,7 +78,7 @@ class DevBatches:
         self.batch_size = stage.batch_size
         self.tokenizer = tokenizer
         self.inputs, self.labels = masking.hide(stream.ids, stream.word_starts, np.random.default_rng(DEV_SEED))
-        self.rows = PackedRows(stream, stage.max_length, np.random.default_rng(DEV_SEED))
+        self.rows = PackedRows(stream, stage.max_tokens, np.random.default_rng(DEV_SEED))
 
     def __len__(self):
         return -(-len(self.rows) // self.batch_size)

@@ -1,24 +1,18 @@
-"""Masked-language-model pretraining: files of text -> a folder that every recipe takes as ``pretrained``."""
+"""The recipe of masked-language-model pretraining: texts -> a folder that every recipe takes as ``pretrained``."""
 
 from __future__ import annotations
 
-import time
-from functools import partial
-from pathlib import Path
+from collections.abc import Iterator
+from typing import Any
 
-from paddle_rope.roformer import (
-    CharTokenizer,
-    RoFormerConfig,
-    RoFormerForMaskedLM,
-    WordTokenizer,
-    load_tokenizer,
-)
+from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, WordTokenizer
+from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError
-from tasks.common.model_folder import check_vocabulary
-from tasks.common.runs import life as runs
+from tasks.common.recipe import Recipe, Run
+from tasks.common.runs import life
 from tasks.common.texts.documents import hold_out, read_documents
 from tasks.common.tool.device import is_first_process
-from tasks.pretraining.arguments import resolve_config
+from tasks.pretraining.arguments import PretrainingArguments
 from tasks.pretraining.batches import DevBatches, StageBatches
 from tasks.pretraining.masking import WholeWordMasking
 from tasks.pretraining.report import stage_rows, write_report
@@ -26,91 +20,66 @@ from tasks.pretraining.stages import parse_stages
 from tasks.pretraining.tokens import tokenize
 from tasks.pretraining.trainer import PretrainingMonitor, PretrainingTrainer
 
-FIGURES = ("loss", "accuracy")
 
+class PretrainingRecipe(Recipe):
+    """Loss and accuracy of hidden tokens, stage by stage."""
 
-def _train(checkpoint, config, run, arguments):
-    started = time.perf_counter()
-    stages = parse_stages(run.stages)
-    arguments.max_steps = sum(stage.steps for stage in stages)
-    documents = read_documents([path.strip() for path in run.text_files.split(",")])
-    train_documents, dev_documents = hold_out(documents, run.dev_fraction)
-    tokenizer, model = build_model(config, run, train_documents)
-    streams = {
-        name: tokenize(texts, tokenizer, f"words of {name}", is_first_process())
-        for name, texts in (("train", train_documents), ("dev", dev_documents))
-    }
-    for name, stream in streams.items():
+    name = "pretraining"
+    arguments = PretrainingArguments
+    model_class = RoFormerForMaskedLM
+    monitor_class = PretrainingMonitor
+    scores = ("loss", "accuracy")
+    next_step = "use it:   paddle-rope train ner CONFIG.yaml --pretrained {model}"
+
+    def read(self, run: Run) -> None:
+        documents = read_documents([path.strip() for path in run.keys.text_files.split(",")])
+        run.examples = dict(zip(("train", "dev"), hold_out(documents, run.keys.dev_fraction)))
+
+    def texts(self, run: Run) -> Iterator[str]:
+        return iter(run.examples["train"])
+
+    def new_tokenizer(self, run: Run) -> Tokenizer:
+        if run.keys.vocab_file is None:
+            return super().new_tokenizer(run)
+        kind = {"char": CharTokenizer, "word": WordTokenizer}[run.keys.tokenizer]
+        return kind.from_vocab_file(run.keys.vocab_file)
+
+    def model_options(self, run: Run, tokenizer: Tokenizer) -> dict[str, Any]:
+        where = run.keys.vocab_file or run.keys.pretrained or "configuration"
+        if tokenizer.mask_token_id is None:
+            raise InputError(f"{where}: lacks [MASK], which pretraining needs; give another vocabulary")
+        if not len(WholeWordMasking(tokenizer).random_ids):
+            raise InputError(f"{where}: holds special tokens only; give a vocabulary with characters")
+        return {} if run.keys.pretrained else {"pad_token_id": tokenizer.pad_token_id}
+
+    def dataset(self, run: Run, split: str) -> Any:
+        """All batches of the run, or for dev a list of those of each stage."""
+        stages = parse_stages(run.keys.stages)
+        stream = tokenize(run.examples[split], run.tokenizer, f"words of {split}", is_first_process())
         if not len(stream.ids):
-            raise InputError(f"{run.text_files}: the {name} documents have no token of the vocabulary")
-    masking = WholeWordMasking(tokenizer)
-    batches_per_step = arguments.gradient_accumulation_steps * arguments.dataset_world_size
-    batches = StageBatches(streams["train"], stages, tokenizer, masking, arguments.seed, batches_per_step)
-    parameters = sum(int(p.size) for p in model.parameters())
+            raise InputError(f"{run.keys.text_files}: the {split} documents have no token of the vocabulary")
+        run.facts.setdefault("tokens", {})[split] = len(stream.ids)
+        masking = WholeWordMasking(run.tokenizer)
+        if split == "dev":
+            return [DevBatches(stream, stage, run.tokenizer, masking) for stage in stages]
+        run.training.max_steps = sum(stage.steps for stage in stages)
+        batches_per_step = run.training.gradient_accumulation_steps * run.training.dataset_world_size
+        return StageBatches(stream, stages, run.tokenizer, masking, run.training.seed, batches_per_step)
 
-    output_dir = Path(config["output_dir"])
-    if is_first_process():
-        for name, texts in (("train", train_documents), ("dev", dev_documents)):
-            print(f"{name}: {len(texts):,} documents, {len(streams[name].ids):,} tokens")
-        print(f"model: {model.config.attention} attention, {parameters:,} parameters, {len(tokenizer):,} tokens known")
-        runs.claim(config, checkpoint)
-    trainer = PretrainingTrainer(
-        PretrainingMonitor(arguments.logging_dir, config, FIGURES, run.log_histograms),
-        [DevBatches(streams["dev"], stage, tokenizer, masking) for stage in stages],
-        model=model,
-        args=arguments,
-        train_dataset=batches,
-    )
-    training_started = time.perf_counter()
-    trainer.train(checkpoint)
-    train_seconds = time.perf_counter() - training_started
-    if not is_first_process():
-        return None
+    def describe(self, run: Run) -> None:
+        for split, documents in run.examples.items():
+            print(f"{split}: {len(documents):,} documents, {run.facts['tokens'][split]:,} tokens")
+        print(f"{len(run.tokenizer):,} tokens known")
 
-    history = trainer.state.log_history
-    rows = stage_rows(stages, batches.ends, history, batches_per_step)
-    runs.save_model(output_dir, model, tokenizer)
-    print(write_report(output_dir, rows, history), end="")
-    metrics = {
-        "train_seconds": round(train_seconds, 1),
-        "parameters": parameters,
-        "seed": arguments.seed,
-        "tokens": {name: len(stream.ids) for name, stream in streams.items()},
-        "stages": rows,
-        "dev": {name: rows[-1][f"dev_{name}"] for name in FIGURES},
-    }
-    runs.finish(output_dir, metrics, started, "go on:    python tools/train_ner.py CONFIG.yaml --pretrained {model}")
-    return metrics
+    def make_trainer(self, run: Run) -> PretrainingTrainer:
+        monitor = self.monitor_class(run.training.logging_dir, run.config, self.scores, run.keys.log_histograms)
+        return PretrainingTrainer(
+            monitor, run.datasets["dev"], model=run.model, args=run.training, train_dataset=run.datasets["train"]
+        )
 
-
-train = partial(runs.start, resolve_config, _train)
-resume = partial(runs.resume, resolve_config, _train)
-
-
-def build_model(config, run, documents):
-    """The tokenizer and the :class:`RoFormerForMaskedLM`: new ones, or those of the folder ``pretrained``."""
-    where = "configuration" if run.pretrained is None else run.pretrained
-    try:
-        if run.pretrained is not None:
-            tokenizer = load_tokenizer(run.pretrained)
-            model = RoFormerForMaskedLM.from_pretrained(run.pretrained, **run.encoder_options(config))
-        else:
-            tokenizer = build_tokenizer(run, documents)
-            options = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
-            model = RoFormerForMaskedLM(RoFormerConfig(**options, **run.encoder_options()))
-    except ValueError as error:
-        raise InputError(f"{where}: {error}") from None
-    if tokenizer.mask_token_id is None:
-        raise InputError(f"{run.vocab_file or where}: lacks [MASK], which pretraining needs; give another vocabulary")
-    if not len(WholeWordMasking(tokenizer).random_ids):
-        raise InputError(f"{run.vocab_file or where}: holds special tokens only; give a vocabulary with characters")
-    check_vocabulary(run.pretrained, tokenizer, model)
-    return tokenizer, model
-
-
-def build_tokenizer(run, documents):
-    """A tokenizer of ``vocab_file``, or of the characters of ``documents``."""
-    if run.vocab_file is None:
-        return CharTokenizer.from_corpus(documents, run.vocab_min_count)
-    kind = {"char": CharTokenizer, "word": WordTokenizer}[run.tokenizer]
-    return kind.from_vocab_file(run.vocab_file)
+    def score_and_save(self, run: Run) -> dict[str, Any]:
+        batches, history = run.datasets["train"], run.trainer.state.log_history
+        rows = stage_rows(batches.stages, batches.ends, history, batches.batches_per_step)
+        life.save_model(run.output_dir, run.model, run.tokenizer)
+        print(write_report(run.output_dir, rows, history), end="")
+        return {"stages": rows, "dev": {name: rows[-1][f"dev_{name}"] for name in self.scores}}

@@ -7,7 +7,7 @@ from tasks.common.reports.tables import as_csv, as_markdown
 
 TABLE_CSV, TABLE_MARKDOWN, PLOT = "stages.csv", "stages.md", "stages.png"
 COLUMNS = (
-    "stage", "max_length", "batch_size", "steps", "million_tokens", "seconds_per_step", "dev_loss", "dev_accuracy"
+    "stage", "max_tokens", "batch_size", "steps", "million_tokens", "seconds_per_step", "dev_loss", "dev_accuracy"
 )  # fmt: skip
 DIGITS = {"million_tokens": 2, "seconds_per_step": 3, "dev_loss": 4, "dev_accuracy": 4}
 
@@ -26,7 +26,7 @@ def stage_rows(stages, ends, history, batches_per_step):
     rows = []
     for number, (stage, end) in enumerate(zip(stages, ends), 1):
         dev = next(entry for entry in reversed(history) if "eval_loss" in entry and entry["step"] == end)
-        tokens = stage.max_length * stage.batch_size * stage.steps * batches_per_step
+        tokens = stage.max_tokens * stage.batch_size * stage.steps * batches_per_step
         values = (number, *stage, tokens / 1e6, dev["eval_seconds_per_step"], dev["eval_loss"], dev["eval_accuracy"])
         rows.append(dict(zip(COLUMNS, values)))
     return rows
@@ -66,7 +66,7 @@ def draw(rows, history):
             if number % 2:
                 axes.axvspan(start, end, color="0.92", zorder=0)
             if name == "loss":
-                text = f"{row['max_length']} x {row['batch_size']}"
+                text = f"{row['max_tokens']} x {row['batch_size']}"
                 height = 1.01 + 0.06 * (number % 2)  # the names of short stages would run into each other
                 axes.text((start + end) / 2, height, text, ha="center", transform=axes.get_xaxis_transform())
         axes.set_ylabel(f"{name} of hidden tokens")

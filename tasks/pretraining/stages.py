@@ -11,12 +11,12 @@ class Stage(NamedTuple):
     """One stage.
 
     Attributes:
-        max_length: tokens a row.
+        max_tokens: tokens a row.
         batch_size: rows a batch and process.
         steps: updates of the weights.
     """
 
-    max_length: int
+    max_tokens: int
     batch_size: int
     steps: int
 
@@ -31,7 +31,7 @@ def parse_stages(value):
     """Stages as a configuration gives them.
 
     Args:
-        value: a list of mappings with ``max_length``, ``batch_size`` and ``steps``, or text such as
+        value: a list of mappings with ``max_tokens``, ``batch_size`` and ``steps``, or text such as
             ``512x8x1000,128x32x500``, the three of each stage in this order.
 
     Returns:
@@ -41,7 +41,7 @@ def parse_stages(value):
         InputError: it is neither, or a number is not an integer or too small.
     """
     if not value:
-        raise InputError("no 'stages': give a list of max_length, batch_size and steps, such as --stages 512x8x1000")
+        raise InputError("no 'stages': give a list of max_tokens, batch_size and steps, such as --stages 512x8x1000")
     stages = []
     for number, given in enumerate(value if isinstance(value, list) else str(value).split(","), 1):
         where = f"configuration: stage {number} of stages"
@@ -55,8 +55,8 @@ def parse_stages(value):
         if len(words) != len(KEYS) or not all(word.isascii() and word.isdigit() for word in words):
             raise InputError(f"{where} is {given!r}; write {'x'.join(KEYS)} in numbers, such as 512x8x1000")
         stage = Stage(*map(int, words))
-        if stage.max_length < SHORTEST or min(stage) < 1:
-            raise InputError(f"{where} is {given!r}; max_length must be {SHORTEST} or more, the others 1 or more")
+        if stage.max_tokens < SHORTEST or min(stage) < 1:
+            raise InputError(f"{where} is {given!r}; max_tokens must be {SHORTEST} or more, the others 1 or more")
         stages.append(stage)
     return stages
 

@@ -9,6 +9,7 @@ from paddlenlp.trainer import TrainerCallback, TrainerState
 from tqdm import tqdm
 
 from paddle_rope.roformer.heads import IGNORED_LABEL
+from tasks.common.inference import evaluation_mode
 from tasks.common.training.monitor import VisualDLMonitor
 from tasks.common.training.trainer import TRAINER_STATE_FILE, RecipeTrainer
 from tasks.pretraining.batches import InOrder, only_item
@@ -24,7 +25,7 @@ class PretrainingTrainer(RecipeTrainer):
     """
 
     def __init__(self, monitor, dev, **kwargs):
-        super().__init__(monitor, lengths=(), data_collator=only_item, **kwargs)
+        super().__init__(monitor, self.score_stage, lengths=(), data_collator=only_item, **kwargs)
         self.dev = dev
         self.first_step = 0
         self.watch = _StageWatch(self.train_dataset.ends)
@@ -37,7 +38,7 @@ class PretrainingTrainer(RecipeTrainer):
             self.first_step = state.global_step
         super().train(resume_from_checkpoint)
 
-    def score_dev(self):
+    def score_stage(self):
         """Loss and accuracy of the hidden tokens of the dev documents, in rows of the length of the stage that ends."""
         number = self.train_dataset.ends.index(self.state.global_step)
         stage = self.train_dataset.stages[number]
@@ -45,7 +46,7 @@ class PretrainingTrainer(RecipeTrainer):
         scores["seconds_per_step"] = self.watch.seconds_per_step()
         if self.is_world_process_zero():
             tqdm.write(
-                f"stage {number + 1} of {len(self.dev)}: length {stage.max_length}, batch {stage.batch_size}, "
+                f"stage {number + 1} of {len(self.dev)}: length {stage.max_tokens}, batch {stage.batch_size}, "
                 f"{stage.steps} steps  dev loss {scores['loss']:.4f}  accuracy {scores['accuracy']:.4f}  "
                 f"{scores['seconds_per_step']:.3f} s a step"
             )
@@ -133,26 +134,25 @@ def count_right(logits, labels):
     return (logits.detach().argmax(axis=-1) == wanted).sum(), wanted.shape[0]
 
 
-@paddle.no_grad()
 def evaluate_model(model, batches):
     """Mean loss and accuracy of a masked language model over all hidden tokens.
 
     Args:
-        model: a :class:`RoFormerForMaskedLM`; left in evaluation mode.
+        model: a :class:`RoFormerForMaskedLM`.
         batches: :class:`~tasks.pretraining.batches.DevBatches`.
 
     Returns:
         dict with ``loss`` and ``accuracy``.
     """
-    model.eval()
     total_loss = total_right = total = 0
-    for batch in batches:
-        inputs = {name: paddle.to_tensor(array) for name, array in batch.items() if name != "token_mask"}
-        if not np.any(batch["labels"] != IGNORED_LABEL):
-            continue
-        loss, logits = model(**inputs)
-        right, hidden = count_right(logits, inputs["labels"])
-        total_loss += float(loss) * hidden
-        total_right += int(right)
-        total += hidden
+    with evaluation_mode(model):
+        for batch in batches:
+            inputs = {name: paddle.to_tensor(array) for name, array in batch.items() if name != "token_mask"}
+            if not np.any(batch["labels"] != IGNORED_LABEL):
+                continue
+            loss, logits = model(**inputs)
+            right, hidden = count_right(logits, inputs["labels"])
+            total_loss += float(loss) * hidden
+            total_right += int(right)
+            total += hidden
     return {"loss": total_loss / total, "accuracy": total_right / total}

@@ -10,7 +10,7 @@ import yaml
 TINY = {
     "train_file": "configs/classification/demo.jsonl",
     "dev_fraction": 0.25,
-    "max_length": 48,
+    "max_characters": 48,
     "vocab_min_count": 1,
     "hidden_size": 32,
     "num_hidden_layers": 1,

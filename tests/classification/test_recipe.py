@@ -38,7 +38,7 @@ def classifier(trained):
 def test_text_is_read_from_its_beginning_and_what_is_cut_is_counted():
     examples = [Example("甲乙丙丁", "x", "f:1"), Example("甲", "y", "f:2"), Example("丁丙乙", "y", "f:3")]
     tokenizer = CharTokenizer.from_corpus(["甲乙丙丁"], 1)
-    dataset = ClassificationDataset(examples, tokenizer, ["x", "y"], max_length=2)
+    dataset = ClassificationDataset(examples, tokenizer, ["x", "y"], max_characters=2)
     assert [text.ids for text in dataset.texts] == [tokenizer.encode(text)[0] for text in ("甲乙", "甲", "丁丙")]
     assert (dataset.cut, dataset.cut_characters) == (2, 3)
 
@@ -142,7 +142,7 @@ def test_training_goes_on_from_a_trained_folder_with_another_attention(train, tr
 @pytest.mark.parametrize(
     "words, said",
     [
-        (["--max_length", "0"], "max_length must be greater than 0, got 0"),
+        (["--max_characters", "0"], "max_characters must be greater than 0, got 0"),
         (["--pooling", "last"], "pooling must be one of mean, first, got last"),
         (["--train_file", "missing"], "missing: no such file; check the path"),
         (["--polling", "mean"], "unknown key 'polling'; did you mean 'pooling'?"),
@@ -182,12 +182,12 @@ def test_tool_reads_standard_input_and_writes_the_label_and_its_probability(trai
     assert all(record["label"] in CLASSES and 0.25 <= record["probability"] <= 1 for record in records)
 
 
-def test_batches_and_what_lies_beyond_max_length_do_not_change_predictions(classifier, demo, monkeypatch):
+def test_batches_and_what_lies_beyond_max_characters_do_not_change_predictions(classifier, demo, monkeypatch):
     texts = [example.text for example in read_examples(demo)][:20]
     together = classifier.probabilities(texts)
     np.testing.assert_allclose(together.sum(axis=1), 1, atol=1e-5)
     monkeypatch.setattr(prediction, "MAX_BATCH_NUMBERS", 1)  # one text a batch
-    apart = classifier.probabilities([text[: classifier.max_length] + "雨" * (len(text) > 48) for text in texts])
+    apart = classifier.probabilities([text[: classifier.max_characters] + "雨" * (len(text) > 48) for text in texts])
     np.testing.assert_allclose(apart, together, atol=1e-5)
 
 

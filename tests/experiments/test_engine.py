@@ -102,7 +102,7 @@ def test_process_of_its_own_finds_the_project_from_any_folder(tmp_path, monkeypa
     monkeypatch.setenv("PYTHONPATH", "")
     given = {"recipe": "none", "config": {"output_dir": str(tmp_path / "runs/x")}, "labels": {}}
     assert apart.call_apart("train", given).returncode == EXIT_BAD_INPUT
-    assert "recipe 'none'" in capfd.readouterr().err
+    assert "no recipe 'none'" in capfd.readouterr().err
     assert os.listdir(tmp_path / "runs") == []
 
 
@@ -226,7 +226,7 @@ def test_wrong_key_of_the_last_variant_is_found_before_the_first_is_trained(reci
     assert not recipe.calls and not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("key, said", [("recipe", "recipe 'other'"), ("report", "report 'other': there is none")])
+@pytest.mark.parametrize("key, said", [("recipe", "no recipe 'other'; the recipes are ner, "), ("report", "report 'other': there is none")])
 def test_recipe_or_report_that_there_is_not_is_refused(plan_file, key, said, tmp_path, capsys):
     change(plan_file, **{key: "other"})
     assert run([str(plan_file)]) == 2

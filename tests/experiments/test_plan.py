@@ -46,7 +46,7 @@ def write(tmp_path):
 def test_a_cell_has_the_keys_of_the_configuration_then_settings_then_case_then_variant(write, tmp_path):
     plan = read_plan(
         write(
-            cases={512: {"max_length": 512}, 1024: {"max_length": 1024, "num_train_epochs": 2}},
+            cases={512: {"max_characters": 512}, 1024: {"max_characters": 1024, "num_train_epochs": 2}},
             variants={"softmax": None, "thin": {"attention": "linear", "hidden_size": 32}},
             seeds=[1, 2],
         )
@@ -59,7 +59,7 @@ def test_a_cell_has_the_keys_of_the_configuration_then_settings_then_case_then_v
     ]
     folder = tmp_path / "out" / "runs" / "1024" / "thin" / "seed_2"
     assert plan.cells[-1].config == {
-        "hidden_size": 32, "num_hidden_layers": 2, "test_file": None, "num_train_epochs": 2, "max_length": 1024,
+        "hidden_size": 32, "num_hidden_layers": 2, "test_file": None, "num_train_epochs": 2, "max_characters": 1024,
         "attention": "linear", "seed": 2, "output_dir": str(folder),
     }  # fmt: skip
     assert plan.cells[-1].folder == folder

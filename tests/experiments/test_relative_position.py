@@ -7,9 +7,8 @@ import pytest
 import yaml
 
 from tasks.common.errors import InputError
-from tasks.experiments.relative_position import recipe
-from tasks.experiments.relative_position.arguments import resolve_config
 from tasks.experiments.relative_position.data import FIRST, LABELS, SECOND, VOCABULARY, make_sequences
+from tasks.experiments.relative_position.recipe import SPLIT_SEEDS, RelativePositionRecipe
 
 TINY = {"length": 32, "train_size": 64, "test_size": 32, "num_train_epochs": 1, "hidden_size": 16, "device": "cpu"}
 
@@ -40,15 +39,13 @@ def test_tokens_without_their_order_and_the_places_of_markers_tell_nothing():
 def test_seed_decides_and_splits_of_all_seeds_differ():
     assert all((a == b).all() for a, b in zip(make_sequences(32, 10, 5), make_sequences(32, 10, 5)))
     drawn = {
-        make_sequences(32, 10, 3 * seed + split)[0].tobytes()
-        for seed in range(3)
-        for split in recipe.SPLIT_SEEDS.values()
+        make_sequences(32, 10, 3 * seed + split)[0].tobytes() for seed in range(3) for split in SPLIT_SEEDS.values()
     }
     assert len(drawn) == 9
 
 
 def test_run_leaves_scores_and_a_model(tmp_path):
-    metrics = recipe.train({**TINY, "attention": "linear", "output_dir": str(tmp_path / "run")})
+    metrics = RelativePositionRecipe().train({**TINY, "attention": "linear", "output_dir": str(tmp_path / "run")})
     assert metrics == json.loads((tmp_path / "run" / "metrics.json").read_text(encoding="utf-8"))
     assert metrics["test"]["chance"] == 0.5 and 0 <= metrics["test"]["accuracy"] <= 1
     assert (tmp_path / "run" / "model" / "model.safetensors").is_file()
@@ -63,4 +60,4 @@ def test_run_leaves_scores_and_a_model(tmp_path):
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused(given, said):
     with pytest.raises(InputError, match=said):
-        resolve_config({**TINY, "output_dir": "run", **given})
+        RelativePositionRecipe().resolve({**TINY, "output_dir": "run", **given})

@@ -17,7 +17,7 @@ TINY = {
     "num_attention_heads": 2,
     "hidden_dropout_prob": 0.05,
     "attention_probs_dropout_prob": 0,
-    "max_length": 40,
+    "max_tokens": 40,
     "per_device_train_batch_size": 20,
     "learning_rate": 1e-2,
     "logging_steps": 4,
@@ -79,7 +79,7 @@ def bi_encoder(train, tmp_path_factory):
 @pytest.fixture(scope="session")
 def cross_encoder(train, tmp_path_factory):
     """A cross-encoder after one epoch on pairs, with token types. Do not change its files."""
-    options = {"architecture": "cross_encoder", "segment_ids": True, "num_train_epochs": 1}
+    options = {"architecture": "cross_encoder", "token_type_ids": True, "num_train_epochs": 1}
     return train(tmp_path_factory.mktemp("cross") / "run", **options)
 
 
@@ -88,4 +88,4 @@ def of_triples(train, data, tmp_path_factory):
     """A bi-encoder that has learned triples. Do not change its files."""
     files = {"train_file": data.triples, "dev_file": data.triples}
     folder = tmp_path_factory.mktemp("triples") / "run"
-    return train(folder, **files, num_train_epochs=4, per_device_train_batch_size=8, max_length=96)
+    return train(folder, **files, num_train_epochs=4, per_device_train_batch_size=8, max_tokens=96)

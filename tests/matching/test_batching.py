@@ -16,9 +16,9 @@ def tokenizer():
     return CharTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[SPACE]", *LETTERS])
 
 
-def dataset(tokenizer, tuples, max_length=None, **options):
+def dataset(tokenizer, tuples, max_tokens=None, **options):
     config = MatchingConfig(**{"vocab_size": len(tokenizer), "hidden_size": 8, "num_attention_heads": 2, **options})
-    return MatchingDataset([Example(texts, 1.0, "") for texts in tuples], tokenizer, config, max_length)
+    return MatchingDataset([Example(texts, 1.0, "") for texts in tuples], tokenizer, config, max_tokens)
 
 
 def shown(tokenizer, sequence):
@@ -27,7 +27,7 @@ def shown(tokenizer, sequence):
 
 
 def test_cross_encoder_reads_two_texts_as_one_sequence_with_types_on_demand(tokenizer):
-    data = dataset(tokenizer, [("ab", "xyz")], segment_ids=True, type_vocab_size=2)
+    data = dataset(tokenizer, [("ab", "xyz")], token_type_ids=True, type_vocab_size=2)
     assert shown(tokenizer, data.sequences[0]) == "CabSxyzS"
     assert data.sequences[0].token_type_ids.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
     data = dataset(tokenizer, [("ab", "xyz")], type_vocab_size=2)
@@ -45,13 +45,13 @@ def test_cross_encoder_reads_two_texts_as_one_sequence_with_types_on_demand(toke
     ],
 )
 def test_of_two_texts_in_a_sequence_each_has_a_fair_share(tokenizer, texts, expected):
-    data = dataset(tokenizer, [texts], max_length=10)
+    data = dataset(tokenizer, [texts], max_tokens=10)
     assert shown(tokenizer, data.sequences[0]) == expected
     assert data.num_cut == (sum(map(len, texts)) > 7)
 
 
 def test_bi_encoder_gives_each_text_the_whole_length(tokenizer):
-    data = dataset(tokenizer, [("abcdefgh", "rs")], max_length=7, architecture="bi_encoder")
+    data = dataset(tokenizer, [("abcdefgh", "rs")], max_tokens=7, architecture="bi_encoder")
     assert [shown(tokenizer, sequence) for sequence in data.sequences] == ["CabcdeS", "CrsS"]
     assert data.num_cut == 1 and data.lengths == [7]
 

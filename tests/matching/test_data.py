@@ -39,7 +39,7 @@ def parts(examples):
 
 # ---- formats
 
-PAIRS = [("天气好吗", "今天天气如何", 1.0), ("a, \"b\"", " 空格 ", 0.0)]
+PAIRS = [("天气好吗", "今天天气如何", 1.0), ('a, "b"', " 空格 ", 0.0)]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_labels_of_triples_are_heeded_and_nothing_is_exchanged(write):
         ('{"sentence1": "x", "label": 1}\n', 'file:1: there is no "sentence2"'),
         ('{"sentence1": "x", "sentence2": 3, "label": 1}\n', 'file:1: "sentence2" is 3, not a string'),
         ('{"sentence1": "x", "sentence2": "y", "label": 1}\n{"sentence1": \n', "file:2: broken JSON"),
-        ('{"sentence1": "\\ud800", "sentence2": "y", "label": 1}\n', "file:1: \"sentence1\" holds half of a surrogate"),
+        ('{"sentence1": "\\ud800", "sentence2": "y", "label": 1}\n', 'file:1: "sentence1" holds half of a surrogate'),
         ('{"A": "x", "B": "y"}\n', 'file:1: there is no "C"'),
         ('{"A": "x", "B": "y", "C": " "}\n', "file:1: text 3 of 3 is empty"),
         ('{"A": "x", "B": "y", "C": "z", "label": 1}\n', "file:1: label 1; name the text that is closer"),

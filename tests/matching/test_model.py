@@ -86,8 +86,8 @@ def test_every_weight_has_a_gradient(architecture, task):
 class Digits:
     """A tokenizer of digits."""
 
-    def encode(self, text, pair=None, max_length=None):
-        ids = [5, *(10 + int(c) for c in text), 6, *([10 + int(c) for c in pair] + [6] if pair else [])][:max_length]
+    def encode(self, text, pair=None, max_tokens=None):
+        ids = [5, *(10 + int(c) for c in text), 6, *([10 + int(c) for c in pair] + [6] if pair else [])][:max_tokens]
         return Encoding(ids, [(0, 0)] * len(ids), [0] * len(ids))
 
 
@@ -128,7 +128,7 @@ def test_padding_does_not_count_in_either_pooling(pooling):
 
 
 def test_token_types_tell_the_texts_of_a_cross_encoder_apart():
-    model = build("cross_encoder", "pairs", segment_ids=True, type_vocab_size=2)
+    model = build("cross_encoder", "pairs", token_type_ids=True, type_vocab_size=2)
     ids = np.array([5, 10, 6, 10, 6])
     given = Sequence(ids, np.array([0, 0, 0, 1, 1]))
     typed, other = (model.represent(**tensors([s])).numpy() for s in (given, Sequence(ids, np.zeros(5, np.int64))))
@@ -140,14 +140,14 @@ def test_token_types_tell_the_texts_of_a_cross_encoder_apart():
     [
         ({"architecture": "siamese"}, "architecture must be one of cross_encoder, bi_encoder"),
         ({"task": "quadruples"}, "task must be one of pairs, grades, triples"),
-        ({"max_length": 4}, "max_length must be an integer of 5 or more"),
-        ({"max_length": 5.5}, "max_length must be an integer"),
+        ({"max_tokens": 4}, "max_tokens must be an integer of 5 or more"),
+        ({"max_tokens": 5.5}, "max_tokens must be an integer"),
         ({"scale": 0}, "scale must be a positive number"),
         ({"threshold": "0.5"}, "threshold must be a number"),
         ({"grades": [1, 1]}, "grades must be the lowest and the highest label"),
         ({"grades": [0, 1, 2]}, "grades must be the lowest and the highest label"),
-        ({"segment_ids": True}, "segment_ids need a model with token types"),
-        ({"segment_ids": True, "type_vocab_size": 2, "architecture": "bi_encoder"}, "a bi_encoder reads one text"),
+        ({"token_type_ids": True}, "token_type_ids need a model with token types"),
+        ({"token_type_ids": True, "type_vocab_size": 2, "architecture": "bi_encoder"}, "a bi_encoder reads one text"),
         ({"pooling": "max"}, "pooling must be one of first, mean"),
     ],
     ids=str,

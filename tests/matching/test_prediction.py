@@ -77,7 +77,7 @@ def test_nothing_has_no_scores_and_an_empty_text_has_a_vector(predictors):
 
 def test_longer_sequences_are_cut_as_asked(bi_encoder):
     text = "怎么申请信用卡和储蓄卡"
-    short = MatchingPredictor(bi_encoder.model, "cpu", max_length=7)
+    short = MatchingPredictor(bi_encoder.model, "cpu", max_tokens=7)
     np.testing.assert_allclose(short.encode([text]), short.encode([text[:5]]), atol=1e-6)
     whole = MatchingPredictor(bi_encoder.model, "cpu")
     assert np.abs(whole.encode([text]) - whole.encode([text[:5]])).max() > 1e-3
@@ -218,7 +218,7 @@ def test_bad_input_of_the_tools_is_one_line(predict_fails, fails, cross_encoder,
     assert predict_fails("--embed") == "--embed writes an array: give --output FILE.npy"
     assert "is a cross_encoder" in predict_fails("--embed", "--output", "x.npy", model=cross_encoder.model)
     assert predict_fails("--batch_size", "0") == "--batch_size 0: must be 1 or more"
-    assert predict_fails("--max_length", "4") == "--max_length 4: must be 5 or more"
+    assert predict_fails("--max_tokens", "4") == "--max_tokens 4: must be 5 or more"
     message = fails(evaluate_matching, bi_encoder.model, "pairs", "--device", "cpu")
     assert message.startswith("pairs:1: there is no label")
 

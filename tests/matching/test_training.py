@@ -15,10 +15,10 @@ from visualdl import LogReader
 from paddle_rope.roformer import CharTokenizer, RoFormerConfig, RoFormerForMaskedLM
 from tasks.common.tool.run_config import read_run_config
 from tasks.common.training.monitor import VisualDLMonitor
-from tasks.matching.arguments import resolve_config
 from tasks.matching.data import read_labelled
 from tasks.matching.metrics import best_threshold, matching_figures
 from tasks.matching.prediction import MatchingPredictor
+from tasks.recipes import get_recipe
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MODEL_FILES = {"model.safetensors", "config.json", "vocab.txt", "tokenizer_config.json"}
@@ -116,7 +116,7 @@ def test_visualdl_shows_the_loss_the_speed_and_the_figures_of_each_epoch(bi_enco
 
 def test_without_dev_data_the_last_weights_of_all_triples_are_kept(data, tmp_path, config_file, capsys):
     words = [str(config_file), "--output_dir", str(tmp_path / "run"), "--train_file", str(data.triples), "--dev_file="]
-    words += ["--dev_fraction=0", "--test_file", str(data.triples), "--num_train_epochs=4", "--max_length=96"]
+    words += ["--dev_fraction=0", "--test_file", str(data.triples), "--num_train_epochs=4", "--max_tokens=96"]
     assert train_matching.main([*words, "--per_device_train_batch_size=8"]) == 0
     printed = capsys.readouterr().out
     assert "train: 48 triples" in printed and "no dev data: the last epoch is kept" in printed
@@ -132,7 +132,7 @@ def test_without_dev_data_the_last_weights_of_all_triples_are_kept(data, tmp_pat
 
 def test_each_fold_is_tested_once_and_the_scores_are_summed_up(train, data, tmp_path, capsys, config_file):
     words = [str(config_file), "--output_dir", str(tmp_path / "folds"), "--train_file", str(data.triples)]
-    words += ["--dev_file=", "--folds=3", "--num_train_epochs=1", "--max_length=16"]
+    words += ["--dev_file=", "--folds=3", "--num_train_epochs=1", "--max_tokens=16"]
     assert train_matching.main(words) == 0
     folder = tmp_path / "folds"
     assert {path.name for path in folder.iterdir()} == {
@@ -151,7 +151,7 @@ def test_each_fold_is_tested_once_and_the_scores_are_summed_up(train, data, tmp_
     assert printed.count("---- fold") == 3 and "test accuracy | " in printed
     # one of them alone is the same
     alone = train(
-        tmp_path / "alone", train_file=data.triples, dev_file="", folds=3, fold=2, num_train_epochs=1, max_length=16
+        tmp_path / "alone", train_file=data.triples, dev_file="", folds=3, fold=2, num_train_epochs=1, max_tokens=16
     )
     assert alone.weights == (folder / "fold_2/model/model.safetensors").read_bytes()
     # a series that was interrupted goes on, and what is done stays
@@ -168,7 +168,7 @@ def test_each_fold_is_tested_once_and_the_scores_are_summed_up(train, data, tmp_
 
 def test_seeds_sum_up_the_figures_that_there_are(data, tmp_path, config_file, capsys):
     words = [str(config_file), "--output_dir", str(tmp_path / "seeds"), "--train_file", str(data.triples)]
-    words += ["--dev_file=", "--seeds=1,2", "--num_train_epochs=1", "--max_length=16"]
+    words += ["--dev_file=", "--seeds=1,2", "--num_train_epochs=1", "--max_tokens=16"]
     assert train_matching.main(words) == 0
     (summary,) = json.loads((tmp_path / "seeds/summary.json").read_text("utf-8"))["variants"]
     assert summary["scores"].keys() == {"dev.accuracy"}
@@ -223,7 +223,7 @@ def pretrained(data, tmp_path_factory):
 def small(data, tmp_path):
     """A configuration without the keys of sizes."""
     path = tmp_path / "small.yaml"
-    lines = [f"train_file: {data.pairs_train}", f"dev_file: {data.pairs_dev}", "device: cpu", "max_length: 40"]
+    lines = [f"train_file: {data.pairs_train}", f"dev_file: {data.pairs_dev}", "device: cpu", "max_tokens: 40"]
     path.write_text("\n".join([*lines, "max_steps: 2", "learning_rate: 1e-9"]) + "\n", encoding="utf-8")
     return str(path)
 
@@ -250,12 +250,12 @@ def test_a_trained_model_is_a_start_for_another_task(bi_encoder, small, data, tm
     assert all(np.abs(saved[name] - start[name]).max() < 1e-6 for name in start)
 
 
-def test_segment_ids_need_a_folder_with_token_types(fails, pretrained, small, tmp_path):
-    words = [small, "--output_dir", "run", "--segment_ids"]
+def test_token_type_ids_need_a_folder_with_token_types(fails, pretrained, small, tmp_path):
+    words = [small, "--output_dir", "run", "--token_type_ids"]
     message = fails(train_matching, *words, "--pretrained", pretrained.plain)
-    assert message.startswith(f"{pretrained.plain}: segment_ids need a model with token types")
+    assert message.startswith(f"{pretrained.plain}: token_type_ids need a model with token types")
     assert train_matching.main([*words, "--pretrained", pretrained.typed]) == 0
-    assert MatchingPredictor(tmp_path / "run/model", "cpu").model.config.segment_ids is True
+    assert MatchingPredictor(tmp_path / "run/model", "cpu").model.config.token_type_ids is True
 
 
 def test_linear_attention_and_a_mix_are_chosen_by_their_key(train, tmp_path):
@@ -270,10 +270,10 @@ def test_linear_attention_and_a_mix_are_chosen_by_their_key(train, tmp_path):
     "words, message",
     [
         (["--architecture", "siamese"], "architecture must be one of cross_encoder, bi_encoder, got siamese"),
-        (["--max_length", "4"], "max_length must be at least 5, got 4"),
+        (["--max_tokens", "4"], "max_tokens must be at least 5, got 4"),
         (["--scale", "0"], "scale must be greater than 0"),
         (["--pooling", "max"], "pooling must be one of mean, first, got max"),
-        (["--segment_ids"], "segment_ids tell the texts of a cross_encoder apart"),
+        (["--token_type_ids"], "token_type_ids tell the texts of a cross_encoder apart"),
         (["--folds", "1"], "folds must be at least 2, got 1"),
         (["--folds", "3"], "with folds dev and test are parts of train_file; leave dev_file and test_file out"),
         (["--folds", "3", "--fold", "4", "--dev_file="], "fold must be from 1 to folds, got 4 of 3 folds"),
@@ -295,7 +295,7 @@ def test_value_out_of_range_is_one_line_and_makes_nothing(fails, config_file, wo
 @pytest.mark.parametrize("path", sorted((REPOSITORY / "configs/matching").glob("*.yaml")), ids=lambda path: path.stem)
 def test_configurations_of_the_project_are_right(path):
     given = read_run_config(path)
-    config, _, _ = resolve_config({**given, "device": "cpu"})
+    config = get_recipe("matching").resolve({**given, "device": "cpu"}).config
     given["learning_rate"] = float(given.get("learning_rate", 1e-3))  # YAML reads 3e-5 as a string
     assert {key: config[key] for key in given} == given
     assert config["output_dir"].startswith("runs/")

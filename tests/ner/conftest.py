@@ -9,8 +9,8 @@ import pytest
 import train_ner
 import yaml
 
-from tasks.ner import recipe
 from tasks.ner.demo.corpus import write_demo_corpus
+from tasks.ner.recipe import NerRecipe
 from tasks.ner.reports.monitoring import NerMonitor
 
 pytest.register_assert_rewrite("tests.ner.reading")
@@ -22,7 +22,7 @@ TINY = {
     "num_attention_heads": 2,
     "head_size": 16,
     "hidden_dropout_prob": 0.05,
-    "max_length": 64,
+    "max_characters": 64,
     "per_device_train_batch_size": 8,
     "learning_rate": 1e-2,
     "logging_steps": 4,
@@ -58,10 +58,12 @@ def without_pictures():
 @pytest.fixture(scope="module")
 def each_epoch_is_better(without_pictures):
     """The best epoch is the last one, whatever it scores."""
-    original = recipe.NerTrainer.score_dev
+    original = NerRecipe.dev_scores
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            recipe.NerTrainer, "score_dev", lambda self: {**original(self), "f1": self.state.global_step / 1000}
+            NerRecipe,
+            "dev_scores",
+            lambda self, run: {**original(self, run), "f1": run.trainer.state.global_step / 1000},
         )
         yield
 

@@ -34,7 +34,7 @@ def test_special_tokens_hold_no_entity():
 
 def test_dataset_numbers_types_in_the_given_order_and_keeps_nested_entities(tokenizer):
     example = Example("北京大学", (Entity(0, 2, "place"), Entity(0, 4, "org")), "x:1")
-    dataset = NerDataset([example], tokenizer, ["org", "place"], max_length=4)
+    dataset = NerDataset([example], tokenizer, ["org", "place"], max_characters=4)
     assert len(dataset) == 1
     assert sorted(dataset[0].spans) == [(0, 1, 4), (1, 1, 2)]  # after [CLS]
     assert dataset.unaligned == []
@@ -42,7 +42,7 @@ def test_dataset_numbers_types_in_the_given_order_and_keeps_nested_entities(toke
 
 def test_dataset_counts_gold_entities_that_no_token_boundary_fits(tokenizer):
     example = Example("cafe\u0301店", (Entity(0, 4, "org"), Entity(5, 6, "org")), "x:1")
-    dataset = NerDataset([example], tokenizer, ["org"], max_length=9)
+    dataset = NerDataset([example], tokenizer, ["org"], max_characters=9)
     assert dataset.unaligned == [(example, Entity(0, 4, "org"))]
     assert len(dataset[0].spans) == 1
 
@@ -50,22 +50,24 @@ def test_dataset_counts_gold_entities_that_no_token_boundary_fits(tokenizer):
 def test_dataset_counts_gold_entities_that_are_longer_than_the_band(tokenizer):
     entities = (Entity(0, 2, "org"), Entity(0, 3, "org"), Entity(0, 4, "org"))
     example = Example("北京大学", entities, "x:1")
-    dataset = NerDataset([example], tokenizer, ["org"], max_length=4, max_span_length=3)
+    dataset = NerDataset([example], tokenizer, ["org"], max_characters=4, max_span_length=3)
     assert dataset.too_long == [(example, entities[2])] and dataset.unaligned == []
     assert dataset[0].spans == [(0, 1, 2), (0, 1, 3)]
 
 
-def test_text_longer_than_max_length_is_an_error_with_its_place_and_the_remedy(tokenizer):
-    dataset = NerDataset([Example("北京", (), "x:1")], tokenizer, ["org"], max_length=2)
+def test_text_longer_than_max_characters_is_an_error_with_its_place_and_the_remedy(tokenizer):
+    dataset = NerDataset([Example("北京", (), "x:1")], tokenizer, ["org"], max_characters=2)
     assert len(dataset) == 1
-    with pytest.raises(InputError, match=r"^x:7: the text has 3 characters, more than max_length 2; .*--max_length 3"):
-        NerDataset([Example("北京大", (), "x:7")], tokenizer, ["org"], max_length=2)
+    with pytest.raises(
+        InputError, match=r"^x:7: .* has 3 characters, more than max_characters 2; .*--max_characters 3"
+    ):
+        NerDataset([Example("北京大", (), "x:7")], tokenizer, ["org"], max_characters=2)
 
 
 def test_unknown_type_is_an_error_with_its_place_and_the_known_types(tokenizer):
     example = Example("北京", (Entity(0, 2, "loc"),), "x:3")
     with pytest.raises(InputError, match="^x:3: entity type 'loc' is unknown to the model, which knows org, place; "):
-        NerDataset([example], tokenizer, ["org", "place"], max_length=9)
+        NerDataset([example], tokenizer, ["org", "place"], max_characters=9)
 
 
 @pytest.fixture

@@ -9,11 +9,12 @@ from visualdl import LogReader
 
 from paddle_rope.roformer import CharTokenizer
 from paddle_rope.roformer.heads import IGNORED_LABEL
-from tasks.ner import masked_lm, recipe
+from tasks.ner import masked_lm
 from tasks.ner.batching import SpanCollator, TokenizedText
 from tasks.ner.features import TokenFeatures
 from tasks.ner.features.kinds import UNKNOWN
 from tasks.ner.masked_lm import MASK_PROBABILITY, SECOND_PROBABILITY, STRETCH_PROBABILITY, MaskingCollator
+from tasks.ner.model import NerConfig, NerModel
 
 PAD, CLS, SEP = 0, 2, 3
 FIRST_ID = 5
@@ -148,7 +149,7 @@ def states(monkeypatch):
         original(model, *arguments)
         states.append({name: value.numpy().copy() for name, value in model.state_dict().items()})
 
-    monkeypatch.setattr(recipe, "pretrain", pretrain)
+    monkeypatch.setattr("tasks.ner.recipe.pretrain", pretrain)
     return states
 
 
@@ -214,8 +215,8 @@ def test_more_texts_are_learned_from_and_their_values_known(train, few_texts, tm
 
 def test_model_with_padding_has_the_loss_of_its_texts_one_by_one(few_texts):
     """Mean over the hidden tokens, whatever stands beside them in a batch."""
-    model = recipe.NerModel(
-        recipe.NerConfig(
+    model = NerModel(
+        NerConfig(
             types=["a"], vocab_size=60, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
             intermediate_size=16, head_size=4, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
         )

@@ -14,7 +14,7 @@ from safetensors.numpy import load
 
 from paddle_rope.roformer import CharTokenizer, RoFormerConfig, RoFormerForMaskedLM, RoFormerModel, load_tokenizer
 from paddle_rope.roformer.tokenization.files import write_tokenizer
-from tasks.ner import recipe
+from tasks.common.training.trainer import RecipeTrainer
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
 SIZE_WORDS = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
@@ -24,7 +24,7 @@ SIZE_WORDS = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_atte
 def small_config(few_texts, tmp_path_factory):
     """A configuration without the keys of sizes."""
     path = tmp_path_factory.mktemp("small") / "small.yaml"
-    lines = [f"train_file: {few_texts.train}", f"dev_file: {few_texts.dev}", "max_length: 64", "head_size: 16"]
+    lines = [f"train_file: {few_texts.train}", f"dev_file: {few_texts.dev}", "max_characters: 64", "head_size: 16"]
     lines += ["device: cpu", "num_train_epochs: 2", "per_device_train_batch_size: 8", "learning_rate: 1e-2"]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
@@ -75,13 +75,13 @@ def pretrained(vocab, tmp_path_factory):
 @pytest.fixture
 def at_start(monkeypatch):
     """The weights with which training begins."""
-    original, found = recipe.NerTrainer.train, {}
+    original, found = RecipeTrainer.train, {}
 
     def train(self, *arguments):
         found.update({name: value.numpy().copy() for name, value in self.model.state_dict().items()})
         return original(self, *arguments)
 
-    monkeypatch.setattr(recipe.NerTrainer, "train", train)
+    monkeypatch.setattr(RecipeTrainer, "train", train)
     return found
 
 
@@ -135,9 +135,7 @@ def test_resolved_configuration_fed_back_gives_the_same_run(
     assert {**again.config, "output_dir": ""} == {**run.config, "output_dir": ""}
 
 
-def test_options_of_the_folder_stay_unless_they_are_given(
-    train, small_config, pretrained, tmp_path, without_pictures
-):
+def test_options_of_the_folder_stay_unless_they_are_given(train, small_config, pretrained, tmp_path, without_pictures):
     folder = shutil.copytree(pretrained("huggingface"), tmp_path / "relu")
     config = json.loads((folder / "config.json").read_text("utf-8"))
     changed = {**config, "hidden_act": "relu", "hidden_dropout_prob": 0.25, "attention_probs_dropout_prob": 0.35}

@@ -10,9 +10,9 @@ from safetensors.numpy import load
 from visualdl import LogReader
 
 from paddle_rope.roformer import CharTokenizer
-from tasks.common.training import arguments as common_arguments
 from tasks.common.training.length_grouping import LengthGroupedBatchSampler
-from tasks.ner import arguments, recipe
+from tasks.ner import recipe
+from tasks.recipes import get_recipe
 
 TYPES = ["organization", "person", "place", "position", "product", "time"]
 BIO = "张 B-PER\n三 I-PER\n在 O\n北 B-LOC\n京 I-LOC\n\n李 B-PER\n四 I-PER\n来 O\n"
@@ -283,10 +283,10 @@ def test_training_that_finds_nothing_says_what_to_change_and_one_that_does_is_si
 
 
 def test_configurations_of_the_project_are_valid(monkeypatch):
-    monkeypatch.setattr(common_arguments, "choose_device", lambda name: "cpu")
+    monkeypatch.setattr("tasks.common.tool.device.choose_device", lambda name: "cpu")
     files = sorted((Path(__file__).resolve().parents[2] / "configs" / "ner").glob("*.yaml"))
     assert len(files) >= 4
     for path in files:
         given = {"train_file": "train", "output_dir": "run", **yaml.safe_load(path.read_text(encoding="utf-8"))}
-        config, run, training = arguments.resolve_config(given)
+        config, run, training = get_recipe("ner").resolve(given)
         assert config["train_file"] == run.train_file and training.num_train_epochs == config["num_train_epochs"]

@@ -106,7 +106,7 @@ def test_run_cut_in_the_middle_of_an_epoch_ends_as_if_it_had_not_been(whole, cut
     (unfinished / COMPLETE_FILE).unlink()
     (unfinished / "model_state.pdparams").write_bytes(b"half of it")
     resume(folder)
-    assert f"going on from {checkpoint}" in capsys.readouterr().out
+    assert f"resuming from {checkpoint}" in capsys.readouterr().out
     assert_equal_results(folder, whole)
     # steps after the checkpoint are there twice; those after the cut are the same in both
     after = [entry for entry in losses(whole.folder) if entry[0] > STEPS + 1]
@@ -194,7 +194,7 @@ def test_finished_run_is_not_resumed(resume_fails, whole, tmp_path):
 def test_folder_that_is_no_run_is_not_resumed(resume_fails, tmp_path, name):
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").touch()
-    assert resume_fails(name) == f"{name}: no config.yaml here; give the OUTPUT_DIR of a run that was interrupted"
+    assert resume_fails(name) == f"{name}: no config.yaml here; give the OUTPUT_DIR of an interrupted run"
 
 
 def test_run_without_a_checkpoint_is_not_resumed(resume_fails, cut_run):

@@ -127,7 +127,7 @@ def test_training_without_a_configuration_shows_the_usage(fails, words):
         (["--head_size", "15"], "positive even number"),
         (["--head_size", "-2"], "head_size must be greater than 0, got -2"),
         (["--num_hidden_layers", "0"], "num_hidden_layers must be greater than 0, got 0"),
-        (["--max_length", "0"], "max_length must be greater than 0, got 0"),
+        (["--max_characters", "0"], "max_characters must be greater than 0, got 0"),
         (["--max_span_length", "0"], "max_span_length must be greater than 0, got 0"),
         (["--hidden_dropout_prob", "1"], "hidden_dropout_prob must be at least 0 and less than 1, got 1"),
         (["--attention_probs_dropout_prob", "-0.1"], "attention_probs_dropout_prob must be at least 0"),
@@ -249,10 +249,10 @@ def test_bad_input_of_prediction_is_one_line_with_its_place(fails, write, traine
     assert fails(*words).startswith(name + message)
 
 
-def test_longer_texts_are_predicted_and_scored_with_a_larger_max_length(write, trained, tmp_path, monkeypatch):
+def test_longer_texts_are_predicted_and_scored_with_a_larger_max_tokens(write, trained, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write("data", json.dumps({"text": "甲" * 90, "label": {"person": {"甲": [[0, 0]]}}}) + "\n")
-    options = [str(trained.model), "--max_length", "90", "--output", "out"]
+    options = [str(trained.model), "--max_tokens", "90", "--output", "out"]
     assert predict_ner.main([*options, "--input", "data"]) == 0
     assert json.loads((tmp_path / "out").read_text(encoding="utf-8"))["text"] == "甲" * 90
     assert evaluate_ner.main([options[0], "data", *options[1:]]) == 0
@@ -281,7 +281,7 @@ def test_wrong_device_and_sizes_are_errors_of_prediction_and_evaluation(fails, t
     words = [tool, trained.model, *([option] if option else []), corpus.dev]
     assert fails(*words, "--device", "abacus").startswith("--device abacus: not usable here")
     assert fails(*words, "--batch_size", "0") == "--batch_size 0: must be 1 or more"
-    assert fails(*words, "--max_length", "-1") == "--max_length -1: must be 1 or more"
+    assert fails(*words, "--max_tokens", "-1") == "--max_tokens -1: must be 1 or more"
 
 
 @pytest.mark.parametrize(

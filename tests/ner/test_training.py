@@ -9,7 +9,8 @@ import pytest
 import train_ner
 from safetensors.numpy import load
 
-from tasks.ner import recipe
+from tasks.ner.model import NerModel
+from tasks.ner.recipe import NerRecipe
 from tasks.ner.reports.monitoring import NerMonitor
 
 PLAIN = {
@@ -44,12 +45,12 @@ def pretend(monkeypatch):
     """``pretend(values)``: the dev F1 of each epoch, by its number; 1 for the scores of the end."""
 
     def pretend(values):
-        original = recipe.NerTrainer.score_dev
+        original = NerRecipe.dev_scores
 
-        def score_dev(self):
-            return {**original(self), "f1": values[round(self.state.epoch) - 1]}
+        def dev_scores(self, run):
+            return {**original(self, run), "f1": values[round(run.trainer.state.epoch) - 1]}
 
-        monkeypatch.setattr(recipe.NerTrainer, "score_dev", score_dev)
+        monkeypatch.setattr(NerRecipe, "dev_scores", dev_scores)
 
     return pretend
 
@@ -224,7 +225,7 @@ def test_span_head_without_rope_has_no_rotation(train_few, tmp_path, predict):
     records = [json.loads(line) for line in texts]
     assert predict("\n".join(record["text"] for record in records), plain.model) == records
     for run, turns in ((plain, False), (rotated, True)):
-        head = recipe.NerModel.from_pretrained(str(run.model)).head
+        head = NerModel.from_pretrained(str(run.model)).head
         hidden = paddle.randn([1, 1, 32]).expand([1, 6, 32])  # tokens that differ in their place alone
         scores = head(hidden, paddle.ones([1, 6], dtype="bool"))
         spans = scores.numpy()[0][:, *np.triu_indices(6)]

@@ -29,7 +29,7 @@ def equal(first, second):
 def test_batches_follow_the_stages(sample, batches_per_step):
     batches = make(sample, batches_per_step=batches_per_step)
     shapes = [batches[index]["input_ids"].shape for index in range(len(batches))]
-    expected = [(s.batch_size, s.max_length) for s in STAGES for _ in range(s.steps * batches_per_step)]
+    expected = [(s.batch_size, s.max_tokens) for s in STAGES for _ in range(s.steps * batches_per_step)]
     assert shapes == expected
 
 

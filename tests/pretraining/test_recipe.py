@@ -99,10 +99,10 @@ def fails(tmp_path, monkeypatch, capsys, config_file):
 
 def test_scores_of_each_stage_are_recorded(whole):
     rows = whole.metrics["stages"]
-    assert [(row["max_length"], row["batch_size"], row["steps"]) for row in rows] == parse_stages(STAGES)
+    assert [(row["max_tokens"], row["batch_size"], row["steps"]) for row in rows] == parse_stages(STAGES)
     for row in rows:
         assert 0 < row["dev_loss"] < 2 * math.log(1000) and 0 <= row["dev_accuracy"] <= 1
-        assert row["million_tokens"] == row["max_length"] * row["batch_size"] * row["steps"] / 1e6
+        assert row["million_tokens"] == row["max_tokens"] * row["batch_size"] * row["steps"] / 1e6
     assert rows[-1]["dev_loss"] < rows[0]["dev_loss"]
     assert whole.metrics["dev"] == {"loss": rows[-1]["dev_loss"], "accuracy": rows[-1]["dev_accuracy"]}
     with open(whole.folder / "stages.csv", encoding="utf-8", newline="") as file:
@@ -260,7 +260,7 @@ def test_softmax_weights_start_a_linear_model(run, whole, tmp_path, caplog, conf
 def test_ner_starts_from_the_result(whole, corpus_file, tmp_path):
     config = tmp_path / "ner.yaml"
     options = {
-        "train_file": str(corpus_file), "num_train_epochs": 1, "max_length": 64, "device": "cpu",
+        "train_file": str(corpus_file), "num_train_epochs": 1, "max_characters": 64, "device": "cpu",
         "pretrained": str(whole.model), "learning_rate": 1e-9, "weight_decay": 0, "warmup_ratio": 0,
     }  # fmt: skip
     config.write_text(yaml.safe_dump(options), encoding="utf-8")

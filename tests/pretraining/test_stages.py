@@ -12,8 +12,8 @@ TWO = [Stage(512, 8, 100), Stage(128, 32, 50)]
         "512x8x100,128x32x50",
         " 512x8x100 , 128x32x50",
         ["512x8x100", "128x32x50"],
-        [{"steps": 100, "max_length": 512, "batch_size": 8}, "128x32x50"],
-        [{"max_length": "512", "batch_size": "8", "steps": "100"}, {"max_length": 128, "batch_size": 32, "steps": 50}],
+        [{"steps": 100, "max_tokens": 512, "batch_size": 8}, "128x32x50"],
+        [{"max_tokens": "512", "batch_size": "8", "steps": "100"}, {"max_tokens": 128, "batch_size": 32, "steps": 50}],
     ],
 )
 def test_stages_are_given_as_text_or_list(value):
@@ -32,13 +32,13 @@ def test_text_of_a_stage_is_read_again():
         ("512x8", "stage 1 of stages is '512x8'"),
         ("512x8x1,512x8x1x1", "stage 2 of stages"),
         ("512x8x1,", "stage 2 of stages is ''"),
-        ("512x8x-1", "write max_lengthxbatch_sizexsteps"),
+        ("512x8x-1", "write max_tokensxbatch_sizexsteps"),
         ("512x8x1.5", "in numbers"),
-        ("4x8x1", "max_length must be 8 or more"),
+        ("4x8x1", "max_tokens must be 8 or more"),
         ("512x0x1", "1 or more"),
         ("512x8x0", "1 or more"),
-        ([{"max_length": 512, "batch_size": 8}], "stage 1 of stages has the keys max_length, batch_size"),
-        ([{"max_length": 512, "batch_size": 8, "step": 1}], "it takes max_length, batch_size, steps"),
+        ([{"max_tokens": 512, "batch_size": 8}], "stage 1 of stages has the keys max_tokens, batch_size"),
+        ([{"max_tokens": 512, "batch_size": 8, "step": 1}], "it takes max_tokens, batch_size, steps"),
         ([[512, 8, 100]], "stage 1"),
     ],
 )

@@ -11,12 +11,12 @@ DIGITS = 4
 EPOCH = "progress_or_epoch"  # in PaddleNLP's log
 
 
-def epoch_rows(history, figures):
+def epoch_rows(history, scores):
     """What the log of a run says of its epochs.
 
     Args:
         history: ``log_history`` of the trainer's state.
-        figures: names of the dev scores.
+        scores: names of the dev scores.
 
     Returns:
         list of dicts with ``epoch``, ``step``, ``training loss`` (the mean of what was logged within the epoch; ""
@@ -28,7 +28,7 @@ def epoch_rows(history, figures):
         of_epoch["step"] = entry["step"]
         if "loss" in entry:
             of_epoch["losses"].append(entry["loss"])
-        of_epoch["dev"].update({name: entry[f"eval_{name}"] for name in figures if f"eval_{name}" in entry})
+        of_epoch["dev"].update({name: entry[f"eval_{name}"] for name in scores if f"eval_{name}" in entry})
     rows = []
     for number, of_epoch in epochs.items():
         loss = statistics.fmean(of_epoch["losses"]) if of_epoch["losses"] else ""
@@ -37,9 +37,9 @@ def epoch_rows(history, figures):
     return rows
 
 
-def write_epochs(folder, history, figures):
+def write_epochs(folder, history, scores):
     """Write the table and the picture into ``folder``; the arguments are those of :func:`epoch_rows`."""
-    rows = epoch_rows(history, figures)
+    rows = epoch_rows(history, scores)
     columns = list(dict.fromkeys(name for row in rows for name in row))
     rounded = [{name: _rounded(value) for name, value in row.items()} for row in rows]
     for name, content in ((TABLE_CSV, as_csv(rows, columns)), (TABLE_MARKDOWN, as_markdown(rounded, columns))):
@@ -59,16 +59,16 @@ def _draw(rows, history):
 
     from tasks.common.reports.figures import png
 
-    scores = list(dict.fromkeys(name for row in rows for name in row if name.startswith("dev ")))
-    figure = Figure(figsize=(10 if scores else 5, 4), layout="constrained")
-    panels = figure.subplots(1, 2 if scores else 1, squeeze=False)[0]
+    shown = list(dict.fromkeys(name for row in rows for name in row if name.startswith("dev ")))
+    figure = Figure(figsize=(10 if shown else 5, 4), layout="constrained")
+    panels = figure.subplots(1, 2 if shown else 1, squeeze=False)[0]
     logged = [entry for entry in history if "loss" in entry]
     panels[0].plot([entry[EPOCH] for entry in logged], [entry["loss"] for entry in logged], lw=1)
     panels[0].set_ylabel("training loss")
-    for name in scores:
+    for name in shown:
         known = [row for row in rows if name in row]
         panels[1].plot([row["epoch"] for row in known], [row[name] for row in known], marker="o", ms=4, label=name)
-    if scores:
+    if shown:
         panels[1].legend()
     for axes in panels:
         axes.set_xlabel("epoch")

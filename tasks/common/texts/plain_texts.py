@@ -43,14 +43,14 @@ def texts_of_records(lines, name):
     return [json_text(record, where, TEXT_KEYS) for where, record in json_records(lines, name)]
 
 
-def cut_at_sentences(text, max_length):
-    """Cut a text into pieces of at most ``max_length`` characters, after the last end of a sentence that fits, or where
-    there is none after ``max_length`` characters."""
+def cut_at_sentences(text, max_characters):
+    """Cut a text into pieces of at most ``max_characters``: after the last end of a sentence that fits, or, where there
+    is none, after ``max_characters``."""
     ends = [match.end() for match in SENTENCE_END.finditer(text)]
     pieces, start = [], 0
-    while len(text) - start > max_length:
-        fitting = bisect.bisect_right(ends, start + max_length)
-        end = ends[fitting - 1] if fitting and ends[fitting - 1] > start else start + max_length
+    while len(text) - start > max_characters:
+        fitting = bisect.bisect_right(ends, start + max_characters)
+        end = ends[fitting - 1] if fitting and ends[fitting - 1] > start else start + max_characters
         pieces.append(text[start:end])
         start = end
     return [*pieces, text[start:]]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple, Optional
-
-from paddlenlp.trainer import TrainingArguments
+from typing import TYPE_CHECKING, NamedTuple, Optional
 
 from paddle_rope.attention import FEATURE_MAPS, NORMALIZERS
 from paddle_rope.roformer.configuration import ACTIVATIONS
 from tasks.common.errors import InputError
-from tasks.common.tool.device import choose_device
-from tasks.common.tool.run_config import parse_arguments
+
+if TYPE_CHECKING:
+    from paddlenlp.trainer import TrainingArguments
 
 LARGEST_SEED = 2**32 - 1  # numpy's
 
@@ -107,6 +106,22 @@ class EncoderArguments:
 
     REQUIRED = ("output_dir",)  # keys without a default
     SETTLED_BY_PRETRAINED = (*SIZE_KEYS, "vocab_min_count")  # keys that cannot be given with ``pretrained``
+    RENAMED = {}  # old name of a key -> its name
+    METRIC = None  # the dev score that chooses the checkpoint; None if the last one is always kept
+    DEFAULTS = {}  # the recipe's own defaults of keys of ``TrainingArguments``
+    PLAN = BY_EPOCHS
+
+    @classmethod
+    def normalized(cls, config):
+        """A configuration with each value in the form of the command line: YAML also has lists."""
+        return with_commas(config, "attention")
+
+    def check(self, config):
+        """Raise InputError for keys that contradict each other; ``config`` is the configuration as the user gave it."""
+
+    def unused_keys(self):
+        """Keys that do not count here, and stay out of the run's configuration unless they are given."""
+        return set() if self.pretrained is None else {*self.SETTLED_BY_PRETRAINED, *ENCODER_KEYS}
 
     def ranges(self):
         """dict from key to (function of the value that says whether it fits, what is wanted in words)."""
@@ -143,7 +158,6 @@ class RecipeArguments(EncoderArguments):
     train_file: Optional[str] = field(default=None, metadata={"help": "labelled data"})
     dev_file: Optional[str] = field(default=None, metadata={"help": "labelled data that chooses the best checkpoint"})
     test_file: Optional[str] = field(default=None, metadata={"help": "labelled data, scored once at the end"})
-    max_length: int = field(default=512, metadata={"help": "longest text in characters"})
     ema_decay: float = field(default=0.0, metadata={"help": "moving average of the weights, such as 0.998; 0: none"})
     early_stopping_patience: Optional[int] = field(
         default=None, metadata={"help": "epochs without a better dev score after which training ends; none: never"}
@@ -154,7 +168,7 @@ class RecipeArguments(EncoderArguments):
     def ranges(self):
         return {
             **super().ranges(),
-            **dict.fromkeys(("max_length", "early_stopping_patience"), POSITIVE),
+            "early_stopping_patience": POSITIVE,
             "dev_fraction": (lambda value: 0 <= value < 1, "at least 0 and less than 1"),
             "ema_decay": SHARE,
         }
@@ -188,43 +202,60 @@ TRAINING_RANGES = {
 }
 
 
-def resolve_config(config, arguments_class, metric, defaults=(), plan=BY_EPOCHS):
+def with_commas(config, *keys):
+    """``config`` with the lists under ``keys`` as words between commas."""
+    lists = {key: config[key] for key in keys if isinstance(config.get(key), (list, tuple))}
+    return {**config, **{key: ",".join(map(str, value)) for key, value in lists.items()}}
+
+
+class Settings(NamedTuple):
+    """A configuration, checked."""
+
+    config: dict  # its keys with their defaults
+    keys: EncoderArguments  # the recipe's, parsed
+    training: TrainingArguments  # PaddleNLP's
+
+
+def resolve_config(config, arguments_class):
     """Fill in defaults and check everything that can be checked without a file.
 
     Args:
         config: dict of configuration keys.
         arguments_class: :class:`EncoderArguments` or a subclass: the recipe's keys.
-        metric: the dev score that chooses the checkpoint where there are dev data; None if the last one is always kept.
-        defaults: the recipe's own defaults of keys of ``TrainingArguments``.
-        plan: :class:`TrainingPlan` of the recipe.
 
     Returns:
-        (config, run, arguments): the configuration with its defaults, and the same parsed, as ``arguments_class`` and
-        as PaddleNLP's ``TrainingArguments``.
+        :class:`Settings`.
 
     Raises:
         InputError: a key is unknown or missing, or a value does not fit.
     """
-    for key in plan.closed:
-        if key in config:
+    from paddlenlp.trainer import TrainingArguments
+
+    from tasks.common.tool.device import choose_device
+    from tasks.common.tool.run_config import parse_arguments
+
+    metric, plan = arguments_class.METRIC, arguments_class.PLAN
+    for key in config:
+        if key in arguments_class.RENAMED:
+            raise InputError(f"key {key!r} is called {arguments_class.RENAMED[key]!r} now; rename it")
+        if key in plan.closed:
             raise InputError(f"key {key!r} cannot be set: {plan.reason.format(metric=metric)}")
-    config = {**plan.defaults, **dict(defaults), **config}
-    # a list of attention kinds, as YAML may have it, is the same between commas
-    if isinstance(config.get("attention"), (list, tuple)):
-        config["attention"] = ",".join(map(str, config["attention"]))
+    given = config
+    config = arguments_class.normalized({**plan.defaults, **arguments_class.DEFAULTS, **config})
     # unknown keys are reported before missing ones, and both before paddle touches the device
-    run, arguments = parse_arguments(
+    keys, training = parse_arguments(
         {**config, "output_dir": "unused", "device": "cpu"}, arguments_class, TrainingArguments
     )
-    _check_ranges(run, arguments)
+    _check_ranges(keys, training)
     for key in arguments_class.REQUIRED:
         if not config.get(key):
             raise InputError(f"no {key!r}: name it in the configuration file or with --{key} PATH")
-    if plan is BY_EPOCHS and not run.has_dev:
-        run.check_dev("early_stopping_patience")
+    if plan is BY_EPOCHS and not keys.has_dev:
+        keys.check_dev("early_stopping_patience")
         plan = WITHOUT_DEV
+    keys.check(given)
     config["device"] = choose_device(config.get("device"))
-    run, arguments = parse_arguments(
+    keys, training = parse_arguments(
         {
             **config,
             **plan.fixed,
@@ -235,23 +266,23 @@ def resolve_config(config, arguments_class, metric, defaults=(), plan=BY_EPOCHS)
         arguments_class,
         TrainingArguments,
     )
-    if arguments.fp16 and config["device"] == "cpu":
-        raise InputError("configuration: fp16 needs a GPU; leave it out")
-    if arguments.bf16 and config["device"] == "cpu":
-        raise InputError("configuration: bf16 needs a GPU: on CPU Paddle computes in float32; leave it out")
-    unused = ()
-    if run.pretrained is not None:
+    for precision, why in (("fp16", ""), ("bf16", ": on CPU Paddle computes in float32")):
+        if getattr(training, precision) and config["device"] == "cpu":
+            raise InputError(f"configuration: {precision} needs a GPU{why}; leave it out")
+    if keys.pretrained is not None:
         for key in arguments_class.SETTLED_BY_PRETRAINED:
-            if key in config:
+            if key in given:
                 raise InputError(
-                    f"key {key!r}: sizes and tokenizer are those of the folder {run.pretrained}; leave it out"
+                    f"key {key!r}: sizes and tokenizer are those of the folder {keys.pretrained}; leave it out"
                 )
-        unused = {*arguments_class.SETTLED_BY_PRETRAINED, *ENCODER_KEYS} - config.keys()
-    config = {**{key: value for key, value in vars(run).items() if key not in unused}, **config}
+    unused = keys.unused_keys() - given.keys()
+    config = {**vars(keys), **config}
+    for key in unused:
+        config.pop(key, None)
     for key, value in config.items():
-        typed = getattr(run if hasattr(run, key) else arguments, key)
+        typed = getattr(keys if hasattr(keys, key) else training, key)
         config[key] = typed if isinstance(typed, (bool, int, float)) else _plain(value)  # "1e-3" -> 0.001
-    return config, run, arguments
+    return Settings(config, keys, training)
 
 
 def _check_ranges(run, arguments):

@@ -28,9 +28,10 @@ class RecipeTrainer(Trainer):
         kwargs: of PaddleNLP's ``Trainer``.
     """
 
-    def __init__(self, monitor, lengths, ema_decay=0.0, patience=None, **kwargs):
+    def __init__(self, monitor, score_dev, lengths, ema_decay=0.0, patience=None, **kwargs):
         super().__init__(**kwargs)
         self.monitor = monitor
+        self.score_dev = score_dev
         self.lengths = lengths
         self.average = WeightAverage(self.model, ema_decay) if ema_decay else None
         self.patience = patience
@@ -60,7 +61,7 @@ class RecipeTrainer(Trainer):
         return metrics
 
     def log(self, logs, **kwargs):
-        """Log figures, see PaddleNLP's ``Trainer``.
+        """Log numbers, see PaddleNLP's ``Trainer``.
 
         Raises:
             InputError: the training loss is not a number any more.

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tasks.common.errors import InputError
-from tasks.common.training import arguments as common
 from tasks.common.training.arguments import POSITIVE, RecipeArguments
 from tasks.experiments.relative_position.data import SHORTEST
 
-METRIC = "accuracy"  # of dev, chooses the epoch
-DEFAULTS = {"num_train_epochs": 4, "per_device_train_batch_size": 64, "learning_rate": 3e-3}
 # Keys of every recipe that mean nothing where the data are drawn.
-UNUSED = ("train_file", "dev_file", "dev_fraction", "test_file", "pretrained", "max_length", "vocab_min_count")
+UNUSED = ("train_file", "dev_file", "dev_fraction", "test_file", "pretrained", "vocab_min_count")
 
 
 @dataclass
 class RelativePositionArguments(RecipeArguments):
     """Keys of the controlled task: those of the encoder and its own."""
+
+    METRIC = "accuracy"
+    DEFAULTS = {"num_train_epochs": 4, "per_device_train_batch_size": 64, "learning_rate": 3e-3}
 
     length: int = field(default=256, metadata={"help": "tokens of a sequence"})
     train_size: int = field(default=16384, metadata={"help": "sequences to train on"})
@@ -38,11 +38,10 @@ class RelativePositionArguments(RecipeArguments):
             "length": (lambda value: value >= SHORTEST, f"{SHORTEST} or more"),
         }
 
+    def check(self, config):
+        for key in UNUSED:
+            if config.get(key) is not None:
+                raise InputError(f"key {key!r}: the sequences of this task are drawn, there are no files; leave it out")
 
-def resolve_config(config):
-    """As :func:`tasks.common.training.arguments.resolve_config`, with :class:`RelativePositionArguments`."""
-    for key in UNUSED:
-        if config.get(key) is not None:
-            raise InputError(f"key {key!r}: the sequences of this task are drawn, there are no files; leave it out")
-    config, run, arguments = common.resolve_config(config, RelativePositionArguments, METRIC, DEFAULTS)
-    return {key: value for key, value in config.items() if key not in UNUSED}, run, arguments
+    def unused_keys(self):
+        return set(UNUSED)

@@ -35,11 +35,11 @@ def read_splits(run):
 
 
 def read_more_texts(run):
-    """The texts of ``masked_lm_files`` as examples without entities, cut into pieces of at most ``max_length``."""
+    """The texts of ``masked_lm_files`` as examples without entities, cut into pieces of at most ``max_characters``."""
     paths = [path.strip() for path in (run.masked_lm_files or "").split(",") if path.strip()]
     return [
         Example(piece, (), path)
         for path in paths
         for text in read_plain_texts(path)
-        for piece in cut_at_sentences(text, run.max_length)
+        for piece in cut_at_sentences(text, run.max_characters)
     ]

@@ -29,7 +29,7 @@ class NerEnsemble(nn.Layer):
         InputError: the models do not read the same tokens and features, or do not find the same types.
 
     Attributes:
-        config: that of the first model, with the mean of the thresholds and the least ``max_length``.
+        config: that of the first model, with the mean of the thresholds and the least ``max_tokens``.
     """
 
     def __init__(self, folders, models):
@@ -38,7 +38,7 @@ class NerEnsemble(nn.Layer):
         self.members = nn.LayerList(models)
         configs = [model.config for model in models]
         self.config = copy.copy(configs[0])
-        self.config.max_length = min(config.max_length for config in configs)
+        self.config.max_tokens = min(config.max_tokens for config in configs)
         thresholds = [np.broadcast_to(config.thresholds, len(config.types)) for config in configs]
         self.config.thresholds = np.mean(thresholds, axis=0).tolist()
 

@@ -31,7 +31,7 @@ def load_model(model_dir):
 
 def _check_config(config):
     model_folder.check_named("types", config.types)
-    model_folder.check_max_length(config.max_length)
+    model_folder.check_length("max_tokens", config.max_tokens)
 
 
 def _has_features(config_file):

@@ -2,11 +2,8 @@
 
 from pathlib import Path
 
-import numpy as np
-import paddle
-from tqdm import tqdm
-
 from tasks.common.errors import InputError
+from tasks.common.inference import outputs_of
 from tasks.common.tool.device import choose_device
 from tasks.common.tool.quiet import quiet_paddlenlp
 from tasks.ner.batching import SpanCollator, TokenizedText
@@ -27,18 +24,18 @@ class NerPredictor:
             training file, whose scores are averaged (:class:`tasks.ner.prediction.ensemble.NerEnsemble`).
         device: ``"cpu"``, ``"gpu"`` ...; None takes a GPU where there is one.
         batch_size: texts a batch at most.
-        max_length: tokens (a character each, mostly) that are computed at once; None takes what the model was trained
+        max_tokens: tokens (a character each, mostly) that are computed at once; None takes what the model was trained
             with. Longer texts are cut into overlapping windows, see :mod:`tasks.ner.prediction.windows`.
         show_progress: show a progress bar.
-        overlap: longest entity in tokens that is sure to lie whole in a window; None takes a quarter of ``max_length``.
+        overlap: longest entity in tokens that is sure to lie whole in a window; None takes a quarter of ``max_tokens``.
 
     Raises:
         InputError: a folder does not hold a model, several do not fit together, the device cannot be used, or a size is
             out of range.
     """
 
-    def __init__(self, model_dir, device=None, batch_size=32, max_length=None, show_progress=False, overlap=None):
-        for name, size in (("batch_size", batch_size), ("max_length", max_length)):
+    def __init__(self, model_dir, device=None, batch_size=32, max_tokens=None, show_progress=False, overlap=None):
+        for name, size in (("batch_size", batch_size), ("max_tokens", max_tokens)):
             if size is not None and size < 1:
                 raise InputError(f"--{name} {size}: must be 1 or more")
         folders = [model_dir] if isinstance(model_dir, (str, Path)) else list(model_dir)
@@ -54,10 +51,10 @@ class NerPredictor:
         self.features = load_features(folders[0], self.model.config)
         self.types = self.model.config.types
         self.batch_size = batch_size
-        self.max_length = max_length or self.model.config.max_length
-        self.overlap = self.max_length // 4 if overlap is None else overlap
-        if overlap is not None and not 0 <= overlap <= self.max_length - 2:
-            raise InputError(f"--overlap {overlap}: must be from 0 to max_length - 2, {self.max_length - 2}")
+        self.max_tokens = max_tokens or self.model.config.max_tokens
+        self.overlap = self.max_tokens // 4 if overlap is None else overlap
+        if overlap is not None and not 0 <= overlap <= self.max_tokens - 2:
+            raise InputError(f"--overlap {overlap}: must be from 0 to max_tokens - 2, {self.max_tokens - 2}")
         self.show_progress = show_progress
 
     def __call__(self, texts, where=None):
@@ -92,7 +89,7 @@ class NerPredictor:
             if not isinstance(text, str):
                 raise InputError(f"{place}: texts must be strings, got {type(text).__name__}")
         tokenized = [self.tokenize(text) for text in texts]
-        windows = [cut_text(text, self.max_length, self.overlap) for text in tokenized]
+        windows = [cut_text(text, self.max_tokens, self.overlap) for text in tokenized]
         found = iter(
             predict_entities(
                 self.model,
@@ -161,29 +158,13 @@ def predict_entities(model, texts, types, pad_token_id, batch_size, show_progres
     """
     collate = SpanCollator(pad_token_id, with_labels=False)
     entities = [None] * len(texts)
-    was_training = model.training
-    model.eval()
-    # it stays where it is the only bar, and goes where it is one chunk's of a stream
-    progress = tqdm(total=len(texts), unit="part", disable=not show_progress, leave=None, delay=1)
-    with paddle.no_grad(), progress:
-        lengths = [len(text.ids) for text in texts]
-        for rows in _batches_of_like_length(lengths, batch_size, model.scores_of_text):
-            batch = {name: paddle.to_tensor(array) for name, array in collate([texts[row] for row in rows]).items()}
-            for row, spans in zip(rows, model.decode(model(**batch), thresholds)):
-                offsets = texts[row].offsets
-                entities[row] = sorted(
-                    (offsets[span.start][0], offsets[span.end - 1][1], types[span.type], span.score) for span in spans
-                )
-            progress.update(len(rows))
-    if was_training:
-        model.train()
+    outputs = outputs_of(
+        model, texts, collate, batch_size, model.scores_of_text, MAX_BATCH_SCORES, show_progress=show_progress
+    )
+    for rows, logits in outputs:
+        for row, spans in zip(rows, model.decode(logits, thresholds)):
+            offsets = texts[row].offsets
+            entities[row] = sorted(
+                (offsets[span.start][0], offsets[span.end - 1][1], types[span.type], span.score) for span in spans
+            )
     return entities
-
-
-def _batches_of_like_length(lengths, batch_size, scores_of_text):
-    """Lists of indices, longest texts first, each list small enough for memory."""
-    order = np.argsort(lengths, kind="stable")[::-1].tolist()
-    while order:
-        size = max(1, min(batch_size, MAX_BATCH_SCORES // max(1, scores_of_text(lengths[order[0]]))))
-        yield order[:size]
-        order = order[size:]

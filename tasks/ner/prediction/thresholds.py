@@ -116,7 +116,7 @@ def above(candidates, thresholds, types, allow_overlap):
     return found if allow_overlap else list(map(without_overlaps, found))
 
 
-def tune_model(model_dir, data_file, device=None, batch_size=32, max_length=None):
+def tune_model(model_dir, data_file, device=None, batch_size=32, max_tokens=None):
     """Tune the thresholds of a trained model on a labelled file, print the scores and write them into its config.json.
 
     Returns:
@@ -131,7 +131,7 @@ def tune_model(model_dir, data_file, device=None, batch_size=32, max_length=None
     if not any(example.entities for example in examples):
         raise InputError(f"{data_file}: no entity is labelled in it; give data with entities")
     config_file = Path(model_dir) / "config.json"
-    predictor = NerPredictor(model_dir, device, batch_size, max_length, show_progress=True)
+    predictor = NerPredictor(model_dir, device, batch_size, max_tokens, show_progress=True)
     check_output_file(config_file)
     types = predictor.types
     for example in examples:

@@ -43,9 +43,9 @@ def test_cuts_are_at_the_last_end_of_a_sentence_that_fits():
     assert cut_at_sentences(text, 4) == ["一二。", "三四五！", "”六七？", "八九十"]
 
 
-@pytest.mark.parametrize("max_length", range(1, 12))
-def test_pieces_are_the_whole_text_and_none_is_too_long(max_length):
+@pytest.mark.parametrize("max_characters", range(1, 12))
+def test_pieces_are_the_whole_text_and_none_is_too_long(max_characters):
     text = "没有句号的一段很长的文字。短。" * 3 + "！？。" + "尾"
-    pieces = cut_at_sentences(text, max_length)
+    pieces = cut_at_sentences(text, max_characters)
     assert "".join(pieces) == text
-    assert min(map(len, pieces)) > 0 and max(map(len, pieces)) <= max_length
+    assert min(map(len, pieces)) > 0 and max(map(len, pieces)) <= max_characters

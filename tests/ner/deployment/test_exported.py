@@ -57,7 +57,7 @@ def assert_finds_the_same(first, second, texts, **options):
     np.testing.assert_allclose(scores, other_scores, atol=2e-4)
 
 
-@pytest.mark.parametrize("options", [{}, {"batch_size": 1}, {"max_length": 20}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"batch_size": 1}, {"max_tokens": 20}], ids=str)
 def test_finds_what_the_trained_model_finds(trained, exported, corpus, options):
     assert_finds_the_same(trained.model, exported, [record["text"] for record in corpus.dev_records], **options)
 

@@ -12,10 +12,10 @@ import tune_threshold
 
 from tasks.common.errors import InputError
 from tasks.ner import NerPredictor
-from tasks.ner.arguments import resolve_config
 from tasks.ner.feature_embedding import FeatureEmbedding
 from tasks.ner.features import FEATURE_KINDS, WordFeatures
 from tasks.ner.model import NerConfig, NerModel
+from tasks.recipes import get_recipe
 from tests.ner.arrays import same
 
 # ---- the model
@@ -149,13 +149,13 @@ FILES = {"train_file": "train", "dev_file": "dev", "output_dir": "run", "device"
 
 @pytest.mark.parametrize("given", [["words", "bigrams"], "words,bigrams", " words, bigrams ,"])
 def test_features_are_a_list_or_names_between_commas(given):
-    config, run, _ = resolve_config({**FILES, "features": given})
+    config, run, _ = get_recipe("ner").resolve({**FILES, "features": given})
     assert run.features == config["features"] == "bigrams,words"
 
 
 @pytest.mark.parametrize("given", [None, "", []])
 def test_no_features_are_the_default(given):
-    config, run, _ = resolve_config({**FILES, "features": given})
+    config, run, _ = get_recipe("ner").resolve({**FILES, "features": given})
     assert run.features is None and config["features"] is None
 
 
@@ -173,7 +173,7 @@ def test_no_features_are_the_default(given):
 )
 def test_wrong_values_of_keys_are_an_error(wrong, named):
     with pytest.raises(InputError, match=f"^configuration: .*{named}"):
-        resolve_config({**FILES, **wrong})
+        get_recipe("ner").resolve({**FILES, **wrong})
 
 
 # ---- from training to prediction
@@ -215,9 +215,7 @@ def test_features_matter_to_the_trained_model(run, monkeypatch):
     predictor = NerPredictor(run.model, "cpu")
     with_features = predictor.find(texts)
     original = predictor.features
-    monkeypatch.setattr(
-        predictor, "features", lambda text, offsets: original("", [(0, 0)] * len(offsets))
-    )
+    monkeypatch.setattr(predictor, "features", lambda text, offsets: original("", [(0, 0)] * len(offsets)))
     assert predictor.find(texts) != with_features
 
 
@@ -233,7 +231,7 @@ def test_text_alone_is_predicted_as_in_a_batch_of_others(run):
 def test_long_text_is_predicted_in_windows(run):
     text = "".join(record["text"] for record in dev_predictions(run)[:10])
     predictor = NerPredictor(run.model, "cpu")
-    assert len(text) > 2 * predictor.max_length
+    assert len(text) > 2 * predictor.max_tokens
     (record,) = predictor([text])
     assert record["entities"] and all(text[e["start"] : e["end"]] == e["text"] for e in record["entities"])
 

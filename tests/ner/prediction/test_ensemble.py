@@ -68,10 +68,10 @@ def changed(trained, folder, file, **keys):
 
 def test_thresholds_are_averaged_and_the_least_length_is_taken(trained, tmp_path):
     kinds = len(trained.model_config["types"])
-    folder = changed(trained, tmp_path / "tuned", "config.json", thresholds=[1.0] * kinds, max_length=20)
+    folder = changed(trained, tmp_path / "tuned", "config.json", thresholds=[1.0] * kinds, max_tokens=20)
     predictor = NerPredictor([trained.model, folder], "cpu")
     assert predictor.model.config.thresholds == [0.5] * kinds
-    assert predictor.max_length == 20
+    assert predictor.max_tokens == 20
 
 
 @pytest.mark.parametrize(

@@ -30,10 +30,10 @@ def test_one_document_is_trained_on_and_predicted_whole(train, document, corpus,
     write_examples(read_examples(corpus.dev)[:2], tmp_path / "dev.jsonl", "cluener")
     run = train(
         tmp_path / "run", train_file=tmp_path / "train.jsonl", dev_file=tmp_path / "dev.jsonl", attention="linear",
-        max_length=LENGTH, max_span_length=16, num_train_epochs=1, recompute="true", hidden_size=16,
+        max_characters=LENGTH, max_span_length=16, num_train_epochs=1, recompute="true", hidden_size=16,
         intermediate_size=16, head_size=8,
     )  # fmt: skip
-    assert run.model_config["max_length"] == LENGTH
+    assert run.model_config["max_tokens"] == LENGTH
     predictor = NerPredictor(run.model, "cpu")
     predictor.model.eval()
     batch = SpanCollator(0, with_labels=False)([tokenized(predictor.tokenizer, document.text)])

@@ -63,7 +63,7 @@ def test_json_lines_give_the_same_as_plain_text(predict, dev_texts):
 
 def test_batch_of_very_different_lengths_gives_the_same_as_one_text_at_a_time(trained, dev_texts):
     texts = ["", "我", dev_texts[0], "".join(dev_texts), dev_texts[1][:3], "".join(dev_texts[:9]), " \t"]
-    predictor = NerPredictor(trained.model, "cpu", batch_size=len(texts), max_length=5000)
+    predictor = NerPredictor(trained.model, "cpu", batch_size=len(texts), max_tokens=5000)
     together = predictor(texts)
     assert sum(len(record["entities"]) for record in together) > 20
     for record, text in zip(together, texts):
@@ -100,29 +100,20 @@ def test_no_text_gives_no_record(predictor):
     assert predictor([]) == []
 
 
-def test_batches_never_hold_more_scores_than_the_bound(monkeypatch):
-    monkeypatch.setattr(prediction, "MAX_BATCH_SCORES", 100)
-    lengths = [3, 50, 5, 5, 2, 0]
-    batches = list(prediction._batches_of_like_length(lengths, 3, lambda length: 2 * length**2))
-    assert sorted(index for batch in batches for index in batch) == list(range(6))
-    assert all(len(batch) <= 3 for batch in batches)
-    assert all(len(b) == 1 or len(b) * 2 * max(lengths[i] for i in b) ** 2 <= 100 for b in batches)
-
-
 def test_evaluation_tool_equals_the_metrics_of_the_run(evaluate, trained, corpus):
     scores = evaluate(corpus.dev)
     assert len(scores.pop("worst_examples")) == 5
     assert scores == trained.metrics["dev"]
 
 
-# ---- texts longer than max_length, thresholds, band
+# ---- texts longer than max_tokens, thresholds, band
 
 
 class BracketModel:
     """Finds what stands between brackets, wherever it sees both, in place of a trained model."""
 
     training = False
-    config = SimpleNamespace(types=["round"], max_length=16, features=None, allow_overlap=True)
+    config = SimpleNamespace(types=["round"], max_tokens=16, features=None, allow_overlap=True)
 
     def __init__(self, tokenizer):
         self.open, self.close = tokenizer.encode("()").ids[1:3]
@@ -175,33 +166,33 @@ def random_brackets(seed, size, longest):
     return text
 
 
-@pytest.mark.parametrize("max_length, overlap", [(16, None), (16, 14), (9, 2), (7, 5), (40, 12), (16, 4)])
-def test_no_entity_up_to_the_overlap_is_lost_or_found_twice_in_texts_of_any_length(monkeypatch, max_length, overlap):
+@pytest.mark.parametrize("max_tokens, overlap", [(16, None), (16, 14), (9, 2), (7, 5), (40, 12), (16, 4)])
+def test_no_entity_up_to_the_overlap_is_lost_or_found_twice_in_texts_of_any_length(monkeypatch, max_tokens, overlap):
     tokenizer = CharTokenizer.from_corpus(["(a)"])
     monkeypatch.setattr(prediction, "check_model_dir", lambda folder: None)
     monkeypatch.setattr(prediction, "load_model", lambda folder: (tokenizer, BracketModel(tokenizer)))
-    predictor = NerPredictor("fake", "cpu", max_length=max_length, overlap=overlap)
-    assert predictor.overlap == (max_length // 4 if overlap is None else overlap)
+    predictor = NerPredictor("fake", "cpu", max_tokens=max_tokens, overlap=overlap)
+    assert predictor.overlap == (max_tokens // 4 if overlap is None else overlap)
     texts = [random_brackets(seed, 3 * seed, predictor.overlap) for seed in range(60)]
-    assert sum(len(text) > max_length for text in texts) > 30
+    assert sum(len(text) > max_tokens for text in texts) > 30
     for text, entities in zip(texts, predictor.find(texts)):
         assert [(start, end) for start, end, _, _ in entities] == brackets(text)
 
 
 def test_long_text_is_predicted_in_windows_with_offsets_of_the_whole(predictor, dev_texts):
     text = "".join(dev_texts)
-    assert len(text) > 10 * predictor.max_length
+    assert len(text) > 10 * predictor.max_tokens
     (record,) = predictor([text])
     assert len(record["entities"]) > 50
     assert all(text[e["start"] : e["end"]] == e["text"] for e in record["entities"])
-    assert record["entities"][-1]["start"] > len(text) - predictor.max_length
+    assert record["entities"][-1]["start"] > len(text) - predictor.max_tokens
     keys = [(e["start"], e["end"], e["type"]) for e in record["entities"]]
     assert keys == sorted(set(keys))
 
 
-def test_text_of_max_length_is_one_window(predictor, trained, dev_texts):
+def test_text_of_max_tokens_is_one_window(predictor, trained, dev_texts):
     text = "".join(dev_texts)[:64]
-    alone = NerPredictor(trained.model, "cpu", max_length=1000)
+    alone = NerPredictor(trained.model, "cpu", max_tokens=1000)
     assert predictor([text]) == alone([text]) != [{"text": text, "entities": []}]
 
 
@@ -254,7 +245,7 @@ def test_texts_that_are_no_list_of_strings_are_an_error(predictor, texts, messag
         predictor(texts)
 
 
-@pytest.mark.parametrize("sizes", [{"batch_size": 0}, {"max_length": 0}, {"max_length": -1}])
+@pytest.mark.parametrize("sizes", [{"batch_size": 0}, {"max_tokens": 0}, {"max_tokens": -1}])
 def test_sizes_below_one_are_an_error(trained, sizes):
     with pytest.raises(InputError, match="must be 1 or more"):
         NerPredictor(trained.model, **sizes)
@@ -262,7 +253,7 @@ def test_sizes_below_one_are_an_error(trained, sizes):
 
 @pytest.mark.parametrize("overlap", [-1, 63, 64])
 def test_overlap_that_leaves_no_window_is_an_error(trained, overlap):
-    with pytest.raises(InputError, match=rf"--overlap {overlap}: must be from 0 to max_length - 2, 62"):
+    with pytest.raises(InputError, match=rf"--overlap {overlap}: must be from 0 to max_tokens - 2, 62"):
         NerPredictor(trained.model, "cpu", overlap=overlap)
     assert NerPredictor(trained.model, "cpu", overlap=62).overlap == 62
 
@@ -315,12 +306,15 @@ DAMAGES = {
         "one for each of 6",
         replace_in("config.json", '"types"', '"thresholds": [1], "types"'),
     ),
-    "config of no max_length": ("max_length is 'a'", replace_in("config.json", 'max_length": 64', 'max_length": "a"')),
+    "config of no max_tokens": ("max_tokens is 'a'", replace_in("config.json", 'max_tokens": 64', 'max_tokens": "a"')),
     "empty weights": ("model.safetensors", cut("model.safetensors", 0)),
     "weights cut in the header": ("model.safetensors", cut("model.safetensors", 100)),
     "weights cut short": ("model.safetensors", cut("model.safetensors", -1000)),
     "a weight is missing": ("1 missing, 0 unknown, such as head.dense.bias", drop_a_weight),
-    "git-lfs pointer": ("model.safetensors", lambda folder: (folder / "model.safetensors").write_text("version https://")),
+    "git-lfs pointer": (
+        "model.safetensors",
+        lambda folder: (folder / "model.safetensors").write_text("version https://"),
+    ),
     "empty vocabulary": ("lacks [PAD]", cut("vocab.txt", 0)),
     "vocabulary without [SEP]": ("lacks [SEP]", replace_in("vocab.txt", "[SEP]\n", "")),
     "shorter vocabulary": ("vocab.txt has ", replace_in("vocab.txt", "[SPACE]\n", "")),

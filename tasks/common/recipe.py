@@ -1,0 +1,326 @@
+"""The skeleton of a recipe: how a model is trained, resumed and evaluated, whatever the task."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import paddle
+from paddle.io import Dataset
+from paddlenlp.trainer import TrainingArguments, set_seed
+from tqdm import tqdm
+
+from paddle_rope.roformer import CharTokenizer, RoFormerPretrainedModel, load_tokenizer
+from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
+from tasks.common.errors import InputError
+from tasks.common.files import check_output_dir, write_json_lines
+from tasks.common.model_folder import check_vocabulary
+from tasks.common.runs import life
+from tasks.common.tool.device import is_first_process
+from tasks.common.tool.quiet import quiet_paddlenlp
+from tasks.common.tool.run_config import read_run_config
+from tasks.common.training.arguments import BY_EPOCHS, EncoderArguments, Settings, resolve_config
+from tasks.common.training.monitor import VisualDLMonitor
+from tasks.common.training.trainer import RecipeTrainer, last_checkpoint
+
+SCORE_TITLES = {"f1": "F1", "macro_f1": "macro F1", "spearman": "Spearman"}  # where they differ from the names
+
+
+@dataclass
+class Run:
+    """One training run of a recipe, as it fills up.
+
+    Attributes:
+        config, keys, training: as of :class:`~tasks.common.training.arguments.Settings`.
+        examples: dict from ``train`` and, where there are such, ``dev`` and ``test`` to lists of examples.
+        datasets: the same, tokenized.
+        saved: what goes into the model's folder beside model and tokenizer, each with ``save_pretrained(folder)``.
+        facts: what ``metrics.json`` has beside the scores.
+        claimed: the block within which the run's folder stays locked.
+    """
+
+    config: dict[str, Any]
+    keys: Any
+    training: TrainingArguments
+    claimed: contextlib.ExitStack
+    examples: dict[str, list] = field(default_factory=dict)
+    datasets: dict[str, Any] = field(default_factory=dict)
+    saved: list = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+    tokenizer: Any = None
+    model: Any = None
+    trainer: Any = None
+
+    @property
+    def output_dir(self) -> Path:
+        return Path(self.config["output_dir"])
+
+    @property
+    def batch_size(self) -> int:
+        """Of evaluation."""
+        return self.training.per_device_eval_batch_size
+
+    @property
+    def scored(self) -> list[str]:
+        """The splits that are scored."""
+        return [name for name in ("dev", "test") if name in self.datasets]
+
+
+class Recipe:
+    """How to train for one task. A subclass says how to read, build, batch, score and report; what is here is the same
+    for all.
+
+    Attributes:
+        name: on the command line and in plans of experiments.
+        arguments: dataclass of the configuration keys.
+        model_class: of the model.
+        scores: names of the scores that are shown, and summed up over several runs.
+        next_step: the line after training that says what to do, with ``{model}`` for the model's folder.
+    """
+
+    name: ClassVar[str]
+    arguments: ClassVar[type[EncoderArguments]]
+    model_class: ClassVar[type[RoFormerPretrainedModel]]
+    monitor_class: ClassVar[type[VisualDLMonitor]] = VisualDLMonitor
+    scores: ClassVar[tuple[str, ...]] = ()
+    next_step: ClassVar[str]
+
+    # ---- what a recipe says
+
+    def read(self, run: Run) -> None:
+        """Fill ``run.examples``."""
+        raise NotImplementedError
+
+    def texts(self, run: Run) -> Iterable[str]:
+        """The texts whose characters a new tokenizer knows."""
+        return (example.text for example in run.examples["train"])
+
+    def model_options(self, run: Run, tokenizer: Any) -> dict[str, Any]:
+        """The options of the model's configuration beside those of the encoder."""
+        return {}
+
+    def dataset(self, run: Run, split: str) -> Dataset:
+        """The tokenized examples of a split."""
+        raise NotImplementedError
+
+    def lengths(self, run: Run) -> list[int]:
+        """Tokens of each training example, for batches of like length."""
+        return [len(text.ids) for text in run.datasets["train"].texts]
+
+    def collator(self, run: Run) -> Any:
+        """What makes a batch of tokenized examples."""
+        raise NotImplementedError
+
+    def describe(self, run: Run) -> None:
+        """Print what is trained on what; nothing has been written yet."""
+        raise NotImplementedError
+
+    def before_training(self, run: Run) -> None:
+        """Work on the model of a new run before it is trained."""
+
+    def after_training(self, run: Run) -> None:
+        """Work on the trained model before it is scored."""
+
+    def score(self, run: Run, split: str) -> tuple[dict[str, Any], Any]:
+        """(scores, predictions) of the model on a split."""
+        raise NotImplementedError
+
+    def dev_scores(self, run: Run) -> dict[str, float]:
+        """What an evaluation during training logs; the metric that chooses the checkpoint is among it."""
+        scores, _ = self.score(run, "dev")
+        return {name: scores[name] for name in self.scores if name in scores}
+
+    def report(self, title: str, scores: dict[str, Any]) -> None:
+        """Print scores."""
+        print(f"{title}: {self.scores_line(scores)}")
+
+    def records(self, run: Run, split: str, predictions: Any) -> Iterator[dict[str, Any]]:
+        """The lines of ``predictions_dev.jsonl``."""
+        raise NotImplementedError
+
+    def score_ensemble(self, config: dict[str, Any], run_dirs: list[str]) -> dict[str, dict[str, float]] | None:
+        """Scores of the models of several finished runs as an ensemble, by split; None where there is no such thing."""
+        return None
+
+    def read_labelled(self, path: str) -> list:
+        """The examples of a labelled file."""
+        raise NotImplementedError
+
+    def predictor(self, model_dir: Any, **options: Any) -> Any:
+        """The predictor of a trained model's folder; the options are device, batch_size, show_progress and others."""
+        raise NotImplementedError
+
+    def evaluate_predictor(self, predictor: Any, examples: list, title: str, **shown: Any) -> dict[str, Any]:
+        """Score a predictor on examples, print the scores and return them."""
+        raise NotImplementedError
+
+    # ---- what is the same for all
+
+    def resolve(self, config: dict[str, Any]) -> Settings:
+        """See :func:`tasks.common.training.arguments.resolve_config`."""
+        return resolve_config(config, self.arguments)
+
+    def train(self, config: dict[str, Any]) -> dict[str, Any] | None:
+        """Train one run and write its folder.
+
+        Args:
+            config: dict of configuration keys, such as a YAML file of ``configs/`` has; those of the recipe and of
+                PaddleNLP's ``TrainingArguments``.
+
+        Returns:
+            dict as written to ``metrics.json``; None in processes other than the first.
+
+        Raises:
+            InputError: the configuration or a data file is wrong; nothing has been written then.
+        """
+        quiet_paddlenlp()
+        settings = self.resolve(config)
+        if is_first_process():
+            check_output_dir(settings.config["output_dir"])
+        return self._run(settings, None)
+
+    def resume(self, run_dir: str | Path) -> dict[str, Any] | None:
+        """Continue an interrupted run from its last whole checkpoint, to the result it would have had.
+
+        Args:
+            run_dir: folder of the run, with the configuration it was started with.
+
+        Returns:
+            As :meth:`train`.
+
+        Raises:
+            InputError: the folder is not that of an unfinished run, or no checkpoint was written before it ended.
+        """
+        quiet_paddlenlp()
+        run_dir = Path(run_dir)
+        if (run_dir / life.METRICS_FILE).is_file():
+            raise InputError(f"{run_dir}: the run is complete; its scores are in {run_dir / life.METRICS_FILE}")
+        if not (run_dir / life.CONFIG_FILE).is_file():
+            raise InputError(f"{run_dir}: no {life.CONFIG_FILE} here; give the OUTPUT_DIR of an interrupted run")
+        checkpoint = last_checkpoint(run_dir / "checkpoints")
+        config = {**read_run_config(run_dir / life.CONFIG_FILE), "output_dir": str(run_dir)}
+        return self._run(self.resolve(config), checkpoint)
+
+    def evaluate(
+        self, model_dir: Any, data_file: str, device: str | None = None, batch_size: int = 32, **options: Any
+    ) -> dict[str, Any]:
+        """Score a trained model on a labelled file, print the scores and return them.
+
+        Args:
+            model_dir: folder that training wrote as ``OUTPUT_DIR/model``; for NER also a list of them, an ensemble.
+            data_file: labelled file.
+            device: ``"cpu"``, ``"gpu"`` ...; None takes a GPU where there is one.
+            batch_size: texts a batch at most.
+            options: those of the predictor, such as ``max_tokens``; for NER also ``num_examples``.
+
+        Raises:
+            InputError: the model or the file is wrong, or the file has a label that the model does not know.
+        """
+        quiet_paddlenlp()
+        examples = self.read_labelled(data_file)
+        shown = {name: options.pop(name) for name in ("num_examples",) if name in options}
+        predictor = self.predictor(model_dir, device=device, batch_size=batch_size, show_progress=True, **options)
+        return self.evaluate_predictor(predictor, examples, str(data_file), **shown)
+
+    def scores_line(self, scores: dict[str, Any]) -> str:
+        """The scores that are shown, in one line."""
+        shown = [name for name in self.scores if name in scores]
+        return "  ".join(f"{SCORE_TITLES.get(name, name)} {scores[name]:.4f}" for name in shown)
+
+    def new_tokenizer(self, run: Run) -> Tokenizer | None:
+        """A tokenizer for a model from scratch; None where there is no text."""
+        return CharTokenizer.from_corpus(self.texts(run), run.keys.vocab_min_count)
+
+    def build(self, run: Run) -> None:
+        """Fill ``run.tokenizer`` and ``run.model``: new ones, or those of the folder ``pretrained`` with a new head."""
+        keys = run.keys
+        try:
+            if keys.pretrained is None:
+                run.tokenizer = self.new_tokenizer(run)
+                options = self.model_options(run, run.tokenizer)
+                if run.tokenizer is not None:
+                    options["vocab_size"] = len(run.tokenizer)
+                run.model = self.model_class(self.model_class.config_class(**keys.encoder_options(), **options))
+                return
+            run.tokenizer = load_tokenizer(keys.pretrained)
+            options = {**self.model_options(run, run.tokenizer), **keys.encoder_options(run.config)}
+            run.model = self.model_class.from_pretrained(keys.pretrained, **options)
+        except ValueError as error:
+            raise InputError(f"{keys.pretrained or 'configuration'}: {error}") from None
+        check_vocabulary(keys.pretrained, run.tokenizer, run.model)
+
+    def make_trainer(self, run: Run) -> RecipeTrainer:
+        """The trainer of a run whose model and datasets are there."""
+        shown = self.scores if run.keys.METRIC in self.scores else (run.keys.METRIC,)
+        monitor = self.monitor_class(
+            run.training.logging_dir, run.config, shown if "dev" in run.datasets else (), run.keys.log_histograms
+        )
+        return RecipeTrainer(
+            monitor,
+            lambda: self._evaluate_dev(run),
+            lengths=self.lengths(run),
+            ema_decay=run.keys.ema_decay,
+            patience=run.keys.early_stopping_patience,
+            model=run.model,
+            args=run.training,
+            train_dataset=run.datasets["train"],
+            eval_dataset=run.datasets.get("dev"),
+            data_collator=self.collator(run),
+        )
+
+    def _evaluate_dev(self, run: Run) -> dict[str, float]:
+        scores = self.dev_scores(run)
+        if is_first_process():
+            tqdm.write(f"epoch {run.trainer.state.epoch:4.1f}  dev {self.scores_line(scores)}")
+        return scores
+
+    def _run(self, settings: Settings, checkpoint: Path | None) -> dict[str, Any] | None:
+        set_seed(settings.training.seed)
+        # checkpoints know weights by names that count what the process has made
+        with contextlib.ExitStack() as claimed, paddle.utils.unique_name.guard():
+            return self._work(Run(*settings, claimed), checkpoint)
+
+    def _work(self, run: Run, checkpoint: Path | None) -> dict[str, Any] | None:
+        started = time.perf_counter()
+        self.read(run)
+        self.build(run)
+        run.datasets = {split: self.dataset(run, split) for split in run.examples}
+        parameters = sum(int(p.size) for p in run.model.parameters())
+        if is_first_process():
+            self.describe(run)
+            print(f"model: {run.model.config.attention} attention, {parameters:,} parameters")
+            if "dev" not in run.datasets:
+                print("no dev data: the last epoch is kept")
+            life.claim(run.config, checkpoint, run.claimed)
+        run.trainer = self.make_trainer(run)
+        training_started = time.perf_counter()
+        if checkpoint is None:
+            self.before_training(run)
+        run.trainer.train(checkpoint)
+        train_seconds = time.perf_counter() - training_started
+        if not is_first_process():
+            return None
+
+        self.after_training(run)
+        metrics = {"train_seconds": round(train_seconds, 1), "parameters": parameters, "seed": run.training.seed}
+        metrics.update(run.facts)
+        metrics.update(self.score_and_save(run))
+        history = run.trainer.state.log_history if self.arguments.PLAN is BY_EPOCHS else ()
+        life.finish(run.output_dir, metrics, started, self.next_step, history, self.scores)
+        return metrics
+
+    def score_and_save(self, run: Run) -> dict[str, Any]:
+        """Score the trained model, write its folder and its predictions; returns the scores of each split."""
+        metrics, predictions = {}, {}
+        for split in run.scored:
+            metrics[split], predictions[split] = self.score(run, split)
+            self.report(split, metrics[split])
+        life.save_model(run.output_dir, run.model, *filter(None, [run.tokenizer, *run.saved]))
+        if "dev" in predictions:
+            path = run.output_dir / "predictions_dev.jsonl"
+            write_json_lines(path, self.records(run, "dev", predictions["dev"]))
+        return metrics
