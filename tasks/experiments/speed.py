@@ -181,9 +181,7 @@ def claim_options(plan, rows, device="cpu"):
     before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     measured = {row["variant"] for row in rows}
     always = {"device": "cpu", "task": "classification"}
-    now = {
-        variant: {"device": device, "task": plan.task, **options} for variant, options in plan.options().items()
-    }
+    now = {variant: {"device": device, "task": plan.task, **options} for variant, options in plan.options().items()}
     for variant, options in now.items():
         if variant in before and variant in measured:
             check_unchanged(variant, plan.output_dir, {**always, **before[variant]}, options)

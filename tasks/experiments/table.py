@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Sequence
 from typing import Any
 
 import yaml
@@ -12,7 +11,7 @@ import yaml
 from paddle_rope.machine import machine_in_words
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer
-from tasks.common.reports.tables import as_csv, as_markdown
+from tasks.common.reports.tables import as_csv, as_markdown, mean_and_deviation
 from tasks.common.runs.life import CONFIG_FILE, METRICS_FILE
 from tasks.experiments.cells import is_finished, read_metrics
 from tasks.experiments.plan import Cell, Plan
@@ -22,12 +21,6 @@ from tasks.recipes import get_recipe
 RUNS_CSV, SUMMARY_JSON, SUMMARY_MD, SCORES_PNG = "runs.csv", "summary.json", "summary.md", "scores.png"
 SPLITS = ("dev", "test")
 COSTS = ("train_seconds", "parameters")
-
-
-def mean_and_deviation(values: Sequence[float], digits: int = 4) -> str:
-    """``mean ± standard deviation`` of the sample (n - 1); the value alone where there is one."""
-    mean = f"{statistics.fmean(values):.{digits}f}"
-    return f"{mean} ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else mean
 
 
 def write_tables(plan: Plan) -> tuple[list[dict[str, Any]], str]:

@@ -76,11 +76,11 @@ class CorpusFacts(NamedTuple):
     unknown_share: float
 
 
-def load_corpus(run):
+def load_corpus(keys):
     """The :class:`Corpus` of a configuration.
 
     Args:
-        run: :class:`tasks.language_model.arguments.LanguageModelArguments`.
+        keys: :class:`tasks.language_model.arguments.LanguageModelArguments`.
     """
-    documents = demo_documents() if run.text_files == DEMO else read_documents(run.files())
-    return Corpus(documents, run.vocab_min_count, run.length, run.held_out_windows, run.held_out_length)
+    documents = demo_documents() if keys.text_files == DEMO else read_documents(keys.files)
+    return Corpus(documents, keys.vocab_min_count, keys.length, keys.held_out_windows, keys.held_out_length)

@@ -226,7 +226,10 @@ def test_wrong_key_of_the_last_variant_is_found_before_the_first_is_trained(reci
     assert not recipe.calls and not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("key, said", [("recipe", "no recipe 'other'; the recipes are ner, "), ("report", "report 'other': there is none")])
+@pytest.mark.parametrize(
+    "key, said",
+    [("recipe", "no recipe 'other'; the recipes are ner, "), ("report", "report 'other': there is none")],
+)
 def test_recipe_or_report_that_there_is_not_is_refused(plan_file, key, said, tmp_path, capsys):
     change(plan_file, **{key: "other"})
     assert run([str(plan_file)]) == 2

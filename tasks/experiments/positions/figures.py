@@ -3,15 +3,9 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from tasks.experiments.positions.report import (
-    PLAIN,
-    PUBLISHED,
-    losses_at,
-    mean_loss,
-    rank_correlation,
-    scalings,
-)
-from tasks.language_model.reporting import final_loss
+from tasks.experiments.positions.tables import PUBLISHED, losses_at, mean_loss, rank_correlation, scalings
+from tasks.language_model.evaluation import UNSCALED
+from tasks.language_model.report import final_loss
 
 BLUE, ORANGE, GREY = "#1f5fa8", "#c8560a", "#666666"
 
@@ -49,9 +43,9 @@ def draw_lengths(rows, titles, length):
 
     Above all rows, below the one whose frequencies are scaled too.
     """
-    plain = [(titles[name], cells, PLAIN) for name, cells in rows.items()]
+    plain = [(titles[name], cells, UNSCALED) for name, cells in rows.items()]
     scaled = [
-        (titles[name] if scaling == PLAIN else scaling, cells, scaling)
+        (titles[name] if scaling == UNSCALED else scaling, cells, scaling)
         for name, cells in rows.items()
         if len(scalings(cells)) > 1
         for scaling in scalings(cells)
