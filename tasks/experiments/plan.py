@@ -13,18 +13,20 @@ from tasks.common.runs.life import MODEL_FOLDER
 from tasks.common.tool.run_config import read_run_config
 from tasks.common.training.arguments import LARGEST_SEED, SIZE_KEYS
 
-KEYS = ("output_dir", "recipe", "config", "settings", "cases", "case_name", "variants_file", "variants",
-        "without_rope", "scores", "reference", "margin", "seeds", "report", "apart")  # fmt: skip
-REQUIRED = ("output_dir", "recipe", "scores")
-TYPES = {
-    **dict.fromkeys(("output_dir", "recipe", "config", "variants_file", "case_name", "reference", "report"), (str,)),
-    **dict.fromkeys(("settings", "cases"), (dict,)),
+_TEXT, _MAPPING, _NUMBER = (str,), (dict,), (int, float)
+KEYS = {  # of a plan -> types of their values
+    **dict.fromkeys(("output_dir", "recipe", "config", "variants_file", "case_name", "reference", "report"), _TEXT),
+    **dict.fromkeys(("settings", "cases"), _MAPPING),
     **dict.fromkeys(("variants", "scores"), (dict, list)),
     "without_rope": (bool, list),
-    "margin": (int, float),
+    "seeds": (str, list, *_NUMBER),
+    "margin": _NUMBER,
     "apart": (bool,),
 }
-TYPE_NAMES = {str: "a text", dict: "a mapping", list: "a list", bool: "true or false", int: "a number"}
+REQUIRED = ("output_dir", "recipe", "scores")
+TYPE_NAMES = {
+    str: "a text", dict: "a mapping", list: "a list", bool: "true or false", int: "a number", float: "a number"
+}  # fmt: skip
 NAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")
 START_FROM = "start_from"  # of a variant: the variant whose trained weights it starts from
 TWIN = "-no-rope"
@@ -140,16 +142,7 @@ def read_plan(path: str | Path, output_dir=None, seeds=None, settings: dict[str,
     Raises:
         InputError: the file or something in it is wrong.
     """
-    plan = read_run_config(path)
-    for key in plan:
-        if key not in KEYS:
-            raise InputError(f"{path}: unknown key {key!r}; the keys of a plan are {', '.join(KEYS)}")
-    check_types(path, plan, TYPES)
-    if output_dir is not None:
-        plan["output_dir"] = str(output_dir)
-    for key in REQUIRED:
-        if not plan.get(key):
-            raise InputError(f"{path}: no {key!r} in the plan")
+    plan = read_keys(path, KEYS, REQUIRED, output_dir)
     variants = read_variants(path, plan)
     cases = {str(name): _mapping(path, "cases", keys) for name, keys in (plan.get("cases") or {"": {}}).items()}
     if list(cases) != [""]:
@@ -219,16 +212,30 @@ def parse_seeds(value: Any) -> list[int]:
     return seeds
 
 
-def check_types(path, plan, types):
-    """Raise InputError unless each value of a plan is of one of the ``types`` of its key, a dict of tuples, or None."""
+def read_keys(path, types, required, output_dir=None):
+    """The keys of the YAML file of a plan.
+
+    Args:
+        path: of the file.
+        types: dict from each key that there is to the types of its values.
+        required: keys without which there is no plan.
+        output_dir: instead of the file's.
+
+    Raises:
+        InputError: a key is unknown or missing, or a value is of another type.
+    """
+    plan = read_run_config(path)
+    plan.update({} if output_dir is None else {"output_dir": str(output_dir)})
     for key, value in plan.items():
-        wanted = types.get(key)
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if value is None or wanted is None or (is_number and int in wanted):
-            continue
-        if is_number or not isinstance(value, tuple(kind for kind in wanted if kind not in (int, float))):
-            named = " or ".join(TYPE_NAMES[kind] for kind in wanted if kind in TYPE_NAMES)
-            raise InputError(f"{path}: {key} is {value!r}; it has to be {named}")
+        if key not in types:
+            raise InputError(f"{path}: unknown key {key!r}; the keys are {', '.join(types)}")
+        if value is not None and type(value) not in types[key]:
+            wanted = " or ".join(dict.fromkeys(TYPE_NAMES[kind] for kind in types[key]))
+            raise InputError(f"{path}: {key} is {value!r}; it has to be {wanted}")
+    for key in required:
+        if not plan.get(key):
+            raise InputError(f"{path}: no {key!r} in the plan")
+    return plan
 
 
 def check_unchanged(name, place, before, now):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
 from collections.abc import Iterator
@@ -18,23 +17,21 @@ from tasks.common.files import atomic_writer, check_makeable, write_json
 from tasks.common.reports.figures import time_and_memory_png
 from tasks.common.reports.tables import as_csv, as_markdown
 from tasks.common.tool.device import choose_device
-from tasks.common.tool.run_config import read_run_config
 from tasks.experiments.figure import COLOURS
 from tasks.experiments.length_benchmark import crossing, reason_to_leave_out, slope
-from tasks.experiments.plan import check_types, check_unchanged
+from tasks.experiments.plan import check_unchanged, read_keys
 from tasks.experiments.speed_models import MODELS, SHORT, check_options, measure_apart
 
 JOBS = ("train", "predict")
-TABLE_CSV, PAGE, PICTURE = "speed.csv", "speed.md", "speed.png"
-OPTIONS_FILE = "options.json"  # of the variants in the table
+STORE, TABLE_CSV, PAGE, PICTURE = "speed.json", "speed.csv", "speed.md", "speed.png"
 COLUMNS = ["job", "variant", "length", "seconds", "peak_mb", "idle_mb", "left_out"]
-KEYS = ("output_dir", "task", "model", "variants", "reference", "lengths", "memory_limit", "time_limit")
-TYPES = {
+KEYS = {  # of a plan -> types of their values
     **dict.fromkeys(("output_dir", "task", "reference"), (str,)),
     **dict.fromkeys(("model", "variants"), (dict,)),
     "lengths": (list,),
     **dict.fromkeys(("memory_limit", "time_limit"), (int, float)),
 }
+REQUIRED = [key for key in KEYS if key != "task"]
 # Slopes are fitted where attention outweighs the rest: to the last lengths of a variant.
 FITTED = 4
 
@@ -76,16 +73,7 @@ def read_speed_plan(path: str | Path, output_dir: str | Path | None = None) -> S
     Raises:
         InputError: the file or something in it is wrong.
     """
-    plan = read_run_config(path)
-    if output_dir is not None:
-        plan["output_dir"] = str(output_dir)
-    for key in plan:
-        if key not in KEYS:
-            raise InputError(f"{path}: unknown key {key!r}; the keys are {', '.join(KEYS)}")
-    check_types(path, plan, TYPES)
-    for key in KEYS:
-        if key != "task" and not plan.get(key):
-            raise InputError(f"{path}: no {key!r} in it")
+    plan = read_keys(path, KEYS, REQUIRED, output_dir)
     if plan["reference"] not in plan["variants"]:
         raise InputError(f"{path}: the reference {plan['reference']!r} is not one of the variants")
     if plan.get("task", "classification") not in MODELS:
@@ -119,19 +107,20 @@ def run_speed_plan(path: str | Path, output_dir: str | Path | None = None, devic
     plan = read_speed_plan(path, output_dir)
     check_makeable(plan.output_dir, "--output_dir")
     plan.output_dir.mkdir(parents=True, exist_ok=True)
-    table = plan.output_dir / TABLE_CSV
-    rows, earlier = [], read_rows(table)
     device = choose_device(device)
-    claim_options(plan, earlier, device)
+    given = {name: {"device": device, "task": plan.task, **options} for name, options in plan.options().items()}
+    rows, earlier = [], read_rows(plan, given)
     total = len(JOBS) * len(plan.variants) * len(plan.lengths)
     for row in tqdm(measure_all(plan, earlier, device), total=total, unit="cell", disable=not sys.stderr.isatty()):
-        rows.append(row)
+        rows.append({**row, "options": given[row["variant"]]})
         result = row["left_out"] and f"left out: {row['left_out']}"
         result = result or f"{row['seconds']:9.3f} s {row['peak_mb']:7} MB"
         print(f"{row['job']:7} {row['variant']:24} {row['length']:7}  {result}", flush=True)
         done = set(map(_key, rows))
-        with atomic_writer(table) as file:
-            file.write(as_csv([*rows, *(one for one in earlier if _key(one) not in done)], COLUMNS))
+        kept = [*rows, *(one for one in earlier if _key(one) not in done)]
+        write_json(plan.output_dir / STORE, kept)
+        with atomic_writer(plan.output_dir / TABLE_CSV) as file:
+            file.write(as_csv(kept, COLUMNS))
     page = as_page(plan, rows, machine_in_words())
     for name, content in ((PAGE, page.encode("utf-8")), (PICTURE, draw(plan, rows))):
         with atomic_writer(plan.output_dir / name, binary=True) as file:
@@ -166,42 +155,14 @@ def _key(row):
     return row["job"], row["variant"], row["length"]
 
 
-def claim_options(plan, rows, device="cpu"):
-    """Write the options of the variants, and the device, beside the table.
-
-    Args:
-        plan: :class:`SpeedPlan`.
-        rows: of the table as it is.
-        device: of paddle.
-
-    Raises:
-        InputError: a variant of the table was measured with others.
-    """
-    path = plan.output_dir / OPTIONS_FILE
-    before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    measured = {row["variant"] for row in rows}
-    always = {"device": "cpu", "task": "classification"}
-    now = {variant: {"device": device, "task": plan.task, **options} for variant, options in plan.options().items()}
-    for variant, options in now.items():
-        if variant in before and variant in measured:
-            check_unchanged(variant, plan.output_dir, {**always, **before[variant]}, options)
-    write_json(path, {**before, **now})
-
-
-def read_rows(path):
-    """The rows of an earlier measurement's CSV; none if there is no file."""
-    if not path.is_file():
-        return []
-    with open(path, encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    try:
-        for row in rows:
-            row["length"] = int(row["length"])
-            if not row["left_out"]:
-                row["seconds"] = float(row["seconds"])
-                row["peak_mb"], row["idle_mb"] = int(row["peak_mb"]), int(row["idle_mb"])
-    except (KeyError, ValueError, TypeError):
-        raise InputError(f"{path}: not a table of this benchmark; give another --output_dir or remove it") from None
+def read_rows(plan: SpeedPlan, given: dict[str, dict]) -> list[dict[str, Any]]:
+    """The rows of earlier measurements, none if there are none; InputError if a variant was measured with other options
+    than those ``given`` now."""
+    path = plan.output_dir / STORE
+    rows = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    for row in rows:
+        name = row["variant"]
+        check_unchanged(name, plan.output_dir, row["options"], given.get(name, row["options"]))
     return rows
 
 

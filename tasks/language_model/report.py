@@ -28,8 +28,8 @@ def setting(results):
     shown = f"{parameters[0]:,}" + (f" to {parameters[-1]:,}" if len(parameters) > 1 else "")
     return [
         f"- Text: {config['text_files'].replace(',', ', ')}; {text['tokens']:,} characters (a run of white space is "
-        f"one, the end of a document is one), {text['training_tokens']:,} to train on and "
-        f"{text['held_out_tokens']:,} held out in {config['held_out_windows']} stretches at even distances; vocabulary {text['vocabulary']:,}, "
+        f"one, the end of a document is one), {text['training_tokens']:,} to train on and {text['held_out_tokens']:,} "
+        f"held out in {config['held_out_windows']} stretches at even distances; vocabulary {text['vocabulary']:,}, "
         f"{text['unknown_share']:.2%} of the characters unknown (fewer than {config['vocab_min_count']} occurrences).",
         f"- Model: RoFormer version {config['version']}, causal, {config['num_hidden_layers']} layers of "
         f"{config['hidden_size']}, {config['num_attention_heads']} heads of "

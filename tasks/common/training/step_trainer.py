@@ -57,7 +57,7 @@ class StepTrainer(RecipeTrainer):
 
 
 class _StepWatch(TrainerCallback):
-    """Has the run logged, evaluated and kept after the steps ``ends``; times the steps without evaluations and waiting."""
+    """Has the run logged, evaluated and kept after the steps ``ends``; times steps, evaluations left out."""
 
     def __init__(self, ends):
         self.ends = set(ends)
