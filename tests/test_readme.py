@@ -1,75 +1,242 @@
-"""What the READMEs show works as they show it."""
+"""What the README and the documents show works as they show it."""
 
+import contextlib
+import io
+import json
 import re
-from itertools import zip_longest
+import shlex
+import shutil
+import subprocess
+import sys
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tasks.ner.arguments import NerArguments
+from paddle_rope import CharTokenizer, RoFormerConfig, RoFormerForMaskedLM
+from paddle_rope.__main__ import main
+from tasks.common.tool.run_config import read_run_config
+from tasks.ner.demo.corpus import UNSEEN_SENTENCES
 from tasks.recipes import get_recipe
+from tests.document_keys import keys_of, with_tables
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 READMES = ["README.md", "README.zh.md"]
-NER_PAGES = ["docs/ner.md", "docs/ner.zh.md"]
-PAGES = [*READMES, *NER_PAGES, "docs/classification.md", "docs/attention.md"]
+TWINS = [READMES, ["docs/ner.md", "docs/ner.zh.md"]]
+DOCS = sorted(str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / "docs").rglob("*.md"))
+PAGES = [*READMES, *DOCS]
+SYSTEM_COMMANDS = {"cat", "head", "tail", "mkdir", "export", ".venv/bin/pip", ".venv/bin/visualdl", "done"}
+SIZES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+SMALL = {**SIZES, "num_train_epochs": 1, "device": "cpu"}
+SMALL_WORDS = [f"--{key}={value}" for key, value in SMALL.items()]
+VERBS_WITH_TASKS = ("train", "predict", "evaluate", "export", "tune", "demo", "benchmark")
 
 
-def blocks(name, language):
-    return re.findall(rf"```{language}\n(.*?)```", (REPOSITORY / name).read_text(encoding="utf-8"), re.DOTALL)
+def text_of(page):
+    return (REPOSITORY / page).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", READMES)
-def test_python_example_of_the_layers_runs_and_gives_the_shapes_it_says(name):
-    names = {}
-    exec(blocks(name, "python")[0], names)
-    assert names["q"].shape == [1, 12, 5000, 64]
-    assert names["logits"].shape == [1, 10, 40, 40]
-    assert len(names["spans"]) == 1
+def blocks(page, language):
+    return re.findall(rf"```{language}\n(.*?)```", text_of(page), re.DOTALL)
 
 
-@pytest.mark.parametrize("name", READMES)
-def test_python_example_of_generation_runs(name):
-    names = {}
-    exec(next(block for block in blocks(name, "python") if "generate(" in block), names)
-    assert len(names["texts"]) == 2 and all(isinstance(text, str) for text in names["texts"])
-    assert names["mask"].tolist()[0][:2] == [False, True]
+def commands(page):
+    """The commands of a page, each a list of words. A variable has its value, that of a loop its first."""
+    found, values = [], {}
+    for block in blocks(page, "bash"):
+        block = re.sub(r"(^|\s)#.*", "", block.replace("\\\n", " "))
+        for line in block.replace("; ", "\n").splitlines():
+            line = re.sub(r"\$(\w+)", lambda match: values[match[1]], line)  # noqa: B023
+            lexer = shlex.shlex(line, posix=True, punctuation_chars="|&<>")
+            lexer.whitespace_split = True
+            words = []
+            for word in [*lexer, "|"]:
+                if not set(word) <= set("|&"):
+                    words.append(word)
+                    continue
+                words = words[words[:1] == ["do"] :]
+                if words[:1] == ["for"]:
+                    values[words[1]], words = words[3], []
+                while words and re.match(r"\w+=", words[0]):  # of the process, or a variable
+                    name, _, value = words.pop(0).partition("=")
+                    values[name] = value
+                if words:
+                    found.append(words)
+                words = []
+    return found
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_commands_name_files_that_exist(name):
-    paths = re.findall(r"\b(?:tools|configs)/[\w/]+\.\w+", "\n".join(blocks(name, "bash")))
-    assert len(paths) >= 6
+@lru_cache
+def help_of(*words):
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+        main([*words, "--help"])
+    return printed.getvalue()
+
+
+def check_command(words):
+    """Raise an error if the command names no program, file, verb, option or key that exists."""
+    program, *rest = words
+    if program == ".venv/bin/paddle-rope":
+        if rest[0] == "train" and rest[2] != "--resume":
+            config = read_run_config(REPOSITORY / rest[2], rest[3:])
+            config.pop("seeds", None)
+            get_recipe(rest[1]).resolve({**config, "device": "cpu"})
+        else:
+            verbs = rest[: 2 if rest[0] in VERBS_WITH_TASKS else 1]
+            options = [word.partition("=")[0] for word in rest if word.startswith("--")]
+            assert help_of(*verbs).strip()
+            assert [option for option in options if f"{option} " not in f"{help_of(*verbs)} "] == []
+    elif program in (".venv/bin/python", "bash"):
+        assert any((REPOSITORY / word).is_file() for word in rest if word.startswith("tools/"))
+    else:
+        assert program in SYSTEM_COMMANDS
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_are_accepted(page):
+    for words in commands(page):
+        try:
+            check_command(words)
+        except Exception as error:
+            pytest.fail(f"{shlex.join(words)}\n{error or type(error).__name__}")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_named_configurations_exist(page):
+    paths = re.findall(r"\bconfigs/[\w/]+\.\w+", text_of(page))
     assert [path for path in paths if not (REPOSITORY / path).is_file()] == []
 
 
-@pytest.mark.parametrize("name", NER_PAGES)
-def test_table_of_keys_gives_the_defaults(name):
-    lines = (REPOSITORY / name).read_text(encoding="utf-8").splitlines()
-    given = {}
-    for cells in (line.strip("| ").split(" | ") for line in lines if line.startswith("| `")):
-        keys, defaults = re.findall(r"`(\w+)`", cells[0]), re.split(r"[,、] ?", cells[1].replace("`", ""))
-        given.update(zip_longest(keys, defaults[: len(keys)]))
-    settings = get_recipe("ner").resolve({"train_file": "a", "dev_file": "b", "output_dir": "run", "device": "cpu"})
-    config = settings.config
-    shown = {key: yaml.safe_load(value) for key, value in given.items() if key in config and value}
-    shown.pop("device")  # in words
-    assert set(vars(NerArguments())) <= set(given)
-    assert {key: float(value) if key == "learning_rate" else value for key, value in shown.items()} == {
-        key: config[key] for key in shown
-    }
+def anchors(page):
+    """The anchors of the headings of a page, as GitHub makes them."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_links_to_files_of_the_repository_lead_somewhere(name):
-    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", (REPOSITORY / name).read_text(encoding="utf-8"))
-    folder = (REPOSITORY / name).parent
-    assert links and [link for link in links if not (folder / link).exists()] == []
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    text = re.sub(r"```.*?```", "", text_of(page), flags=re.DOTALL)
+    links = re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)", text)
+    assert links
+    for path, anchor in links:
+        target = (REPOSITORY / page).parent / path if path else REPOSITORY / page
+        assert target.exists(), path
+        assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
 
 
-@pytest.mark.parametrize("pages", [READMES, NER_PAGES])
-def test_both_languages_have_the_same_sections_and_tables(pages):
-    english, chinese = ((REPOSITORY / name).read_text(encoding="utf-8") for name in pages)
-    for pattern in (r"^#+ ", r"^\|", r"^```\w"):
+def test_every_page_is_in_the_index():
+    index = text_of("docs/README.md")
+    assert [page for page in DOCS if page != "docs/README.md" and f"({page.removeprefix('docs/')}" not in index] == []
+
+
+@pytest.mark.parametrize("page", [*READMES, "docs/results.md"])
+def test_pages_that_should_be_short_are(page):
+    assert len(text_of(page).splitlines()) <= 120
+
+
+@pytest.mark.parametrize("pages", TWINS)
+def test_both_languages_have_the_same_sections_tables_and_blocks(pages):
+    english, chinese = map(text_of, pages)
+    for pattern in (r"^#+ ", r"^\|", r"^```", r"^!\[", r"^- "):
         assert len(re.findall(pattern, english, re.MULTILINE)) == len(re.findall(pattern, chinese, re.MULTILINE))
+    assert commands(pages[0]) == commands(pages[1])
+    for language in ("text", "json"):
+        assert blocks(pages[0], language) == blocks(pages[1], language)
+
+
+def test_both_readmes_have_the_same_scores():
+    scores = [re.findall(r"\d\.\d{4}", text_of(page)) for page in READMES]
+    assert len(scores[0]) > 20 and scores[0] == scores[1]
+
+
+@pytest.mark.parametrize("page", DOCS)
+def test_tables_of_keys_are_those_of_the_argument_definitions(page):
+    assert with_tables(REPOSITORY / page) == text_of(page), "renew them: python -m tests.document_keys"
+
+
+def test_chinese_meanings_are_those_of_the_keys_that_are_shown():
+    meanings = yaml.safe_load(text_of("docs/keys.zh.yaml"))
+    assert set(meanings) == {key for name in ("ner", "shared") for key, _, _ in keys_of(name)}
+
+
+@pytest.fixture(scope="module")
+def ner_folder(tmp_path_factory):
+    """A folder where the README's commands on the user's own data have run, with a tiny model."""
+    folder = tmp_path_factory.mktemp("own_data")
+    with contextlib.chdir(folder):
+        assert main(["demo", "ner", "demo"]) == 0
+        Path("my").mkdir()
+        for source, target, size in (("train", "data", 60), ("dev", "test", 10)):
+            lines = Path(f"demo/{source}.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+            Path(f"my/{target}.jsonl").write_text("".join(lines[:size]), encoding="utf-8")
+        Path("texts.txt").write_text("\n".join(UNSEEN_SENTENCES), encoding="utf-8")
+        for program, *words in commands("README.md"):
+            if program == ".venv/bin/paddle-rope":
+                more = [*SMALL_WORDS, "--masked_lm_epochs=1"] if words[0] == "train" else []
+                assert main([*words, *more]) == 0
+    return folder
+
+
+def test_commands_on_own_data_leave_what_they_name(ner_folder):
+    assert {"precision", "recall", "f1"} <= json.loads((ner_folder / "scores.json").read_text(encoding="utf-8")).keys()
+    records = map(json.loads, (ner_folder / "entities.jsonl").read_text(encoding="utf-8").splitlines())
+    assert [record["text"] for record in records] == list(UNSEEN_SENTENCES)
+    assert (ner_folder / "entities.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def write_what_python_needs(page, request):
+    """The model folders that a page's Python names, in the present folder."""
+    if page == "docs/library.md":
+        trained = request.getfixturevalue("ner_folder") / "runs" / "mine" / "model"
+        shutil.copytree(trained, "runs/quickstart/run/model")
+    elif page == "docs/matching.md":
+        assert main(["demo", "matching", "runs/demo_matching_data"]) == 0
+        assert main(["train", "matching", "configs/matching/demo.yaml", *SMALL_WORDS, "--output_dir", "runs/mine"]) == 0
+    elif page == "docs/checkpoints.md":
+        tokenizer = CharTokenizer.from_corpus(UNSEEN_SENTENCES)
+        tokenizer.save_pretrained("roformer_chinese_base")
+        RoFormerForMaskedLM(RoFormerConfig(len(tokenizer), **SIZES)).save_pretrained("roformer_chinese_base")
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")])
+def test_python_runs(page, tmp_path, monkeypatch, request):
+    monkeypatch.chdir(tmp_path)
+    write_what_python_needs(page, request)
+    names = {}
+    for block in blocks(page, "python"):
+        exec(block, names)
+    shapes = {"q": [1, 12, 5000, 64]} if page in READMES else {"logits": [1, 10, 40, 40]} if "logits" in names else {}
+    assert {name: names[name].shape for name in shapes} == shapes
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """The repository by links, with an environment that is set up already and a demo of one short epoch."""
+    for path in REPOSITORY.iterdir():
+        if path.name not in (".git", ".venv", "configs", "runs", "data"):
+            (tmp_path / path.name).symlink_to(path)
+    shutil.copytree(REPOSITORY / "configs", tmp_path / "configs")
+    demo = tmp_path / "configs" / "ner" / "demo.yaml"
+    demo.write_text(yaml.safe_dump({**yaml.safe_load(demo.read_text(encoding="utf-8")), **SMALL}), encoding="utf-8")
+    programs = tmp_path / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    installs = f'#!/bin/sh\n[ "$2" = pip ] && exit 0\nPYTHONPATH={REPOSITORY} exec {sys.executable} "$@"\n'
+    verbs = f'#!/bin/sh\nPYTHONPATH={REPOSITORY} exec {sys.executable} -m paddle_rope "$@"\n'
+    for name, script in (("python", installs), ("paddle-rope", verbs)):
+        (programs / name).write_text(script)
+        (programs / name).chmod(0o755)
+    return tmp_path
+
+
+def test_both_set_up_commands_run(clone):
+    first, second = blocks("README.md", "bash")[0].splitlines()
+    run = {"cwd": clone, "capture_output": True, "text": True}
+    done = subprocess.run(shlex.split(first), **run)
+    assert done.returncode == 0, done.stderr
+    assert "all (micro)" in done.stdout and f'{{"text": "{UNSEEN_SENTENCES[2]}"' in done.stdout
+    done = subprocess.run([*shlex.split(second), "tests/test_positions.py"], **run)
+    assert done.returncode == 0, done.stdout
+    assert " passed" in done.stdout

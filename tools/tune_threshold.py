@@ -22,7 +22,7 @@ def main(argv=None):
     parser.add_argument("--batch_size", type=int, default=32)
     parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
     options = parser.parse_args(argv)
-    from tasks.ner.prediction.thresholds import tune_model
+    from tasks.ner.deployment.tuning import tune_model
 
     tune_model(options.model_dir, options.data, options.device, options.batch_size, options.max_tokens)
     return 0

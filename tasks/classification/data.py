@@ -1,6 +1,6 @@
 """Labelled texts: reading with validation. Standard library only.
 
-Two formats, recognised by the first line that is not blank:
+Two formats, recognized by the first line that is not blank:
 
 * JSON lines with ``text`` or ``sentence``, ``label`` (a number or a string) and, if wanted, ``label_des``, the name of
   the label, as CLUE's IFLYTEK has it; other keys are ignored;

@@ -34,8 +34,8 @@ def print_scores(title, scores):
         table.add_column(column, justify="right")
     for name in (name for name in per_class if name in set(chosen)):
         row = per_class[name]
-        figures = [f"{row[key]:.4f}" for key in ("precision", "recall", "f1")]
-        table.add_row(Text(name), *figures, str(row["support"]), str(row["predicted"]))
+        cells = [f"{row[key]:.4f}" for key in ("precision", "recall", "f1")]
+        table.add_row(Text(name), *cells, str(row["support"]), str(row["predicted"]))
     console.print(table)
     if len(chosen) < len(per_class):
         print(f"  and {len(per_class) - len(chosen)} classes with fewer texts")

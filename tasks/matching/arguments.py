@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Optional
 
 from tasks.common.errors import InputError
-from tasks.common.training.arguments import POSITIVE, RecipeArguments, one_of
+from tasks.common.training.arguments import POSITIVE, RecipeArguments, one_of, option
 
 CROSS_ENCODER, BI_ENCODER = ARCHITECTURES = ("cross_encoder", "bi_encoder")
 SHORTEST = 5  # tokens of a pair: a token of each text, [CLS] and twice [SEP]
@@ -16,20 +16,18 @@ SHORTEST = 5  # tokens of a pair: a token of each text, [CLS] and twice [SEP]
 class MatchingArguments(RecipeArguments):
     """Keys of the matching recipe: those of every recipe and its own."""
 
-    METRIC = "score"  # see tasks.matching.metrics.choosing_figure
+    METRIC = "score"  # see tasks.matching.metrics.choosing_score
     DEFAULTS = {"num_train_epochs": 5}
     RENAMED = {"max_length": "max_tokens", "segment_ids": "token_type_ids"}
 
-    train_file: Optional[str] = field(default=None, metadata={"help": "labelled pairs or triples of texts"})
-    max_tokens: int = field(default=512, metadata={"help": "tokens of a sequence; what is longer is cut"})
-    architecture: str = field(default=CROSS_ENCODER, metadata={"help": " or ".join(ARCHITECTURES)})
-    pooling: str = field(default="mean", metadata={"help": "mean over the tokens of a sequence, or first"})
-    token_type_ids: bool = field(
-        default=False, metadata={"help": "token type 1 for the second text of a cross-encoder"}
-    )
-    scale: float = field(default=20.0, metadata={"help": "of cosines in the losses of a bi-encoder"})
-    folds: Optional[int] = field(default=None, metadata={"help": "cut train_file into so many folds, test on each"})
-    fold: Optional[int] = field(default=None, metadata={"help": "test on this one of the folds alone, from 1"})
+    train_file: Optional[str] = option(None, "labeled pairs or triples of texts")
+    max_tokens: int = option(512, "longest sequence in tokens; longer ones are cut")
+    architecture: str = option(CROSS_ENCODER, " or ".join(ARCHITECTURES))
+    pooling: str = option("mean", "`mean` of the tokens, or the `first` token")
+    token_type_ids: bool = option(False, "token type 1 for the second text of a cross-encoder")
+    scale: float = option(20.0, "factor of the cosines in a bi-encoder's losses")
+    folds: Optional[int] = option(None, "cut `train_file` into so many folds, test on each")
+    fold: Optional[int] = option(None, "test on this fold only, counted from 1")
 
     def ranges(self):
         return {

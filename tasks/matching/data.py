@@ -1,6 +1,6 @@
 """Reading of pairs and triples, with validation.
 
-The formats are recognised by the content:
+The formats are recognized by the content:
 
 - Tab separated, two texts and a label a line, as AFQMC, LCQMC, BQ and STS-B have it. Tabs separate and nothing else
   counts, no quotes either. A first line whose last column is the name of one is a header and is left out.

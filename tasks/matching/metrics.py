@@ -5,17 +5,17 @@ from scipy.stats import spearmanr
 
 from tasks.matching.examples import PAIRS, TRIPLES
 
-FIGURES = ("accuracy", "f1", "spearman")
+SCORES = ("accuracy", "f1", "spearman")
 
 
-def choosing_figure(task, is_cross_encoder):
-    """The figure of dev by which the epoch is chosen: accuracy where the model itself says yes or no (a cross-encoder
+def choosing_score(task, is_cross_encoder):
+    """The score of dev by which the epoch is chosen: accuracy where the model itself says yes or no (a cross-encoder
     on 0/1, and triples), Spearman correlation where it only says more or less (a bi-encoder, and grades)."""
     return "accuracy" if task == TRIPLES or (task == PAIRS and is_cross_encoder) else "spearman"
 
 
-def matching_figures(task, labels, scores, threshold=None):
-    """Figures of scored examples.
+def matching_scores(task, labels, scores, threshold=None):
+    """Accuracy, F1 and correlation of scored examples.
 
     Args:
         task: one of :data:`tasks.matching.examples.TASKS`, that of the labels.
@@ -31,20 +31,20 @@ def matching_figures(task, labels, scores, threshold=None):
     if task == TRIPLES:
         return {"accuracy": float(np.mean((scores[:, 0] > scores[:, 1]) == (labels == 1)))}
     scores = scores[:, 0]
-    figures = {}
+    result = {}
     if task == PAIRS and threshold is not None:
         found, gold = scores >= threshold, labels == 1
         both = int((found & gold).sum())
         precision, recall = both / max(1, found.sum()), both / max(1, gold.sum())
-        figures = {
+        result = {
             "accuracy": float(np.mean(found == gold)),
             "f1": 2 * both / max(1, int(found.sum() + gold.sum())),
             "precision": float(precision),
             "recall": float(recall),
         }
     is_constant = np.ptp(scores) == 0 or np.ptp(labels) == 0
-    figures["spearman"] = 0.0 if is_constant else float(spearmanr(scores, labels).statistic)
-    return figures
+    result["spearman"] = 0.0 if is_constant else float(spearmanr(scores, labels).statistic)
+    return result
 
 
 def best_threshold(labels, scores):

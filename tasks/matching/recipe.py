@@ -11,7 +11,7 @@ from tasks.matching.arguments import CROSS_ENCODER, MatchingArguments
 from tasks.matching.batching import ItemCollator, MatchingDataset
 from tasks.matching.data import read_labelled
 from tasks.matching.examples import PAIRS, TRIPLES, task_of
-from tasks.matching.metrics import FIGURES, best_threshold, choosing_figure, matching_figures
+from tasks.matching.metrics import SCORES, best_threshold, choosing_score, matching_scores
 from tasks.matching.model import MatchingModel
 from tasks.matching.prediction import MatchingPredictor
 from tasks.matching.report import data_report
@@ -25,7 +25,7 @@ class MatchingRecipe(Recipe):
     name = "matching"
     arguments = MatchingArguments
     model_class = MatchingModel
-    scores = FIGURES
+    scores = SCORES
     next_step = "predict:  paddle-rope predict matching {model} --input FILE"
 
     def read(self, run: Run) -> None:
@@ -99,7 +99,7 @@ class MatchingRecipe(Recipe):
         return super().scores_line(scores) + threshold
 
     def _chosen_by(self, run: Run) -> str:
-        return choosing_figure(run.model.config.task, run.model.config.is_cross_encoder)
+        return choosing_score(run.model.config.task, run.model.config.is_cross_encoder)
 
 
 def evaluate_model(model, dataset, batch_size, chooses_threshold=False):
@@ -113,7 +113,7 @@ def evaluate_model(model, dataset, batch_size, chooses_threshold=False):
     task = task_of(dataset.examples)
     if chooses_threshold and config.task == PAIRS and not config.is_cross_encoder:
         config.threshold = best_threshold(labels, outputs[:, 0])
-    scores = matching_figures(task, labels, outputs, config.threshold)
+    scores = matching_scores(task, labels, outputs, config.threshold)
     if task == PAIRS and config.threshold is not None:
         scores["threshold"] = config.threshold
     return scores, outputs

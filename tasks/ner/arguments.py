@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Optional
 
 from tasks.common.errors import InputError
-from tasks.common.training.arguments import POSITIVE, SHARE, RecipeArguments, with_commas
+from tasks.common.training.arguments import POSITIVE, SHARE, RecipeArguments, option, with_commas
 from tasks.ner.features import FEATURE_KINDS, check_kinds
 
 
@@ -17,24 +17,20 @@ class NerArguments(RecipeArguments):
     METRIC = "f1"
     RENAMED = {"max_length": "max_characters"}
 
-    train_file: Optional[str] = field(default=None, metadata={"help": "labelled data, formats: convert_data.py --help"})
-    max_characters: int = field(default=512, metadata={"help": "longest text in characters; a longer one is an error"})
-    span_head: str = field(default="efficient", metadata={"help": "efficient or dense GlobalPointer"})
-    head_size: int = field(default=64, metadata={"help": "size of the head's queries and keys"})
-    max_span_length: Optional[int] = field(default=None, metadata={"help": "longest entity in tokens; none: any"})
-    span_rope: bool = field(default=True, metadata={"help": "RoPE in the span head; false for comparisons"})
-    allow_overlap: Optional[bool] = field(default=None, metadata={"help": "may entities overlap; none: as in train"})
-    tune_thresholds: bool = field(
-        default=False, metadata={"help": "choose a threshold for each type on dev in the end"}
-    )
-    features: Optional[str] = field(
-        default=None, metadata={"help": f"what stands beside the characters, some of {', '.join(FEATURE_KINDS)}"}
-    )
-    character_dropout: float = field(default=0.0, metadata={"help": "share of characters that training hides"})
-    feature_dropout: float = field(default=0.0, metadata={"help": "share of feature values that training hides"})
-    masked_lm_epochs: int = field(default=0, metadata={"help": "epochs of masked LM on train_file before"})
-    masked_lm_files: Optional[str] = field(
-        default=None, metadata={"help": "more texts for masked LM, files between commas: a text a line, or JSON lines"}
+    train_file: Optional[str] = option(None, "labeled data in any of the supported formats")
+    max_characters: int = option(512, "longest text in characters; a longer one is an error")
+    span_head: str = option("efficient", "`efficient` or `dense` GlobalPointer")
+    head_size: int = option(64, "width of the queries and keys of the span head")
+    max_span_length: Optional[int] = option(None, "longest entity in tokens; empty: any")
+    span_rope: bool = option(True, "RoPE in the span head; `false` for comparisons")
+    allow_overlap: Optional[bool] = option(None, "may entities overlap; empty: as in train")
+    tune_thresholds: bool = option(False, "after training, choose a threshold for each type on dev")
+    features: Optional[str] = option(None, f"word features, separated by commas: {', '.join(FEATURE_KINDS)}")
+    character_dropout: float = option(0.0, "share of characters that training hides")
+    feature_dropout: float = option(0.0, "share of feature values that training hides")
+    masked_lm_epochs: int = option(0, "epochs of masked language modeling before")
+    masked_lm_files: Optional[str] = option(
+        None, "files with more texts for it, separated by commas: one text per line, or JSON Lines"
     )
 
     def ranges(self):

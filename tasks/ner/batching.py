@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from paddle.io import Dataset
 
 from tasks.common.errors import InputError
-from tasks.ner.features import TokenFeatures
+from tasks.ner.examples import Example, align_entities
+from tasks.ner.features import TokenFeatures, WordFeatures
 
 
 class TokenizedText(NamedTuple):
@@ -18,29 +20,6 @@ class TokenizedText(NamedTuple):
     offsets: list  # half-open characters of each token; (0, 0) for special tokens
     spans: list
     features: TokenFeatures | None = None  # for models that take them
-
-
-def align_entities(entities, offsets):
-    """Find the tokens of entities.
-
-    Args:
-        entities: :class:`tasks.ner.data.reading.Entity` in characters.
-        offsets: half-open characters of each token.
-
-    Returns:
-        (aligned, unaligned): ``aligned`` holds (entity, first token, last token); ``unaligned`` the entities whose
-        start or end is inside a token, or in characters without a token.
-    """
-    first_token = {start: index for index, (start, end) in enumerate(offsets) if end > start}
-    last_token = {end: index for index, (start, end) in enumerate(offsets) if end > start}
-    aligned, unaligned = [], []
-    for entity in entities:
-        first, last = first_token.get(entity.start), last_token.get(entity.end)
-        if first is None or last is None:
-            unaligned.append(entity)
-        else:
-            aligned.append((entity, first, last))
-    return aligned, unaligned
 
 
 def check_length(text, where, max_characters):
@@ -56,12 +35,12 @@ class NerDataset(Dataset):
     """Tokenized examples.
 
     Args:
-        examples: list of :class:`tasks.ner.data.reading.Example`.
+        examples: the labeled texts.
         tokenizer: with ``encode(text)``.
         types: entity types; their order numbers them.
         max_characters: longest text in characters.
         max_span_length: longest entity in tokens that the model scores; None for any.
-        features: :class:`tasks.ner.features.WordFeatures` if the model takes them.
+        features: if the model takes them.
         made_features: whether ``features`` were made of these very examples, as those of the training data are; each
             is then seen without what it brought in itself.
 
@@ -74,10 +53,18 @@ class NerDataset(Dataset):
     """
 
     def __init__(
-        self, examples, tokenizer, types, max_characters, max_span_length=None, features=None, made_features=False
+        self,
+        examples: list[Example],
+        tokenizer,
+        types: Sequence[str],
+        max_characters: int,
+        max_span_length: int | None = None,
+        features: WordFeatures | None = None,
+        made_features: bool = False,
     ):
         super().__init__()
         self.examples = examples
+        self.max_span_length = max_span_length
         self.unaligned = []
         self.too_long = []
         self.texts = []

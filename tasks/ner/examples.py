@@ -1,27 +1,37 @@
-"""Labelled texts in memory."""
+"""Texts with entities in memory. Standard library only."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple, Optional
 
 
-@dataclass(frozen=True, order=True)
-class Entity:
-    """A typed span of characters: ``text[start:end]``."""
+class Entity(NamedTuple):
+    """A typed span of characters, ``text[start:end]``, with the logit of a prediction."""
 
     start: int
     end: int
     type: str
+    score: Optional[float] = None  # None: labeled
 
 
 @dataclass(frozen=True)
 class Example:
-    """A labelled text. The entities are sorted and distinct; they may be nested or overlap."""
+    """A labeled text. The entities are sorted and distinct; they may be nested or overlap."""
 
     text: str
     entities: tuple[Entity, ...]
     where: str  # "path:line" of the first line, for error messages
+
+    @property
+    def spans(self) -> frozenset[tuple[int, int, str]]:
+        """The (start, end, type) of the entities."""
+        return spans_of(self.entities)
+
+    def surface(self, entity: Entity) -> str:
+        """The characters of an entity."""
+        return self.text[entity.start : entity.end]
 
 
 def make_example(text: str, entities: Iterable[Entity], where: str) -> Example:
@@ -32,3 +42,60 @@ def make_example(text: str, entities: Iterable[Entity], where: str) -> Example:
 def entity_types(*example_lists: Iterable[Example]) -> list[str]:
     """The sorted distinct entity types of lists of examples."""
     return sorted({entity.type for examples in example_lists for example in examples for entity in example.entities})
+
+
+def spans_of(entities: Iterable[Entity]) -> frozenset[tuple[int, int, str]]:
+    """The (start, end, type) of entities, without scores."""
+    return frozenset(entity[:3] for entity in entities)
+
+
+def without_overlaps(entities: Iterable[Entity]) -> list[Entity]:
+    """The predicted entities that are left, in order, when each takes its characters from those that score less."""
+    kept, taken = [], set()
+    for entity in sorted(entities, key=lambda entity: (-entity.score, entity)):
+        characters = range(entity.start, entity.end)
+        if taken.isdisjoint(characters):
+            kept.append(entity)
+            taken.update(characters)
+    return sorted(kept)
+
+
+def align_entities(
+    entities: Iterable[Entity], offsets: list[tuple[int, int]]
+) -> tuple[list[tuple[Entity, int, int]], list[Entity]]:
+    """Find the tokens of entities.
+
+    Args:
+        entities: in characters.
+        offsets: half-open characters of each token.
+
+    Returns:
+        (aligned, unaligned): ``aligned`` holds (entity, first token, last token); ``unaligned`` the entities whose
+        start or end is inside a token, or in characters without a token.
+    """
+    first_token = {start: index for index, (start, end) in enumerate(offsets) if end > start}
+    last_token = {end: index for index, (start, end) in enumerate(offsets) if end > start}
+    aligned, unaligned = [], []
+    for entity in entities:
+        first, last = first_token.get(entity.start), last_token.get(entity.end)
+        if first is None or last is None:
+            unaligned.append(entity)
+        else:
+            aligned.append((entity, first, last))
+    return aligned, unaligned
+
+
+def as_record(text: str, entities: Iterable[Entity]) -> dict:
+    """The form in which predictions are written: see :class:`tasks.ner.prediction.predictor.NerPredictor`."""
+    return {
+        "text": text,
+        "entities": [
+            {"start": start, "end": end, "type": kind, "text": text[start:end], "score": round(score, 4)}
+            for start, end, kind, score in entities
+        ],
+    }
+
+
+def entities_of(record: dict) -> list[Entity]:
+    """The entities of a record as from :func:`as_record`."""
+    return [Entity(*(entity[name] for name in Entity._fields)) for entity in record["entities"]]

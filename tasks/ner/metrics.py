@@ -1,15 +1,18 @@
 """Precision, recall and F1 of entities, and precision-recall curves."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 import numpy as np
 
+from tasks.ner.examples import Entity, Example, spans_of
 
-def entity_scores(gold, predicted, types):
+
+def entity_scores(gold: list[Iterable[Entity]], predicted: list[Iterable[Entity]], types: Iterable[str]) -> dict:
     """Corpus micro scores over exact (start, end, type): counts are summed over all texts before dividing.
 
     Args:
-        gold, predicted: for each text the set of its (start, end, type).
+        gold, predicted: for each text its entities; scores do not matter.
         types: the types to report, in this order.
 
     Returns:
@@ -18,18 +21,21 @@ def entity_scores(gold, predicted, types):
     """
     gold_count, predicted_count, correct_count = Counter(), Counter(), Counter()
     for wanted, found in zip(gold, predicted):
-        wanted, found = set(wanted), set(found)
+        wanted, found = spans_of(wanted), spans_of(found)
         gold_count.update(kind for _, _, kind in wanted)
         predicted_count.update(kind for _, _, kind in found)
         correct_count.update(kind for _, _, kind in wanted & found)
     scores = f1_row(sum(gold_count.values()), sum(predicted_count.values()), sum(correct_count.values()))
-    scores["per_type"] = {
-        kind: f1_row(gold_count[kind], predicted_count[kind], correct_count[kind]) for kind in types
-    }
+    scores["per_type"] = {kind: f1_row(gold_count[kind], predicted_count[kind], correct_count[kind]) for kind in types}
     return scores
 
 
-def f1_row(support, predicted, correct):
+def score_predictions(examples: list[Example], found: list[list[Entity]], types: list[str]) -> dict:
+    """:func:`entity_scores` of labeled examples and the entities found in each."""
+    return entity_scores([example.entities for example in examples], found, types)
+
+
+def f1_row(support: int, predicted: int, correct: int) -> dict:
     """Precision, recall and F1 with the counts they come from; a quotient 0/0 counts as 0."""
     precision = correct / predicted if predicted else 0.0
     recall = correct / support if support else 0.0
@@ -44,41 +50,47 @@ def f1_row(support, predicted, correct):
     }
 
 
-def precision_recall_curve(gold, candidates, kind, steps=100):
-    """Precision and recall of one type for thresholds on the probability sigmoid(score).
+def precision_recall_curves(
+    gold: list[Iterable[Entity]], candidates: list[list[Entity]], types: Iterable[str], steps: int = 100
+) -> dict[str, dict]:
+    """Precision and recall of each type for thresholds on the probability sigmoid(score).
 
     Args:
-        gold: for each text the set of its (start, end, type).
-        candidates: for each text its (start, end, type, score): all spans with a probability above 1 / ``steps``. Gold
-            entities that are not among them count as missed at every threshold, so that nothing is approximated.
-        kind: the type.
+        gold: for each text its entities.
+        candidates: for each text all with a probability above 1 / ``steps``. Gold entities that are not among them
+            count as missed at every threshold, so that nothing is approximated.
+        types: the types to report.
         steps: number of thresholds 1 / steps, 2 / steps, ... 1; a span is predicted above, not at, the threshold, so
             that one half is the logit 0.
 
     Returns:
-        dict of float arrays ``[steps]``: ``precision`` (1 where nothing is predicted) and ``recall`` (0 where nothing
-        is gold), and int arrays ``tp``, ``fp``, ``fn`` and ``tn``. The spans that are rightly not predicted cannot be
-        counted; ``tn`` are those among the candidates.
+        dict from a type to a dict of float arrays ``[steps]``: ``precision`` (1 where nothing is predicted) and
+        ``recall`` (0 where nothing is gold), and int arrays ``tp``, ``fp``, ``fn`` and ``tn``. The spans that are
+        rightly not predicted cannot be counted; ``tn`` are those among the candidates.
     """
     probability = np.arange(1, steps) / steps
     thresholds = np.append(np.log(probability / (1 - probability)), np.inf)
-    scores = {True: [], False: []}
-    for wanted, found in zip(map(set, gold), candidates):
-        for start, end, of_kind, score in found:
-            if of_kind == kind:
-                scores[(start, end, kind) in wanted].append(score)
-    tp, fp = (_number_above(scores[is_gold], thresholds) for is_gold in (True, False))
-    support = sum(entity[2] == kind for wanted in gold for entity in wanted)
+    scores = {kind: ([], []) for kind in types}  # of what is not gold, of what is
+    support = Counter()
+    for wanted, found in zip(map(spans_of, gold), candidates):
+        support.update(kind for _, _, kind in wanted)
+        for entity in found:
+            if entity.type in scores:
+                scores[entity.type][entity[:3] in wanted].append(entity.score)
+    return {kind: _curve(wrong, right, support[kind], thresholds) for kind, (wrong, right) in scores.items()}
+
+
+def _curve(wrong, right, support, thresholds):
+    # how many are above each of the rising thresholds
+    fp, tp = (
+        len(scores) - np.searchsorted(np.sort(np.asarray(scores, dtype=np.float64)), thresholds, side="right")
+        for scores in (wrong, right)
+    )
     return {
         "precision": np.where(tp + fp > 0, tp / np.maximum(tp + fp, 1), 1.0),
         "recall": tp / max(support, 1),
         "tp": tp,
         "fp": fp,
         "fn": support - tp,
-        "tn": len(scores[False]) - fp,
+        "tn": len(wrong) - fp,
     }
-
-
-def _number_above(scores, thresholds):
-    """How many scores are above each of the rising thresholds."""
-    return len(scores) - np.searchsorted(np.sort(np.asarray(scores, dtype=np.float64)), thresholds, side="right")

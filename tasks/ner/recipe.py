@@ -13,17 +13,12 @@ from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator
 from tasks.ner.data.reading import entity_types, read_examples
 from tasks.ner.data.splits import has_overlap, read_more_texts, read_splits
+from tasks.ner.examples import as_record, without_overlaps
 from tasks.ner.features import WordFeatures
 from tasks.ner.masked_lm import pretrain
-from tasks.ner.metrics import entity_scores
+from tasks.ner.metrics import entity_scores, score_predictions
 from tasks.ner.model import NerModel
-from tasks.ner.prediction.predictor import (
-    NerPredictor,
-    as_record,
-    predict_entities,
-    score_predictions,
-    without_overlaps,
-)
+from tasks.ner.prediction.predictor import NerPredictor, predict_entities
 from tasks.ner.prediction.thresholds import LOWEST_THRESHOLD, above, thresholds_for
 from tasks.ner.reports.error_analysis import error_analysis, worst_examples
 from tasks.ner.reports.monitoring import LOWEST_LOGIT, NerMonitor
@@ -72,7 +67,6 @@ class NerRecipe(Recipe):
 
     def describe(self, run: Run) -> None:
         print_data_report(run.datasets)
-        print_too_long(run.datasets, run.keys.max_span_length)
         config = run.model.config
         named = ", ".join(config.types[:TYPES_NAMED]) + (", ..." if len(config.types) > TYPES_NAMED else "")
         print(f"{len(config.types)} types: {named}; entities {'may' if config.allow_overlap else 'do not'} overlap")
@@ -136,10 +130,9 @@ class NerRecipe(Recipe):
     ) -> dict[str, Any]:
         """Also prints the kinds of errors and the ``num_examples`` texts with the most of them."""
         texts = [example.text for example in examples]
-        max_span_length = predictor.model.config.max_span_length
-        dataset = NerDataset(examples, predictor.tokenizer, predictor.types, max(map(len, texts)), max_span_length)
+        longest = predictor.model.config.max_span_length
+        dataset = NerDataset(examples, predictor.tokenizer, predictor.types, max(map(len, texts)), longest)
         print_data_report({title: dataset})
-        print_too_long({title: dataset}, max_span_length)
         found = predictor.find(texts)
         scores = scores_and_errors(examples, found, predictor.types)
         scores["worst_examples"] = worst_examples(examples, found, num_examples)
@@ -156,8 +149,8 @@ class NerRecipe(Recipe):
 
 
 def evaluate_model(model, dataset, batch_size, watch=None):
-    """Scores and errors of ``model`` on a :class:`NerDataset`, and its predictions (start, end, type, score) for each
-    text. ``watch`` is called with all spans that score above ``LOWEST_LOGIT``, in the same form."""
+    """Scores and errors of ``model`` on a :class:`NerDataset`, and the entities found in each text. ``watch`` is called
+    with all spans that score above ``LOWEST_LOGIT``, in the same form."""
     config = model.config
     if watch is None:
         found = _find(model, dataset, batch_size, config.thresholds)
@@ -178,20 +171,5 @@ def _find(model, dataset, batch_size, thresholds):
 
 def scores_and_errors(examples, found, types):
     """What is said of predictions: :func:`entity_scores` and :func:`error_analysis` in one dict."""
-    gold = [{(entity.start, entity.end, entity.type) for entity in example.entities} for example in examples]
-    predicted = [{(start, end, kind) for start, end, kind, _ in entities} for entities in found]
-    return {**entity_scores(gold, predicted, types), **error_analysis(gold, predicted, types)}
-
-
-def print_too_long(datasets, max_span_length):
-    """Print the gold entities of each data set that are longer than a banded head scores."""
-    for name, dataset in datasets.items():
-        if dataset.too_long:
-            examples = "; ".join(
-                f"{example.where} {entity.type} {example.text[entity.start : entity.end]!r}"
-                for example, entity in dataset.too_long[:3]
-            )
-            print(
-                f"{name}: {len(dataset.too_long)} entities have more than max_span_length {max_span_length} tokens and "
-                f"cannot be found by the model (they count as missed): {examples}"
-            )
+    gold = [example.entities for example in examples]
+    return {**entity_scores(gold, found, types), **error_analysis(gold, found, types)}

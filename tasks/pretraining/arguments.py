@@ -1,6 +1,6 @@
 """Configuration keys of pretraining beside those of every recipe."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Optional
 
 from tasks.common.errors import InputError
@@ -46,12 +46,12 @@ class PretrainingArguments(common.EncoderArguments):
 
     PLAN = BY_STAGES
 
-    text_files: Optional[str] = field(default=None, metadata={"help": "files of documents, between commas"})
-    dev_fraction: float = field(default=0.02, metadata={"help": "share of the documents held out"})
-    stages: Optional[str] = field(default=None, metadata={"help": "max_tokens x batch_size x steps of each"})
-    tokenizer: str = field(default="char", metadata={"help": "char or word"})
-    vocab_file: Optional[str] = field(default=None, metadata={"help": "vocab.txt; none: the characters of the texts"})
-    hidden_dropout_prob: float = field(default=0.1, metadata={"help": "dropout of embeddings and layers"})
+    text_files: Optional[str] = common.option(None, "files of documents, separated by commas")
+    dev_fraction: float = common.option(0.02, "share of the documents held out for evaluation")
+    stages: Optional[str] = common.option(None, "tokens per row x rows per batch x steps of each")
+    tokenizer: str = common.option("char", "`char` or `word`")
+    vocab_file: Optional[str] = common.option(None, "`vocab.txt`; empty: the characters of the texts")
+    hidden_dropout_prob: float = common.option(0.1, "dropout rate of embeddings and layers")
 
     REQUIRED = ("text_files", "output_dir")
     SETTLED_BY_PRETRAINED = (*common.EncoderArguments.SETTLED_BY_PRETRAINED, "tokenizer", "vocab_file")

@@ -1,9 +1,9 @@
-"""Figures equal their definitions; the threshold is the best there is."""
+"""Scores equal their definitions; the threshold is the best there is."""
 
 import numpy as np
 import pytest
 
-from tasks.matching.metrics import best_threshold, choosing_figure, matching_figures
+from tasks.matching.metrics import best_threshold, choosing_score, matching_scores
 
 
 def slow_spearman(x, y):
@@ -19,32 +19,32 @@ def column(scores):
     return np.array(scores, dtype=np.float32)[:, None]
 
 
-def test_figures_of_pairs_are_their_definitions():
+def test_scores_of_pairs_are_their_definitions():
     labels, scores = [1, 1, 0, 0, 1, 0, 0], [0.9, 0.2, 0.6, 0.1, 0.5, 0.4, 0.3]
-    figures = matching_figures("pairs", labels, column(scores), threshold=0.5)
-    assert figures["accuracy"] == pytest.approx(5 / 7)  # found: 0.9, 0.6, 0.5
-    assert (figures["precision"], figures["recall"]) == pytest.approx((2 / 3, 2 / 3))
-    assert figures["f1"] == pytest.approx(2 / 3)
-    assert figures["spearman"] == pytest.approx(slow_spearman(labels, scores))
+    result = matching_scores("pairs", labels, column(scores), threshold=0.5)
+    assert result["accuracy"] == pytest.approx(5 / 7)  # found: 0.9, 0.6, 0.5
+    assert (result["precision"], result["recall"]) == pytest.approx((2 / 3, 2 / 3))
+    assert result["f1"] == pytest.approx(2 / 3)
+    assert result["spearman"] == pytest.approx(slow_spearman(labels, scores))
 
 
 def test_pairs_without_a_threshold_and_grades_have_the_correlation_alone():
     labels, scores = [0, 1, 1, 0], [0.1, 0.4, 0.3, 0.2]
-    assert matching_figures("pairs", labels, column(scores)).keys() == {"spearman"}
+    assert matching_scores("pairs", labels, column(scores)).keys() == {"spearman"}
     grades = np.random.randint(0, 6, 30)
     scores = np.round(np.random.rand(30) + grades / 5, 1)
-    figures = matching_figures("grades", grades, column(scores), threshold=0.5)
-    assert figures == {"spearman": pytest.approx(slow_spearman(grades, scores), abs=1e-6)}
+    result = matching_scores("grades", grades, column(scores), threshold=0.5)
+    assert result == {"spearman": pytest.approx(slow_spearman(grades, scores), abs=1e-6)}
 
 
 def test_equal_scores_correlate_with_nothing_and_no_positive_has_no_f1():
-    figures = matching_figures("pairs", [0, 1, 0], column([0.2, 0.2, 0.2]), threshold=0.5)
-    assert figures == {"accuracy": pytest.approx(2 / 3), "f1": 0, "precision": 0, "recall": 0, "spearman": 0}
+    result = matching_scores("pairs", [0, 1, 0], column([0.2, 0.2, 0.2]), threshold=0.5)
+    assert result == {"accuracy": pytest.approx(2 / 3), "f1": 0, "precision": 0, "recall": 0, "spearman": 0}
 
 
 def test_triples_are_right_where_the_closer_one_scores_higher():
     scores = np.array([[0.5, 0.4], [0.5, 0.4], [0.1, 0.9], [0.9, 0.1], [0.3, 0.3]])
-    assert matching_figures("triples", [1, 0, 0, 1, 1], scores) == {"accuracy": 3 / 5}
+    assert matching_scores("triples", [1, 0, 0, 1, 1], scores) == {"accuracy": 3 / 5}
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 30])
@@ -54,7 +54,7 @@ def test_no_threshold_is_better_than_the_best(size):
         scores = np.round(np.random.rand(size), 1).astype(np.float32)  # with equal ones among them
 
         def accuracy(threshold, labels=labels, scores=scores):
-            return matching_figures("pairs", labels, scores[:, None], threshold)["accuracy"]
+            return matching_scores("pairs", labels, scores[:, None], threshold)["accuracy"]
 
         candidates = np.concatenate([scores.astype(float) - 0.05, [2.0]])
         assert accuracy(best_threshold(labels, scores)) == max(map(accuracy, candidates))
@@ -67,7 +67,7 @@ def test_threshold_is_halfway_between_the_scores():
 
 
 @pytest.mark.parametrize(
-    "task, is_cross_encoder, figure",
+    "task, is_cross_encoder, score",
     [
         ("pairs", True, "accuracy"),
         ("pairs", False, "spearman"),
@@ -77,5 +77,5 @@ def test_threshold_is_halfway_between_the_scores():
         ("triples", False, "accuracy"),
     ],
 )
-def test_figure_that_chooses_the_epoch(task, is_cross_encoder, figure):
-    assert choosing_figure(task, is_cross_encoder) == figure
+def test_score_that_chooses_the_epoch(task, is_cross_encoder, score):
+    assert choosing_score(task, is_cross_encoder) == score

@@ -185,7 +185,7 @@ def test_standard_streams_are_utf_8_in_any_locale(cross_encoder, tmp_path):
     assert record["sentence1"] == "怎么申请信用卡" and 0 < record["score"] < 1 and record["label"] in (0, 1)
 
 
-def test_evaluation_gives_the_figures_of_training(bi_encoder, cross_encoder, of_triples, data, tmp_path, capsys):
+def test_evaluation_gives_the_scores_of_training(bi_encoder, cross_encoder, of_triples, data, tmp_path, capsys):
     for run, file in ((bi_encoder, data.pairs_dev), (cross_encoder, data.pairs_dev), (of_triples, data.triples)):
         words = [str(run.model), str(file), "--output", str(tmp_path / "out"), "--device", "cpu"]
         assert evaluate_matching.main(words) == 0

@@ -16,7 +16,7 @@ from paddle_rope.roformer import CharTokenizer, RoFormerConfig, RoFormerForMaske
 from tasks.common.tool.run_config import read_run_config
 from tasks.common.training.monitor import VisualDLMonitor
 from tasks.matching.data import read_labelled
-from tasks.matching.metrics import best_threshold, matching_figures
+from tasks.matching.metrics import best_threshold, matching_scores
 from tasks.matching.prediction import MatchingPredictor
 from tasks.recipes import get_recipe
 
@@ -52,8 +52,8 @@ def test_bi_encoder_learns_pairs_and_keeps_the_threshold_of_dev(bi_encoder, data
     assert bi_encoder.metrics["dev"]["accuracy"] > 0.75 > labels.count(1) / len(labels)
     threshold = bi_encoder.metrics["dev"]["threshold"]
     assert threshold == bi_encoder.model_config["threshold"] == best_threshold(labels, scores)
-    figures = matching_figures("pairs", labels, np.array(scores)[:, None], threshold)
-    assert {**figures, "threshold": threshold} == pytest.approx(bi_encoder.metrics["dev"])
+    result = matching_scores("pairs", labels, np.array(scores)[:, None], threshold)
+    assert {**result, "threshold": threshold} == pytest.approx(bi_encoder.metrics["dev"])
 
 
 def test_cross_encoder_says_1_from_one_half(cross_encoder):
@@ -105,7 +105,7 @@ def test_model_of_the_best_epoch_is_kept(bi_encoder):
     assert bi_encoder.metrics["dev"]["spearman"] == pytest.approx(max(values))
 
 
-def test_visualdl_shows_the_loss_the_speed_and_the_figures_of_each_epoch(bi_encoder):
+def test_visualdl_shows_the_loss_the_speed_and_the_scores_of_each_epoch(bi_encoder):
     assert [step for step, _ in scalars(bi_encoder, "dev/spearman")] == [12 * epoch for epoch in range(1, 7)]
     for name in ("dev/accuracy", "dev/f1", "dev/score", "dev/threshold"):
         assert len(scalars(bi_encoder, name)) == 6
@@ -166,7 +166,7 @@ def test_each_fold_is_tested_once_and_the_scores_are_summed_up(train, data, tmp_
     assert "all runs are complete" in capsys.readouterr().err
 
 
-def test_seeds_sum_up_the_figures_that_there_are(data, tmp_path, config_file, capsys):
+def test_seeds_sum_up_the_scores_that_there_are(data, tmp_path, config_file, capsys):
     words = [str(config_file), "--output_dir", str(tmp_path / "seeds"), "--train_file", str(data.triples)]
     words += ["--dev_file=", "--seeds=1,2", "--num_train_epochs=1", "--max_tokens=16"]
     assert train_matching.main(words) == 0

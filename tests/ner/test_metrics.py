@@ -2,9 +2,10 @@
 
 import pytest
 
-from tasks.ner.metrics import entity_scores, precision_recall_curve
+from tasks.ner.examples import Entity
+from tasks.ner.metrics import entity_scores, precision_recall_curves
 
-A, B, C = (0, 2, "a"), (3, 5, "a"), (0, 2, "b")
+A, B, C = Entity(0, 2, "a"), Entity(3, 5, "a"), Entity(0, 2, "b")
 
 
 def summary(scores):
@@ -56,12 +57,20 @@ def test_span_given_twice_counts_once():
 
 # ---- precision-recall curves
 
+
+def precision_recall_curve(gold, candidates, kind, steps=100):
+    return precision_recall_curves(gold, candidates, [kind], steps)[kind]
+
+
 LN3 = 1.0986122886681098  # the logit of 3/4
 
 
 def test_curve_by_hand():
     gold = [{A, B, C}, {A}]
-    candidates = [[(*A, 2.0), (7, 9, "a", 0.5), (*C, 9.0)], [(*A, -0.5), (1, 2, "a", -1.0)]]
+    candidates = [
+        [A._replace(score=2.0), Entity(7, 9, "a", 0.5), C._replace(score=9.0)],
+        [A._replace(score=-0.5), Entity(1, 2, "a", -1.0)],
+    ]
     curve = precision_recall_curve(gold, candidates, "a", steps=4)  # above the logits -ln 3, 0, ln 3, infinity
     assert curve["tp"].tolist() == [2, 1, 1, 0]
     assert curve["fp"].tolist() == [2, 1, 0, 0]
@@ -72,14 +81,18 @@ def test_curve_by_hand():
 
 
 def test_curve_counts_what_is_above_a_threshold_not_at_it():
-    curve = precision_recall_curve([{A}], [[(*A, 0.0), (3, 4, "a", LN3 + 1e-9)]], "a", steps=4)
+    curve = precision_recall_curve([{A}], [[A._replace(score=0.0), Entity(3, 4, "a", LN3 + 1e-9)]], "a", steps=4)
     assert (curve["tp"].tolist(), curve["fp"].tolist()) == ([1, 0, 0, 0], [1, 1, 1, 0])
 
 
 def test_curve_at_one_half_is_the_score_of_the_type():
     gold = [{A, B}, {A}, set()]
-    candidates = [[(*A, 1.0), (*B, -1.0)], [(*A, 0.1), (5, 6, "a", 3.0)], [(*C, 1.0)]]
-    found = [{entity[:3] for entity in entities if entity[3] > 0} for entities in candidates]
+    candidates = [
+        [A._replace(score=1.0), B._replace(score=-1.0)],
+        [A._replace(score=0.1), Entity(5, 6, "a", 3.0)],
+        [C._replace(score=1.0)],
+    ]
+    found = [[entity for entity in entities if entity.score > 0] for entities in candidates]
     row = entity_scores(gold, found, ["a", "b"])["per_type"]["a"]
     curve = precision_recall_curve(gold, candidates, "a")
     assert (curve["precision"][49], curve["recall"][49]) == (row["precision"], row["recall"])

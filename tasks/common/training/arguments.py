@@ -76,33 +76,32 @@ ENCODER_KEYS = (
 )  # fmt: skip
 
 
+def option(default, help):
+    """A configuration key: its default, and its meaning and unit as shown in help and documents."""
+    return field(default=default, metadata={"help": help})
+
+
 @dataclass
 class EncoderArguments:
     """Configuration keys of every recipe that trains an encoder, beside those of PaddleNLP's ``TrainingArguments``."""
 
-    dev_fraction: float = field(default=0.1, metadata={"help": "share of the training data held out where no dev is"})
-    pretrained: Optional[str] = field(default=None, metadata={"help": "folder of weights and tokenizer to start from"})
-    attention: str = field(
-        default="softmax", metadata={"help": "softmax or linear, or one of them for each layer between commas"}
-    )
-    feature_map: str = field(default="elu_plus_one", metadata={"help": "of linear attention"})
-    num_random_features: Optional[int] = field(
-        default=None, metadata={"help": "of the feature map favor, an even number; none: the size of a head"}
-    )
-    normalizer: str = field(default="unrotated", metadata={"help": "of linear attention"})
-    position_embedding: str = field(default="qk", metadata={"help": "RoPE in the encoder: qk, vo ...; none"})
-    hidden_size: int = field(default=256, metadata={"help": "size of the hidden states"})
-    num_hidden_layers: int = field(default=4, metadata={"help": "transformer blocks"})
-    num_attention_heads: int = field(default=4, metadata={"help": "heads a block"})
-    intermediate_size: int = field(default=1024, metadata={"help": "inner size of the feed-forward layers"})
-    hidden_act: str = field(default="gelu", metadata={"help": f"of feed-forward layers: {', '.join(ACTIVATIONS)}"})
-    hidden_dropout_prob: float = field(default=0.2, metadata={"help": "dropout of embeddings and layers"})
-    attention_probs_dropout_prob: float = field(default=0.1, metadata={"help": "dropout of softmax attention weights"})
-    embedding_dropout_prob: Optional[float] = field(
-        default=None, metadata={"help": "dropout of embeddings; none: hidden_dropout_prob"}
-    )
-    vocab_min_count: int = field(default=2, metadata={"help": "rarer characters of train become [UNK]"})
-    log_histograms: bool = field(default=False, metadata={"help": "show weights and gradients in VisualDL"})
+    dev_fraction: float = option(0.1, "share of the training data held out for dev")
+    pretrained: Optional[str] = option(None, "folder of weights and tokenizer to start from")
+    attention: str = option("softmax", "`softmax` or `linear`, or one of them per layer, separated by commas")
+    feature_map: str = option("elu_plus_one", f"feature map of linear attention: {', '.join(FEATURE_MAPS)}")
+    num_random_features: Optional[int] = option(None, "of `favor`, an even number; empty: the size of a head")
+    normalizer: str = option("unrotated", f"denominator of linear attention: {', '.join(NORMALIZERS)}")
+    position_embedding: str = option("qk", "what RoPE rotates: `qk`, `vo`, ...; or `none`")
+    hidden_size: int = option(256, "width of the hidden states")
+    num_hidden_layers: int = option(4, "number of transformer blocks")
+    num_attention_heads: int = option(4, "attention heads per block")
+    intermediate_size: int = option(1024, "inner width of the feed-forward layers")
+    hidden_act: str = option("gelu", f"feed-forward activation: {', '.join(ACTIVATIONS)}")
+    hidden_dropout_prob: float = option(0.2, "dropout rate of embeddings and layers")
+    attention_probs_dropout_prob: float = option(0.1, "dropout rate of softmax weights")
+    embedding_dropout_prob: Optional[float] = option(None, "dropout rate of embeddings; empty: `hidden_dropout_prob`")
+    vocab_min_count: int = option(2, "rarer characters become `[UNK]`")
+    log_histograms: bool = option(False, "histograms of weights and gradients in VisualDL")
 
     REQUIRED = ("output_dir",)  # keys without a default
     SETTLED_BY_PRETRAINED = (*SIZE_KEYS, "vocab_min_count")  # keys that cannot be given with ``pretrained``
@@ -152,15 +151,13 @@ class EncoderArguments:
 class RecipeArguments(EncoderArguments):
     """Configuration keys of every recipe with labelled data, beside those of PaddleNLP's ``TrainingArguments``."""
 
-    dev_fraction: float = field(
-        default=0.1, metadata={"help": "share of train_file held out where no dev_file is; 0: none"}
-    )
-    train_file: Optional[str] = field(default=None, metadata={"help": "labelled data"})
-    dev_file: Optional[str] = field(default=None, metadata={"help": "labelled data that chooses the best checkpoint"})
-    test_file: Optional[str] = field(default=None, metadata={"help": "labelled data, scored once at the end"})
-    ema_decay: float = field(default=0.0, metadata={"help": "moving average of the weights, such as 0.998; 0: none"})
-    early_stopping_patience: Optional[int] = field(
-        default=None, metadata={"help": "epochs without a better dev score after which training ends; none: never"}
+    dev_fraction: float = option(0.1, "share of `train_file` held out without a `dev_file`; 0: none")
+    train_file: Optional[str] = option(None, "labeled data")
+    dev_file: Optional[str] = option(None, "labeled data that choose the best epoch")
+    test_file: Optional[str] = option(None, "labeled data, scored once at the end")
+    ema_decay: float = option(0.0, "moving average of the weights, such as 0.998; 0: none")
+    early_stopping_patience: Optional[int] = option(
+        None, "stop after so many epochs without a better dev; empty: never"
     )
 
     REQUIRED = ("train_file", "output_dir")

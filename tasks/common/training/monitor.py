@@ -80,22 +80,22 @@ class VisualDLMonitor(TrainerCallback):
             self._gradient_norm = float(paddle.sqrt(paddle.add_n(squares))) / scale
 
     def on_log(self, args, state, control, logs=None, **kwargs):
-        """Training figures: the loss has been averaged since the last log; speed leaves evaluation out."""
+        """Training so far: the loss has been averaged since the last log; speed leaves evaluation out."""
         if self.writer is None or "loss" not in logs:
             return
-        figures = {"loss": logs["loss"], "learning_rate": logs["learning_rate"]}
+        values = {"loss": logs["loss"], "learning_rate": logs["learning_rate"]}
         if self._gradient_norm is not None:
-            figures["gradient_norm"] = self._gradient_norm
+            values["gradient_norm"] = self._gradient_norm
         if self._seconds > 0:
-            figures["characters_per_second"] = float(self._tokens) / self._seconds
-        self._write(self.group, figures, state.global_step)
+            values["characters_per_second"] = float(self._tokens) / self._seconds
+        self._write(self.group, values, state.global_step)
         self._reset()
 
     def on_evaluate(self, args, state, control, metrics=None, model=None, **kwargs):
         if self.writer is None:
             return
-        figures = {name[len("eval_") :]: value for name, value in metrics.items() if name.startswith("eval_")}
-        self._write("dev", figures, state.global_step)
+        scores = {name[len("eval_") :]: value for name, value in metrics.items() if name.startswith("eval_")}
+        self._write("dev", scores, state.global_step)
         if self.log_histograms:
             self._write_histograms("weights", dict(model.named_parameters()), state.global_step)
             self._gradients_due = True
@@ -105,8 +105,8 @@ class VisualDLMonitor(TrainerCallback):
             self.writer.close()
             self.writer = None
 
-    def _write(self, group, figures, step):
-        for name, value in figures.items():
+    def _write(self, group, values, step):
+        for name, value in values.items():
             tag = f"{group}_{name}" if "/" in name else f"{group}/{name}"
             self.writer.add_scalar(tag, float(value), step)
         self.writer.flush()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tasks.common.errors import InputError
-from tasks.common.training.arguments import POSITIVE, RecipeArguments
+from tasks.common.training.arguments import POSITIVE, RecipeArguments, option
 from tasks.experiments.relative_position.data import SHORTEST
 
 # Keys of every recipe that mean nothing where the data are drawn.
@@ -19,15 +19,15 @@ class RelativePositionArguments(RecipeArguments):
     METRIC = "accuracy"
     DEFAULTS = {"num_train_epochs": 4, "per_device_train_batch_size": 64, "learning_rate": 3e-3}
 
-    length: int = field(default=256, metadata={"help": "tokens of a sequence"})
-    train_size: int = field(default=16384, metadata={"help": "sequences to train on"})
-    test_size: int = field(default=2048, metadata={"help": "sequences of dev, and of test"})
-    hidden_size: int = field(default=32, metadata={"help": "size of the hidden states"})
-    num_hidden_layers: int = field(default=1, metadata={"help": "transformer blocks"})
-    num_attention_heads: int = field(default=2, metadata={"help": "heads a block"})
-    intermediate_size: int = field(default=64, metadata={"help": "inner size of the feed-forward layers"})
-    hidden_dropout_prob: float = field(default=0.0, metadata={"help": "dropout of embeddings and layers"})
-    attention_probs_dropout_prob: float = field(default=0.0, metadata={"help": "dropout of softmax attention weights"})
+    length: int = option(256, "tokens of a sequence")
+    train_size: int = option(16384, "sequences to train on")
+    test_size: int = option(2048, "sequences of dev, and of test")
+    hidden_size: int = option(32, "size of the hidden states")
+    num_hidden_layers: int = option(1, "transformer blocks")
+    num_attention_heads: int = option(2, "heads a block")
+    intermediate_size: int = option(64, "inner size of the feed-forward layers")
+    hidden_dropout_prob: float = option(0.0, "dropout of embeddings and layers")
+    attention_probs_dropout_prob: float = option(0.0, "dropout of softmax attention weights")
 
     REQUIRED = ("output_dir",)
 

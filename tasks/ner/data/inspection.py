@@ -11,8 +11,7 @@ from collections import Counter, defaultdict
 
 from paddle_rope.roformer import CharTokenizer
 from tasks.common.texts.text_files import shown
-from tasks.ner.batching import align_entities
-from tasks.ner.examples import entity_types
+from tasks.ner.examples import Example, align_entities, entity_types
 
 # name -> what was found; in the order of printing
 FINDINGS = {
@@ -35,12 +34,12 @@ _HARMLESS_CONTROLS = "\t\n"
 _BRACKETS = dict(zip("《〈“‘（(「『【〔[{<\"'", "》〉”’）)」』】〕]}>\"'"))
 
 
-def inspect(splits, max_examples=5):
+def inspect(splits: dict[str, list[Example]], max_examples: int = 5) -> dict:
     """Count and search labelled data.
 
     Args:
-        splits: dict from a name to a list of :class:`tasks.ner.data.reading.Example`, in the order train, dev, test;
-            the tokens are those of a :class:`paddle_rope.CharTokenizer` of the first.
+        splits: dict from a name to examples, in the order train, dev, test; the tokens are those of a
+            :class:`paddle_rope.CharTokenizer` of the first.
         max_examples: examples kept of each finding.
 
     Returns:
@@ -60,9 +59,7 @@ def inspect(splits, max_examples=5):
     types = entity_types(*splits.values())
     return {
         "splits": {name: _summary(examples, types) for name, examples in splits.items()},
-        "missing_types": {
-            name: sorted(set(types) - set(entity_types(examples))) for name, examples in splits.items()
-        },
+        "missing_types": {name: sorted(set(types) - set(entity_types(examples))) for name, examples in splits.items()},
         "findings": found.as_dict(),
     }
 
@@ -122,11 +119,7 @@ def quantile(ordered, share):
 
 
 def _described(example, *entities):
-    parts = (
-        f"{entity.type} {shown(example.text[entity.start : entity.end], 40)} [{entity.start}, {entity.end}]"
-        for entity in entities
-    )
-    return " and ".join(parts)
+    return " and ".join(f"{e.type} {shown(example.surface(e), 40)} [{e.start}, {e.end}]" for e in entities)
 
 
 def _search_text(found, split, example):
@@ -147,7 +140,7 @@ def _search_text(found, split, example):
 def _search_spans(found, split, example):
     nested, crossing = {}, {}  # entity -> the first that it is in, or crosses
     for index, one in enumerate(example.entities):
-        surface = example.text[one.start : one.end]
+        surface = example.surface(one)
         if surface != surface.strip():
             found.add("white_space_edge", split, example, _described(example, one))
         elif _has_punctuation_edge(surface):
@@ -186,10 +179,9 @@ def _search_unaligned(found, splits):
     tokenizer = CharTokenizer.from_corpus(example.text for example in next(iter(splits.values())))
     for split, examples in splits.items():
         for example in examples:
-            if example.entities:
-                _, unaligned = align_entities(example.entities, tokenizer.encode(example.text).offsets)
-                for entity in unaligned:
-                    found.add("unaligned", split, example, _described(example, entity))
+            _, unaligned = align_entities(example.entities, tokenizer.encode(example.text).offsets)
+            for entity in unaligned:
+                found.add("unaligned", split, example, _described(example, entity))
 
 
 def _search_duplicates(found, splits):
@@ -211,20 +203,16 @@ def _search_duplicates(found, splits):
 
 def _search_surfaces(found, splits):
     types_of = defaultdict(Counter)  # surface -> how often it has each type
-    for examples in splits.values():
-        for example in examples:
-            for entity in example.entities:
-                types_of[example.text[entity.start : entity.end]][entity.type] += 1
+    for _, example, entity in _entities(splits):
+        types_of[example.surface(entity)][entity.type] += 1
     rare_places = {}  # surface -> first place of its rarest type
-    for split, examples in splits.items():
-        for example in examples:
-            for entity in example.entities:
-                surface = example.text[entity.start : entity.end]
-                counts = types_of[surface]
-                if len(counts) > 1:
-                    found.counts["surface_of_two_types"][split] += 1
-                    if counts[entity.type] == min(counts.values()):
-                        rare_places.setdefault(surface, (split, example))
+    for split, example, entity in _entities(splits):
+        surface = example.surface(entity)
+        counts = types_of[surface]
+        if len(counts) > 1:
+            found.counts["surface_of_two_types"][split] += 1
+            if counts[entity.type] == min(counts.values()):
+                rare_places.setdefault(surface, (split, example))
     # first what is most likely wrong: a type that is rare for a frequent text
     for surface in sorted(rare_places, key=lambda s: min(types_of[s].values()) / max(types_of[s].values())):
         split, example = rare_places[surface]
@@ -233,16 +221,15 @@ def _search_surfaces(found, splits):
 
 
 def _search_long_entities(found, splits):
-    entities = [
-        (entity.end - entity.start, split, example, entity)
-        for split, examples in splits.items()
-        for example in examples
-        for entity in example.entities
-    ]
-    if not entities:
-        return
-    entities.sort(key=lambda item: -item[0])
-    limit = quantile([length for length, *_ in reversed(entities)], 0.99)
-    for length, split, example, entity in entities:
-        if length > limit:
-            found.add("long_entity", split, example, f"{length} characters: {_described(example, entity)}")
+    ordered = sorted(_entities(splits), key=lambda item: item[2].start - item[2].end)
+    if ordered:
+        lengths = [entity.end - entity.start for _, _, entity in ordered]
+        limit = quantile(lengths[::-1], 0.99)
+        for length, (split, example, entity) in zip(lengths, ordered):
+            if length > limit:
+                found.add("long_entity", split, example, f"{length} characters: {_described(example, entity)}")
+
+
+def _entities(splits):
+    """(split, example, entity) of all of them."""
+    return ((split, example, entity) for split in splits for example in splits[split] for entity in example.entities)

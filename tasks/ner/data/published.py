@@ -53,8 +53,8 @@ class PublishedFile:
     name: str
     source: Source
     texts: int
-    entities: int | None = None  # None: nobody states them, or not labelled
-    labelled: bool = True
+    entities: int | None = None  # None: nobody states them, or not labeled
+    labeled: bool = True
     make: Callable[[Path, str, str], bytes] | None = None
 
     def check(self, path: str | os.PathLike, name: str) -> None:
@@ -63,7 +63,7 @@ class PublishedFile:
             check_file(path, name, self.source.size, self.source.sha256)
             return
         try:
-            examples = read_examples(path, name=name) if self.labelled else read_texts(path)
+            examples = read_examples(path, name=name) if self.labeled else read_texts(path)
         except InputError as error:
             raise InputError(f"{name}: is not the file as published ({error})") from None
         numbers = [("texts", len(examples), self.texts)]
@@ -96,87 +96,42 @@ _RESUME = "https://raw.githubusercontent.com/jiesutd/LatticeLSTM/master/ResumeNE
 _CORPUS = "https://raw.githubusercontent.com/OYE93/Chinese-NLP-Corpus/master/NER/"
 
 
-def _corpus_file(name, folder, size, sha256, texts, make=None):
-    return PublishedFile(name, Source(f"{_CORPUS}{folder}/{name}", size, sha256), texts, make=make)
+def _corpus(folder, rows, make=None):
+    return [
+        PublishedFile(name, Source(f"{_CORPUS}{folder}/{name}", size, sha256), texts, make=make)
+        for name, texts, size, sha256 in rows
+    ]
 
 
 DATASETS = {
     "cluener": [
         PublishedFile("train.json", _CLUENER, 10_748, 23_971, make=read_zip_member),
         PublishedFile("dev.json", _CLUENER, 1_343, 3_072, make=read_zip_member),
-        PublishedFile("test.json", _CLUENER, 1_345, labelled=False, make=read_zip_member),
+        PublishedFile("test.json", _CLUENER, 1_345, labeled=False, make=read_zip_member),
     ],
-    "msra": [
-        _corpus_file(
-            "msra_train_bio.txt",
-            "MSRA",
-            14_037_265,
-            "b403d1318c5289917ad2ca4136279592521684748327e93f1bf49a3845a40ac7",
-            45_000,
-        ),
-        _corpus_file(
-            "msra_test_bio.txt",
-            "MSRA",
-            1_119_341,
-            "2be8e580bcb22e9086e4403d82a7ec0f6e18019ebef35b0fd52941724bdf89a3",
-            3_442,
-        ),
-    ],
-    "peoples_daily": [
-        _corpus_file(
-            "example.train",
-            "People's%20Daily",
-            6_277_429,
-            "fbacf4110b131354270b7ff470c88eb84645f0ed8df30c3e409dde437cb45e70",
-            20_864,
-        ),
-        _corpus_file(
-            "example.dev",
-            "People's%20Daily",
-            702_455,
-            "7d8e6fcd1745e6adcb99d90307d84c3a0f9f8ff5ee6fe62ca27646cb765fc38a",
-            2_318,
-        ),
-        _corpus_file(
-            "example.test",
-            "People's%20Daily",
-            1_405_788,
-            "233299005f941a4b055e38aadcf3ee853e44bc1f88166078d3b52b26b77ea362",
-            4_636,
-        ),
-    ],
+    "msra": _corpus("MSRA", [
+        ("msra_train_bio.txt", 45_000, 14_037_265, "b403d1318c5289917ad2ca4136279592521684748327e93f1bf49a3845a40ac7"),
+        ("msra_test_bio.txt", 3_442, 1_119_341, "2be8e580bcb22e9086e4403d82a7ec0f6e18019ebef35b0fd52941724bdf89a3"),
+    ]),
+    "peoples_daily": _corpus("People's%20Daily", [
+        ("example.train", 20_864, 6_277_429, "fbacf4110b131354270b7ff470c88eb84645f0ed8df30c3e409dde437cb45e70"),
+        ("example.dev", 2_318, 702_455, "7d8e6fcd1745e6adcb99d90307d84c3a0f9f8ff5ee6fe62ca27646cb765fc38a"),
+        ("example.test", 4_636, 1_405_788, "233299005f941a4b055e38aadcf3ee853e44bc1f88166078d3b52b26b77ea362"),
+    ]),
     "resume": [
         PublishedFile("train.char.bmes", Source(_RESUME + "train.char.bmes"), 3_821, 13_440),
         PublishedFile("dev.char.bmes", Source(_RESUME + "dev.char.bmes"), 463, 1_497),
         PublishedFile("test.char.bmes", Source(_RESUME + "test.char.bmes"), 477, 1_630),
     ],
-    "weibo": [
-        _corpus_file(
-            "weiboNER_2nd_conll.train",
-            "Weibo",
-            536_039,
-            "4e8954c54ab33b0afc9a8abb85715c47422645cc6d1b49fdb24540f4a427e997",
-            1_350,
-            without_places,
-        ),
-        _corpus_file(
-            "weiboNER_2nd_conll.dev",
-            "Weibo",
-            105_881,
-            "e72730d83aac680505280b6301c879b3ba470d29ac308979d48cdc58ee4907cc",
-            270,
-            without_places,
-        ),
-        _corpus_file(
-            "weiboNER_2nd_conll.test",
-            "Weibo",
-            108_767,
-            "faaf6c0ebde5348b935cfd5c89f0f22c9e0779d60667d8b5efbc647b6707d50e",
-            270,
-            without_places,
-        ),
-    ],
-}
+    "weibo": _corpus("Weibo", [
+        (f"weiboNER_2nd_conll.{part}", texts, size, sha256)
+        for part, texts, size, sha256 in (
+            ("train", 1_350, 536_039, "4e8954c54ab33b0afc9a8abb85715c47422645cc6d1b49fdb24540f4a427e997"),
+            ("dev", 270, 105_881, "e72730d83aac680505280b6301c879b3ba470d29ac308979d48cdc58ee4907cc"),
+            ("test", 270, 108_767, "faaf6c0ebde5348b935cfd5c89f0f22c9e0779d60667d8b5efbc647b6707d50e"),
+        )
+    ], make=without_places),
+}  # fmt: skip
 
 
 def fetch_dataset(files, folder, report=print, **options):

@@ -4,7 +4,7 @@
 predict. Offsets count characters (code points), and spans in memory are half-open, whatever a file has.
 
 Whatever is wrong with a file raises ``tasks.common.errors.InputError``: one line with ``path:line``, what is wrong
-and how to mend it.
+and how to fix it.
 """
 
 from __future__ import annotations
@@ -17,19 +17,12 @@ from tasks.common.files import atomic_writer
 from tasks.common.texts.text_files import STDIN, encodable, first_non_blank, read_text, split_lines
 from tasks.common.texts.text_stream import TextStream
 from tasks.ner.examples import Entity, Example, entity_types
-from tasks.ner.formats import FORMATS, TEXT_FORMATS, brat, check_format, recognise
+from tasks.ner.formats import FORMATS, TEXT_FORMATS, brat, check_format, recognize
 
 __all__ = [
-    "FORMATS",
-    "STDIN",
-    "Entity",
-    "Example",
-    "entity_types",
-    "read_examples",
-    "read_labelled",
-    "read_texts",
+    "FORMATS", "STDIN", "Entity", "Example", "entity_types", "read_examples", "read_labelled", "read_texts",
     "write_examples",
-]
+]  # fmt: skip
 
 
 def read_examples(
@@ -39,7 +32,7 @@ def read_examples(
 
     Args:
         path: the file; ``-`` is standard input.
-        format: one of ``FORMATS``; None recognises it by the content, and brat by folder or ``.ann``.
+        format: one of ``FORMATS``; None recognizes it by the content, and brat by folder or ``.ann``.
         name: what messages call the file, for which it stands; None: ``path``. Not for brat.
 
     Raises:
@@ -59,11 +52,11 @@ def read_labelled(
     content, read_from = read_text(path)
     name = read_from if name is None else os.fspath(name)
     lines = split_lines(content)
-    recognised = recognise(lines, name) if format is None or first_non_blank(lines) is None else format
-    examples = TEXT_FORMATS[recognised].read(lines, name)
+    recognized = recognize(lines, name) if format is None or first_non_blank(lines) is None else format
+    examples = TEXT_FORMATS[recognized].read(lines, name)
     if not examples:
         raise InputError(f"{name}:1: there is no text in it; give labelled data")
-    return examples, recognised
+    return examples, recognized
 
 
 def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, format: str) -> None:

@@ -9,18 +9,18 @@ A surface that occurs several times has several spans; a sentence without entiti
 Types: person, place, organization, product, time, position (job title). Annotation rules:
 
 1. Outer and inner: each entity is annotated wherever it occurs, also inside another entity. Persons, places, products
-   and parent organisations inside an organisation are annotated, and places inside a product or facility name
+   and parent organizations inside an organization are annotated, and places inside a product or facility name
    (青川香米 and 青川火车站 hold the place 青川). Times and positions hold nothing.
 2. A place is one administrative unit with its suffix (青川市白岭区 is two places), its short name (青川), a road, a
    scenic spot or a facility. A house number is no part of a place. 青川 inside 青川市 or 青川路 is not annotated.
-3. An organisation is the longest name including its department (青川大学图书馆, with the parent 青川大学 inside). A
+3. An organization is the longest name including its department (青川大学图书馆, with the parent 青川大学 inside). A
    short form (睿达科技 in 睿达科技有限公司) or a brand (睿达) inside a name is not annotated, nor is a generic noun
    (公司, 医院) in the text.
-4. A product is brand + category, brand + model code, brand + category + model code, or place + speciality.
+4. A product is brand + category, brand + model code, brand + category + model code, or place + specialty.
 5. A time is a point in time, a day or a dated period, the longest run (3月5日上午9点半 is one time); durations and
    numbers are not. A position is the whole title (副总经理, not 总经理 inside); other roles (患者, 原告) are not.
 
-Train and dev differ in: the template strings; given names, place stems and brand stems (see demo_lexicon), hence the
+Train and dev differ in: the template strings; given names, place stems and brand stems (see ``lexicon.py``), hence the
 full surfaces of person, place, organization and product, and no such dev surface occurs anywhere in a train sentence.
 They share: surnames, suffixes, category nouns, titles, times, model codes and filler words.
 """
@@ -30,8 +30,7 @@ import re
 from pathlib import Path
 
 from tasks.common.files import write_json_lines
-from tasks.ner.demo import lexicon as lexicon
-from tasks.ner.demo import templates as templates
+from tasks.ner.demo.lexicon import LEXICON, OPEN_CLASSES, TEMPLATES
 from tasks.ner.demo.names import NameMaker, Phrase, join
 
 ENTITY_TYPES = ("person", "place", "organization", "product", "time", "position")
@@ -55,14 +54,17 @@ SLOT = re.compile(r"\{(\w+)(#\d+)?\}")
 
 def _watched_words() -> dict:
     """Each lexicon item with the types of entity that it may occur in; single given names go with a surname."""
-    words = dict.fromkeys(lexicon.PLACE_TRAIN + lexicon.PLACE_DEV, {"place"})
-    words.update(dict.fromkeys(lexicon.BRAND_TRAIN + lexicon.BRAND_DEV, {"organization", "product"}))
-    words.update({title: {"position"} for titles in lexicon.TITLES.values() for title in titles})
-    times = (lexicon.PAST_DAYS, lexicon.FUTURE_DAYS, lexicon.DAY_PARTS, lexicon.PAST_YEARS, lexicon.SEASONS)
-    words.update({time: {"time"} for group in (*times, lexicon.HOLIDAYS) for time in group})
-    surnames = (*lexicon.SURNAMES, *lexicon.COMPOUND_SURNAMES)
-    names = [given for given in lexicon.GIVEN_TRAIN + lexicon.GIVEN_DEV if len(given) == 2]
-    names += [surname + single for surname in surnames for single in lexicon.GIVEN_SINGLES]
+    givens, stems, brands = (
+        OPEN_CLASSES["train"][name] + OPEN_CLASSES["dev"][name] for name in ("givens", "stems", "brands")
+    )
+    words = dict.fromkeys(stems, {"place"})
+    words.update(dict.fromkeys(brands, {"organization", "product"}))
+    words.update({title: {"position"} for titles in LEXICON["titles"].values() for title in titles})
+    times = (group for name, group in LEXICON["times"].items() if name != "hour_minutes")
+    words.update({time: {"time"} for group in times for time in group})
+    surnames = (*LEXICON["surnames"], *LEXICON["compound_surnames"])
+    names = [given for given in givens if len(given) == 2]
+    names += [surname + single for surname in surnames for single in LEXICON["single_givens"]]
     words.update(dict.fromkeys(names, {"person"}))
     return words
 
@@ -105,7 +107,10 @@ def to_example(phrase: Phrase) -> dict:
     return {"text": phrase.text, "label": label}
 
 
-def _generate(size, rng, names, entity_templates, plain_templates, accept) -> list:
+def _generate(part, seed, size, accept=lambda phrase: True) -> list[dict]:
+    rng = random.Random(f"{part} {seed}")
+    names = NameMaker(part, rng)
+    entity_templates, plain_templates = TEMPLATES[part], TEMPLATES[f"{part}_plain"]
     plain_count = round(size * PLAIN_SHARE)
     kinds = [plain_templates] * plain_count + [entity_templates] * (size - plain_count)
     rng.shuffle(kinds)
@@ -130,20 +135,14 @@ def _generate(size, rng, names, entity_templates, plain_templates, accept) -> li
 
 def generate_demo_corpus(seed: int = 0, train_size: int = 2400, dev_size: int = 400) -> tuple[list[dict], list[dict]]:
     """The examples of ``(train, dev)``, the same for the same arguments."""
-    rng = random.Random(f"train {seed}")
-    plain = templates.TRAIN_PLAIN_TEMPLATES
-    names = NameMaker("train", rng)
-    train = _generate(train_size, rng, names, templates.TRAIN_TEMPLATES, plain, lambda phrase: True)
+    train = _generate("train", seed, train_size)
     train_text = "\n".join(example["text"] for example in train)
 
     def is_new(phrase):
         surfaces = (phrase.text[start : end + 1] for start, end, kind in phrase.spans if kind in DISJOINT_TYPES)
         return f"\n{phrase.text}\n" not in f"\n{train_text}\n" and not any(s in train_text for s in surfaces)
 
-    rng = random.Random(f"dev {seed}")
-    plain = templates.DEV_PLAIN_TEMPLATES
-    dev = _generate(dev_size, rng, NameMaker("dev", rng), templates.DEV_TEMPLATES, plain, is_new)
-    return train, dev
+    return train, _generate("dev", seed, dev_size, is_new)
 
 
 def write_demo_corpus(folder, seed: int = 0, train_size: int = 2400, dev_size: int = 400) -> tuple[Path, Path]:

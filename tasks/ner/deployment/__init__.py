@@ -1,1 +1,1 @@
-"""Trained models made ready for use elsewhere."""
+"""Trained models made ready for use: thresholds tuned, exported as a graph."""

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Optional
 
 import numpy as np
 
 from tasks.common.files import write_json
+from tasks.ner.examples import Example
 from tasks.ner.features.analysis import Analysis
 from tasks.ner.features.chinese_words import jieba_version
 from tasks.ner.features.columns import count_values, segmentation_values, token_columns
@@ -36,7 +40,7 @@ class WordFeatures:
         ValueError: a kind is unknown, or vocabularies or gazetteer are not those of the kinds.
     """
 
-    def __init__(self, kinds, vocabularies, gazetteer=None):
+    def __init__(self, kinds: Iterable[str], vocabularies: dict[str, list[str]], gazetteer: Optional[Gazetteer] = None):
         self.kinds = check_kinds(kinds)
         if set(vocabularies) != set(COLUMNS).intersection(self.kinds):
             raise ValueError(f"vocabularies of {', '.join(vocabularies) or 'nothing'} for {', '.join(self.kinds)}")
@@ -55,11 +59,18 @@ class WordFeatures:
         )
 
     @classmethod
-    def from_examples(cls, examples, kinds, min_count=3, more=(), more_min_count=20):
+    def from_examples(
+        cls,
+        examples: Sequence[Example],
+        kinds: Iterable[str],
+        min_count: int = 3,
+        more: Sequence[Example] = (),
+        more_min_count: int = 20,
+    ) -> WordFeatures:
         """Build vocabularies and gazetteer.
 
         Args:
-            examples: list of :class:`tasks.ner.examples.Example`, the training data.
+            examples: the training data.
             kinds: some of ``FEATURE_KINDS``.
             min_count: values that occur less often become unknown.
             more: examples without labels, for the vocabularies alone.
@@ -90,25 +101,22 @@ class WordFeatures:
         return features
 
     @property
-    def sizes(self):
+    def sizes(self) -> dict:
         """What a model must know: ``{"tables": {kind: values with none and unknown}, "flags": number of flags}``."""
         tables = {kind: FIRST_VALUE + len(self.vocabularies[kind]) for kind in COLUMNS if kind in self.kinds}
         return {"tables": tables, "flags": self._num_flags}
 
-    def __call__(self, text, offsets):
+    def __call__(self, text: str, offsets: list[tuple[int, int]]) -> TokenFeatures:
         """Features of a text that is not one of the training data.
 
         Args:
             text: string.
             offsets: half-open characters of each token; empty for special tokens, whose features are all 0.
-
-        Returns:
-            :class:`TokenFeatures`.
         """
         return self._features(text, offsets, own=None)
 
-    def of_training_example(self, example, offsets):
-        """As :meth:`__call__` for an :class:`tasks.ner.examples.Example` of the training data.
+    def of_training_example(self, example: Example, offsets: list[tuple[int, int]]) -> TokenFeatures:
+        """As :meth:`__call__` for an example of the training data.
 
         The gazetteer leaves the entities and occurrences of this very example out: a text must not find its own labels
         there, which the texts to come will not find either.
@@ -133,7 +141,7 @@ class WordFeatures:
             flags.append(span_flags(self.gazetteer.spans(text, own), self.gazetteer.num_classes, offsets))
         return TokenFeatures(columns, np.packbits(np.concatenate(flags, axis=1), axis=1), self._num_flags)
 
-    def save_pretrained(self, folder):
+    def save_pretrained(self, folder: str | os.PathLike) -> None:
         """Write ``features.json``."""
         content = {
             "kinds": list(self.kinds),
@@ -141,14 +149,11 @@ class WordFeatures:
             "vocabularies": self.vocabularies,
         }
         if self.gazetteer is not None:
-            content["gazetteer"] = {
-                "occurrences": self.gazetteer.occurrences,
-                "entities": self.gazetteer.entities,
-            }
+            content["gazetteer"] = {name: getattr(self.gazetteer, name) for name in ("occurrences", "entities")}
         write_json(Path(folder) / FILE_NAME, content)
 
     @classmethod
-    def from_pretrained(cls, folder):
+    def from_pretrained(cls, folder: str | os.PathLike) -> WordFeatures:
         """Read what :meth:`save_pretrained` has written; warns if another jieba was installed then.
 
         Raises:

@@ -1,4 +1,4 @@
-"""The formats of labelled text, each in its file, and how a file's format is recognised by its content."""
+"""The formats of labelled text, each in its file, and how a file's format is recognized by its content."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def check_format(name: str) -> None:
         raise InputError(f"unknown format {shown(name)}; the formats are {', '.join(FORMATS)}")
 
 
-def recognise(lines: list[str], name: str) -> str:
+def recognize(lines: list[str], name: str) -> str:
     """The name of the format that a text file's content has.
 
     The first line that is not blank decides between JSON and tags. Of JSON lines, the first record with entities
@@ -75,10 +75,10 @@ def recognise(lines: list[str], name: str) -> str:
     if first is None:
         raise InputError(f"{name}:1: the file is empty or has only blank lines; give labelled data, {_EXAMPLES}")
     if looks_like_json(first, "{"):
-        return _recognise_records(lines)
+        return _recognize_records(lines)
     if looks_like_json(first, "["):
         return "cmeee"
-    scheme = tags.recognise_scheme(lines, name).name
+    scheme = tags.recognize_scheme(lines, name).name
     return f"{scheme}_sentences" if tags.is_sentence_layout(lines) else scheme
 
 
@@ -97,7 +97,7 @@ def looks_like_json(line: str, bracket: str) -> bool:
     return line.endswith(closing) or parse_tag(tags.split_tag(line)[1].split(tags.JOINT)[0]) is None
 
 
-def _recognise_records(lines: list[str]) -> str:
+def _recognize_records(lines: list[str]) -> str:
     """The format of JSON lines; lines that are broken, or of no known form, are left to the reader to complain of."""
     found = None
     for line in lines:

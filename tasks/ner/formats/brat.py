@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from tasks.common.errors import InputError
+from tasks.common.files import atomic_folder
 from tasks.common.texts.text_files import decode, encodable, read_text, shown, split_lines
 from tasks.ner.examples import Entity, Example, make_example
 
@@ -110,30 +110,17 @@ def _in_one_line(surface: str) -> str:
 def write(examples: list[Example], folder: str | os.PathLike) -> None:
     """Write 000001.txt, 000001.ann ... into a new or empty folder, which appears only when all is written."""
     folder = Path(os.path.realpath(folder))
-    parent = folder.parent
     if folder == Path.cwd():  # which cannot be replaced
         raise InputError(f"{folder}: is the folder of work; give another folder for the brat documents")
-    is_folder = os.path.isdir(folder)  # not Path.is_dir, which raises OSError for a name that is too long
-    if is_folder and any(folder.iterdir()):
-        raise InputError(f"{folder}: is not empty; give another folder for the brat documents")
-    if os.path.exists(folder) and not is_folder:
-        raise InputError(f"{folder}: is a file; brat documents need a folder")
-    if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise InputError(f"{folder}: cannot be made ({parent} is not a writable folder); give another folder")
-    annotations = [_annotation(example) for example in examples]
-    temporary = parent / f".{folder.name}.{os.getpid()}.tmp"
+    digits = max(6, len(str(len(examples))))
     try:
-        temporary.mkdir()
-        digits = max(6, len(str(len(examples))))
-        for number, (example, annotation) in enumerate(zip(examples, annotations), 1):
-            stem = temporary / f"{number:0{digits}}"
-            stem.with_suffix(".txt").write_bytes(encodable(example.text).encode("utf-8"))
-            stem.with_suffix(".ann").write_bytes(annotation.encode("utf-8"))
-        os.replace(temporary, folder)
+        with atomic_folder(folder) as temporary:
+            for number, example in enumerate(examples, 1):
+                stem = temporary / f"{number:0{digits}}"
+                stem.with_suffix(".txt").write_bytes(encodable(example.text).encode("utf-8"))
+                stem.with_suffix(".ann").write_bytes(_annotation(example).encode("utf-8"))
     except OSError as error:
         raise InputError(f"{folder}: cannot be written ({error.strerror}); give another folder") from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _annotation(example: Example) -> str:
@@ -144,6 +131,6 @@ def _annotation(example: Example) -> str:
                 f"{example.where}: the entity type {shown(entity.type)} has white space, which separates in brat; "
                 "rename it, or write cluener, doccano, cmeee or jsonl"
             )
-        surface = _in_one_line(example.text[entity.start : entity.end])
+        surface = _in_one_line(example.surface(entity))
         lines.append(f"T{number}\t{entity.type} {entity.start} {entity.end}\t{surface}\n")
     return "".join(lines)

@@ -11,27 +11,22 @@ from collections.abc import Iterable, Iterator
 from tasks.common.errors import InputError
 from tasks.common.texts.json_lines import json_line, json_records
 from tasks.common.texts.text_files import shown
-from tasks.ner.examples import Entity, Example, make_example
-from tasks.ner.formats.json_records import check_type, labelled_text, labels
+from tasks.ner.examples import Entity, Example
+from tasks.ner.formats.json_records import check_type, read_records
 
 SHAPE = 'write it as {"type": {"surface": [[first, last]]}}'
 
 
 def read(lines: list[str], name: str) -> list[Example]:
-    examples = []
-    for where, record in json_records(lines, name):
-        text = labelled_text(record, where)
-        label = labels(record, ("label",), '"label": {}', where)
-        examples.append(make_example(text, _entities(label, text, where), where))
-    return examples
+    return read_records(json_records(lines, name), ("label",), '"label": {}', _entities)
 
 
 def write(examples: Iterable[Example]) -> Iterator[str]:
     for example in examples:
         label = {}
         for entity in example.entities:
-            surface = example.text[entity.start : entity.end]
-            label.setdefault(entity.type, {}).setdefault(surface, []).append([entity.start, entity.end - 1])
+            surfaces = label.setdefault(entity.type, {})
+            surfaces.setdefault(example.surface(entity), []).append([entity.start, entity.end - 1])
         yield json_line({"text": example.text, "label": label})
 
 

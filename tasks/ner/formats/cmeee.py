@@ -15,20 +15,15 @@ from collections.abc import Iterable, Iterator
 from tasks.common.errors import InputError
 from tasks.common.texts.json_lines import distinct_keys
 from tasks.common.texts.text_files import shown
-from tasks.ner.examples import Entity, Example, make_example
-from tasks.ner.formats.json_records import check_type, field, labelled_text, labels, object_entities
+from tasks.ner.examples import Entity, Example
+from tasks.ner.formats.json_records import check_type, field, object_entities, read_records
 
 SHAPE = 'write it as {"start_idx": first, "end_idx": last, "type": "type", "entity": "surface"}'
 _SPACE = " \t\n\r"
 
 
 def read(lines: list[str], name: str) -> list[Example]:
-    examples = []
-    for where, record in _records("\n".join(lines), name):
-        text = labelled_text(record, where)
-        entities = labels(record, ("entities",), '"entities": []', where)
-        examples.append(make_example(text, _entities(entities, text, where), where))
-    return examples
+    return read_records(_records("\n".join(lines), name), ("entities",), '"entities": []', _entities)
 
 
 def write(examples: Iterable[Example]) -> Iterator[str]:
@@ -39,7 +34,7 @@ def write(examples: Iterable[Example]) -> Iterator[str]:
                 "start_idx": entity.start,
                 "end_idx": entity.end - 1,
                 "type": entity.type,
-                "entity": example.text[entity.start : entity.end],
+                "entity": example.surface(entity),
             }
             for entity in example.entities
         ]

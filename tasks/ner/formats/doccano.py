@@ -1,6 +1,6 @@
 """doccano: JSON lines of its two exports, offsets in characters, half-open.
 
-* sequence labelling: ``{"text": "...", "label": [[0, 3, "name"]]}``; older releases call the key ``labels``;
+* sequence labeling: ``{"text": "...", "label": [[0, 3, "name"]]}``; older releases call the key ``labels``;
 * with relations: ``{"text": "...", "entities": [{"id": 1, "label": "name", "start_offset": 0, "end_offset": 3}],
   "relations": [...]}``; the relations are skipped, and counted in one line of this module's log.
 
@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator
 from tasks.common.errors import InputError
 from tasks.common.texts.json_lines import json_line, json_records
 from tasks.common.texts.text_files import shown
-from tasks.ner.examples import Entity, Example, make_example
-from tasks.ner.formats.json_records import check_offsets, check_type, field, labelled_text, labels, object_entities
+from tasks.ner.examples import Entity, Example
+from tasks.ner.formats.json_records import check_offsets, check_type, field, object_entities, read_records
 
 logger = logging.getLogger(__name__)
 
@@ -25,13 +25,8 @@ ENTITY_SHAPE = 'write it as {"start_offset": 0, "end_offset": 3, "label": "type"
 
 
 def read(lines: list[str], name: str) -> list[Example]:
-    """The sequence labelling export."""
-    examples = []
-    for where, record in json_records(lines, name):
-        text = labelled_text(record, where)
-        label = labels(record, ("label", "labels"), '"label": []', where)
-        examples.append(make_example(text, _label_entities(label, text, where), where))
-    return examples
+    """The sequence labeling export."""
+    return read_records(json_records(lines, name), ("label", "labels"), '"label": []', _label_entities)
 
 
 def _label_entities(label: object, text: str, where: str) -> Iterator[Entity]:
@@ -52,13 +47,15 @@ def write(examples: Iterable[Example]) -> Iterator[str]:
 
 def read_entities(lines: list[str], name: str) -> list[Example]:
     """The export with relations."""
-    examples, skipped = [], []
-    for where, record in json_records(lines, name):
-        if record.get("relations"):
-            skipped.append(where)
-        text = labelled_text(record, where)
-        entities = labels(record, ("entities",), '"entities": []', where)
-        examples.append(make_example(text, _object_entities(entities, text, where), where))
+    skipped = []
+
+    def records():
+        for where, record in json_records(lines, name):
+            if record.get("relations"):
+                skipped.append(where)
+            yield where, record
+
+    examples = read_records(records(), ("entities",), '"entities": []', _object_entities)
     if skipped:
         logger.warning("%s: skipped the doccano relations of %d texts", skipped[0], len(skipped))
     return examples
@@ -74,10 +71,9 @@ def _object_entities(entities: object, text: str, where: str) -> Iterator[Entity
 def write_entities(examples: Iterable[Example]) -> Iterator[str]:
     number = 0  # ids are unique in a project
     for example in examples:
-        entities = []
-        for entity in example.entities:
-            number += 1
-            entities.append(
-                {"id": number, "label": entity.type, "start_offset": entity.start, "end_offset": entity.end}
-            )
+        entities = [
+            {"id": id_, "label": entity.type, "start_offset": entity.start, "end_offset": entity.end}
+            for id_, entity in enumerate(example.entities, number + 1)
+        ]
+        number += len(entities)
         yield json_line({"text": example.text, "entities": entities, "relations": []})

@@ -2,23 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from tasks.common.errors import InputError
 from tasks.common.texts.json_lines import check_encodable, json_text
 from tasks.common.texts.text_files import shown
+from tasks.ner.examples import Entity, Example, make_example
 
 
-def labelled_text(record: dict, where: str) -> str:
-    """The text of a labelled record; it must not be empty."""
+def labeled_text(record: dict, where: str) -> str:
+    """The text of a labeled record; it must not be empty."""
     text = json_text(record, where)
     if not text:
         raise InputError(f'{where}: "text" is empty; remove the line or give it a text')
     return text
 
 
-def labels(record: dict, keys: tuple[str, ...], without: str, where: str) -> object:
-    """What a record has under the first of ``keys`` that it has; ``without`` shows a text without entities."""
+def read_records(
+    records: Iterable[tuple[str, dict]],
+    keys: tuple[str, ...],
+    without: str,
+    entities: Callable[[object, str, str], Iterable[Entity]],
+    text_of: Callable[[dict, str], str] = labeled_text,
+) -> list[Example]:
+    """The examples of JSON records.
+
+    Args:
+        records: pairs ("path:line", record).
+        keys: the entities are under the first of these that a record has.
+        without: how a text without entities is written, for messages.
+        entities: gives the entities from what is under the key, the text and the place.
+        text_of: gives the text of a record.
+    """
+    examples = []
+    for where, record in records:
+        text = text_of(record, where)
+        found = _labels(record, keys, without, where)
+        examples.append(make_example(text, entities(found, text, where), where))
+    return examples
+
+
+def _labels(record, keys, without, where):
     for key in keys:
         if key in record:
             return record[key]

@@ -48,7 +48,7 @@ def is_sentence_layout(lines: list[str]) -> bool:
     return any(all(JOINT in half for half in line.rpartition("\t")[::2]) for line in lines if JOINT in line)
 
 
-def recognise_scheme(lines: list[str], name: str) -> Scheme:
+def recognize_scheme(lines: list[str], name: str) -> Scheme:
     """The scheme of a tagged file; raises InputError if no scheme has all its tags."""
     first_of = {}  # prefix -> (tag, line) of its first occurrence
     seen = set()
@@ -89,7 +89,7 @@ class TagParser:
             if parsed[0] not in self.scheme.prefixes:
                 raise InputError(
                     f"{self.name}:{number}: tag {shown(tag, _LIMIT)} is none of {self.scheme}; name another format, or "
-                    "let it be recognised"
+                    "let it be recognized"
                 )
             self.known[tag] = parsed
         return parsed
@@ -211,10 +211,10 @@ def _checked_tags(example: Example, scheme: Scheme, separators: str) -> list[str
         if character in example.text:
             place = example.text.index(character)
             raise fail(f"the text has {character!r} (character {place}), which separates in this format")
-    for one, other in zip(example.entities, example.entities[1:]):  # sorted: if any overlap, two neighbours do
+    for one, other in zip(example.entities, example.entities[1:]):  # sorted: if any overlap, two neighbors do
         if other.start < one.end:
             surfaces = " and ".join(
-                f"{entity.type} {shown(example.text[entity.start : entity.end], _LIMIT)} [{entity.start}, {entity.end}]"
+                f"{entity.type} {shown(example.surface(entity), _LIMIT)} [{entity.start}, {entity.end}]"
                 for entity in (one, other)
             )
             raise fail(f"{surfaces} overlap, and tags are flat")

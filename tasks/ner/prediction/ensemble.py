@@ -1,6 +1,7 @@
-"""Several NER models as one."""
+"""An ensemble of several NER models."""
 
 import copy
+import os
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ class NerEnsemble(nn.Layer):
 
     Args:
         folders: those that the models were read from.
-        models: list of :class:`~tasks.ner.model.NerModel`; sizes, number of layers and attention may differ.
+        models: sizes, number of layers and attention may differ.
 
     Raises:
         InputError: the models do not read the same tokens and features, or do not find the same types.
@@ -32,7 +33,7 @@ class NerEnsemble(nn.Layer):
         config: that of the first model, with the mean of the thresholds and the least ``max_tokens``.
     """
 
-    def __init__(self, folders, models):
+    def __init__(self, folders: list[str | os.PathLike], models: list[NerModel]):
         super().__init__()
         _refuse_different(folders, models)
         self.members = nn.LayerList(models)

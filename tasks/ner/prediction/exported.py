@@ -12,7 +12,7 @@ from tasks.common.errors import InputError
 from tasks.common.model_folder import damage_reported
 from tasks.ner.data.download import file_sha256
 from tasks.ner.features import COLUMNS
-from tasks.ner.model import NerModel
+from tasks.ner.model import NerConfig, NerModel
 
 WEIGHTS_FILE = "inference.pdiparams"
 # Paddle 3 writes the first and reads both, Paddle 2 knows the second only.
@@ -26,7 +26,7 @@ class ExportedNerModel:
 
     Args:
         folder: that :func:`write_graph` wrote into.
-        config: :class:`~tasks.ner.model.NerConfig` of the model.
+        config: of the model.
 
     Raises:
         InputError: the graph is damaged.
@@ -36,7 +36,7 @@ class ExportedNerModel:
     decode = NerModel.decode
     scores_of_text = NerModel.scores_of_text
 
-    def __init__(self, folder, config):
+    def __init__(self, folder: str | os.PathLike, config: NerConfig):
         self.config = config
         with damage_reported(folder, WEIGHTS_FILE):
             self._predictor = inference.create_predictor(_settings(folder))
@@ -54,12 +54,12 @@ class ExportedNerModel:
         return paddle.to_tensor(self._predictor.get_output_handle(name).copy_to_cpu())
 
 
-def is_exported(folder):
+def is_exported(folder: str | os.PathLike) -> bool:
     """Whether a folder holds an exported model."""
     return (Path(folder) / CHECKSUMS_FILE).is_file()
 
 
-def check_graph(folder):
+def check_graph(folder: str | os.PathLike) -> None:
     """Raise InputError unless the folder of an exported model has the files that were written, and this Paddle reads
     them."""
     folder = Path(folder)
@@ -75,7 +75,7 @@ def check_graph(folder):
         )
 
 
-def write_graph(model, folder):
+def write_graph(model: NerModel, folder: str | os.PathLike) -> None:
     """Write a model for texts of any number and length into an existing folder.
 
     Its inputs are those of :meth:`tasks.ner.model.NerModel.forward` without ``labels``, its output the logits.

@@ -2,7 +2,7 @@
 
 An entity is a box around its characters with its type and score behind them; boxes are nested as the entities are.
 HTML cannot nest two entities that cross, so that the one that ends later is drawn in pieces, open with a dashed edge
-where it goes on. Colours tell the types apart at a glance; the types' names do so without colour.
+where it goes on. Colors tell the types apart at a glance; the types' names do so without color.
 """
 
 from __future__ import annotations
@@ -10,17 +10,25 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
+from collections.abc import Iterable
 from html import escape
-from typing import NamedTuple
+from pathlib import Path
+from typing import NamedTuple, TextIO
 
-from tasks.ner.prediction.html_style import STYLE
+from tasks.ner.examples import Entity, entities_of
 
-# Each has a contrast of at least 3 with the light and with the dark background. They keep apart in normal vision and in
-# simulated protanopia, deuteranopia and tritanopia (Machado et al. 2009): distance in OKLab 0.087 or more.
-COLOURS = (
-    "#0077cc", "#dd7700", "#dd00aa", "#007722", "#8811ff", "#dd0000", "#3399ee", "#885577", "#bb8888", "#aa6666",
+# The style sheet. A type sets --c, its color, --ink on it and --edge; a mark sets --h, the boxes stacked in it. Types
+# and scores are generated content: they are not in the way of searching or copying the text.
+STYLE = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
+# Red, green and blue, and the ink that is read best on it. Each has a contrast of at least 3 with the light and with
+# the dark background. They keep apart in normal vision and in simulated protanopia, deuteranopia and tritanopia
+# (Machado et al. 2009): distance in OKLab 0.087 or more.
+WHITE, BLACK = "#ffffff", "#000000"
+COLORS = (
+    ("0 119 204", WHITE), ("221 119 0", BLACK), ("221 0 170", BLACK), ("0 119 34", WHITE), ("136 17 255", WHITE),
+    ("221 0 0", WHITE), ("51 153 238", BLACK), ("136 85 119", WHITE), ("187 136 136", BLACK), ("170 102 102", BLACK),
 )  # fmt: skip
-# When the colours are used up they come again with the next kind of edge.
+# When the colors are used up they come again with the next kind of edge.
 EDGES = ("1.5px solid", "1.5px dotted", "3px double")
 # Characters that a page cannot show, drawn by their symbols.
 _CONTROL_SYMBOLS = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\t\n\r"} | {0x7F: "\u2421"}
@@ -31,18 +39,18 @@ class Piece(NamedTuple):
 
     start: int
     end: int
-    entity: dict
+    entity: Entity
     is_first: bool
     is_last: bool
 
 
-def write_html(file, records, types, title):
+def write_html(file: TextIO, records: list[dict], types: Iterable[str], title: str) -> None:
     """Write a page.
 
     Args:
         file: open for text.
         records: list of records as from :class:`tasks.ner.prediction.predictor.NerPredictor`.
-        types: names of the types. Those that occur are the legend; their order in it gives them their colours.
+        types: names of the types. Those that occur are the legend; their order in it gives them their colors.
         title: of the page.
     """
     counts = Counter(entity["type"] for record in records for entity in record["entities"])
@@ -67,16 +75,16 @@ def write_html(file, records, types, title):
     file.write("</main>\n</body>\n</html>\n")
 
 
-def nested_pieces(entities):
+def nested_pieces(entities: list[Entity]) -> list[Piece]:
     """Cut entities into pieces of which any two are nested or apart.
 
     Args:
-        entities: dicts with half-open ``start`` and ``end``.
+        entities: of one text.
 
     Returns:
-        list of :class:`Piece` in the order in which their boxes open: outer before inner.
+        The pieces in the order in which their boxes open: outer before inner.
     """
-    waiting = [(entity["start"], -entity["end"], number, True) for number, entity in enumerate(entities)]
+    waiting = [(entity.start, -entity.end, number, True) for number, entity in enumerate(entities)]
     heapq.heapify(waiting)
     pieces, open_ends = [], []
     while waiting:
@@ -105,12 +113,12 @@ def _paragraph(record, number_of):
             advance(open_pieces.pop().end)
             parts.append("</mark>")
 
-    pieces = nested_pieces(record["entities"])
+    pieces = nested_pieces(entities_of(record))
     heights = _heights(pieces)
     for piece, height in zip(pieces, heights):
         close(piece.start)
         advance(piece.start)
-        parts.append(_opening(piece, height, number_of))
+        parts.append(_opening(piece, height, text, number_of))
         open_pieces.append(piece)
     close(len(text))
     advance(len(text))
@@ -118,19 +126,19 @@ def _paragraph(record, number_of):
     return f'<p lang="zh"{lines}>{"".join(parts)}</p>'
 
 
-def _opening(piece, height, number_of):
-    entity = piece.entity
-    classes = [f"t{number_of[entity['type']]}"]
+def _opening(piece, height, text, number_of):
+    start, end, kind, score = piece.entity
+    classes = [f"t{number_of[kind]}"]
     classes += [] if piece.is_first else ["goes-on-left"]
     classes += [] if piece.is_last else ["goes-on-right"]
-    probability = (1 + math.tanh(entity["score"] / 2)) / 2  # the sigmoid, for scores of any size
+    probability = (1 + math.tanh(score / 2)) / 2  # the sigmoid, for scores of any size
     title = (
-        f"{entity['type']}: {entity['text']}\ncharacters {entity['start']} to {entity['end']} (exclusive)\n"
-        f"score {entity['score']:.2f}, probability {probability:.3f}"
+        f"{kind}: {text[start:end]}\ncharacters {start} to {end} (exclusive)\n"
+        f"score {score:.2f}, probability {probability:.3f}"
     )
     return (
-        f'<mark class="{" ".join(classes)}" style="--h:{height}" data-type="{_escaped(entity["type"])}" '
-        f'data-score="{entity["score"]:.1f}" title="{_escaped(title)}">'
+        f'<mark class="{" ".join(classes)}" style="--h:{height}" data-type="{_escaped(kind)}" '
+        f'data-score="{score:.1f}" title="{_escaped(title)}">'
     )
 
 
@@ -152,32 +160,10 @@ def _heights(pieces):
 def _type_styles(count):
     lines = []
     for number in range(count):
-        colour = COLOURS[number % len(COLOURS)]
-        rgb = " ".join(str(channel) for channel in channels(colour))
-        edge = EDGES[number // len(COLOURS) % len(EDGES)]
-        lines.append(f".t{number}{{--c:{rgb};--ink:{ink_on(colour)};--edge:{edge}}}\n")
+        color, ink = COLORS[number % len(COLORS)]
+        edge = EDGES[number // len(COLORS) % len(EDGES)]
+        lines.append(f".t{number}{{--c:{color};--ink:{ink};--edge:{edge}}}\n")
     return "".join(lines)
-
-
-def channels(colour):
-    """(red, green, blue) of a colour as ``#rrggbb``."""
-    return tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5))
-
-
-def contrast(colour, other):
-    """Contrast of two colours by WCAG 2, from 1 to 21."""
-    light, dark = sorted((_luminance(colour), _luminance(other)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
-
-
-def ink_on(colour):
-    """Black or white, whichever is read better on ``colour``."""
-    return max("#ffffff", "#000000", key=lambda ink: contrast(ink, colour))
-
-
-def _luminance(colour):
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (v / 255 for v in channels(colour))]
-    return sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear))
 
 
 def _escaped(text):

@@ -1,6 +1,7 @@
 """The folder of a trained or exported NER model, read and checked."""
 
 import json
+import os
 from pathlib import Path
 
 from tasks.common import model_folder
@@ -11,7 +12,7 @@ from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.prediction.exported import ExportedNerModel, check_graph, is_exported
 
 
-def check_model_dir(model_dir):
+def check_model_dir(model_dir: str | os.PathLike) -> None:
     """Raise InputError unless ``model_dir`` holds a model; names the right folder where it is easy to guess."""
     folder = Path(model_dir)
     needed = [*MODEL_FILES, FEATURES_FILE] if _has_features(folder / "config.json") else [*MODEL_FILES]
@@ -21,7 +22,7 @@ def check_model_dir(model_dir):
     refuse_incomplete(folder, [name for name in needed if not (folder / name).is_file()])
 
 
-def load_model(model_dir):
+def load_model(model_dir: str | os.PathLike):
     """The tokenizer and the model of a folder; raises InputError if its files are damaged or do not fit together."""
     if is_exported(model_dir):
         tokenizer, config = model_folder.load_settings(model_dir, NerConfig, _check_config)
@@ -41,8 +42,8 @@ def _has_features(config_file):
         return False  # a missing or damaged file, which is another complaint
 
 
-def load_features(model_dir, config):
-    """The :class:`WordFeatures` of a model's folder, None if it has none; raises InputError if they are damaged."""
+def load_features(model_dir: str | os.PathLike, config: NerConfig) -> WordFeatures | None:
+    """The word features of a model's folder, None if it has none; raises InputError if they are damaged."""
     if config.features is None:
         return None
     folder = Path(model_dir)

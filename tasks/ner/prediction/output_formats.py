@@ -1,14 +1,17 @@
 """Predictions as text: the formats of ``tools/predict_ner.py``."""
 
+from collections.abc import Iterable
+from typing import TextIO
+
 from tasks.common.texts.json_lines import json_line
-from tasks.ner.examples import Entity, make_example
+from tasks.ner.examples import entities_of, make_example, without_overlaps
 from tasks.ner.formats import TEXT_FORMATS
 
 # Names of tasks.ner.formats. The first is the one with everything in it, the scores too.
 FORMATS = ("jsonl", "cluener", "bio", "doccano")
 
 
-def write_predictions(records, where, file, format):
+def write_predictions(records: Iterable[dict], where: Iterable[str], file: TextIO, format: str) -> int:
     """Write records in one of :data:`FORMATS`.
 
     Args:
@@ -28,24 +31,12 @@ def write_predictions(records, where, file, format):
         if format == "jsonl":
             file.write(json_line(record))
             continue
-        text, entities = record["text"], record["entities"]
+        entities = entities_of(record)
         if format == "bio":
-            entities = flat_entities(text, entities)
+            entities = without_overlaps(entities)
             left_out += len(record["entities"]) - len(entities)
-            if not text:
+            if not record["text"]:
                 file.write("\n")  # a sentence without characters
                 continue
-        example = make_example(text, (Entity(e["start"], e["end"], e["type"]) for e in entities), place)
-        file.writelines(TEXT_FORMATS[format].write([example]))
+        file.writelines(TEXT_FORMATS[format].write([make_example(record["text"], entities, place)]))
     return left_out
-
-
-def flat_entities(text, entities):
-    """Entities without a character in common: the highest score is taken first, then the next that fits, and so on."""
-    taken, chosen = bytearray(len(text)), []
-    for entity in sorted(entities, key=lambda entity: -entity["score"]):
-        characters = slice(entity["start"], entity["end"])
-        if not any(taken[characters]):
-            taken[characters] = b"\x01" * (entity["end"] - entity["start"])
-            chosen.append(entity)
-    return chosen

@@ -1,19 +1,26 @@
 """From texts to entities with a trained model."""
 
-from pathlib import Path
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import paddle
 
 from tasks.common.errors import InputError
-from tasks.common.inference import outputs_of
+from tasks.common.inference import evaluation_mode, outputs_of
 from tasks.common.tool.device import choose_device
 from tasks.common.tool.quiet import quiet_paddlenlp
 from tasks.ner.batching import SpanCollator, TokenizedText
-from tasks.ner.metrics import entity_scores
+from tasks.ner.examples import Entity, as_record, without_overlaps
+from tasks.ner.model import NerModel
 from tasks.ner.prediction.ensemble import NerEnsemble
 from tasks.ner.prediction.model_folder import check_model_dir, load_features, load_model
 from tasks.ner.prediction.windows import cut_text, merge_windows
 
 # Scores of one batch held at once: bounds memory for long texts.
 MAX_BATCH_SCORES = 1 << 25
+Folder = str | os.PathLike
 
 
 class NerPredictor:
@@ -34,11 +41,19 @@ class NerPredictor:
             out of range.
     """
 
-    def __init__(self, model_dir, device=None, batch_size=32, max_tokens=None, show_progress=False, overlap=None):
+    def __init__(
+        self,
+        model_dir: Folder | list[Folder],
+        device: str | None = None,
+        batch_size: int = 32,
+        max_tokens: int | None = None,
+        show_progress: bool = False,
+        overlap: int | None = None,
+    ):
         for name, size in (("batch_size", batch_size), ("max_tokens", max_tokens)):
             if size is not None and size < 1:
                 raise InputError(f"--{name} {size}: must be 1 or more")
-        folders = [model_dir] if isinstance(model_dir, (str, Path)) else list(model_dir)
+        folders = [model_dir] if isinstance(model_dir, Folder) else list(model_dir)
         if not folders:
             raise InputError("no folder of a model is given")
         for folder in folders:
@@ -57,7 +72,7 @@ class NerPredictor:
             raise InputError(f"--overlap {overlap}: must be from 0 to max_tokens - 2, {self.max_tokens - 2}")
         self.show_progress = show_progress
 
-    def __call__(self, texts, where=None):
+    def __call__(self, texts: list[str], where: Sequence[str] | None = None) -> list[dict]:
         """Predict.
 
         Args:
@@ -74,8 +89,13 @@ class NerPredictor:
         """
         return [as_record(text, entities) for text, entities in zip(texts, self.find(texts, where))]
 
-    def find(self, texts, where=None, thresholds=None):
-        """As :meth:`__call__`, but for each text the list of its (start, end, type, score).
+    def find(
+        self,
+        texts: list[str],
+        where: Sequence[str] | None = None,
+        thresholds: float | list[float] | None = None,
+    ) -> list[list[Entity]]:
+        """As :meth:`__call__`, but for each text its entities.
 
         Args:
             texts, where: as there.
@@ -88,8 +108,7 @@ class NerPredictor:
         for text, place in zip(texts, where):
             if not isinstance(text, str):
                 raise InputError(f"{place}: texts must be strings, got {type(text).__name__}")
-        tokenized = [self.tokenize(text) for text in texts]
-        windows = [cut_text(text, self.max_tokens, self.overlap) for text in tokenized]
+        windows = [cut_text(self.tokenize(text), self.max_tokens, self.overlap) for text in texts]
         found = iter(
             predict_entities(
                 self.model,
@@ -106,47 +125,26 @@ class NerPredictor:
             return entities
         return [without_overlaps(of_text) for of_text in entities]
 
-    def tokenize(self, text):
-        """A :class:`~tasks.ner.batching.TokenizedText`, with the features that the model takes."""
+    def tokenize(self, text: str) -> TokenizedText:
+        """The tokens of a text, with the features that the model takes."""
         ids, offsets, _ = self.tokenizer.encode(text)
         return TokenizedText(ids, offsets, [], None if self.features is None else self.features(text, offsets))
 
 
-def score_predictions(examples, found, types):
-    """:func:`tasks.ner.metrics.entity_scores` of labelled examples and the (start, end, type, score) found in each."""
-    gold = [{(entity.start, entity.end, entity.type) for entity in example.entities} for example in examples]
-    predicted = [{(start, end, kind) for start, end, kind, _ in entities} for entities in found]
-    return entity_scores(gold, predicted, types)
-
-
-def without_overlaps(entities):
-    """The (start, end, type, score) that are left when each takes its characters from those that score less."""
-    kept, taken = [], set()
-    for entity in sorted(entities, key=lambda entity: (-entity[3], entity)):
-        characters = range(entity[0], entity[1])
-        if taken.isdisjoint(characters):
-            kept.append(entity)
-            taken.update(characters)
-    return sorted(kept)
-
-
-def as_record(text, entities):
-    """The form in which predictions are written: see :meth:`NerPredictor.__call__`."""
-    return {
-        "text": text,
-        "entities": [
-            {"start": start, "end": end, "type": kind, "text": text[start:end], "score": round(score, 4)}
-            for start, end, kind, score in entities
-        ],
-    }
-
-
-def predict_entities(model, texts, types, pad_token_id, batch_size, show_progress=False, thresholds=None):
+def predict_entities(
+    model: NerModel,
+    texts: list[TokenizedText],
+    types: list[str],
+    pad_token_id: int,
+    batch_size: int,
+    show_progress: bool = False,
+    thresholds: float | list[float] | None = None,
+) -> list[list[Entity]]:
     """Entities of tokenized texts, computed in batches of like length.
 
     Args:
-        model: :class:`tasks.ner.model.NerModel`.
-        texts: list of :class:`tasks.ner.batching.TokenizedText`.
+        model: a :class:`~tasks.ner.model.NerModel`, or what predicts as one.
+        texts: the texts.
         types: names of the types, in the model's order.
         pad_token_id: id of padding.
         batch_size: texts a batch at most.
@@ -154,10 +152,10 @@ def predict_entities(model, texts, types, pad_token_id, batch_size, show_progres
         thresholds: instead of those of the model.
 
     Returns:
-        For each text the list of its (start, end, type, score), in characters, half-open, ordered.
+        For each text its entities, ordered.
     """
-    collate = SpanCollator(pad_token_id, with_labels=False)
     entities = [None] * len(texts)
+    collate = SpanCollator(pad_token_id, with_labels=False)
     outputs = outputs_of(
         model, texts, collate, batch_size, model.scores_of_text, MAX_BATCH_SCORES, show_progress=show_progress
     )
@@ -165,6 +163,13 @@ def predict_entities(model, texts, types, pad_token_id, batch_size, show_progres
         for row, spans in zip(rows, model.decode(logits, thresholds)):
             offsets = texts[row].offsets
             entities[row] = sorted(
-                (offsets[span.start][0], offsets[span.end - 1][1], types[span.type], span.score) for span in spans
+                Entity(offsets[span.start][0], offsets[span.end - 1][1], types[span.type], span.score) for span in spans
             )
     return entities
+
+
+def batch_logits(model: NerModel, texts: list[TokenizedText], pad_token_id: int) -> paddle.Tensor:
+    """Logits of texts as one batch, without dropout and gradients."""
+    batch = SpanCollator(pad_token_id, with_labels=False)(texts)
+    with evaluation_mode(model):
+        return model(**{name: paddle.to_tensor(array) for name, array in batch.items()})

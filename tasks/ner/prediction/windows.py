@@ -1,6 +1,6 @@
 """Long texts in overlapping windows, and the rule that merges what is found in them.
 
-Neighbouring windows share ``overlap`` + 1 tokens. A span that several windows hold is decided by one of them alone: the
+Neighboring windows share ``overlap`` + 1 tokens. A span that several windows hold is decided by one of them alone: the
 one with the most text around the span, that is with the most characters on the side where it has fewer (the ends of the
 text count as no limit), the first among equals. A span at a cut is not trusted, since nobody knows how it goes on.
 
@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tasks.ner.batching import TokenizedText
+from tasks.ner.examples import Entity
 
 
 class Window(NamedTuple):
@@ -24,16 +25,16 @@ class Window(NamedTuple):
     end: float
 
 
-def cut_text(text, length, overlap):
+def cut_text(text: TokenizedText, length: int, overlap: int) -> list[Window]:
     """Windows of at most ``length`` tokens, cut between tokens, each in the special tokens of the text.
 
     Args:
-        text: :class:`TokenizedText` that begins and ends with a special token. Its ``spans`` are left out.
+        text: begins and ends with a special token. Its ``spans`` are left out.
         length: tokens of a window without the special ones.
         overlap: see above; at most ``length`` - 2.
 
     Returns:
-        List of :class:`Window`; one if the text is not longer than ``length``.
+        One window if the text is not longer than ``length``.
     """
     tokens = len(text.ids) - 2
     if tokens <= length:
@@ -50,21 +51,21 @@ def cut_text(text, length, overlap):
     return windows
 
 
-def merge_windows(windows, found):
+def merge_windows(windows: list[Window], found: list[list[Entity]]) -> list[Entity]:
     """Entities of a text from those of its windows.
 
     Args:
         windows: of one text, as from :func:`cut_text`.
-        found: for each window its list of (start, end, type, score), in characters of the text.
+        found: for each window its entities, in characters of the text.
 
     Returns:
-        List of (start, end, type, score), ordered.
+        The entities, ordered.
     """
     starts, ends = np.array([(window.start, window.end) for window in windows]).T
     entities = []
     for number, of_window in enumerate(found):
         for entity in of_window:
-            around = np.minimum(entity[0] - starts, ends - entity[1])  # negative where the window does not hold it
+            around = np.minimum(entity.start - starts, ends - entity.end)  # negative where the window does not hold it
             if np.argmax(around) == number and around[number] > 0:
                 entities.append(entity)
     return sorted(entities)

@@ -19,8 +19,10 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter
+from collections.abc import Iterable
 from typing import NamedTuple, Optional
 
+from tasks.ner.examples import Entity, Example
 from tasks.ner.metrics import f1_row
 
 PAIRED = ("correct", "type", "boundary", "both")
@@ -32,19 +34,19 @@ LENGTHS = ((1, 1), (2, 2), (3, 3), (4, 4), (5, 6), (7, 9), (10, 14), (15, 24), (
 
 
 class Match(NamedTuple):
-    """A pair of a gold and a predicted (start, end, type), or one without the other."""
+    """A gold and a predicted entity that belong together, or one without the other."""
 
     kind: str  # one of PAIRED, "missed" or "spurious"
-    gold: Optional[tuple]
-    predicted: Optional[tuple]
+    gold: Optional[Entity]
+    predicted: Optional[Entity]
 
     @property
-    def boundary(self):
+    def boundary(self) -> str:
         """One of BOUNDARY_ERRORS for spans that differ."""
-        (start, end, _), (found_start, found_end, _) = self.gold, self.predicted
-        if found_start <= start and end <= found_end:
+        gold, found = self.gold, self.predicted
+        if found.start <= gold.start and gold.end <= found.end:
             return "too_long"
-        return "too_short" if start <= found_start and found_end <= end else "crossing"
+        return "too_short" if gold.start <= found.start and found.end <= gold.end else "crossing"
 
 
 class _Overlaps:
@@ -52,51 +54,42 @@ class _Overlaps:
 
     def __init__(self, entities):
         self._entities = sorted(entities)
-        self._starts = [start for start, _, _ in self._entities]
-        self._longest = max((end - start for start, end, _ in self._entities), default=0)
+        self._starts = [entity.start for entity in self._entities]
+        self._longest = max((entity.end - entity.start for entity in self._entities), default=0)
 
     def with_span(self, span):
-        """List of the entities that share a character with ``span``, a (start, end, ...)."""
-        first = bisect.bisect_right(self._starts, span[0] - self._longest)
-        last = bisect.bisect_left(self._starts, span[1])
-        return [entity for entity in self._entities[first:last] if entity[1] > span[0]]
+        """List of the entities that share a character with the entity ``span``."""
+        first = bisect.bisect_right(self._starts, span.start - self._longest)
+        last = bisect.bisect_left(self._starts, span.end)
+        return [entity for entity in self._entities[first:last] if entity.end > span.start]
 
 
-def match_entities(gold, predicted):
-    """Give each entity of one text its place.
-
-    Args:
-        gold, predicted: sets of (start, end, type).
-
-    Returns:
-        list of :class:`Match`, ordered by offsets.
-    """
-    matches = [Match("correct", entity, entity) for entity in gold & predicted]
-    gold, predicted = set(gold - predicted), set(predicted - gold)
-    overlapping = _Overlaps(predicted)
+def match_entities(gold: Iterable[Entity], predicted: Iterable[Entity]) -> list[Match]:
+    """Give each gold and each predicted entity of one text its place; the matches are ordered by offsets."""
+    gold, predicted = ({entity[:3]: entity for entity in entities} for entities in (gold, predicted))
+    matches = [Match("correct", gold.pop(span), predicted.pop(span)) for span in gold.keys() & predicted.keys()]
+    overlapping = _Overlaps(predicted.values())
     candidates = []
-    for wanted in gold:
+    for wanted in gold.values():
         for found in overlapping.with_span(wanted):
-            overlap = min(wanted[1], found[1]) - max(wanted[0], found[0])
-            union = max(wanted[1], found[1]) - min(wanted[0], found[0])
-            kind = "both" if wanted[2] != found[2] else "boundary"
+            overlap = min(wanted.end, found.end) - max(wanted.start, found.start)
+            union = max(wanted.end, found.end) - min(wanted.start, found.start)
+            kind = "both" if wanted.type != found.type else "boundary"
             kind = "type" if wanted[:2] == found[:2] else kind
-            candidates.append((PAIRED.index(kind), -overlap / union, wanted, found))
+            candidates.append((PAIRED.index(kind), -overlap / union, wanted[:3], found[:3]))
     for kind, _, wanted, found in sorted(candidates):
         if wanted in gold and found in predicted:
-            matches.append(Match(PAIRED[kind], wanted, found))
-            gold.remove(wanted)
-            predicted.remove(found)
-    matches += [Match("missed", entity, None) for entity in gold]
-    matches += [Match("spurious", None, entity) for entity in predicted]
-    return sorted(matches, key=lambda match: (match.gold or match.predicted, match.kind))
+            matches.append(Match(PAIRED[kind], gold.pop(wanted), predicted.pop(found)))
+    matches += [Match("missed", entity, None) for entity in gold.values()]
+    matches += [Match("spurious", None, entity) for entity in predicted.values()]
+    return sorted(matches, key=lambda match: ((match.gold or match.predicted)[:3], match.kind))
 
 
-def error_analysis(gold, predicted, types):
+def error_analysis(gold: list[Iterable[Entity]], predicted: list[Iterable[Entity]], types: list[str]) -> dict:
     """Errors of a corpus, counted.
 
     Args:
-        gold, predicted: for each text the set of its (start, end, type).
+        gold, predicted: for each text its entities.
         types: names of all types, in the order of the confusion.
 
     Returns:
@@ -113,18 +106,22 @@ def error_analysis(gold, predicted, types):
         * ``by_nesting``: scores of ``nested`` and ``flat`` entities; None where no gold entity is nested. Nested is
           what shares a character with two or more gold entities, itself counted.
     """
-    matches = [match for wanted, found in zip(gold, predicted) for match in match_entities(wanted, found)]
-    counts = Counter(match.kind for match in matches)
-    boundaries = Counter(match.boundary for match in matches if match.kind == "boundary")
+    matches = []
     nesting = {"nested": Counter(), "flat": Counter()}
     lengths = {bounds: Counter() for bounds in LENGTHS}
     for wanted, found in zip(gold, predicted):
         overlapping = _Overlaps(wanted)
-        for side, entities in (("gold", wanted), ("predicted", found), ("correct", wanted & found)):
-            for entity in entities:
-                is_nested = len(overlapping.with_span(entity)) > 1
-                nesting["nested" if is_nested else "flat"][side] += 1
-                lengths[_length_class(entity)][side] += 1
+        of_text = match_entities(wanted, found)
+        matches += of_text
+        for match in of_text:
+            correct = match.gold if match.kind == "correct" else None
+            for side, entity in (("gold", match.gold), ("predicted", match.predicted), ("correct", correct)):
+                if entity is not None:
+                    is_nested = len(overlapping.with_span(entity)) > 1
+                    nesting["nested" if is_nested else "flat"][side] += 1
+                    lengths[_length_class(entity)][side] += 1
+    counts = Counter(match.kind for match in matches)
+    boundaries = Counter(match.boundary for match in matches if match.kind == "boundary")
     return {
         "errors": {
             **{kind: counts[kind] for kind in (*PAIRED, "missed", "spurious")},
@@ -136,12 +133,12 @@ def error_analysis(gold, predicted, types):
     }
 
 
-def worst_examples(examples, predicted, limit):
+def worst_examples(examples: list[Example], predicted: list[list[Entity]], limit: int) -> list[dict]:
     """The texts with the most errors; among equals those whose wrong predictions are most certain.
 
     Args:
-        examples: list of :class:`tasks.ner.data.reading.Example`.
-        predicted: for each the list of its (start, end, type, score).
+        examples: the labeled texts.
+        predicted: for each the entities found in it.
         limit: how many at most.
 
     Returns:
@@ -151,13 +148,11 @@ def worst_examples(examples, predicted, limit):
     """
     found = []
     for example, entities in zip(examples, predicted):
-        scores = {(start, end, kind): score for start, end, kind, score in entities}
-        gold = {(entity.start, entity.end, entity.type) for entity in example.entities}
-        errors = [match for match in match_entities(gold, set(scores)) if match.kind != "correct"]
+        errors = [match for match in match_entities(example.entities, entities) if match.kind != "correct"]
         if errors:
-            wrong = [scores[match.predicted] for match in errors if match.predicted]
-            found.append((example, errors, scores, max(wrong, default=None)))
-    found.sort(key=lambda item: (-len(item[1]), -(item[3] or 0)))
+            wrong = [match.predicted.score for match in errors if match.predicted]
+            found.append((example, errors, max(wrong, default=None)))
+    found.sort(key=lambda item: (-len(item[1]), -(item[2] or 0)))
     return [
         {
             "where": example.where,
@@ -167,22 +162,21 @@ def worst_examples(examples, predicted, limit):
             "errors": [
                 {
                     "kind": match.boundary if match.kind == "boundary" else match.kind,
-                    "gold": _described(match.gold, example.text),
-                    "predicted": _described(match.predicted, example.text, scores),
+                    "gold": _described(match.gold, example),
+                    "predicted": _described(match.predicted, example),
                 }
                 for match in errors
             ],
         }
-        for example, errors, scores, highest in found[:limit]
+        for example, errors, highest in found[:limit]
     ]
 
 
-def _described(entity, text, scores=None):
+def _described(entity, example):
     if entity is None:
         return None
-    start, end, kind = entity
-    score = {} if scores is None else {"score": round(scores[entity], 4)}
-    return {"start": start, "end": end, "type": kind, "text": text[start:end], **score}
+    score = {} if entity.score is None else {"score": round(entity.score, 4)}
+    return {"start": entity.start, "end": entity.end, "type": entity.type, "text": example.surface(entity), **score}
 
 
 def _confusion(matches, types):
@@ -190,12 +184,12 @@ def _confusion(matches, types):
     predicted_as = {kind: Counter() for kind in types}
     for match in matches:
         if match.kind in ("correct", "type"):
-            predicted_as[match.gold[2]][match.predicted[2]] += 1
+            predicted_as[match.gold.type][match.predicted.type] += 1
         elif match.kind in ("missed", "spurious"):
-            counts[(match.gold or match.predicted)[2]][match.kind] += 1
+            counts[(match.gold or match.predicted).type][match.kind] += 1
         else:
-            counts[match.gold[2]]["gold_other_boundaries"] += 1
-            counts[match.predicted[2]]["predicted_other_boundaries"] += 1
+            counts[match.gold.type]["gold_other_boundaries"] += 1
+            counts[match.predicted.type]["predicted_other_boundaries"] += 1
     found = {kind for row in predicted_as.values() for kind in row}
     return {
         kind: {
@@ -208,7 +202,7 @@ def _confusion(matches, types):
 
 
 def _length_class(entity):
-    length = entity[1] - entity[0]
+    length = entity.end - entity.start
     return next(bounds for bounds in LENGTHS if bounds[1] is None or length <= bounds[1])
 
 

@@ -30,26 +30,24 @@ def print_inspection(result):
     _print_findings(console, splits, result["findings"])
 
 
-def _counts_table(splits):
-    table = Table(title="data", title_justify="left")
-    table.add_column("split")
-    for name in ("texts", "without entities", "characters", "entities", "entities a text"):
+def _table(title, first_column, columns):
+    """An empty table; all columns but the first are set to the right."""
+    table = Table(first_column, title=title, title_justify="left")
+    for name in columns:
         table.add_column(name, justify="right")
+    return table
+
+
+def _counts_table(splits):
+    table = _table("data", "split", ("texts", "without entities", "characters", "entities", "entities a text"))
     for split, row in splits.items():
-        table.add_row(
-            split,
-            *(str(row[key]) for key in ("texts", "texts_without_entities", "characters", "entities")),
-            f"{row['entities'] / max(row['texts'], 1):.2f}",
-        )
+        counts = (str(row[key]) for key in ("texts", "texts_without_entities", "characters", "entities"))
+        table.add_row(split, *counts, f"{row['entities'] / max(row['texts'], 1):.2f}")
     return table
 
 
 def _types_table(splits):
-    table = Table(title="entities by type", title_justify="left")
-    table.add_column("type")
-    for split in splits:
-        table.add_column(split, justify="right")
-        table.add_column("share", justify="right")
+    table = _table("entities by type", "type", (name for split in splits for name in (split, "share")))
     for type_ in next(iter(splits.values()))["types"]:
         cells = []
         for row in splits.values():
@@ -60,11 +58,8 @@ def _types_table(splits):
 
 
 def _lengths_table(splits, key, title):
-    table = Table(title=title, title_justify="left")
-    table.add_column("split")
     names = ("min", "median", "p95", "p99", "max")
-    for name in names:
-        table.add_column(name, justify="right")
+    table = _table(title, "split", names)
     for split, row in splits.items():
         table.add_row(split, *(str(row[key][name]) if row[key] else "-" for name in names))
     return table
@@ -81,10 +76,7 @@ def _histogram_table(split, histogram):
 
 def _print_findings(console, splits, findings):
     found = {name: finding for name, finding in findings.items() if any(finding["counts"].values())}
-    table = Table(title="findings", title_justify="left")
-    table.add_column("what")
-    for split in splits:
-        table.add_column(split, justify="right")
+    table = _table("findings", "what", splits)
     for finding in found.values():
         table.add_row(finding["meaning"], *(str(finding["counts"][split]) for split in splits))
     if found:

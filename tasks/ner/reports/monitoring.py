@@ -7,14 +7,12 @@ import time
 from collections import Counter
 
 import numpy as np
-import paddle
 from visualdl.component.base_component import pr_curve_raw
 
 from paddle_rope.global_pointer import MASKED_LOGIT
 from tasks.common.training.monitor import VisualDLMonitor
-from tasks.ner.batching import SpanCollator
-from tasks.ner.metrics import precision_recall_curve
-from tasks.ner.prediction.predictor import predict_entities
+from tasks.ner.metrics import precision_recall_curves
+from tasks.ner.prediction.predictor import batch_logits, predict_entities
 from tasks.ner.reports.error_analysis import match_entities
 from tasks.ner.reports.score_image import MAX_CHARACTERS, draw_scores
 
@@ -46,8 +44,8 @@ class NerMonitor(VisualDLMonitor):
             step: training steps so far.
 
         Returns:
-            A function that draws the curves, to be called with (start, end, type, score) of all spans of the data set
-            that score above ``LOWEST_LOGIT``, a list for each text; None if they are too many.
+            A function that draws the curves, to be called with the entities of each text that score above
+            ``LOWEST_LOGIT``; None if they are too many.
         """
         if self.writer is None:
             return None
@@ -70,10 +68,8 @@ class NerMonitor(VisualDLMonitor):
         super().on_evaluate(args, state, control, metrics=metrics, **kwargs)
 
     def _show_curves(self, dataset, step, candidates):
-        gold_of = _by_type((_gold(example) for example in dataset.examples), self._types)
-        candidates_of = _by_type(candidates, self._types)
-        for kind in self._types:
-            curve = precision_recall_curve(gold_of[kind], candidates_of[kind], kind, CURVE_STEPS)
+        gold = [example.entities for example in dataset.examples]
+        for kind, curve in precision_recall_curves(gold, candidates, self._types, CURVE_STEPS).items():
             curve = {name: values.tolist() for name, values in curve.items()}
             # LogWriter.add_pr_curve of VisualDL 2.5.3 needs np.float, which numpy 1.24 has removed
             record = pr_curve_raw(tag=f"dev/{_tag(kind)}", step=step, walltime=round(time.time() * 1000), **curve)
@@ -93,7 +89,7 @@ class NerMonitor(VisualDLMonitor):
         shown = example.text[:MAX_CHARACTERS]
         scores, candidates = span_scores(model, dataset.texts[row], len(shown))
         title = f"step {step}, {example.where}: {shown}"
-        self.writer.add_image("dev/scores", draw_scores(shown, scores, _gold(example), model.config.types, title), step)
+        self.writer.add_image("dev/scores", draw_scores(shown, scores, example.spans, model.config.types, title), step)
         return candidates / len(example.text)
 
 
@@ -109,14 +105,8 @@ def span_scores(model, text, characters):
         Array ``[types, characters, characters]``, logits by first and last character, NaN where there is no span; and
         how many spans of the whole text score above ``LOWEST_LOGIT``.
     """
-    batch = SpanCollator(model.config.pad_token_id, with_labels=False)([text])
-    was_training = model.training
-    model.eval()
-    with paddle.no_grad():
-        logits = model(**{name: paddle.to_tensor(array) for name, array in batch.items()})
-    if was_training:
-        model.train()
-    logits = logits[0].astype("float32").numpy()  # [types, first, last or last - first]
+    logits = batch_logits(model, [text], model.config.pad_token_id)[0]  # [types, first, last or last - first]
+    logits = logits.astype("float32").numpy()
     is_span = logits > MASKED_LOGIT / 2
     scores = np.full([len(logits), characters, characters], np.nan, dtype=np.float32)
     for first, column in np.argwhere(is_span.any(axis=0)):
@@ -132,22 +122,6 @@ def _most_frequent(types, examples):
     counts = Counter(entity.type for example in examples for entity in example.entities)
     chosen = {kind for kind, _ in sorted(counts.items(), key=lambda item: -item[1])[:MOST_TYPES]}
     return [kind for kind in types if len(types) <= MOST_TYPES or kind in chosen]
-
-
-def _by_type(texts, types):
-    """dict from a type to a list with, for each text, its entities (start, end, type, ...) of this type."""
-    found = {kind: [] for kind in types}
-    for entities in texts:
-        for lists in found.values():
-            lists.append([])
-        for entity in entities:
-            if entity[2] in found:
-                found[entity[2]][-1].append(entity)
-    return found
-
-
-def _gold(example):
-    return {(entity.start, entity.end, entity.type) for entity in example.entities}
 
 
 def _spread(rows, count):
@@ -171,22 +145,20 @@ def _example_to_draw(examples):
 def _compared(example, entities):
     """Text, gold and predicted entities, a line each, and what the match says of them. VisualDL may show the lines as
     one, so that each entity begins with a dot."""
-    scores = {(start, end, kind): score for start, end, kind, score in entities}
     lines = [example.text]
-    for match in match_entities(_gold(example), set(scores)):
+    for match in match_entities(example.entities, entities):
         sides = []
         if match.gold:
-            sides.append(f"gold {_named(match.gold, example.text)}")
+            sides.append(f"gold {_named(match.gold, example)}")
         if match.predicted and match.kind != "correct":
-            sides.append(f"predicted {_named(match.predicted, example.text)}")
-        score = f" {scores[match.predicted]:.2f}" if match.predicted else ""
+            sides.append(f"predicted {_named(match.predicted, example)}")
+        score = f" {match.predicted.score:.2f}" if match.predicted else ""
         lines.append(f"• {match.kind}: {', '.join(sides)}{score}")
     return "\n".join(lines)
 
 
-def _named(entity, text):
-    start, end, kind = entity
-    return f"{kind} {text[start:end]} [{start}, {end})"
+def _named(entity, example):
+    return f"{entity.type} {example.surface(entity)} [{entity.start}, {entity.end})"
 
 
 def _tag(name):

@@ -7,6 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tasks.ner.reports.error_analysis import BOUNDARY_ERRORS
+
 MOST_TYPES = 40  # rows of a table
 MOST_CONFUSED = 16  # types of a table of confusion, and lines of the list that takes its place
 MOST_ERRORS = 20  # of one worst example
@@ -14,69 +16,55 @@ LONGEST_TEXT = 200  # characters of a worst example
 COLUMNS = ("precision", "recall", "F1", "gold", "predicted")
 
 
-def print_scores(title, scores):
+def print_scores(title: str, scores: dict) -> None:
     """Print the result of :func:`tasks.ner.metrics.entity_scores` as a table, one line a type and one for all.
 
     Of more than ``MOST_TYPES`` types, those with the most gold entities are printed.
     """
     per_type = scores["per_type"]
-    shown = _most(per_type, lambda kind: per_type[kind]["support"])
-    _print_rows(_console(), title, "type", [*((k, per_type[k]) for k in shown), None, ("all (micro)", scores)])
+    most = set(sorted(per_type, key=lambda kind: per_type[kind]["support"], reverse=True)[:MOST_TYPES])
+    shown = [(kind, row) for kind, row in per_type.items() if kind in most]
+    _print_rows(title, "type", [*shown, None, ("all (micro)", scores)])
     if len(shown) < len(per_type):
         print(f"  and {len(per_type) - len(shown)} types with fewer gold entities, which count in the last line")
 
 
-def _most(kinds, count):
-    """The ``MOST_TYPES`` with the highest count, in their order."""
-    if len(kinds) <= MOST_TYPES:
-        return list(kinds)
-    chosen = set(sorted(kinds, key=count, reverse=True)[:MOST_TYPES])
-    return [kind for kind in kinds if kind in chosen]
-
-
-def print_errors(analysis):
+def print_errors(analysis: dict) -> None:
     """Print the result of :func:`tasks.ner.reports.error_analysis.error_analysis` as tables."""
-    console, errors = _console(), analysis["errors"]
-    console.print("errors", style="italic")
-    for name, count, meaning in (
-        ("type", errors["type"], "right boundaries, wrong type"),
-        (
-            "boundary",
-            errors["boundary"],
-            f"right type, wrong boundaries: {errors['too_long']} too long, {errors['too_short']} too short, "
-            f"{errors['crossing']} crossing",
-        ),
-        ("both", errors["both"], "wrong type and boundaries, but overlapping"),
-        ("missed", errors["missed"], "gold, and nothing found there"),
-        ("spurious", errors["spurious"], "found, and nothing gold there"),
+    errors = analysis["errors"]
+    boundaries = ", ".join(f"{errors[kind]} {kind.replace('_', ' ')}" for kind in BOUNDARY_ERRORS)
+    _print_title("errors")
+    for name, meaning in (
+        ("type", "right boundaries, wrong type"),
+        ("boundary", f"right type, wrong boundaries: {boundaries}"),
+        ("both", "wrong type and boundaries, but overlapping"),
+        ("missed", "gold, and nothing found there"),
+        ("spurious", "found, and nothing gold there"),
     ):
-        console.print(f"  {name:<9}{count:>6}  {meaning}", highlight=False, markup=False)
-    _print_confusion(console, analysis["confusion"])
-    rows = [(_length_name(row), row) for row in analysis["by_length"]]
-    _print_rows(console, "by length in characters", "length", rows)
+        print(f"  {name:<9}{errors[name]:>6}  {meaning}")
+    if len(analysis["confusion"]) <= MOST_CONFUSED:
+        _print_confusion_table(analysis["confusion"])
+    else:
+        _print_confusions(analysis["confusion"])
+    _print_rows("by length in characters", "length", [(_length_name(row), row) for row in analysis["by_length"]])
     if analysis["by_nesting"]:
-        _print_rows(console, "by nesting", "entities", analysis["by_nesting"].items())
+        _print_rows("by nesting", "entities", analysis["by_nesting"].items())
 
 
-def print_worst_examples(examples):
+def print_worst_examples(examples: list[dict]) -> None:
     """Print the result of :func:`tasks.ner.reports.error_analysis.worst_examples`."""
-    console = _console()
     if examples:
-        console.print("worst examples", style="italic")
+        _print_title("worst examples")
     for example in examples:
-        text, errors = example["text"], example["errors"]
+        text, errors, count = example["text"], example["errors"], example["number_of_errors"]
+        print(f"  {example['where']}: {count} error{'s' if count > 1 else ''}")
         more = f"... ({len(text)} characters)" if len(text) > LONGEST_TEXT else ""
-        lines = [f"  {example['where']}: {_count_errors(example)}", f"    {_one_line(text[:LONGEST_TEXT])}{more}"]
+        print(f"    {_one_line(text[:LONGEST_TEXT])}{more}")
         for error in errors[:MOST_ERRORS]:
             sides = [f"{side} {_entity(error[side])}" for side in ("gold", "predicted") if error[side]]
-            lines.append(f"    {error['kind'].replace('_', ' '):<10}{', '.join(sides)}")
+            print(f"    {error['kind'].replace('_', ' '):<10}{', '.join(sides)}")
         if len(errors) > MOST_ERRORS:
-            lines.append(f"    and {len(errors) - MOST_ERRORS} more")
-        console.print("\n".join(lines), highlight=False, markup=False)
-
-
-def _count_errors(example):
-    return "1 error" if example["number_of_errors"] == 1 else f"{example['number_of_errors']} errors"
+            print(f"    and {len(errors) - MOST_ERRORS} more")
 
 
 def _entity(entity):
@@ -96,11 +84,8 @@ def _length_name(row):
     return str(row["from"]) if row["from"] == row["to"] else f"{row['from']} to {row['to']}"
 
 
-def _print_confusion(console, confusion):
-    """A table of few types, a list of the most frequent confusions of many."""
-    if len(confusion) <= MOST_CONFUSED:
-        _print_confusion_table(console, confusion)
-        return
+def _print_confusions(confusion):
+    """The most frequent confusions as a list."""
     pairs = [
         (count, gold, found)
         for gold, row in confusion.items()
@@ -109,87 +94,66 @@ def _print_confusion(console, confusion):
     ]
     pairs.sort(key=lambda pair: -pair[0])
     more = f", the first {MOST_CONFUSED} of {len(pairs)}" if len(pairs) > MOST_CONFUSED else ""
-    console.print(f"confusion between types{more}", style="italic", highlight=False)
+    _print_title(f"confusion between types{more}")
     for count, gold, found in pairs[:MOST_CONFUSED]:
-        line = f"  {count:>6}  gold {_one_line(gold)}, predicted {_one_line(found)}"
-        console.print(line, highlight=False, markup=False)
+        print(f"  {count:>6}  gold {_one_line(gold)}, predicted {_one_line(found)}")
 
 
-def _print_confusion_table(console, confusion):
+def _print_confusion_table(confusion):
     """Rows are gold, columns predicted; zeros are dots, so that the errors stand out. Types are lettered, so that the
     columns are narrow; a table of rich would be cut at the width of the terminal."""
-    rows = [("", "", [*(_letter(number) for number in range(len(confusion))), "other span", "missed"])]
-    for number, (kind, row) in enumerate(confusion.items()):
+    letters = [chr(ord("a") + number) for number in range(len(confusion))]
+    rows = [("", "", [*letters, "other span", "missed"])]
+    for letter, (kind, row) in zip(letters, confusion.items()):
         counts = [*(row["predicted_as"].get(found, 0) for found in confusion), row["gold_other_boundaries"]]
-        rows.append((_letter(number), _one_line(kind), _dotted([*counts, row["missed"]])))
+        rows.append((letter, _one_line(kind), _dotted([*counts, row["missed"]])))
     for name, key in (("other span", "predicted_other_boundaries"), ("spurious", "spurious")):
         rows.append(("", name, _dotted(row[key] for row in confusion.values())))
     names = [cell_len(name) for _, name, _ in rows]
     columns = itertools.zip_longest(*(cells for _, _, cells in rows), fillvalue="")
     widths = [max(map(len, column)) for column in columns]
-    console.print("confusion between types: rows gold, columns predicted", style="italic")
+    _print_title("confusion between types: rows gold, columns predicted")
     for (letter, name, cells), length in zip(rows, names):
         counts = "  ".join(cell.rjust(width) for cell, width in zip(cells, widths))
-        line = f"  {letter:<2} {name}{' ' * (max(names) - length)}  {counts}"
-        console.print(line, highlight=False, markup=False)
-
-
-def _letter(number):
-    return chr(ord("a") + number)
+        print(f"  {letter:<2} {name}{' ' * (max(names) - length)}  {counts}")
 
 
 def _dotted(counts):
     return [str(count) if count else "." for count in counts]
 
 
-def _print_rows(console, title, first_column, rows):
-    table = Table(title=Text(title), title_justify="left")
-    table.add_column(first_column)
+def _print_rows(title, first_column, rows):
+    """Print a table of names and their scores; None is a line between."""
+    table = Table(first_column, title=Text(title), title_justify="left")
     for name in COLUMNS:
         table.add_column(name, justify="right")
     for row in rows:
         if row is None:
             table.add_section()
         else:
-            table.add_row(Text(_one_line(row[0])), *_cells(row[1]))
-    console.print(table)
+            name, scores = row
+            shares = (f"{scores[key]:.4f}" for key in ("precision", "recall", "f1"))
+            table.add_row(Text(_one_line(name)), *shares, str(scores["support"]), str(scores["predicted"]))
+    Console(soft_wrap=True).print(table)
 
 
-def _cells(row):
-    return (
-        *(f"{row[name]:.4f}" for name in ("precision", "recall", "f1")),
-        str(row["support"]),
-        str(row["predicted"]),
-    )
+def _print_title(title):
+    Console(soft_wrap=True).print(title, style="italic", highlight=False)
 
 
-def print_data_report(datasets):
-    """Print counts of each data set, and the gold entities that no token boundary fits.
+def print_data_report(datasets: dict) -> None:
+    """Print counts of each data set, and the gold entities that cannot be learned.
 
     Args:
         datasets: dict from a name to a :class:`tasks.ner.batching.NerDataset`.
     """
-    console = _console()
     for name, dataset in datasets.items():
         lengths = [len(example.text) for example in dataset.examples]
         entities = sum(len(example.entities) for example in dataset.examples)
-        console.print(
-            f"{name}: {len(lengths)} texts, {sum(lengths)} characters (longest {max(lengths)}), {entities} entities",
-            highlight=False,
-            markup=False,
-        )
-        if dataset.unaligned:
-            examples = "; ".join(
-                f"{example.where} {entity.type} {example.text[entity.start : entity.end]!r}"
-                for example, entity in dataset.unaligned[:3]
-            )
-            console.print(
-                f"  {len(dataset.unaligned)} of them start or end inside a token and cannot be found by the model "
-                f"(they count as missed): {examples}",
-                highlight=False,
-                markup=False,
-            )
-
-
-def _console():
-    return Console(soft_wrap=True)
+        print(f"{name}: {len(lengths)} texts, {sum(lengths)} characters (longest {max(lengths)}), {entities} entities")
+        too_long = f"have more than max_span_length {dataset.max_span_length} tokens"
+        for found, fault in ((dataset.unaligned, "start or end inside a token"), (dataset.too_long, too_long)):
+            if found:
+                shown = "; ".join(f"{one.where} {entity.type} {one.surface(entity)!r}" for one, entity in found[:3])
+                fault += " and cannot be found by the model (they count as missed)"
+                print(f"  {len(found)} of them {fault}: {shown}")

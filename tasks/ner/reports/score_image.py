@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 
 MAX_CHARACTERS = 40
 MAX_PANELS = 12
-LOWEST, HIGHEST = -32.0, 8.0  # logits at which the colours end; most spans score far below 0
+LOWEST, HIGHEST = -32.0, 8.0  # logits at which the colors end; most spans score far below 0
 CHINESE_FONTS = (
     "Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Microsoft YaHei", "SimHei",
     "PingFang SC", "Heiti SC", "Noto Sans CJK JP",
@@ -38,7 +38,7 @@ def draw_scores(text, scores, gold, types, title):
     matrices = dict(zip(types, scores))
     shown = _chosen(types, matrices, gold)
     font = _chinese_font()
-    colours = TwoSlopeNorm(0, LOWEST, HIGHEST)
+    colors = TwoSlopeNorm(0, LOWEST, HIGHEST)
     columns = min(4, len(shown))
     rows = math.ceil(len(shown) / columns)
     side = max(0.135 * len(text), 2.0) + 0.35  # inches of a panel with what is around it
@@ -49,7 +49,7 @@ def draw_scores(text, scores, gold, types, title):
         row, column = divmod(place, columns)
         left, bottom = 0.45 + column * side, height - 0.75 - (row + 1) * side + 0.3
         axes = figure.add_axes([left / width, bottom / height, (side - 0.2) / width, (side - 0.35) / height])
-        image = axes.imshow(matrices[kind], cmap="RdBu_r", norm=colours, interpolation="nearest")
+        image = axes.imshow(matrices[kind], cmap="RdBu_r", norm=colors, interpolation="nearest")
         axes.set_facecolor("#e8e8e8")
         axes.set_title(_printable(kind[:MAX_CHARACTERS]), pad=3, **_style(font, 9))
         is_last_of_column = place + columns >= len(shown)

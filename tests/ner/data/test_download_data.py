@@ -46,7 +46,7 @@ def files(server, monkeypatch):
     source = Source(f"{server.url}/set.zip")
     files = [
         PublishedFile("train.json", source, 1, 2, make=published.read_zip_member),
-        PublishedFile("test.json", source, 1, labelled=False, make=published.read_zip_member),
+        PublishedFile("test.json", source, 1, labeled=False, make=published.read_zip_member),
         PublishedFile("dev.bmes", Source(f"{server.url}/dev.bmes"), 2, 1),
         PublishedFile("w.dev", Source(f"{server.url}/w.dev", len(WEIBO)), 2, make=without_places),
     ]
@@ -196,7 +196,7 @@ def test_published_files_are_described_completely():
         for file in files:
             assert file.source.url.startswith("https://") and file.texts > 0
             known = file.source.sha256 is not None and re.fullmatch("[0-9a-f]{64}", file.source.sha256)
-            assert (known and file.source.size > 0) or file.entities or not file.labelled
+            assert (known and file.source.size > 0) or file.entities or not file.labeled
 
 
 def test_real_files_where_they_are_are_as_published(shared_data):

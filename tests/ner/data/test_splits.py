@@ -10,8 +10,7 @@ import train_ner
 
 from tasks.common.errors import InputError
 from tasks.ner.data.splits import has_overlap, hold_out
-from tasks.ner.examples import Entity, Example
-from tasks.ner.prediction.predictor import without_overlaps
+from tasks.ner.examples import Entity, Example, without_overlaps
 
 
 def examples_of(texts):
@@ -123,7 +122,7 @@ def test_overlap_is_found_where_two_entities_share_a_character():
 def test_without_overlaps_takes_the_best_that_is_free_as_long_as_there_is_one():
     chosen = random.Random(2)
     for _ in range(300):
-        entities = [(*span, chosen.choice([0.5, 1.0, 2.0, 3.0])) for span in random_spans(chosen, 20, 10)]
+        entities = [Entity(*span, chosen.choice([0.5, 1.0, 2.0, 3.0])) for span in random_spans(chosen, 20, 10)]
         expected, left = [], list(entities)
         while left:
             best = min(left, key=lambda entity: (-entity[3], entity))
@@ -132,13 +131,13 @@ def test_without_overlaps_takes_the_best_that_is_free_as_long_as_there_is_one():
         assert without_overlaps(chosen.sample(entities, len(entities))) == sorted(expected)
 
 
-def test_without_overlaps_leaves_neighbours_and_no_entities():
+def test_without_overlaps_leaves_neighbors_and_no_entities():
     assert without_overlaps([]) == []
-    assert without_overlaps([(2, 4, "A", 1.0), (0, 2, "A", 2.0)]) == [(0, 2, "A", 2.0), (2, 4, "A", 1.0)]
+    assert without_overlaps([Entity(2, 4, "A", 1.0), Entity(0, 2, "A", 2.0)]) == [(0, 2, "A", 2.0), (2, 4, "A", 1.0)]
 
 
 FLAT = '{"text": "张三在北京市", "label": {"place": {"北京市": [[3, 5]]}}}\n'
-NESTED = FLAT.replace("]]}}", "]], \"北京\": [[3, 4]]}}")
+NESTED = FLAT.replace("]]}}", ']], "北京": [[3, 4]]}}')
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The demo corpus: format, annotation, and what train and dev do not share."""
 
+import hashlib
 import json
 import random
 import re
@@ -8,8 +9,6 @@ from collections import Counter
 import make_demo_corpus
 import pytest
 
-from tasks.ner.demo import lexicon as lexicon
-from tasks.ner.demo import templates as templates
 from tasks.ner.demo.corpus import (
     DISJOINT_TYPES,
     ENTITY_TYPES,
@@ -20,11 +19,15 @@ from tasks.ner.demo.corpus import (
     to_example,
     write_demo_corpus,
 )
+from tasks.ner.demo.lexicon import LEXICON, OPEN_CLASSES, TEMPLATES
 from tasks.ner.demo.names import NameMaker, Phrase, entity, join
 
 ENTITY_LIKE = re.compile(
     r"[0-9０-９]|[今昨明前后][天年日晚]|去年|[上下]午|晚上|周[一二三四五六日]|星期|月|[春夏秋冬]|目前|近日|日前"
     r"|经理|老师|医生|教练|司机|记者|客服|老板|总裁|先生|女士|中国|北京|上海|广州|[省市县]|Windows"
+)
+GIVENS, STEMS, BRANDS = (
+    OPEN_CLASSES["train"][name] + OPEN_CLASSES["dev"][name] for name in ("givens", "stems", "brands")
 )
 
 
@@ -121,6 +124,14 @@ def test_same_seed_same_corpus_and_another_seed_another_corpus(corpus):
     assert small != generate_demo_corpus(seed=2, train_size=50, dev_size=20)
 
 
+def test_the_corpus_stays_what_published_scores_were_measured_on(tmp_path):
+    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in write_demo_corpus(tmp_path)]
+    assert digests == [
+        "16b64f07fffe9756695ff13c9057e656f4ce8664108fadc6c32629b658a930e8",
+        "12175789daf749927775dd62fb250fed28053d23d874d9e49c835c8728b6e5e5",
+    ]
+
+
 def test_sizes_are_as_asked_and_default_to_2400_and_400(corpus):
     assert [len(part) for part in corpus] == [2400, 400]
     assert [len(part) for part in generate_demo_corpus(train_size=30, dev_size=7)] == [30, 7]
@@ -179,41 +190,34 @@ def test_no_dev_name_occurs_anywhere_in_train(corpus, kind):
     assert [surface for surface in surfaces_of(dev, kind) if surface in train_text] == []
 
 
-@pytest.mark.parametrize("pool", ["GIVEN", "PLACE", "BRAND"])
+@pytest.mark.parametrize("pool", ["givens", "stems", "brands"])
 def test_dev_pairs_are_not_train_pairs_but_their_characters_are_in_train_names(pool):
-    train, dev = (getattr(lexicon, f"{pool}_{part}") for part in ("TRAIN", "DEV"))
+    train, dev = (OPEN_CLASSES[part][pool] for part in ("train", "dev"))
     assert train and dev and not set(train) & set(dev)
     assert set("".join(dev)) <= set("".join(train))
 
 
 def test_place_and_brand_stems_have_no_pair_in_common():
-    places = set(lexicon.PLACE_TRAIN + lexicon.PLACE_DEV)
-    assert not places & set(lexicon.BRAND_TRAIN + lexicon.BRAND_DEV)
+    assert not set(STEMS) & set(BRANDS)
 
 
 def test_train_and_dev_templates_are_different_strings_and_enough():
-    train = templates.TRAIN_TEMPLATES + templates.TRAIN_PLAIN_TEMPLATES
-    dev = templates.DEV_TEMPLATES + templates.DEV_PLAIN_TEMPLATES
+    train = TEMPLATES["train"] + TEMPLATES["train_plain"]
+    dev = TEMPLATES["dev"] + TEMPLATES["dev_plain"]
     assert len(set(train)) == len(train) >= 80 and len(set(dev)) == len(dev) >= 25
     frames = {"\n".join(literal_parts(template)) for template in train}
     assert not frames & {"\n".join(literal_parts(template)) for template in dev}
 
 
 def test_text_outside_slots_and_fillers_holds_nothing_like_an_entity():
-    every = (
-        templates.TRAIN_TEMPLATES
-        + templates.TRAIN_PLAIN_TEMPLATES
-        + templates.DEV_TEMPLATES
-        + templates.DEV_PLAIN_TEMPLATES
-    )
-    literals = {part for template in every for part in literal_parts(template)}
-    words = {word for slot, fillers in lexicon.FILLERS.items() if slot not in ("price", "score") for word in fillers}
+    literals = {part for templates in TEMPLATES.values() for template in templates for part in literal_parts(template)}
+    words = {word for slot, fillers in LEXICON["fillers"].items() if slot not in ("price", "score") for word in fillers}
     assert [text for text in literals | words if ENTITY_LIKE.search(text) or has_stray_word(Phrase(text))] == []
 
 
 def test_plain_templates_have_filler_slots_only():
-    for template in templates.TRAIN_PLAIN_TEMPLATES + templates.DEV_PLAIN_TEMPLATES:
-        assert all(slot == "number" or slot in lexicon.FILLERS for slot, _ in SLOT.findall(template))
+    for template in TEMPLATES["train_plain"] + TEMPLATES["dev_plain"]:
+        assert all(slot == "number" or slot in LEXICON["fillers"] for slot, _ in SLOT.findall(template))
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])
@@ -232,9 +236,9 @@ def test_the_annotation_check_sees_a_missing_inner_entity_and_a_missing_occurren
 
 
 def test_stems_and_titles_occur_only_inside_entities_of_their_types(both):
-    allowed = dict.fromkeys(lexicon.PLACE_TRAIN + lexicon.PLACE_DEV, {"place"})
-    allowed.update(dict.fromkeys(lexicon.BRAND_TRAIN + lexicon.BRAND_DEV, {"organization", "product"}))
-    allowed.update({title: {"position"} for titles in lexicon.TITLES.values() for title in titles})
+    allowed = dict.fromkeys(STEMS, {"place"})
+    allowed.update(dict.fromkeys(BRANDS, {"organization", "product"}))
+    allowed.update({title: {"position"} for titles in LEXICON["titles"].values() for title in titles})
     text = "\n".join(example["text"] for example in both)
     used = {word: kinds for word, kinds in allowed.items() if word in text}
     for example in both:
@@ -253,7 +257,7 @@ def test_a_stray_title_or_person_across_a_border_is_rejected():
 
 def test_every_slot_of_every_template_can_be_filled():
     names = NameMaker("dev", random.Random(0))
-    every = templates.TRAIN_TEMPLATES + templates.DEV_TEMPLATES
+    every = TEMPLATES["train"] + TEMPLATES["dev"]
     for slot in {slot for template in every for slot, _ in SLOT.findall(template)}:
         assert names.fill(slot).text
 
@@ -261,23 +265,22 @@ def test_every_slot_of_every_template_can_be_filled():
 def test_three_unseen_sentences_with_names_of_neither_part(both):
     assert len(set(UNSEEN_SENTENCES)) == 3
     text = "\n".join(example["text"] for example in both)
-    pools = lexicon.GIVEN_TRAIN + lexicon.GIVEN_DEV + lexicon.PLACE_TRAIN + lexicon.PLACE_DEV
-    pools += lexicon.BRAND_TRAIN + lexicon.BRAND_DEV
+    pools = GIVENS + STEMS + BRANDS
     for sentence in UNSEEN_SENTENCES:
         assert sentence not in text
-        assert any(name in sentence for name in lexicon.RESERVED)
+        assert any(name in sentence for name in LEXICON["reserved"])
         assert [name for name in pools if len(name) > 1 and name in sentence] == []
-    assert [name for name in lexicon.RESERVED if name in text or name in pools] == []
-    assert all(name in "".join(UNSEEN_SENTENCES) for name in lexicon.RESERVED)
+    assert [name for name in LEXICON["reserved"] if name in text or name in pools] == []
+    assert all(name in "".join(UNSEEN_SENTENCES) for name in LEXICON["reserved"])
 
 
 def test_an_unseen_sentence_has_a_nested_entity():
-    place, suffix = lexicon.RESERVED[0] + "市", lexicon.HOSPITAL_SUFFIXES[0]
+    place, suffix = LEXICON["reserved"][0] + "市", LEXICON["lists"]["hospital_suffixes"][0]
     assert any(re.search(f"{place}第.{suffix}", sentence) for sentence in UNSEEN_SENTENCES)
 
 
 def test_too_many_sentences_are_refused_instead_of_searched_for_ever(monkeypatch):
-    monkeypatch.setattr(templates, "DEV_PLAIN_TEMPLATES", ("请不要在这里大声说话，谢谢。",))
+    monkeypatch.setitem(TEMPLATES, "dev_plain", ["请不要在这里大声说话，谢谢。"])
     with pytest.raises(ValueError, match="cannot make 100 different sentences"):
         generate_demo_corpus(train_size=10, dev_size=100)
 

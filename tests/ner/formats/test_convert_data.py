@@ -60,7 +60,7 @@ def test_process_says_on_standard_error_that_tags_are_ill_formed():
     assert counts.startswith("- (bio) -> - (jsonl): 1 texts")
 
 
-def test_named_source_format_wins_over_the_recognised_one():
+def test_named_source_format_wins_over_the_recognized_one():
     write_examples([Example("甲", (), "given:1")], "source", "bio_sentences")
     assert convert_data.main(["source", "target", "--to", "jsonl", "--from", "bio_sentences"]) == 0
     assert json.loads(Path("target").read_text(encoding="utf-8")) == {"text": "甲", "entities": []}

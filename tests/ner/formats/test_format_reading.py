@@ -29,7 +29,7 @@ def test_named_scheme_is_checked(write):
     assert message.startswith(f"{path}:2: tag 'E-P' is none of BIO (O, B-X, I-X); name another format")
 
 
-def test_paddlenlp_sentences_are_recognised_with_tokens_of_several_characters(write):
+def test_paddlenlp_sentences_are_recognized_with_tokens_of_several_characters(write):
     path = write("在\x022008\x02年\x02NBA\tO\x02B-DATE\x02I-DATE\x02B-ORG\n\n单\tO\n")
     read, format = read_labelled(path)
     assert format == "bio_sentences"

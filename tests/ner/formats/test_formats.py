@@ -51,7 +51,7 @@ def write_and_read(examples, path, format, name=None):
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_what_is_written_reads_back_the_same_named_and_recognised(tmp_path, format):
+def test_what_is_written_reads_back_the_same_named_and_recognized(tmp_path, format):
     examples = FLAT + (DEEP if format in NESTED else [])
     for name in (format, None):
         again, found = write_and_read(examples, tmp_path / str(name), format, name)

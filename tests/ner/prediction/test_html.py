@@ -7,7 +7,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tasks.ner.prediction.html import COLOURS, contrast, ink_on, nested_pieces, write_html
+from tasks.ner.examples import entities_of
+from tasks.ner.prediction.html import COLORS, nested_pieces, write_html
 
 VOID = {"meta", "br", "img", "link", "input"}
 
@@ -81,9 +82,7 @@ def test_nested_entities_are_nested_marks_with_type_and_score():
         (9, 11, "b", "0.3", []),
     ]
     assert [mark[2]["style"] for mark in parsed.marks[0]] == ["--h:2", "--h:1", "--h:0", "--h:0", "--h:0"]
-    assert parsed.marks[0][2][2]["title"] == (
-        "b: 北京\ncharacters 0 to 2 (exclusive)\nscore 3.04, probability 0.954"
-    )
+    assert parsed.marks[0][2][2]["title"] == ("b: 北京\ncharacters 0 to 2 (exclusive)\nscore 3.04, probability 0.954")
     assert parsed.legend == ["a 2", "b 2", "c 1"]
 
 
@@ -166,15 +165,16 @@ def test_random_entities_are_nested_and_their_pieces_make_them_up(seed):
     spans = {(start, start + random_.randint(1, 15)) for start in (random_.randrange(25) for _ in range(15))}
     entities = [(start, end, random_.choice("abc"), random_.uniform(0, 9)) for start, end in spans]
     chosen = record(text, *entities)
-    pieces = nested_pieces(chosen["entities"])
+    entities = entities_of(chosen)
+    pieces = nested_pieces(entities)
     for number, piece in enumerate(pieces):
         assert piece.start < piece.end
         for other in pieces[number + 1 :]:
             assert other.start >= piece.end or other.end <= piece.end, "they cross"
-    for entity in chosen["entities"]:
+    for entity in entities:
         parts = [piece for piece in pieces if piece.entity is entity]
-        assert [part.start for part in parts] == [entity["start"], *(part.end for part in parts[:-1])]
-        assert parts[-1].end == entity["end"]
+        assert [part.start for part in parts] == [entity.start, *(part.end for part in parts[:-1])]
+        assert parts[-1].end == entity.end
         assert [part.is_first for part in parts] == [True] + [False] * (len(parts) - 1)
         assert [part.is_last for part in parts] == [False] * (len(parts) - 1) + [True]
     parsed = Page(page(chosen))
@@ -188,8 +188,22 @@ def test_a_long_text_with_many_entities_is_drawn():
     assert len(parsed.marks[0]) == 20_000
 
 
-def test_names_on_colours_and_edges_on_both_backgrounds_can_be_read():
-    for colour in COLOURS:
-        assert contrast(colour, ink_on(colour)) >= 4.5
-        assert contrast(colour, "#ffffff") >= 2.9 and contrast(colour, "#16181d") >= 2.9
-    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+def contrast(color, other):
+    """Contrast of two colors (red, green, blue) by WCAG 2, from 1 to 21."""
+
+    def luminance(color):
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (v / 255 for v in color)]
+        return sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear))
+
+    light, dark = sorted((luminance(color), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_names_on_colors_and_edges_on_both_backgrounds_can_be_read():
+    white, black, dark = (255, 255, 255), (0, 0, 0), (0x16, 0x18, 0x1D)
+    for color, ink in COLORS:
+        color = tuple(map(int, color.split()))
+        of_ink = {"#ffffff": contrast(color, white), "#000000": contrast(color, black)}
+        assert of_ink[ink] == max(of_ink.values()) >= 4.5
+        assert contrast(color, white) >= 2.9 and contrast(color, dark) >= 2.9
+    assert contrast(black, white) == pytest.approx(21)

@@ -7,7 +7,7 @@ import pytest
 
 from tasks.common.errors import InputError
 from tasks.ner.data.reading import Entity, read_examples
-from tasks.ner.prediction.output_formats import FORMATS, flat_entities, write_predictions
+from tasks.ner.prediction.output_formats import FORMATS, write_predictions
 
 
 def record(text, *entities):
@@ -88,7 +88,7 @@ def test_bio_refuses_what_a_line_cannot_hold_and_names_the_place(bad, message):
         write([record("甲"), bad], "bio")
 
 
-def test_flat_entities_take_the_highest_first_and_the_earlier_among_equals():
-    entities = record("abcdef", (0, 3, "a", 1.0), (2, 4, "b", 2.0), (4, 6, "c", 0.5), (3, 5, "d", 0.5))["entities"]
-    assert [entity["type"] for entity in flat_entities("abcdef", entities)] == ["b", "c"]
-    assert [entity["type"] for entity in flat_entities("abcdef", entities[:1] + entities[3:])] == ["a", "d"]
+def test_bio_takes_the_earlier_of_entities_that_score_the_same(tmp_path):
+    content, left_out = write([record("abcdef", (3, 5, "d", 0.5), (2, 4, "c", 0.5), (4, 6, "e", 0.5))], "bio")
+    assert left_out == 1
+    assert read(tmp_path, content) == [("abcdef", [Entity(2, 4, "c"), Entity(4, 6, "e")])]

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import tune_threshold
 
+from tasks.ner.deployment import tuning
 from tasks.ner.examples import Entity, make_example
 from tasks.ner.metrics import entity_scores
-from tasks.ner.prediction import thresholds
 from tasks.ner.prediction.predictor import NerPredictor
 from tasks.ner.prediction.thresholds import LOWEST_THRESHOLD, above, thresholds_for, tune_thresholds
 
@@ -21,8 +21,13 @@ TYPES = ["a", "b", "c"]
 
 def f1(gold, candidates, bounds):
     bound = dict(zip(TYPES, bounds))
-    found = [{(s, e, k) for s, e, k, score in entities if score > bound[k]} for entities in candidates]
+    found = [[entity for entity in entities if entity.score > bound[entity.type]] for entities in candidates]
     return entity_scores(gold, found, TYPES)["f1"]
+
+
+def found(*entities):
+    """What is found in one text."""
+    return [[Entity(*entity) for entity in entities]]
 
 
 def random_case(seed):
@@ -32,7 +37,7 @@ def random_case(seed):
         for place in range(random_.randint(0, 5)):
             text = random_.randrange(4)
             score = float(np.float32(random_.choice([-4.5, -2.0, -1.0, -0.25, 0.0, 0.5, 1.0, 3.0])))
-            candidates[text].append((place, place + 1, kind, score))
+            candidates[text].append(Entity(place, place + 1, kind, score))
             if random_.random() < 0.5:
                 gold[text].add((place, place + 1, kind))
         if random_.random() < 0.5:
@@ -52,20 +57,20 @@ def test_no_other_thresholds_have_a_higher_f1(seed):
 
 def test_a_threshold_stands_in_the_middle_of_the_scores_it_separates():
     gold = [{(0, 1, "a"), (1, 2, "a")}]
-    candidates = [[(0, 1, "a", 3.0), (1, 2, "a", -1.0), (2, 3, "a", -2.0), (3, 4, "b", 1.5), (4, 5, "b", 0.5)]]
+    candidates = found((0, 1, "a", 3.0), (1, 2, "a", -1.0), (2, 3, "a", -2.0), (3, 4, "b", 1.5), (4, 5, "b", 0.5))
     assert tune_thresholds(gold, candidates, TYPES) == [-1.5, 2.0, 0.0]  # 2.0: nothing of b
 
 
 def test_zero_stays_where_nothing_is_better():
     gold = [{(0, 1, "a")}]
-    assert tune_thresholds(gold, [[(0, 1, "a", 2.0), (1, 2, "a", -2.0)]], TYPES) == [0.0] * 3
+    assert tune_thresholds(gold, found((0, 1, "a", 2.0), (1, 2, "a", -2.0)), TYPES) == [0.0] * 3
     assert tune_thresholds([set()], [[]], TYPES) == [0.0] * 3
 
 
-def test_neighbouring_numbers_are_separated_also_in_float32():
+def test_neighboring_numbers_are_separated_also_in_float32():
     low = np.float32(1.0)
     high = np.nextafter(low, np.float32(2))
-    gold, candidates = [{(0, 1, "a")}], [[(0, 1, "a", float(high)), (1, 2, "a", float(low))]]
+    gold, candidates = [{(0, 1, "a")}], found((0, 1, "a", float(high)), (1, 2, "a", float(low)))
     bound = np.float32(tune_thresholds(gold, candidates, TYPES)[0])
     assert high > bound and not low > bound
 
@@ -73,7 +78,7 @@ def test_neighbouring_numbers_are_separated_also_in_float32():
 def test_a_thousand_types():
     types = [f"type {number}" for number in range(1000)]
     gold = [{(0, 1, kind) for kind in types}]
-    candidates = [[(0, 1, kind, -1.0) for kind in types] + [(1, 2, kind, -3.0) for kind in types]]
+    candidates = found(*((place, place + 1, kind, score) for place, score in ((0, -1.0), (1, -3.0)) for kind in types))
     assert tune_thresholds(gold, candidates, types) == [-2.0] * 1000
 
 
@@ -83,19 +88,19 @@ def examples_of(text, *entities):
 
 def test_an_overlapping_candidate_does_not_keep_a_threshold_high_where_entities_do_not_overlap():
     examples = examples_of("一二三四五六", (0, 2, "a"), (3, 5, "a"))
-    candidates = [[(0, 2, "a", 2.0), (0, 3, "a", 1.0), (1, 2, "a", -0.5), (3, 5, "a", -1.0), (5, 6, "b", -3.0)]]
+    candidates = found((0, 2, "a", 2.0), (0, 3, "a", 1.0), (1, 2, "a", -0.5), (3, 5, "a", -1.0), (5, 6, "b", -3.0))
     (flat, *_), (nested, *_) = (thresholds_for(examples, candidates, TYPES, overlap) for overlap in (False, True))
     assert flat == -3.0  # lets in the second entity, and nothing else that is kept
     assert nested == 1.5  # else two wrong ones come with it
-    found = {allow: above(candidates, [flat, 0.0, 0.0], TYPES, allow)[0] for allow in (False, True)}
-    assert [entity[:3] for entity in sorted(found[False])] == [(0, 2, "a"), (3, 5, "a")]
-    assert len(found[True]) == 4
+    kept = {allow: above(candidates, [flat, 0.0, 0.0], TYPES, allow)[0] for allow in (False, True)}
+    assert [entity[:3] for entity in sorted(kept[False])] == [(0, 2, "a"), (3, 5, "a")]
+    assert len(kept[True]) == 4
 
 
 def test_thresholds_that_would_lower_the_f1_after_overlaps_are_left_at_0():
     # without "b", which is wrong, two wrong "a" that it overlaps would come in its place
     examples = examples_of("一二三四", (2, 3, "a"))
-    candidates = [[(0, 2, "b", 4.0), (0, 1, "a", 3.5), (1, 2, "a", 3.4), (2, 3, "a", 3.0)]]
+    candidates = found((0, 2, "b", 4.0), (0, 1, "a", 3.5), (1, 2, "a", 3.4), (2, 3, "a", 3.0))
     assert tune_thresholds([{(2, 3, "a")}], [[candidates[0][0], candidates[0][3]]], TYPES) == [0.0, 4.5, 0.0]
     assert thresholds_for(examples, candidates, TYPES, allow_overlap=False) == [0.0] * 3
 
@@ -169,7 +174,7 @@ def test_what_a_user_gets_wrong_is_one_line(fails, model, corpus, tmp_path):
 
 
 def test_a_model_that_has_not_learned_is_told_instead_of_filling_the_memory(fails, model, corpus, monkeypatch):
-    monkeypatch.setattr(thresholds, "TEXTS_AT_ONCE", 3)
+    monkeypatch.setattr(tuning, "TEXTS_AT_ONCE", 3)
     many = [(start, start + 1, "person", 0.0) for start in range(1001)]
     calls = []
 
@@ -186,6 +191,6 @@ def test_candidates_are_those_of_all_texts_at_once(trained, corpus, monkeypatch)
     predictor = NerPredictor(trained.model, "cpu")
     texts = [record["text"] for record in corpus.dev_records]
     expected = predictor.find(texts, thresholds=LOWEST_THRESHOLD)
-    monkeypatch.setattr(thresholds, "TEXTS_AT_ONCE", 7)
-    found = thresholds._candidates(predictor, texts)
+    monkeypatch.setattr(tuning, "TEXTS_AT_ONCE", 7)
+    found = tuning._candidates(predictor, texts)
     assert [[e[:3] for e in row] for row in found] == [[e[:3] for e in row] for row in expected]

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from tasks.ner.batching import TokenizedText
-from tasks.ner.prediction.windows import cut_text, merge_windows
+from tasks.ner.examples import Entity
+from tasks.ner.prediction import windows as windows_of_texts
+from tasks.ner.prediction.windows import cut_text
+
+
+def merge_windows(windows, found):
+    return windows_of_texts.merge_windows(windows, [[Entity(*entity) for entity in part] for part in found])
 
 
 def text_of(tokens, size=1):
@@ -15,7 +21,7 @@ def text_of(tokens, size=1):
 
 @pytest.mark.parametrize("length, overlap", [(2, 0), (5, 0), (5, 3), (16, 4), (16, 14)])
 @pytest.mark.parametrize("tokens", [0, 1, 2, 5, 6, 15, 16, 17, 33, 100])
-def test_windows_cover_the_text_and_neighbours_share_more_than_the_overlap(tokens, length, overlap):
+def test_windows_cover_the_text_and_neighbors_share_more_than_the_overlap(tokens, length, overlap):
     text = text_of(tokens, size=2)
     windows = cut_text(text, length, overlap)
     assert (len(windows) == 1) == (tokens <= length)

@@ -11,8 +11,19 @@ from tasks.ner.reports.error_analysis import error_analysis, match_entities, wor
 TYPES = ["a", "b", "c"]
 
 
+def entities(spans):
+    return [Entity(*span) for span in spans]
+
+
 def kinds(gold, predicted):
-    return [(match.kind, match.gold, match.predicted) for match in match_entities(set(gold), set(predicted))]
+    return [
+        (match.kind, match.gold and match.gold[:3], match.predicted and match.predicted[:3])
+        for match in match_entities(entities(gold), entities(predicted))
+    ]
+
+
+def analyzed(gold, predicted):
+    return error_analysis(list(map(entities, gold)), list(map(entities, predicted)), TYPES)
 
 
 @pytest.mark.parametrize(
@@ -30,8 +41,8 @@ def kinds(gold, predicted):
     ],
 )
 def test_two_entities_that_share_a_character_are_one_pair(gold, predicted, kind, boundary):
-    (match,) = match_entities({gold}, {predicted})
-    assert match == (kind, gold, predicted)
+    (match,) = match_entities([Entity(*gold)], [Entity(*predicted, 1.5)])
+    assert match == (kind, Entity(*gold), Entity(*predicted, 1.5))
     if boundary:
         assert match.boundary == boundary
 
@@ -77,15 +88,15 @@ def random_entities(random_, size):
 def test_every_entity_has_one_place_and_pairs_are_those_of_the_rules(seed):
     random_ = random.Random(seed)
     gold, predicted = random_entities(random_, 12), random_entities(random_, 12)
-    matches = match_entities(gold, predicted)
-    assert sorted(m.gold for m in matches if m.gold) == sorted(gold)
-    assert sorted(m.predicted for m in matches if m.predicted) == sorted(predicted)
-    missed = [m.gold for m in matches if m.kind == "missed"]
-    spurious = [m.predicted for m in matches if m.kind == "spurious"]
+    matches = kinds(gold, predicted)
+    assert sorted(wanted for _, wanted, _ in matches if wanted) == sorted(gold)
+    assert sorted(found for _, _, found in matches if found) == sorted(predicted)
+    missed = [wanted for kind, wanted, _ in matches if kind == "missed"]
+    spurious = [found for kind, _, found in matches if kind == "spurious"]
     for (start, end, _), (other, other_end, _) in itertools.product(missed, spurious):
         assert end <= other or other_end <= start  # otherwise they would be a pair
 
-    analysis = error_analysis([gold], [predicted], TYPES)
+    analysis = analyzed([gold], [predicted])
     errors = analysis["errors"]
     paired = sum(errors[kind] for kind in ("correct", "type", "boundary", "both"))
     assert paired + errors["missed"] == len(gold) and paired + errors["spurious"] == len(predicted)
@@ -104,7 +115,7 @@ def test_every_entity_has_one_place_and_pairs_are_those_of_the_rules(seed):
 def test_counts_of_a_corpus():
     gold = [{(0, 3, "a"), (0, 1, "b"), (5, 7, "c")}, {(0, 2, "a")}, set()]
     predicted = [{(0, 3, "a"), (0, 1, "c"), (5, 8, "c")}, {(9, 12, "b")}, {(0, 1, "a")}]
-    analysis = error_analysis(gold, predicted, TYPES)
+    analysis = analyzed(gold, predicted)
     assert analysis["errors"] == {
         "correct": 1, "type": 1, "boundary": 1, "both": 0, "missed": 1, "spurious": 2,
         "too_long": 1, "too_short": 0, "crossing": 0,
@@ -127,12 +138,12 @@ def test_counts_of_a_corpus():
 
 
 def test_without_nested_gold_entities_there_is_nothing_by_nesting():
-    assert error_analysis([{(0, 1, "a")}], [{(0, 3, "a"), (0, 2, "a")}], TYPES)["by_nesting"] is None
+    assert analyzed([{(0, 1, "a")}], [{(0, 3, "a"), (0, 2, "a")}])["by_nesting"] is None
 
 
 def test_types_that_do_not_occur_are_not_in_the_confusion():
     types = [f"type {number}" for number in range(1000)]
-    analysis = error_analysis([{(0, 1, "type 7")}], [{(0, 1, "type 900")}], types)
+    analysis = error_analysis([[Entity(0, 1, "type 7")]], [[Entity(0, 1, "type 900")]], types)
     assert list(analysis["confusion"]) == ["type 7", "type 900"]
     assert analysis["confusion"]["type 7"]["predicted_as"] == {"type 900": 1}
 
@@ -140,7 +151,7 @@ def test_types_that_do_not_occur_are_not_in_the_confusion():
 def test_ten_thousand_entities_of_one_text_are_matched():
     gold = {(10 * n, 10 * n + 4, "a") for n in range(10_000)}
     predicted = {(10 * n + 1, 10 * n + 5, "a") for n in range(10_000)}
-    errors = error_analysis([gold], [predicted], TYPES)["errors"]
+    errors = analyzed([gold], [predicted])["errors"]
     assert errors["boundary"] == errors["crossing"] == 10_000
 
 
@@ -156,10 +167,10 @@ def test_worst_examples_have_the_most_errors_and_then_the_most_certain_ones():
         example(5, (0, 1, "c")),
     ]
     predicted = [
-        [(0, 2, "a", 5.0)],
-        [(0, 3, "a", 0.5)],
-        [(1, 2, "b", 1.0)],
-        [(1, 2, "b", 3.00004)],
+        [Entity(0, 2, "a", 5.0)],
+        [Entity(0, 3, "a", 0.5)],
+        [Entity(1, 2, "b", 1.0)],
+        [Entity(1, 2, "b", 3.00004)],
         [],
     ]
     worst = worst_examples(examples, predicted, 10)

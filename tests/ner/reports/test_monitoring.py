@@ -12,7 +12,7 @@ from visualdl import LogReader
 from paddle_rope import CharTokenizer
 from tasks.ner.batching import NerDataset
 from tasks.ner.data.reading import Entity, Example, read_examples
-from tasks.ner.metrics import precision_recall_curve
+from tasks.ner.metrics import precision_recall_curves
 from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.prediction.predictor import NerPredictor, predict_entities
 from tasks.ner.reports import monitoring
@@ -64,14 +64,15 @@ def test_a_curve_at_one_half_is_the_score_of_that_evaluation(log, trained, types
 def test_curves_are_those_of_all_spans_of_the_saved_model(log, trained, corpus, types):
     examples = read_examples(corpus.dev)
     found = NerPredictor(trained.model, "cpu").find([example.text for example in examples], thresholds=LOWEST_LOGIT)
-    gold = [{(e.start, e.end, e.type) for e in example.entities} for example in examples]
+    gold = [example.entities for example in examples]
+    expected_curves = precision_recall_curves(gold, found, types, CURVE_STEPS)
     f1 = [record.value for record in log.get_data("scalar", "dev/f1")]
     best = 19 * (f1.index(max(f1)) + 1)
     for kind in types:
-        shown, expected = curves(log, f"dev/{kind}")[best], precision_recall_curve(gold, found, kind, CURVE_STEPS)
+        shown, expected = curves(log, f"dev/{kind}")[best], expected_curves[kind]
         # scores of batches of other lengths differ in the last digits
         np.testing.assert_allclose(shown.TP, expected["tp"], atol=1)
-        np.testing.assert_allclose(np.add(shown.TP, shown.FN), len([e for g in gold for e in g if e[2] == kind]))
+        np.testing.assert_allclose(np.add(shown.TP, shown.FN), len([e for g in gold for e in g if e.type == kind]))
 
 
 def test_texts_show_gold_and_predictions_of_the_same_examples_at_each_evaluation(log, trained, corpus):
@@ -155,7 +156,7 @@ def test_of_a_thousand_types_the_most_frequent_are_shown(tmp_path):
     monitor = NerMonitor(tmp_path, {}, ["f1"])
     monitor.on_train_begin(ARGS, state, None)
     watch = monitor.watch(model, dataset, 5)
-    watch([[(0, 1, types[969], 2.0)], [], []])
+    watch([[Entity(0, 1, types[969], 2.0)], [], []])
     metrics = {"eval_f1": 0.5, **{f"eval_f1_by_type/{kind}": 0.25 for kind in types}}
     monitor.on_evaluate(ARGS, state, None, metrics=metrics)
     monitor.on_train_end(ARGS, state, None)

@@ -27,7 +27,7 @@ def printed(capsys):
 
 
 def scores(types):
-    return entity_scores([{(0, 1, kind) for kind in types}], [set()], types)
+    return entity_scores([{Entity(0, 1, kind) for kind in types}], [set()], types)
 
 
 @pytest.mark.parametrize("kind", ["[bold]a", "[/]", "a\nb", "\x1b[31mred", "类 型"])
@@ -35,16 +35,16 @@ def test_types_are_printed_as_they_are_and_obeyed_by_no_terminal(printed, kind):
     shown = kind.replace("\n", "\\n").replace("\x1b", "\\x1b")
     output = printed(print_scores, "[/] title", scores([kind]))
     assert f"│ {shown} " in output and "[/] title" in output and "\x1b" not in output
-    gold, found = [{(0, 2, kind)}], [{(0, 2, "b"), (1, 3, kind)}]
+    gold, found = [{Entity(0, 2, kind)}], [{Entity(0, 2, "b"), Entity(1, 3, kind)}]
     assert shown in printed(print_errors, error_analysis(gold, found, [kind, "b"]))
     examples = [Example("a[bold]\x1b[2J\n", (Entity(0, 2, kind),), "f:1")]
-    output = printed(print_worst_examples, worst_examples(examples, [[(0, 2, "b", 1.0)]], 1))
+    output = printed(print_worst_examples, worst_examples(examples, [[Entity(0, 2, "b", 1.0)]], 1))
     assert f"gold {shown} 'a['" in output and "    a[bold]\\x1b[2J\\n\n" in output and "\x1b" not in output
 
 
 def test_errors_and_confusion_by_hand(printed):
-    gold = [{(0, 2, "a"), (3, 5, "a"), (6, 8, "b")}]
-    found = [{(0, 2, "b"), (3, 6, "a"), (10, 11, "b")}]
+    gold = [{Entity(0, 2, "a"), Entity(3, 5, "a"), Entity(6, 8, "b")}]
+    found = [{Entity(0, 2, "b"), Entity(3, 6, "a"), Entity(10, 11, "b")}]
     lines = printed(print_errors, error_analysis(gold, found, ["a", "b"])).splitlines()
     assert lines[1:6] == [
         "  type          1  right boundaries, wrong type",
@@ -65,8 +65,16 @@ def test_errors_and_confusion_by_hand(printed):
 
 def test_of_a_thousand_types_the_most_frequent_are_printed_and_the_most_frequent_confusions(printed):
     types = [f"type {number:03}" for number in range(1000)]
-    gold = [{(0, 1, kind) for kind in types}, {(0, 1, types[900]), (5, 6, types[7])}, {(0, 1, types[7])}]
-    found = [{(0, 1, kind) for kind in types}, {(0, 1, types[3]), (5, 6, types[900])}, {(0, 1, types[900])}]
+    gold = [
+        {Entity(0, 1, kind) for kind in types},
+        {Entity(0, 1, types[900]), Entity(5, 6, types[7])},
+        {Entity(0, 1, types[7])},
+    ]
+    found = [
+        {Entity(0, 1, kind) for kind in types},
+        {Entity(0, 1, types[3]), Entity(5, 6, types[900])},
+        {Entity(0, 1, types[900])},
+    ]
     output = printed(print_scores, "t", entity_scores(gold, found, types))
     assert len(output.splitlines()) < MOST_TYPES + 12
     assert "│ type 007" in output and "│ type 900" in output and "│ type 999" not in output
@@ -76,7 +84,7 @@ def test_of_a_thousand_types_the_most_frequent_are_printed_and_the_most_frequent
     pairs = re.findall(r"^ +(\d+)  gold (type \d+), predicted (type \d+)$", output, re.MULTILINE)
     assert pairs == [("2", "type 007", "type 900"), ("1", "type 900", "type 003")]
     types = types[: MOST_CONFUSED + 9]
-    gold, found = [{(0, 1, kind)} for kind in types], [{(0, 1, kind)} for kind in types[1:] + types[:1]]
+    gold, found = [{Entity(0, 1, kind)} for kind in types], [{Entity(0, 1, kind)} for kind in types[1:] + types[:1]]
     output = printed(print_errors, error_analysis(gold, found, types))
     assert output.count(", predicted type") == MOST_CONFUSED
     assert f"the first {MOST_CONFUSED} of {len(types)}" in output

@@ -47,21 +47,21 @@ def test_first_character_goes_down_and_last_character_to_the_right():
     assert at[2, 3][0] - at[0, 3][0] == pytest.approx(2 * side, abs=1)
 
 
-def colour(value):
-    """Colour of a cell of this score."""
+def color(value):
+    """Color of a cell of this score."""
     image = draw(with_score(value, 1, 2))
     row, column = centre(changed(draw(with_score(-3.0 if value == -20 else -20.0, 1, 2)), image))
     return image[int(row), int(column)]
 
 
 def test_scores_above_zero_are_red_below_blue_and_no_span_is_grey():
-    red, _, blue = colour(6.0)
+    red, _, blue = color(6.0)
     assert red > blue + 50
-    red, _, blue = colour(-20.0)
+    red, _, blue = color(-20.0)
     assert blue > red + 50
-    assert colour(6.0).tolist() != colour(1.0).tolist()
-    assert colour(500.0).tolist() == colour(8.0).tolist()  # where the colours end
-    assert colour(np.nan).tolist() == [0xE8] * 3
+    assert color(6.0).tolist() != color(1.0).tolist()
+    assert color(500.0).tolist() == color(8.0).tolist()  # where the colors end
+    assert color(np.nan).tolist() == [0xE8] * 3
 
 
 def test_gold_entities_of_a_type_have_a_frame_in_its_panel():
