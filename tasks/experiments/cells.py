@@ -25,11 +25,6 @@ def is_finished(cell: Cell) -> bool:
     return (cell.folder / METRICS_FILE).is_file()
 
 
-def read_metrics(cell: Cell) -> dict:
-    """What a finished run has left in ``metrics.json``."""
-    return json.loads((cell.folder / METRICS_FILE).read_text(encoding="utf-8"))
-
-
 def check_cells(cells: list[Cell]) -> None:
     """Refuse cells that were trained, or begun, with other keys than they have now.
 

@@ -14,10 +14,10 @@ from tqdm import tqdm
 from paddle_rope.machine import machine_in_words
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_makeable, write_json
-from tasks.common.reports.figures import time_and_memory_png
+from tasks.common.reports.figures import png
 from tasks.common.reports.tables import as_csv, as_markdown
 from tasks.common.tool.device import choose_device
-from tasks.experiments.figure import COLOURS
+from tasks.experiments.figure import COLORS
 from tasks.experiments.length_benchmark import crossing, reason_to_leave_out, slope
 from tasks.experiments.plan import check_unchanged, read_keys
 from tasks.experiments.speed_models import MODELS, SHORT, check_options, measure_apart
@@ -217,12 +217,19 @@ def draw(plan, rows):
     figure = Figure(figsize=(10, 7), layout="constrained")
     panels = figure.subplots(2, 2, sharex=True, sharey="row")
     for column, (job, title) in enumerate(zip(JOBS, ("one training step on one text", "prediction of one text"))):
-        for variant, colour in zip(plan.variants, [*COLOURS, "#666666", "#000000"]):
+        for variant, color in zip(plan.variants, [*COLORS, "#666666", "#000000"]):
             shown = [row for row in rows if (row["job"], row["variant"]) == (job, variant) and not row["left_out"]]
             lengths = [row["length"] for row in shown]
-            style = {"color": colour, "marker": "o", "ms": 4, "label": variant}
+            style = {"color": color, "marker": "o", "ms": 4, "label": variant}
             panels[0, column].plot(lengths, [row["seconds"] for row in shown], **style)
             panels[1, column].plot(lengths, [row["peak_mb"] / 1024 for row in shown], **style)
         panels[0, column].set_title(title)
         panels[1, column].set_xlabel("length in tokens")
-    return time_and_memory_png(figure, panels, legend_columns=4)
+    panels[0, 0].set_ylabel("seconds")
+    panels[1, 0].set_ylabel("peak memory of the process, GB")
+    for axes in panels.flat:
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.grid(alpha=0.3)
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    return png(figure)

@@ -7,10 +7,16 @@ import json
 from typing import Any
 
 import numpy as np
+import paddle
 
+from paddle_rope.roformer import RoFormerConfig, RoFormerForSequenceClassification
 from tasks.common.errors import InputError
 from tasks.experiments.apart import call_apart
 from tasks.experiments.length_benchmark import fastest_seconds, peak_megabytes
+from tasks.ner.arguments import NerArguments
+from tasks.ner.batching import SpanCollator, TokenizedText
+from tasks.ner.model import NerConfig, NerModel
+from tasks.ner.prediction.predictor import predict_entities
 
 SHORT = 64  # tokens of a text before the measured one, so that what is done once is not timed
 CHARACTERS_AN_ENTITY, LONGEST_ENTITY = 20, 10
@@ -23,30 +29,20 @@ class Classifier:
     vocabulary = 4000
 
     def __init__(self, recompute=False, **options):
-        from paddle_rope.roformer import RoFormerForSequenceClassification
-
         self.model = RoFormerForSequenceClassification(self.config(**options))
         self.model.roformer.enable_recompute = recompute
 
     @classmethod
     def config(cls, **options):
-        from paddle_rope.roformer import RoFormerConfig
-
         return RoFormerConfig(vocab_size=cls.vocabulary, pooling="mean", **options)
 
     def random_text(self, length):
-        import paddle
-
         return paddle.randint(1, self.vocabulary, [1, length])
 
     def loss(self, ids):
-        import paddle
-
         return self.model(ids, labels=paddle.zeros([1], dtype="int64"))[0]
 
     def predict(self, ids):
-        import paddle
-
         with paddle.no_grad():
             return self.model(ids).numpy()
 
@@ -58,24 +54,17 @@ class Ner:
     vocabulary = 3500
 
     def __init__(self, recompute=False, **options):
-        from tasks.ner.model import NerModel
-
         self.model = NerModel(self.config(**options))
         self.model.roformer.enable_recompute = recompute
 
     @classmethod
     def config(cls, **options):
-        from tasks.ner.arguments import NerArguments
-        from tasks.ner.model import NerConfig
-
         defaults = NerArguments()
         sizes = {**defaults.encoder_options(), **defaults.head_options(), **options}
         # untrained scores are about 0: with this threshold nearly nothing is found, as in real texts
         return NerConfig(types=TYPES, vocab_size=cls.vocabulary, thresholds=10.0, **sizes)
 
     def random_text(self, length):
-        from tasks.ner.batching import TokenizedText
-
         ids = np.random.randint(6, self.vocabulary, length + 2).tolist()
         offsets = [(0, 0), *((i, i + 1) for i in range(length)), (0, 0)]
         count = length // CHARACTERS_AN_ENTITY
@@ -85,16 +74,10 @@ class Ner:
         return TokenizedText(ids, offsets, spans)
 
     def loss(self, text):
-        import paddle
-
-        from tasks.ner.batching import SpanCollator
-
         batch = {name: paddle.to_tensor(array) for name, array in SpanCollator(pad_token_id=0)([text]).items()}
         return self.model(**batch)[0]
 
     def predict(self, text):
-        from tasks.ner.prediction.predictor import predict_entities
-
         return predict_entities(self.model, [text], TYPES, pad_token_id=0, batch_size=1)
 
 
@@ -130,8 +113,6 @@ def measure(task: str, job: str, options: dict[str, Any], length: int, device: s
         dict with ``seconds``, ``peak_mb`` and ``idle_mb``, the peak before: libraries, weights, a short text. On a GPU
         the peak is that of its memory.
     """
-    import paddle
-
     paddle.set_device(device)
     paddle.seed(0)
     np.random.seed(0)

@@ -43,7 +43,7 @@ class LanguageModelRecipe(Recipe):
     def read(self, run: Run) -> None:
         corpus = load_corpus(run.keys)
         run.examples = {"train": corpus, "dev": corpus.held_out}
-        run.facts.update(machine=machine_in_words(), text=corpus.facts()._asdict())
+        run.facts.update(machine=machine_in_words(), text=corpus.facts())
 
     def new_tokenizer(self, run: Run) -> CharTokenizer:
         return run.examples["train"].tokenizer
