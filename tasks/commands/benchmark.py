@@ -20,7 +20,7 @@ def benchmark_length(words):
     parser = OneLineArgumentParser(
         prog="paddle-rope benchmark length", description=LENGTH, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("plan", metavar="PLAN", help="YAML file; its keys are described in docs/attention.md")
+    parser.add_argument("plan", metavar="PLAN", help="YAML file; its keys are described in docs/experiments/README.md")
     parser.add_argument("--output_dir", metavar="FOLDER", help="instead of the plan's")
     parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
     options = parser.parse_args(words)

@@ -1,5 +1,5 @@
-"""A plan: a list of training runs, from a YAML file (docs/attention.md has its keys) or from one configuration with
-several seeds or folds."""
+"""A plan: a list of training runs, from a YAML file (its keys: docs/experiments/README.md) or from one configuration
+with several seeds or folds."""
 
 from __future__ import annotations
 
@@ -147,6 +147,8 @@ def read_plan(path: str | Path, output_dir=None, seeds=None, settings: dict[str,
     cases = {str(name): _mapping(path, "cases", keys) for name, keys in (plan.get("cases") or {"": {}}).items()}
     if list(cases) != [""]:
         _check_names(path, "cases", cases)
+        if plan.get("report"):
+            raise InputError(f"{path}: the report {plan['report']!r} is of variants alone; leave cases or report out")
     scores = plan["scores"] if isinstance(plan["scores"], dict) else {place: place for place in plan["scores"]}
     reference = plan.get("reference")
     if reference is not None and reference not in variants:

@@ -104,6 +104,7 @@ def test_a_warm_start_takes_the_weights_of_the_same_case_and_seed_and_gives_no_s
         ({"without_rope": ["other"]}, "without_rope has 'other'"),
         ({"recipe": None}, "no 'recipe' in the plan"),
         ({"variants": None, "variants_file": None}, "no 'variants' in the plan"),
+        ({"cases": {"a": {}}, "report": "positions"}, "leave cases or report out"),
         ({"apart": 1}, "apart is 1; it has to be true or false"),
         ({"cases": [512, 1024]}, r"cases is \[512, 1024\]; it has to be a mapping"),
         ({"scores": 5}, "scores is 5; it has to be a mapping or a list"),
