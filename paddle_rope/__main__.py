@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> int:
     """Do what the command line says; returns the exit status. ``argv``: its words; None for those of the process."""
     _load_tasks()
     from tasks.commands.main import main
@@ -15,7 +15,7 @@ def main(argv=None):
     return main(argv)
 
 
-def _load_tasks():
+def _load_tasks() -> None:
     """Make ``tasks`` the package beside this one, though another ``tasks`` may come first on ``sys.path``."""
     if "tasks" not in sys.modules:
         home = ROOT / "tasks"

@@ -32,12 +32,12 @@ def benchmark(words):
 
 def benchmark_length(words):
     parser = new_parser("benchmark length", LENGTH)
-    parser.add_argument("plan", metavar="PLAN", help="YAML file; its keys are described in docs/attention.md")
+    parser.add_argument("plan", metavar="PLAN", help="YAML file; its keys are described in docs/experiments/README.md")
     parser.add_argument("--output_dir", metavar="FOLDER", help="instead of the plan's")
     parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
     options = parser.parse_args(words)
     prepare()
-    from tasks.experiments.speed import run_speed_plan
+    from tasks.experiments.benchmarks.speed import run_speed_plan
 
     print(run_speed_plan(options.plan, options.output_dir, options.device))
     return 0
@@ -46,7 +46,7 @@ def benchmark_length(words):
 def benchmark_layers(words):
     new_parser("benchmark layers", LAYERS).parse_args(words)
     prepare()
-    from tasks.experiments.layer_benchmark import print_layer_times
+    from tasks.experiments.benchmarks.layers import print_layer_times
 
     print_layer_times()
     return 0
@@ -60,7 +60,7 @@ def benchmark_export(words):
     parser.add_argument("--batch_size", type=int, default=32, help="texts computed together (default: 32)")
     options = parser.parse_args(words)
     prepare()
-    from tasks.experiments.export_benchmark import print_export_times
+    from tasks.experiments.benchmarks.export import print_export_times
 
     print_export_times(options.model_dirs, options.data, options.texts, options.batch_size)
     return 0

@@ -29,7 +29,7 @@ def decay(words):
     options = parser.parse_args(words)
     check_options(options)
     prepare()
-    from tasks.experiments.decay import contents
+    from tasks.experiments.positions.decay import contents
 
     files, lines = contents(options)
     options.output.mkdir(parents=True, exist_ok=True)

@@ -39,6 +39,7 @@ RECIPES = {
         "tasks/pretraining/arguments.py",
         "OUTPUT_DIR/model is what other recipes take as --pretrained.\n",
     ),
+    "language_model": ("a causal language model of characters", "tasks/language_model/arguments.py", ""),
     "relative_position": (
         "a model on the task whose answer only relative position gives",
         "tasks/experiments/relative_position/arguments.py",
@@ -59,37 +60,15 @@ def train(words):
         if len(words) != 2:
             raise InputError(f"usage: {command} --resume OUTPUT_DIR; the run keeps its configuration")
         prepare()
-        _resume(name, words[1])
+        from tasks.experiments import engine
+
+        engine.resume(name, words[1])
     elif not words or words[0].startswith("--"):
         raise InputError(f"no configuration file; usage: {command} CONFIG.yaml [--key value ...]")
     else:
         config = read_run_config(words[0], words[1:])
         prepare()
-        _train(name, config)
+        from tasks.experiments import engine
+
+        engine.train(name, config)
     return 0
-
-
-def _train(name, config):
-    """One run, or one for each seed."""
-    from tasks.experiments.seeds import parse_seeds, train_with_seeds
-    from tasks.recipes import get_recipe
-
-    recipe = get_recipe(name)
-    if "seeds" in config:
-        seeds = parse_seeds(config.pop("seeds"))
-        train_with_seeds(recipe.train, config, seeds, recipe.scores, recipe.score_ensemble)
-    else:
-        recipe.train(config)
-
-
-def _resume(name, folder):
-    """Continue one run, or a series of them."""
-    from tasks.experiments.seeds import resume_with_seeds
-    from tasks.experiments.series import read_series
-    from tasks.recipes import get_recipe
-
-    recipe = get_recipe(name)
-    if "seeds" in (read_series(folder) or {}):
-        resume_with_seeds(folder, recipe.train, recipe.resume, recipe.scores, recipe.score_ensemble)
-    else:
-        recipe.resume(folder)

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from tasks.common.reports.figures import png
 from tasks.experiments.plan import TWIN
 
-COLOURS = ["#c8560a", "#1f5fa8", "#2a8a4a", "#8a3fa0", "#b5891c", "#3aa0a0", "#a03a55", "#5a6b2f", "#4a4a9a"]
+COLORS = ["#c8560a", "#1f5fa8", "#2a8a4a", "#8a3fa0", "#b5891c", "#3aa0a0", "#a03a55", "#5a6b2f", "#4a4a9a"]
 GREY = "#666666"
 
 
@@ -15,10 +15,10 @@ def draw(plan, summary):
 
     Args:
         plan: :class:`tasks.experiments.plan.Plan`.
-        summary: rows of :func:`tasks.experiments.results.summary_rows`, at least one.
+        summary: of :func:`tasks.experiments.table.summarize`, at least one variant.
     """
-    means = {(row[plan.case_name], row["variant"]): row["mean"] for row in summary}
-    score = next(iter(plan.scores.values()))
+    place, score = next(iter(plan.scores.items()))
+    means = {(entry["case"], entry["variant"]): entry["scores"][place]["mean"] for entry in summary}
     lines = len(plan.cases) > 1 and all(case.isdigit() for case in plan.cases)
     return png(_lines(plan, means, score) if lines else _points(plan, means, score))
 
@@ -26,16 +26,16 @@ def draw(plan, summary):
 def _lines(plan, means, score):
     figure = Figure(figsize=(9, 5), layout="constrained")
     axes = figure.subplots()
-    colours = {}
+    colors = {}
     for variant in plan.variants:
         cases = [case for case in plan.cases if (case, variant) in means]
         if not cases:
             continue
-        # a variant and its twin without RoPE have one colour
-        colour = colours.setdefault(variant.removesuffix(TWIN), COLOURS[len(colours) % len(COLOURS)])
+        # a variant and its twin without RoPE have one color
+        color = colors.setdefault(variant.removesuffix(TWIN), COLORS[len(colors) % len(COLORS)])
         style = "--" if variant.endswith(TWIN) else "-"
         values = [means[case, variant] for case in cases]
-        axes.plot(list(map(int, cases)), values, style, color=colour, marker="o", ms=4, label=variant)
+        axes.plot(list(map(int, cases)), values, style, color=color, marker="o", ms=4, label=variant)
     axes.set_xscale("log", base=2)
     axes.set_xticks(list(map(int, plan.cases)), plan.cases)
     axes.set_xlabel(plan.case_name)
@@ -51,8 +51,8 @@ def _points(plan, means, score):
     values = np.array([means[row[1:]] for row in rows])
     figure = Figure(figsize=(8, 1 + 0.28 * len(rows)), layout="constrained")
     axes = figure.subplots()
-    colours = [COLOURS[0] if variant == plan.reference else COLOURS[1] for _, _, variant in rows]
-    axes.scatter(values, range(len(rows)), color=colours, s=30, zorder=2)
+    colors = [COLORS[0] if variant == plan.reference else COLORS[1] for _, _, variant in rows]
+    axes.scatter(values, range(len(rows)), color=colors, s=30, zorder=2)
     for place, value in enumerate(values):
         axes.text(value, place, f"   {value:.3f}", va="center", fontsize=8)
     axes.set_yticks(range(len(rows)), [name for name, _, _ in rows], fontsize=8)

@@ -1,28 +1,32 @@
-"""A plan: which training runs are compared. One YAML file; its keys are described in docs/attention.md."""
+"""A plan: a list of training runs, from a YAML file (its keys: docs/experiments/README.md) or from one configuration
+with several seeds or folds."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tasks.common.errors import InputError
 from tasks.common.runs.life import MODEL_FOLDER
 from tasks.common.tool.run_config import read_run_config
-from tasks.common.training.arguments import SIZE_KEYS
-from tasks.experiments.seeds import parse_seeds
+from tasks.common.training.arguments import LARGEST_SEED, SIZE_KEYS
 
-KEYS = ("output_dir", "recipe", "config", "settings", "cases", "case_name", "variants_file", "variants",
-        "without_rope", "scores", "reference", "margin", "seeds")  # fmt: skip
-REQUIRED = ("output_dir", "recipe", "config", "variants", "scores")
-TYPES = {
-    **dict.fromkeys(("output_dir", "recipe", "config", "variants_file", "case_name", "reference"), (str,)),
-    **dict.fromkeys(("settings", "cases"), (dict,)),
+_TEXT, _MAPPING, _NUMBER = (str,), (dict,), (int, float)
+KEYS = {  # of a plan -> types of their values
+    **dict.fromkeys(("output_dir", "recipe", "config", "variants_file", "case_name", "reference", "report"), _TEXT),
+    **dict.fromkeys(("settings", "cases"), _MAPPING),
     **dict.fromkeys(("variants", "scores"), (dict, list)),
     "without_rope": (bool, list),
-    "margin": (int, float),
+    "seeds": (str, list, *_NUMBER),
+    "margin": _NUMBER,
+    "apart": (bool,),
 }
-TYPE_NAMES = {str: "a text", dict: "a mapping", list: "a list", bool: "true or false", int: "a number"}
+REQUIRED = ("output_dir", "recipe", "scores")
+TYPE_NAMES = {
+    str: "a text", dict: "a mapping", list: "a list", bool: "true or false", int: "a number", float: "a number"
+}  # fmt: skip
 NAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")
 START_FROM = "start_from"  # of a variant: the variant whose trained weights it starts from
 TWIN = "-no-rope"
@@ -32,88 +36,147 @@ OF_NEW_MODELS = (*SIZE_KEYS, "vocab_min_count")
 
 @dataclass(frozen=True)
 class Cell:
-    """One training run: a variant in a case with a seed."""
+    """One training run.
 
-    case: str
-    variant: str
-    seed: int
-    config: dict
-    folder: Path
-    starts_from: Path | None = None  # folder of the cell whose weights it starts from
+    Attributes:
+        recipe: its name.
+        config: its configuration keys, with ``output_dir``.
+        labels: which of the plan's runs it is: ``case``, ``variant``, ``seed``, ``fold``, as far as there are such.
+        starts_from: folder of the cell whose trained weights it starts from.
+    """
+
+    recipe: str
+    config: dict[str, Any]
+    labels: dict[str, Any]
+    starts_from: Path | None = None
 
     @property
-    def name(self):
-        return " / ".join(filter(None, (self.case, self.variant, f"seed {self.seed}")))
+    def folder(self) -> Path:
+        return Path(self.config["output_dir"])
+
+    @property
+    def group(self) -> tuple[str, str]:
+        """(case, variant): what runs with other seeds and folds have in common."""
+        return self.labels.get("case", ""), self.labels.get("variant", "")
+
+    @property
+    def name(self) -> str:
+        runs = (f"{key} {self.labels[key]}" for key in ("seed", "fold") if key in self.labels)
+        return " / ".join(filter(None, (*self.group, *runs)))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The runs of a plan and how they are shown."""
+    """Training runs, and how they are shown.
 
-    name: str
+    Attributes:
+        output_dir: folder of all runs and tables.
+        recipe: name of the recipe of all runs.
+        cells: the runs, in the order in which they are trained: all variants with the first seed come first.
+        scores: dotted place in ``metrics.json`` -> name in the tables; the first is the one that is drawn. None for
+            those of the recipe.
+        case_name: what the cases are called.
+        reference, margin: variant to compare with; how many points below it still count as near.
+        report: name of a report of its own, beside the tables (:mod:`tasks.experiments.reports`).
+        apart: whether each run has a process of its own.
+    """
+
     output_dir: Path
     recipe: str
-    cases: list
-    case_name: str
-    variants: dict  # name -> settings
-    scores: dict  # dotted place in metrics.json -> name in the tables; the first is the one that is drawn
-    reference: str | None
-    margin: float | None
-    seeds: list
-    cells: list = field(repr=False)
+    cells: list[Cell]
+    scores: dict[str, str] | None = None
+    case_name: str = "case"
+    reference: str | None = None
+    margin: float | None = None
+    report: str | None = None
+    apart: bool = True
+
+    @property
+    def groups(self) -> dict[tuple[str, str], list[Cell]]:
+        """The cells of each case and variant; cases outside, both in their order."""
+        cases = dict.fromkeys(cell.group[0] for cell in self.cells)
+        variants = dict.fromkeys(cell.group[1] for cell in self.cells)
+        groups = {(case, variant): [] for case in cases for variant in variants}
+        for cell in self.cells:
+            groups[cell.group].append(cell)
+        return groups
+
+    @property
+    def cases(self) -> list[str]:
+        return list(dict.fromkeys(case for case, _ in self.groups))
+
+    @property
+    def variants(self) -> list[str]:
+        return list(dict.fromkeys(variant for _, variant in self.groups))
 
 
-def read_plan(path, output_dir=None, seeds=None):
+def series_plan(recipe: str, config: dict[str, Any], seeds: list[int] | None = None) -> Plan:
+    """The plan of one configuration with several seeds, with ``folds`` folds, or with both.
+
+    Args:
+        recipe: its name.
+        config: configuration keys, with ``output_dir``; runs go to ``OUTPUT_DIR/seed_N``, ``OUTPUT_DIR/fold_N`` or
+            ``OUTPUT_DIR/seed_N/fold_M``.
+        seeds: None for that of the configuration.
+    """
+    has_folds = config.get("folds") is not None and config.get("fold") is None
+    folds = [{"fold": fold} for fold in range(1, int(config["folds"]) + 1)] if has_folds else [{}]
+    cells = []
+    for of_seed in [{"seed": seed} for seed in seeds] if seeds else [{}]:
+        for of_fold in folds:
+            labels = {**of_seed, **of_fold}
+            folder = Path(config["output_dir"]).joinpath(*(f"{key}_{value}" for key, value in labels.items()))
+            cells.append(Cell(recipe, {**config, **labels, "output_dir": str(folder)}, labels))
+    return Plan(Path(config["output_dir"]), recipe, cells)
+
+
+def read_plan(path: str | Path, output_dir=None, seeds=None, settings: dict[str, Any] | None = None) -> Plan:
     """Read a plan and make its cells.
 
     Args:
         path: of the YAML file.
         output_dir: instead of the plan's.
-        seeds: instead of the plan's, as :func:`~tasks.experiments.seeds.parse_seeds` reads them.
+        seeds: instead of the plan's, as :func:`parse_seeds` reads them.
+        settings: keys of all runs, beside and instead of the plan's.
 
     Raises:
         InputError: the file or something in it is wrong.
     """
-    plan = read_run_config(path)
-    for key in plan:
-        if key not in KEYS:
-            raise InputError(f"{path}: unknown key {key!r}; the keys of a plan are {', '.join(KEYS)}")
-    check_types(path, plan, TYPES)
-    if output_dir is not None:
-        plan["output_dir"] = str(output_dir)
-    for key in REQUIRED:
-        if not plan.get(key):
-            raise InputError(f"{path}: no {key!r} in the plan")
+    plan = read_keys(path, KEYS, REQUIRED, output_dir)
     variants = read_variants(path, plan)
-    cases = {str(name): _mapping(path, "cases", settings) for name, settings in (plan.get("cases") or {"": {}}).items()}
+    cases = {str(name): _mapping(path, "cases", keys) for name, keys in (plan.get("cases") or {"": {}}).items()}
     if list(cases) != [""]:
         _check_names(path, "cases", cases)
-    seeds = parse_seeds(plan.get("seeds", [42]) if seeds is None else seeds)
+        if plan.get("report"):
+            raise InputError(f"{path}: the report {plan['report']!r} is of variants alone; leave cases or report out")
     scores = plan["scores"] if isinstance(plan["scores"], dict) else {place: place for place in plan["scores"]}
     reference = plan.get("reference")
     if reference is not None and reference not in variants:
         raise InputError(f"{path}: the reference {reference!r} is not one of the variants")
-    base = {**read_run_config(plan["config"]), **_mapping(path, "settings", plan.get("settings"))}
+    base = {**(read_run_config(plan["config"]) if plan.get("config") else {}), **(plan.get("settings") or {})}
     output_dir = Path(plan["output_dir"])
-    cells = []
-    for case, of_case in cases.items():
-        for variant, of_variant in variants.items():
-            for seed in seeds:
-                cells.append(_cell(output_dir, case, variant, seed, {**base, **of_case, **of_variant}))
+    cells = [
+        _cell(plan["recipe"], output_dir, case, variant, seed, {**base, **of_case, **of_variant, **(settings or {})})
+        for seed in parse_seeds(plan.get("seeds", [42]) if seeds is None else seeds)
+        for case, of_case in cases.items()
+        for variant, of_variant in variants.items()
+    ]
     return Plan(
-        Path(path).stem, output_dir, plan["recipe"], list(cases), plan.get("case_name", "case"), variants, scores,
-        reference, plan.get("margin"), seeds, cells,
+        output_dir, plan["recipe"], cells, scores, plan.get("case_name", "case"), reference, plan.get("margin"),
+        plan.get("report"), plan.get("apart", True),
     )  # fmt: skip
 
 
 def read_variants(path, plan):
     """dict from the name of each variant to its settings, in the order of the plan.
 
-    A variant without settings in the plan has those of ``variants_file``. Each one in ``without_rope`` (true: all) is
-    followed by a twin that does not know positions.
+    A variant without settings in the plan has those of ``variants_file``; a plan without variants has all of the file.
+    Each one in ``without_rope`` (true: all) is followed by a twin that does not know positions.
     """
     known = read_run_config(plan["variants_file"]) if plan.get("variants_file") else {}
-    given = plan["variants"]
+    given = plan.get("variants") or known
+    if not given:
+        raise InputError(f"{path}: no 'variants' in the plan")
     given = given if isinstance(given, dict) else dict.fromkeys(given)
     _check_names(path, "variants", given)
     without_rope = plan.get("without_rope") or []
@@ -136,29 +199,68 @@ def read_variants(path, plan):
     return variants
 
 
-def check_types(path, plan, types):
-    """Raise InputError unless each value of a plan is of one of the ``types`` of its key, a dict of tuples, or None."""
+def parse_seeds(value: Any) -> list[int]:
+    """``"42,43,44"``, or a list as YAML has it -> [42, 43, 44]; raises InputError for anything else, also for a seed
+    given twice."""
+    words = [str(word).strip() for word in (value if isinstance(value, list) else str(value).split(","))]
+    given = f"--seeds {','.join(words)}"
+    if not words or not all(word.isascii() and word.isdigit() for word in words):
+        raise InputError(f"{given}: give numbers separated by commas, such as --seeds 42,43,44")
+    seeds = [int(word) for word in words]
+    if max(seeds) > LARGEST_SEED:
+        raise InputError(f"{given}: a seed must be from 0 to {LARGEST_SEED}")
+    if len(set(seeds)) < len(seeds):
+        raise InputError(f"{given}: a seed is given twice")
+    return seeds
+
+
+def read_keys(path, types, required, output_dir=None):
+    """The keys of the YAML file of a plan.
+
+    Args:
+        path: of the file.
+        types: dict from each key that there is to the types of its values.
+        required: keys without which there is no plan.
+        output_dir: instead of the file's.
+
+    Raises:
+        InputError: a key is unknown or missing, or a value is of another type.
+    """
+    plan = read_run_config(path)
+    plan.update({} if output_dir is None else {"output_dir": str(output_dir)})
     for key, value in plan.items():
-        wanted = types.get(key)
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if value is None or wanted is None or (is_number and int in wanted):
-            continue
-        if is_number or not isinstance(value, tuple(kind for kind in wanted if kind not in (int, float))):
-            named = " or ".join(TYPE_NAMES[kind] for kind in wanted if kind in TYPE_NAMES)
-            raise InputError(f"{path}: {key} is {value!r}; it has to be {named}")
+        if key not in types:
+            raise InputError(f"{path}: unknown key {key!r}; the keys are {', '.join(types)}")
+        if value is not None and type(value) not in types[key]:
+            wanted = " or ".join(dict.fromkeys(TYPE_NAMES[kind] for kind in types[key]))
+            raise InputError(f"{path}: {key} is {value!r}; it has to be {wanted}")
+    for key in required:
+        if not plan.get(key):
+            raise InputError(f"{path}: no {key!r} in the plan")
+    return plan
 
 
-def _cell(output_dir, case, variant, seed, config):
+def check_unchanged(name, place, before, now):
+    """Raise InputError if the keys of the results ``name`` at ``place``, ``before``, are not the plan's, ``now``."""
+    for key in [*now, *before]:
+        if before.get(key) != now.get(key):
+            raise InputError(
+                f"{place}: {name} was run with {key} {before.get(key)!r}, and the plan now has {now.get(key)!r}; "
+                "change it back, remove what is there, or give another --output_dir"
+            )
+
+
+def _cell(recipe, output_dir, case, variant, seed, config):
     def folder(variant):
         return output_dir / "runs" / case / variant / f"seed_{seed}"
 
-    config = dict(config)
     start = config.pop(START_FROM, None)
     if start is not None:
         config = {key: value for key, value in config.items() if key not in OF_NEW_MODELS}
         config["pretrained"] = str(folder(start) / MODEL_FOLDER)
     config.update(seed=seed, output_dir=str(folder(variant)))
-    return Cell(case, variant, seed, config, folder(variant), None if start is None else folder(start))
+    labels = {"case": case, "variant": variant, "seed": seed}
+    return Cell(recipe, config, labels, None if start is None else folder(start))
 
 
 def _mapping(path, key, value):
@@ -173,22 +275,3 @@ def _check_names(path, key, names):
     for name in names:
         if not NAME.fullmatch(str(name)):
             raise InputError(f"{path}: {key}: {name!r} names a folder; take letters, digits and _ . + -")
-
-
-def check_unchanged(name, place, before, now):
-    """Refuse to take results of other keys for those of a plan.
-
-    Args:
-        name: of what was run.
-        place: where its results are.
-        before, now: its keys then, and in the plan.
-
-    Raises:
-        InputError: they differ.
-    """
-    for key in [*now, *before]:
-        if before.get(key) != now.get(key):
-            raise InputError(
-                f"{place}: {name} was run with {key} {before.get(key)!r}, and the plan now has {now.get(key)!r}; "
-                "change it back, remove what is there, or give another --output_dir"
-            )

@@ -1,1 +1,1 @@
-"""A character language model, and grids of small ones that compare ways to know a position."""
+"""A causal language model of characters."""

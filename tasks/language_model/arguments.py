@@ -1,146 +1,145 @@
-"""Configuration keys of a grid of language models."""
+"""Configuration keys of the language model beside those of every recipe that trains an encoder."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Optional
 
-from paddle_rope.choices import ACTIVATIONS
 from paddle_rope.roformer import RoFormerConfig
 from tasks.common.errors import InputError
-from tasks.common.tool.run_config import parse_arguments
-from tasks.common.training.arguments import POSITIVE, SIZE_KEYS, one_of
-from tasks.experiments.seeds import parse_seeds
+from tasks.common.training import arguments as common
+from tasks.common.training.arguments import POSITIVE, one_of
 
 # The held-out stretches have this many times the length of training: losses at 1, 2 and 4 times are of the same text.
 LONGEST_TIMES = 4
-LISTS = ("text_files", "rows", "seeds")
-# What may differ between the processes that work on one grid.
-OWN_KEYS = ("rows", "seeds", "device", "output_dir")
+# Keys of every recipe that mean nothing here.
+UNUSED = ("pretrained", "dev_fraction")
+
+BY_STEPS = common.TrainingPlan(
+    defaults={
+        "max_steps": 1000,
+        "per_device_train_batch_size": 16,
+        "learning_rate": 2e-3,
+        "warmup_steps": 100,
+        "weight_decay": 0.01,
+        "max_grad_norm": 1.0,
+        "logging_steps": 10,
+        "eval_steps": 200,
+        "seed": 42,
+    },
+    fixed={
+        "do_train": True,
+        "do_eval": False,  # else PaddleNLP evaluates in between
+        "evaluation_strategy": "no",
+        "save_strategy": "no",
+        "save_total_limit": 1,
+        "report_to": "none",
+        "ignore_data_skip": True,  # the batches of a resumed run begin where it stopped
+    },
+    closed=(
+        "do_train", "do_eval", "evaluation_strategy", "save_strategy", "save_steps", "save_total_limit", "report_to",
+        "ignore_data_skip", "load_best_model_at_end", "greater_is_better", "metric_for_best_model", "logging_dir",
+        "resume_from_checkpoint", "num_train_epochs", "per_device_eval_batch_size", "lr_scheduler_type", "warmup_ratio",
+        "dataloader_drop_last", "dataloader_num_workers",
+    ),
+    reason="the recipe makes max_steps steps, evaluates and keeps a checkpoint every eval_steps; its last weights stay",
+)  # fmt: skip
 
 
 @dataclass
-class LanguageModelArguments:
-    """Keys of the data, the model and the training that all cells of a grid share, and which cells to compute."""
+class LanguageModelArguments(common.EncoderArguments):
+    """Keys of the text, the model and what is measured at the end."""
+
+    PLAN = BY_STEPS
 
     text_files: Optional[str] = field(
         default=None, metadata={"help": "plain text or JSON lines with 'text', between commas; demo: generated text"}
     )
-    output_dir: Optional[str] = field(default=None, metadata={"help": "folder of the grid; may hold a part of it"})
-    rows: Optional[str] = field(default=None, metadata={"help": "names of rows between commas; none: all"})
-    seeds: str = field(default="42,43,44", metadata={"help": "numbers between commas"})
-    device: Optional[str] = field(default=None, metadata={"help": "cpu, gpu, gpu:1 ...; none: a GPU if there is one"})
     vocab_min_count: int = field(default=100, metadata={"help": "rarer characters become [UNK]"})
     length: int = field(default=128, metadata={"help": "characters of a text in training"})
     held_out_windows: int = field(default=32, metadata={"help": f"stretches of {LONGEST_TIMES} x length held out"})
     version: int = field(default=2, metadata={"help": "of RoFormer: 1, or 2 without biases and with RMS norm"})
     hidden_size: int = field(default=128, metadata={"help": "size of the hidden states"})
-    num_hidden_layers: int = field(default=4, metadata={"help": "transformer blocks"})
-    num_attention_heads: int = field(default=4, metadata={"help": "heads a block"})
     intermediate_size: int = field(default=512, metadata={"help": "inner size of the feed-forward layers"})
-    hidden_act: str = field(default="gelu", metadata={"help": f"of feed-forward layers: {', '.join(ACTIVATIONS)}"})
-    batch_size: int = field(default=16, metadata={"help": "texts a step"})
-    steps: int = field(default=1000, metadata={"help": "of training"})
-    learning_rate: float = field(default=2e-3, metadata={"help": "highest, after warm-up; then linear to 0"})
-    warmup_steps: int = field(default=100, metadata={"help": "in which the learning rate rises from 0"})
-    weight_decay: float = field(default=0.01, metadata={"help": "of AdamW, on matrices"})
-    max_grad_norm: float = field(default=1.0, metadata={"help": "longer gradients are cut to it"})
-    logging_steps: int = field(default=10, metadata={"help": "the training loss is averaged over so many steps"})
-    evaluation_steps: int = field(
-        default=200, metadata={"help": "steps between evaluations of held-out text, and between checkpoints"}
+    # no dropout: a short training sees its text about once
+    hidden_dropout_prob: float = field(default=0.0, metadata={"help": "dropout of embeddings and layers"})
+    attention_probs_dropout_prob: float = field(default=0.0, metadata={"help": "dropout of softmax attention weights"})
+    rotary_learned: bool = field(default=False, metadata={"help": "train the frequencies of RoPE"})
+    theta_rate: float = field(default=1.0, metadata={"help": "their learning rate as a share of that of the weights"})
+    scale_embeddings: bool = field(
+        default=False, metadata={"help": "multiply embeddings by the root of their size; such a model is not saved"}
+    )
+    evaluation_times: Optional[str] = field(
+        default=None, metadata={"help": "at the end, losses in texts of so many times the length, such as 1,2,4"}
+    )
+    scaling_factors: Optional[str] = field(
+        default=None, metadata={"help": "these also with frequencies scaled by NTK and YaRN, such as 2,4"}
     )
 
+    REQUIRED = ("text_files", "output_dir")
+
     @property
-    def held_out_length(self):
+    def held_out_length(self) -> int:
         return LONGEST_TIMES * self.length
 
-    def files(self):
-        """list of paths."""
-        return _names(self.text_files)
+    @property
+    def files(self) -> list[str]:
+        """``text_files`` as paths."""
+        return _words(self.text_files)
 
-    def row_names(self):
-        """list of rows, or None for all."""
-        return None if self.rows is None else _names(self.rows)
+    @property
+    def times(self) -> list[int]:
+        """``evaluation_times`` as numbers."""
+        return [int(word) for word in _words(self.evaluation_times)]
 
-    def seed_numbers(self):
-        """list of integers."""
-        return parse_seeds(self.seeds)
+    @property
+    def factors(self) -> list[float]:
+        """``scaling_factors`` as numbers."""
+        return [float(word) for word in _words(self.scaling_factors)]
+
+    @classmethod
+    def normalized(cls, config):
+        return common.with_commas(super().normalized(config), "text_files", "evaluation_times", "scaling_factors")
 
     def ranges(self):
-        """dict from key to (function of the value that says whether it fits, what is wanted in words)."""
-        positive = (
-            *SIZE_KEYS, "vocab_min_count", "length", "held_out_windows", "batch_size", "steps", "learning_rate",
-            "max_grad_norm", "logging_steps", "evaluation_steps",
-        )  # fmt: skip
         return {
-            **dict.fromkeys(positive, POSITIVE),
-            **dict.fromkeys(("warmup_steps", "weight_decay"), NOT_NEGATIVE),
+            **super().ranges(),
+            **dict.fromkeys(("vocab_min_count", "length", "held_out_windows", "theta_rate"), POSITIVE),
             "version": one_of((1, 2)),
-            "hidden_act": one_of(ACTIVATIONS),
+            "num_random_features": (
+                lambda value: value is None or (value > 0 and value % 2 == 0),
+                "a positive even number: features turn in pairs",
+            ),
         }
 
-    def shared_options(self):
-        """dict of model options that all rows have, beside the sizes."""
-        return {}
-
-    def model_config(self, vocabulary, options):
-        """The :class:`~paddle_rope.RoFormerConfig` of one row.
-
-        Without dropout: a grid sees its text about once.
-
-        Args:
-            vocabulary: number of tokens.
-            options: dict of what the row is about.
-
-        Raises:
-            InputError: sizes that do not fit each other.
-        """
-        keys = (*SIZE_KEYS, "hidden_act", "version")
+    def check(self, config):
+        for key in UNUSED:
+            if config.get(key) is not None:
+                raise InputError(f"key {key!r}: this recipe trains from scratch and holds stretches out; leave it out")
+        for key, known in (("evaluation_times", {"1", "2", "4"}), ("scaling_factors", None)):
+            for word in _words(getattr(self, key)):
+                if not (word in known if known else word.replace(".", "", 1).isdigit() and float(word) >= 1):
+                    wanted = "some of 1, 2, 4" if known else "numbers of 1 or more"
+                    raise InputError(f"configuration: {key} must be {wanted} between commas, got {word}")
         try:
-            return RoFormerConfig(
-                vocab_size=vocabulary,
-                causal=True,
-                max_position_embeddings=self.length,
-                hidden_dropout_prob=0.0,
-                attention_probs_dropout_prob=0.0,
-                **{key: getattr(self, key) for key in keys},
-                **self.shared_options(),
-                **options,
-            )
+            model = RoFormerConfig(vocab_size=1, **self.encoder_options(), **self.model_options())
         except ValueError as error:
             raise InputError(f"configuration: {error}") from None
+        if self.scaling_factors and model.head_dim < 4:
+            raise InputError(f"configuration: heads of {model.head_dim} features: NTK scaling needs 4 or more")
+
+    def unused_keys(self):
+        return set(UNUSED)
+
+    def model_options(self) -> dict:
+        """The options of a RoFormerConfig beside those of the encoder."""
+        return {
+            "version": self.version,
+            "causal": True,
+            "max_position_embeddings": self.length,
+            "rotary_learned": self.rotary_learned,
+        }
 
 
-NOT_NEGATIVE = (lambda value: 0 <= value < float("inf")), "0 or more"
-
-
-def parse_run(config, arguments_class):
-    """A configuration as :func:`tasks.common.tool.run_config.read_run_config` gives it, checked.
-
-    Args:
-        config: dict of keys and values; lists, as YAML has them, are the same as words between commas.
-        arguments_class: :class:`LanguageModelArguments` or a subclass.
-
-    Returns:
-        ``arguments_class``.
-
-    Raises:
-        InputError: a key is unknown or missing, or a value does not fit.
-    """
-    config = {
-        key: ",".join(map(str, value)) if key in LISTS and isinstance(value, (list, tuple)) else value
-        for key, value in config.items()
-    }
-    (run,) = parse_arguments(config, arguments_class)
-    for key in ("text_files", "output_dir"):
-        if not getattr(run, key):
-            raise InputError(f"no {key!r}: name it in the configuration file or with --{key} PATH")
-    for key, (fits, wanted) in run.ranges().items():
-        if not fits(getattr(run, key)):
-            raise InputError(f"configuration: {key} must be {wanted}, got {getattr(run, key)}")
-    run.seed_numbers()
-    return run
-
-
-def _names(words):
-    return [word.strip() for word in words.split(",") if word.strip()]
+def _words(text):
+    return [word.strip() for word in (text or "").split(",") if word.strip()]

@@ -1,7 +1,5 @@
 """Text files -> one stream of character ids -> random windows for training, fixed ones held out."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from paddle_rope.roformer.tokenization import CharTokenizer
@@ -60,27 +58,21 @@ class Corpus:
         return self._ids[starts[:, None] + np.arange(self.length + 1)]
 
     def facts(self):
-        """What a report says of the text: :class:`CorpusFacts`."""
-        unknown = float((self._ids == self.tokenizer.unk_token_id).mean())
-        training = self._ids.size - self.held_out.size
-        return CorpusFacts(int(self._ids.size), int(training), int(self.held_out.size), len(self.tokenizer), unknown)
+        """dict of sizes in tokens (characters, runs of white space, ends of documents), for reports."""
+        return {
+            "tokens": self._ids.size,
+            "training_tokens": self._ids.size - self.held_out.size,
+            "held_out_tokens": self.held_out.size,
+            "vocabulary": len(self.tokenizer),
+            "unknown_share": float((self._ids == self.tokenizer.unk_token_id).mean()),
+        }
 
 
-class CorpusFacts(NamedTuple):
-    """Sizes of a :class:`Corpus` in tokens (characters, runs of white space, ends of documents)."""
-
-    tokens: int
-    training_tokens: int
-    held_out_tokens: int
-    vocabulary: int
-    unknown_share: float
-
-
-def load_corpus(run):
+def load_corpus(keys):
     """The :class:`Corpus` of a configuration.
 
     Args:
-        run: :class:`tasks.language_model.arguments.LanguageModelArguments`.
+        keys: :class:`tasks.language_model.arguments.LanguageModelArguments`.
     """
-    documents = demo_documents() if run.text_files == DEMO else read_documents(run.files())
-    return Corpus(documents, run.vocab_min_count, run.length, run.held_out_windows, run.held_out_length)
+    documents = demo_documents() if keys.text_files == DEMO else read_documents(keys.files)
+    return Corpus(documents, keys.vocab_min_count, keys.length, keys.held_out_windows, keys.held_out_length)

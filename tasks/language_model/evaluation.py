@@ -7,15 +7,18 @@ import paddle
 import paddle.nn.functional as F
 
 from paddle_rope.roformer import RoFormerForCausalLM
+from tasks.common.inference import evaluation_mode
 
 TOKENS_A_BATCH = 2048  # no more at once than a step of training: memory
+STRETCHES = 4  # losses by position are means over so many parts of the length of training
+UNSCALED = "none"
 
 
 def held_out_losses(model, windows, length):
     """Cross-entropy of every character, read in texts of ``length``: the same characters at any length.
 
     Args:
-        model: :class:`~paddle_rope.RoFormerForCausalLM`; left in evaluation mode.
+        model: :class:`~paddle_rope.RoFormerForCausalLM`.
         windows: int64 ``[windows, size + 1]``, as ``Corpus.held_out``.
         length: divides ``size``.
 
@@ -24,9 +27,8 @@ def held_out_losses(model, windows, length):
     """
     texts, targets = windows[:, :-1].reshape(-1, length), windows[:, 1:].reshape(-1, length)
     rows = max(1, TOKENS_A_BATCH // length)
-    model.eval()
     losses = []
-    with paddle.no_grad():
+    with evaluation_mode(model):
         for first in range(0, len(texts), rows):
             logits = model(paddle.to_tensor(texts[first : first + rows]))
             wanted = paddle.to_tensor(targets[first : first + rows])
@@ -48,3 +50,34 @@ def with_scaling(model, scaling):
     scaled = RoFormerForCausalLM(config)
     scaled.set_state_dict(model.state_dict())
     return scaled
+
+
+def measure(model, windows, keys):
+    """What a run measures of its trained model, as its keys ask for.
+
+    Args:
+        model: :class:`~paddle_rope.RoFormerForCausalLM`.
+        windows: as of :func:`held_out_losses`.
+        keys: :class:`tasks.language_model.arguments.LanguageModelArguments`.
+
+    Returns:
+        dict with ``lengths``, if ``evaluation_times`` are given: for each of them, and each scaling, the mean loss and
+        the means by position in texts of this length; with learned frequencies ``theta_start`` and ``theta_end``.
+    """
+    result = {}
+    scalings = {UNSCALED: None}
+    for factor in keys.factors:
+        scalings[f"NTK x{factor:g}"] = {"type": "ntk", "factor": factor}
+        scalings[f"YaRN x{factor:g}"] = {"type": "yarn", "factor": factor, "original_length": keys.length}
+    for scaling, settings in scalings.items() if keys.times else ():
+        scaled = with_scaling(model, settings)
+        for time in keys.times:
+            losses = held_out_losses(scaled, windows, time * keys.length)
+            parts = np.array_split(losses.mean(axis=0), min(STRETCHES, keys.length) * time)
+            entry = {"scaling": scaling, "length": time * keys.length, "loss": float(losses.mean())}
+            result.setdefault("lengths", []).append({**entry, "by_position": [float(part.mean()) for part in parts]})
+    if model.config.rotary_learned:
+        untrained = type(model.roformer.rotary)(model.config.head_dim, model.config.rotary_base)
+        result["theta_start"] = untrained.theta.tolist()
+        result["theta_end"] = model.roformer.rotary.theta.numpy().astype("float64").tolist()
+    return result

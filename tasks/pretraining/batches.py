@@ -3,7 +3,7 @@
 import functools
 
 import numpy as np
-from paddle.io import BatchSampler, Dataset
+from paddle.io import Dataset
 
 from paddle_rope.roformer.heads import IGNORED_LABEL
 from tasks.pretraining.packing import PADDING_SEGMENT, PackedRows
@@ -114,31 +114,3 @@ def fill(layout, inputs, labels, tokenizer):
         "segment_ids": layout.segment_ids,
         "token_mask": layout.segment_ids != PADDING_SEGMENT,
     }
-
-
-def only_item(items):
-    """Collates items that are batches already."""
-    (batch,) = items
-    return batch
-
-
-class InOrder(BatchSampler):
-    """The numbers of the batches of one process, one at a time, in their order.
-
-    Args:
-        total: number of batches of all processes.
-        first: number of the first.
-        num_replicas, rank: number of processes and the index of this one.
-    """
-
-    def __init__(self, total, first=0, num_replicas=1, rank=0):
-        self.total = total
-        self.first = first
-        self.num_replicas = num_replicas
-        self.rank = rank
-
-    def __iter__(self):
-        return ([index] for index in range(self.first + self.rank, self.total, self.num_replicas))
-
-    def __len__(self):
-        return self.total // self.num_replicas  # those before the first are counted: PaddleNLP counts steps by it

@@ -1,21 +1,16 @@
 """The trainer of pretraining: batches in the order of the stages, held-out scores at the end of each."""
 
-import time
-from pathlib import Path
-
 import numpy as np
 import paddle
-from paddlenlp.trainer import TrainerCallback, TrainerState
 from tqdm import tqdm
 
 from paddle_rope.roformer.heads import IGNORED_LABEL
 from tasks.common.inference import evaluation_mode
 from tasks.common.training.monitor import VisualDLMonitor
-from tasks.common.training.trainer import TRAINER_STATE_FILE, RecipeTrainer
-from tasks.pretraining.batches import InOrder, only_item
+from tasks.common.training.step_trainer import StepTrainer
 
 
-class PretrainingTrainer(RecipeTrainer):
+class PretrainingTrainer(StepTrainer):
     """Trains through :class:`~tasks.pretraining.batches.StageBatches` once.
 
     Args:
@@ -25,18 +20,8 @@ class PretrainingTrainer(RecipeTrainer):
     """
 
     def __init__(self, monitor, dev, **kwargs):
-        super().__init__(monitor, self.score_stage, lengths=(), data_collator=only_item, **kwargs)
+        super().__init__(monitor, self.score_stage, kwargs["train_dataset"].ends, **kwargs)
         self.dev = dev
-        self.first_step = 0
-        self.watch = _StageWatch(self.train_dataset.ends)
-        self.add_callback(self.watch)
-
-    def train(self, resume_from_checkpoint=None):
-        """Train, from the start or from a checkpoint folder."""
-        if resume_from_checkpoint is not None:
-            state = TrainerState.load_from_json(str(Path(resume_from_checkpoint) / TRAINER_STATE_FILE))
-            self.first_step = state.global_step
-        super().train(resume_from_checkpoint)
 
     def score_stage(self):
         """Loss and accuracy of the hidden tokens of the dev documents, in rows of the length of the stage that ends."""
@@ -52,26 +37,15 @@ class PretrainingTrainer(RecipeTrainer):
             )
         return scores
 
-    def compute_loss(self, model, inputs, return_outputs=False):
-        """The loss of a batch; counts the tokens that are predicted right."""
-        inputs = {name: value for name, value in inputs.items() if name != "token_mask"}
-        loss, logits = model(**inputs)
-        self.monitor.count(*count_right(logits, inputs["labels"]))
-        return (loss, (loss, logits)) if return_outputs else loss
+    def see(self, logits, labels):
+        """Counts the tokens that are predicted right."""
+        self.monitor.count(*count_right(logits, labels))
 
     def log(self, logs, **kwargs):
         """Adds the accuracy since the last log to the loss."""
         if "loss" in logs:
             logs["accuracy"] = self.monitor.take_accuracy()
         super().log(logs, **kwargs)
-
-    def _get_train_sampler(self):
-        return InOrder(
-            len(self.train_dataset),
-            self.first_step * self.train_dataset.batches_per_step,
-            self.args.dataset_world_size,
-            self.args.dataset_rank,
-        )
 
 
 class PretrainingMonitor(VisualDLMonitor):
@@ -95,32 +69,6 @@ class PretrainingMonitor(VisualDLMonitor):
         super().on_log(args, state, control, logs=logs, **kwargs)
         if self.writer is not None and "loss" in logs:
             self._write(self.group, {"accuracy": logs["accuracy"]}, state.global_step)
-
-
-class _StageWatch(TrainerCallback):
-    """Has each stage logged, evaluated and kept at its end, and takes its time, evaluations and waiting left out."""
-
-    def __init__(self, ends):
-        self.ends = set(ends)
-        self._start_stage()
-
-    def seconds_per_step(self):
-        """Mean over the steps of this stage that this process has made."""
-        return self._seconds / self._steps
-
-    def on_step_begin(self, args, state, control, **kwargs):
-        if state.global_step in self.ends:
-            self._start_stage()
-        self._step_start = time.perf_counter()
-
-    def on_step_end(self, args, state, control, **kwargs):
-        self._seconds += time.perf_counter() - self._step_start
-        self._steps += 1
-        if state.global_step in self.ends:
-            control.should_log = control.should_evaluate = control.should_save = True
-
-    def _start_stage(self):
-        self._seconds, self._steps = 0.0, 0
 
 
 def count_right(logits, labels):

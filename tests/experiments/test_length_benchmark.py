@@ -1,12 +1,9 @@
 """Time and memory against length: which run counts, power laws, what is left out."""
 
-from types import SimpleNamespace
-
-import benchmark_length
 import pytest
 
-from tasks.experiments import length_benchmark
-from tasks.experiments.length_benchmark import crossing, fastest_seconds, reason_to_leave_out, slope
+from tasks.experiments.benchmarks import lengths as length_benchmark
+from tasks.experiments.benchmarks.lengths import crossing, fastest_seconds, reason_to_leave_out, slope
 
 
 @pytest.mark.parametrize("seconds, counts", [([9, 4], 4), ([2, 1.5, 3], 1.5), ([1, 4.5], 1)])
@@ -20,14 +17,6 @@ def test_the_fastest_of_two_long_or_three_short_runs_counts_and_the_first_is_nev
     monkeypatch.setattr(length_benchmark.time, "perf_counter", lambda: now)
     assert fastest_seconds(run) == counts
     assert left == []
-
-
-@pytest.mark.parametrize("job", benchmark_length.JOBS)
-@pytest.mark.parametrize("attention, head", [("softmax", "full"), ("linear", "band")])
-def test_named_entities_of_a_text_are_measured(job, attention, head):
-    options = SimpleNamespace(max_span_length=16, recompute=True)
-    result = benchmark_length.measure(options, job, attention, head, 64)
-    assert result["seconds"] > 0 and result["peak_mb"] > 10
 
 
 def test_slope_is_the_exponent_of_a_power_law():

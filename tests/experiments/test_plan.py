@@ -1,7 +1,5 @@
 """Plans: which runs they name, and what is refused."""
 
-import importlib
-import re
 from pathlib import Path
 
 import pytest
@@ -9,21 +7,15 @@ import yaml
 
 from paddle_rope.roformer import RoFormerConfig
 from tasks.common.errors import InputError
+from tasks.experiments.benchmarks.models import MODELS
+from tasks.experiments.benchmarks.speed import read_speed_plan
 from tasks.experiments.plan import read_plan
-from tasks.experiments.speed import read_speed_plan
+from tasks.experiments.reports import get_report
+from tasks.recipes import get_recipe
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-FOLDER = REPOSITORY / "configs" / "compare_attention"
-RECIPE = re.compile(r"^recipe: (tasks\.\w+)\.recipe$", re.MULTILINE)
-
-
-def recipe_of(path):
-    """The folder of the recipe that a file names, None if it names none."""
-    found = RECIPE.search(path.read_text(encoding="utf-8"))
-    return found and REPOSITORY / found[1].replace(".", "/")
-
-
-PLANS = [path for path in sorted(FOLDER.glob("*.yaml")) if recipe_of(path) and recipe_of(path).is_dir()]
+FOLDER = REPOSITORY / "configs" / "experiments"
+PLANS = [path for path in sorted(FOLDER.glob("*.yaml")) if "\nrecipe:" in path.read_text(encoding="utf-8")]
 
 
 @pytest.fixture
@@ -31,12 +23,12 @@ def write(tmp_path):
     """Write a plan; what is given replaces or adds keys."""
     (tmp_path / "base.yaml").write_text("hidden_size: 64\nnum_hidden_layers: 2\ntest_file: t\n", encoding="utf-8")
     known = {"softmax": {"attention": "softmax"}, "linear": {"attention": "linear"}}
-    (tmp_path / "known.yaml").write_text(yaml.safe_dump(known), encoding="utf-8")
+    (tmp_path / "known.yaml").write_text(yaml.safe_dump(known, sort_keys=False), encoding="utf-8")
 
     def write(**given):
         plan = {
             "output_dir": str(tmp_path / "out"),
-            "recipe": "tasks.some.recipe",
+            "recipe": "some",
             "config": str(tmp_path / "base.yaml"),
             "variants_file": str(tmp_path / "known.yaml"),
             "settings": {"num_train_epochs": 3, "test_file": None},
@@ -59,8 +51,11 @@ def test_a_cell_has_the_keys_of_the_configuration_then_settings_then_case_then_v
             seeds=[1, 2],
         )
     )
-    assert [(cell.case, cell.variant, cell.seed) for cell in plan.cells] == [
-        (case, variant, seed) for case in ("512", "1024") for variant in ("softmax", "thin") for seed in (1, 2)
+    assert [cell.labels for cell in plan.cells] == [
+        {"case": case, "variant": variant, "seed": seed}
+        for seed in (1, 2)
+        for case in ("512", "1024")
+        for variant in ("softmax", "thin")
     ]
     folder = tmp_path / "out" / "runs" / "1024" / "thin" / "seed_2"
     assert plan.cells[-1].config == {
@@ -75,8 +70,16 @@ def test_a_cell_has_the_keys_of_the_configuration_then_settings_then_case_then_v
 def test_twins_do_not_know_positions_and_are_else_the_same(write, given, twins):
     plan = read_plan(write(without_rope=given))
     assert set(plan.variants) == {"softmax", "linear", *(f"{name}-no-rope" for name in twins)}
+    configs = {cell.group[1]: {**cell.config, "output_dir": None} for cell in plan.cells}
     for name in twins:
-        assert plan.variants[f"{name}-no-rope"] == {**plan.variants[name], "position_embedding": "none"}
+        assert configs[f"{name}-no-rope"] == {**configs[name], "position_embedding": "none"}
+
+
+def test_without_variants_a_plan_has_all_of_the_file_and_configuration_is_not_needed(write):
+    plan = read_plan(write(variants=None, config=None), settings={"num_train_epochs": "9"})
+    assert plan.variants == ["softmax", "linear"]
+    assert plan.cells[0].config.keys() == {"num_train_epochs", "test_file", "attention", "seed", "output_dir"}
+    assert all(cell.config["num_train_epochs"] == "9" for cell in plan.cells)
 
 
 def test_a_warm_start_takes_the_weights_of_the_same_case_and_seed_and_gives_no_sizes(write, tmp_path):
@@ -100,6 +103,9 @@ def test_a_warm_start_takes_the_weights_of_the_same_case_and_seed_and_gives_no_s
         ({"reference": "other"}, "the reference 'other'"),
         ({"without_rope": ["other"]}, "without_rope has 'other'"),
         ({"recipe": None}, "no 'recipe' in the plan"),
+        ({"variants": None, "variants_file": None}, "no 'variants' in the plan"),
+        ({"cases": {"a": {}}, "report": "positions"}, "leave cases or report out"),
+        ({"apart": 1}, "apart is 1; it has to be true or false"),
         ({"cases": [512, 1024]}, r"cases is \[512, 1024\]; it has to be a mapping"),
         ({"scores": 5}, "scores is 5; it has to be a mapping or a list"),
         ({"scores": "dev.accuracy"}, "scores is 'dev.accuracy'; it has to be a mapping or a list"),
@@ -124,17 +130,20 @@ def test_a_wrong_plan_is_refused(write, given, said):
 def test_every_plan_of_the_project_has_runs_that_its_recipe_takes(path, monkeypatch):
     monkeypatch.chdir(REPOSITORY)
     plan = read_plan(path)
-    resolve = importlib.import_module(plan.recipe.rsplit(".", 1)[0] + ".arguments").resolve_config
-    for cell in plan.cells[:: len(plan.seeds)]:
-        config, run, _ = resolve({**cell.config, "device": "cpu"})
-        assert config["seed"] == cell.seed
+    if plan.report is not None:
+        assert callable(get_report(plan.report))
+    for cell in plan.cells[: len(plan.groups)]:
+        config, keys, _ = get_recipe(plan.recipe).resolve({**cell.config, "device": "cpu"})
+        assert config["seed"] == cell.config["seed"]
         if cell.starts_from is None:
-            model = RoFormerConfig(**run.encoder_options())
+            model = RoFormerConfig(**keys.encoder_options(), max_position_embeddings=1)
             assert model.attention == "softmax" or "linear" in model.layer_attention
 
 
-def test_the_speed_plan_of_the_project_names_models(monkeypatch):
-    plan = read_speed_plan(FOLDER / "speed.yaml")
-    assert plan.lengths[0] == 128 and plan.lengths[-1] == 65536
-    for options in plan.variants.values():
-        assert RoFormerConfig(**{**plan.model, **options}).num_hidden_layers == 4
+@pytest.mark.parametrize("name, first, last", [("speed", 128, 65536), ("ner_length", 1024, 100_000)])
+def test_the_length_plans_of_the_project_name_models(monkeypatch, name, first, last):
+    plan = read_speed_plan(FOLDER / f"{name}.yaml")
+    assert (plan.lengths[0], plan.lengths[-1]) == (first, last)
+    for options in plan.options().values():
+        options.pop("recompute", None)
+        assert MODELS[plan.task].config(**options).num_hidden_layers == 4

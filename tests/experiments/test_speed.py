@@ -2,22 +2,28 @@
 
 import json
 
-import compare_attention
 import pytest
 import yaml
 
-from tasks.experiments import speed
+from tasks.commands.benchmark import benchmark_length
+from tasks.common.errors import exit_on_input_error
+from tasks.experiments.benchmarks import speed
+from tasks.experiments.benchmarks.models import measure
 
+run = exit_on_input_error(benchmark_length)
 MODEL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
 LENGTHS = [64, 128, 256, 512, 1024]
 
 
-def power_law(words):
+def power_law(given):
     """In place of a measurement: softmax quadratic from 1 s, linear from 4 s, at 64 tokens."""
-    options, length = json.loads(words[3]), words[4]
-    ratio = length / 64
-    seconds = ratio**2 if options["attention"] == "softmax" else 4 * ratio
+    ratio = given["length"] / 64
+    seconds = ratio**2 if given["options"]["attention"] == "softmax" else 4 * ratio
     return {"seconds": seconds, "peak_mb": round(500 + 10 * seconds), "idle_mb": 500}
+
+
+def rows_of(folder):
+    return json.loads((folder / "out" / "speed.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture
@@ -44,15 +50,17 @@ def change(path, **keys):
 
 def test_table_page_and_picture_hold_what_was_measured(plan_file, monkeypatch, tmp_path):
     monkeypatch.setattr(speed, "measure_apart", power_law)
-    assert compare_attention.main(["speed", str(plan_file)]) == 0
+    assert run([str(plan_file)]) == 0
     page = (tmp_path / "out" / "speed.md").read_text(encoding="utf-8")
     assert "| train | softmax | 1024 | 2.00 | 2.00 |  |  |" in page
     assert "| train | linear | 1024 | 1.00 | 1.00 | 256 | 256 |\n" in page  # where 16 = 4 * 4
-    rows = speed.read_rows(tmp_path / "out" / "speed.csv")
+    rows = rows_of(tmp_path)
     assert len(rows) == 2 * 2 * len(LENGTHS) and rows[1] == {
         "job": "train", "variant": "softmax", "length": 128, "seconds": 4.0, "peak_mb": 540, "idle_mb": 500,
-        "left_out": "",
+        "left_out": "", "options": {"device": "cpu", "task": "classification", **MODEL, "attention": "softmax"},
     }  # fmt: skip
+    table = (tmp_path / "out" / "speed.csv").read_text(encoding="utf-8").splitlines()
+    assert len(table) == 1 + len(rows) and table[2] == "train,softmax,128,4.0,540,500,"
     assert (tmp_path / "out" / "speed.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -61,43 +69,62 @@ def test_what_is_in_the_table_is_not_measured_again_and_what_was_left_out_is_tho
 ):
     measured = []
 
-    def measure(words):
-        measured.append((words[2], json.loads(words[3])["attention"], words[4]))
+    def measure(given):
+        measured.append((given["job"], given["options"]["attention"], given["length"]))
         if len(measured) == 12:
             raise KeyboardInterrupt
-        return power_law(words)
+        return power_law(given)
 
     monkeypatch.setattr(speed, "measure_apart", measure)
     change(plan_file, time_limit=100)
     with pytest.raises(KeyboardInterrupt):
-        compare_attention.main(["speed", str(plan_file)])
+        run([str(plan_file)])
     first = measured.copy()
     assert ("train", "softmax", 1024) not in first  # 256 s foreseen
     measured[:] = [None] * 20
     change(plan_file, time_limit=10000)
-    assert compare_attention.main(["speed", str(plan_file)]) == 0
+    assert run([str(plan_file)]) == 0
     again = measured[20:]
     assert ("train", "softmax", 1024) in again and not set(again) & set(first[:-1])
     assert len(again) + len(first) - 1 == 2 * 2 * len(LENGTHS)
 
 
 def test_a_process_that_fails_leaves_its_length_and_the_longer_ones_out(plan_file, monkeypatch, tmp_path):
-    def measure(words):
-        return {"left_out": "failed with status -9: it said nothing"} if words[4] == 512 else power_law(words)
+    def measure(given):
+        failed = {"left_out": "failed with status -9: it said nothing"}
+        return failed if given["length"] == 512 else power_law(given)
 
     monkeypatch.setattr(speed, "measure_apart", measure)
-    assert compare_attention.main(["speed", str(plan_file)]) == 0
-    rows = speed.read_rows(tmp_path / "out" / "speed.csv")
+    assert run([str(plan_file)]) == 0
+    rows = rows_of(tmp_path)
     assert [row["left_out"] for row in rows[:5]] == [
         "", "", "", "failed with status -9: it said nothing", "a shorter text is left out",
     ]  # fmt: skip
 
 
+NER = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "head_size": 8}
+
+
 @pytest.mark.parametrize("job", speed.JOBS)
-@pytest.mark.parametrize("attention", ["softmax", "linear"])
-def test_measurement_gives_seconds_and_memory(job, attention):
-    result = speed.measure(job, {**MODEL, "attention": attention}, 64)
+@pytest.mark.parametrize(
+    "task, options",
+    [
+        ("classification", {**MODEL, "attention": "softmax"}),
+        ("classification", {**MODEL, "attention": "linear", "recompute": True}),
+        ("ner", {**NER, "attention": "softmax"}),
+        ("ner", {**NER, "attention": "linear", "max_span_length": 16, "recompute": True}),
+    ],
+)
+def test_measurement_gives_seconds_and_memory(job, task, options):
+    result = measure(task, job, options, 64)
     assert result["seconds"] > 0 and 10 < result["idle_mb"] <= result["peak_mb"] < 100_000
+
+
+def test_measurement_in_a_process_of_its_own_says_why_it_fails():
+    given = {"task": "classification", "job": "predict", "options": MODEL, "length": 64, "device": "cpu"}
+    assert speed.measure_apart(given).keys() == {"seconds", "peak_mb", "idle_mb"}
+    failed = speed.measure_apart({**given, "options": {**MODEL, "hidden_size": 15}})
+    assert failed["left_out"].startswith("failed with status 1: ValueError")
 
 
 @pytest.mark.parametrize(
@@ -110,33 +137,31 @@ def test_measurement_gives_seconds_and_memory(job, attention):
         ({"variants": {"softmax": None}}, "variant softmax is None, not a mapping"),
         ({"variants": {"softmax": {"atention": "linear"}}}, "no option 'atention'; the nearest is 'attention'"),
         ({"variants": {"softmax": {"attention": "lineer"}}}, "attention must be one of softmax, linear, got 'lineer'"),
+        ({"task": "x"}, "task is 'x'; it has to be one of classification, ner"),
+        ({"task": "ner", "model": NER, "variants": {"softmax": {"max_span_length": 9}}}, "must be 10 or more"),
         ({"reference": "x"}, "the reference 'x'"),
         ({"extra": 1}, "unknown key 'extra'"),
         ({"model": None}, "no 'model'"),
     ],
 )
 def test_a_wrong_plan_is_refused(plan_file, keys, said, capsys):
-    assert compare_attention.main(["speed", str(change(plan_file, **keys))]) == 2
+    assert run([str(change(plan_file, **keys))]) == 2
     assert said in capsys.readouterr().err
-
-
-def test_another_table_is_not_overwritten(plan_file, tmp_path, capsys):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "speed.csv").write_text("a,b\n1,2\n", encoding="utf-8")
-    assert compare_attention.main(["speed", str(plan_file)]) == 2
-    assert "not a table of this tool" in capsys.readouterr().err
 
 
 def test_measurements_of_other_options_are_not_taken_for_those_of_a_changed_plan(
     plan_file, monkeypatch, tmp_path, capsys
 ):
     monkeypatch.setattr(speed, "measure_apart", power_law)
-    assert compare_attention.main(["speed", str(plan_file)]) == 0
+    assert run([str(plan_file)]) == 0
     more = {"softmax": {"attention": "softmax"}, "mixed": {"attention": "linear"}}
-    assert compare_attention.main(["speed", str(change(plan_file, variants=more))]) == 0
+    assert run([str(change(plan_file, variants=more))]) == 0
+    assert {row["variant"] for row in rows_of(tmp_path)} == {"softmax", "mixed", "linear"}
     table = (tmp_path / "out" / "speed.csv").read_bytes()
-    change(plan_file, model={**MODEL, "hidden_size": 32})
-    assert compare_attention.main(["speed", str(plan_file)]) == 2
+    change(plan_file, task="ner", model=NER)
+    assert run([str(plan_file)]) == 2
+    change(plan_file, task="classification", model={**MODEL, "hidden_size": 32})
+    assert run([str(plan_file)]) == 2
     assert "softmax was run with hidden_size 16, and the plan now has 32" in capsys.readouterr().err
     assert (tmp_path / "out" / "speed.csv").read_bytes() == table
-    assert compare_attention.main(["speed", str(plan_file), "--output_dir", str(tmp_path / "other")]) == 0
+    assert run([str(plan_file), "--output_dir", str(tmp_path / "other")]) == 0

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tasks.language_model.arguments import LanguageModelArguments
 from tasks.language_model.corpus import load_corpus
+from tasks.language_model.recipe import LanguageModelRecipe
 
 TINY = {
     "text_files": "demo",
@@ -14,25 +14,39 @@ TINY = {
     "num_hidden_layers": 1,
     "num_attention_heads": 2,
     "intermediate_size": 16,
-    "batch_size": 4,
-    "steps": 6,
+    "per_device_train_batch_size": 4,
+    "max_steps": 6,
     "warmup_steps": 2,
     "logging_steps": 1,
-    "evaluation_steps": 2,
+    "eval_steps": 2,
+    "device": "cpu",
 }
 
 
 @pytest.fixture(scope="session")
-def run():
-    return LanguageModelArguments(**TINY)
+def resolve():
+    """The parsed configuration with some other keys."""
+    return lambda **keys: LanguageModelRecipe().resolve({**TINY, "output_dir": "unused", **keys})
 
 
 @pytest.fixture(scope="session")
-def corpus(run):
-    return load_corpus(run)
+def keys(resolve):
+    return resolve().keys
+
+
+@pytest.fixture(scope="session")
+def corpus(keys):
+    return load_corpus(keys)
 
 
 @pytest.fixture
-def config(tmp_path):
-    """Keys of a configuration file, with a folder of its own."""
-    return {**TINY, "output_dir": str(tmp_path / "grid"), "seeds": "1,2", "device": "cpu"}
+def make_model(corpus, resolve):
+    """A new model of some keys."""
+    from paddle_rope.roformer import RoFormerConfig, RoFormerForCausalLM
+
+    def make_model(**options):
+        keys = resolve(**options).keys
+        options = {**keys.encoder_options(), **keys.model_options(), "vocab_size": len(corpus.tokenizer)}
+        return RoFormerForCausalLM(RoFormerConfig(**options))
+
+    return make_model

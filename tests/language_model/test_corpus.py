@@ -42,13 +42,13 @@ def test_windows_depend_on_seed_and_step_alone(corpus):
 
 def test_facts_count_tokens_and_ends_of_documents():
     facts = Corpus([DISTINCT[:300], DISTINCT[300:]], 1, 5, 2, 20).facts()
-    assert facts.tokens == 602 and facts.held_out_tokens == 42 and facts.training_tokens == 560
-    assert facts.vocabulary == 606 and facts.unknown_share == 0
+    sizes = {"tokens": 602, "held_out_tokens": 42, "training_tokens": 560, "vocabulary": 606}
+    assert facts == {**sizes, "unknown_share": 0}
 
 
 def test_rare_characters_are_unknown():
     facts = Corpus(["一二" * 100 + "三"], 2, 5, 2, 20).facts()
-    assert facts.unknown_share == 1 / 202
+    assert facts["unknown_share"] == 1 / 202
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,13 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_rope.roformer import RoFormerForCausalLM
 from tasks.language_model import evaluation
-from tasks.language_model.evaluation import held_out_losses, with_scaling
+from tasks.language_model.evaluation import held_out_losses, measure, with_scaling
 
 
 @pytest.fixture
-def model(run, corpus):
-    model = RoFormerForCausalLM(run.model_config(len(corpus.tokenizer), {}))
+def model(make_model):
+    model = make_model()
     for weight in model.parameters():
         weight.set_value(paddle.randn(weight.shape) * 0.5)  # so that positions make a difference
     return model
@@ -48,3 +47,24 @@ def test_scaling_keeps_the_weights_and_turns_more_slowly(model, corpus):
     assert (scaled.roformer.rotary.theta <= model.roformer.rotary.theta).all()
     assert np.abs(held_out_losses(scaled, corpus.held_out, 32) - plain).max() > 1e-3
     assert model.config.rotary_scaling is None
+
+
+def test_losses_are_measured_at_the_lengths_and_scalings_that_the_keys_name(model, corpus, resolve):
+    assert measure(model, corpus.held_out, resolve().keys) == {}
+    keys = resolve(evaluation_times=[1, 4], scaling_factors="2,1.5").keys
+    entries = measure(model, corpus.held_out, keys)["lengths"]
+    scalings = ("none", "NTK x2", "YaRN x2", "NTK x1.5", "YaRN x1.5")
+    assert [(entry["scaling"], entry["length"]) for entry in entries] == [
+        (name, n) for name in scalings for n in (8, 32)
+    ]
+    for entry in entries[:2]:
+        losses = held_out_losses(model, corpus.held_out, entry["length"])
+        assert entry["loss"] == pytest.approx(losses.mean()) == pytest.approx(np.mean(entry["by_position"]))
+    assert [len(entry["by_position"]) for entry in entries[:2]] == [4, 16]
+    assert len({entry["loss"] for entry in entries[1::2]}) == 5
+
+
+def test_learned_frequencies_start_where_rope_has_them(make_model, corpus, keys):
+    result = measure(make_model(rotary_learned=True), corpus.held_out, keys)
+    np.testing.assert_allclose(result["theta_start"], 10000.0 ** (-np.arange(0, 8, 2) / 8), rtol=1e-6)
+    np.testing.assert_allclose(result["theta_start"], result["theta_end"], rtol=1e-6)

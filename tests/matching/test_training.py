@@ -137,16 +137,17 @@ def test_each_fold_is_tested_once_and_the_scores_are_summed_up(train, data, tmp_
     folder = tmp_path / "folds"
     assert {path.name for path in folder.iterdir()} == {
         *("fold_1", "fold_2", "fold_3"),
-        *("series.yaml", "folds.json", "folds.md", "metrics.json"),
+        *("series.yaml", "runs.csv", "summary.json", "summary.md"),
     }
     metrics = [json.loads((folder / f"fold_{fold}/metrics.json").read_text("utf-8")) for fold in (1, 2, 3)]
-    summary = json.loads((folder / "folds.json").read_text("utf-8"))
+    (summary,) = json.loads((folder / "summary.json").read_text("utf-8"))["variants"]
+    scores = summary["scores"]["test.accuracy"]
     values = [of_fold["test"]["accuracy"] for of_fold in metrics]
-    assert summary["test"]["accuracy"]["values"] == values
-    assert summary["test"]["accuracy"]["mean"] == pytest.approx(np.mean(values))
-    assert summary["test"]["accuracy"]["standard_deviation"] == pytest.approx(np.std(values, ddof=1))
+    assert scores["values"] == values
+    assert scores["mean"] == pytest.approx(np.mean(values))
+    assert scores["standard_deviation"] == pytest.approx(np.std(values, ddof=1))
     printed = capsys.readouterr().out
-    assert printed.endswith((folder / "folds.md").read_text("utf-8"))
+    assert printed.endswith((folder / "summary.md").read_text("utf-8"))
     assert printed.count("---- fold") == 3 and "test accuracy | " in printed
     # one of them alone is the same
     alone = train(
@@ -154,21 +155,23 @@ def test_each_fold_is_tested_once_and_the_scores_are_summed_up(train, data, tmp_
     )
     assert alone.weights == (folder / "fold_2/model/model.safetensors").read_bytes()
     # a series that was interrupted goes on, and what is done stays
-    for name in ("metrics.json", "folds.json", "folds.md", "fold_3/metrics.json"):
+    for name in ("runs.csv", "summary.json", "summary.md", "fold_3/metrics.json"):
         (folder / name).unlink()
     done = (folder / "fold_1/metrics.json").stat().st_mtime_ns
     assert train_matching.main(["--resume", str(folder)]) == 0
-    assert json.loads((folder / "folds.json").read_text("utf-8")) == summary
+    (again,) = json.loads((folder / "summary.json").read_text("utf-8"))["variants"]
+    assert again["scores"] == summary["scores"]
     assert (folder / "fold_1/metrics.json").stat().st_mtime_ns == done
     assert train_matching.main(["--resume", str(folder)]) == 2
-    assert "all folds are complete" in capsys.readouterr().err
+    assert "all runs are complete" in capsys.readouterr().err
 
 
 def test_seeds_sum_up_the_scores_that_there_are(data, tmp_path, config_file, capsys):
     words = [str(config_file), "--output_dir", str(tmp_path / "seeds"), "--train_file", str(data.triples)]
     words += ["--dev_file=", "--seeds=1,2", "--num_train_epochs=1", "--max_tokens=16"]
     assert train_matching.main(words) == 0
-    assert json.loads((tmp_path / "seeds/seeds.json").read_text("utf-8"))["dev"].keys() == {"accuracy"}
+    (summary,) = json.loads((tmp_path / "seeds/summary.json").read_text("utf-8"))["variants"]
+    assert summary["scores"].keys() == {"dev.accuracy"}
 
 
 # ---- going on

@@ -131,16 +131,16 @@ def test_runs_of_several_seeds_are_those_of_each_seed_alone(
     words += ["--output_dir", tmp_path / "seeds", "--seeds", "3,5", "--learning_rate", "3e-2"]
     assert train_ner.main([str(word) for word in (config_file, *words)]) == 0
     alone = train_few(tmp_path / "alone", num_train_epochs=6, learning_rate=3e-2, seed=5)
-    left = {"seed_3", "seed_5", "series.yaml", "seeds.json", "seeds.md"}
+    left = {"seed_3", "seed_5", "series.yaml", "runs.csv", "summary.json", "summary.md"}
     assert {path.name for path in (tmp_path / "seeds").iterdir()} == left
     assert (tmp_path / "seeds/seed_5/model/model.safetensors").read_bytes() == alone.weights
     assert (tmp_path / "seeds/seed_3/model/model.safetensors").read_bytes() != alone.weights
-    summary = json.loads((tmp_path / "seeds/seeds.json").read_text("utf-8"))
+    (summary,) = json.loads((tmp_path / "seeds/summary.json").read_text("utf-8"))["variants"]
     for name in ("precision", "recall", "f1"):
-        assert summary["dev"][name]["values"][1] == alone.metrics["dev"][name]
+        assert summary["scores"][f"dev.{name}"]["values"][1] == alone.metrics["dev"][name]
     assert capsys.readouterr().out.count("---- seed") == 2
     scores = evaluate(few_texts.dev, *(tmp_path / "seeds" / seed / "model" for seed in ("seed_3", "seed_5")))
-    assert summary["dev"]["f1"]["together"] == scores["f1"] > 0
+    assert summary["scores"]["dev.f1"]["ensemble"] == scores["f1"] > 0
 
 
 def test_wrong_seeds_or_a_taken_folder_train_nothing(fails_in_one_line, tmp_path):

@@ -4,7 +4,8 @@ import pytest
 
 from paddle_rope.roformer import RoFormerConfig, RoFormerForMaskedLM
 from paddle_rope.roformer.heads import IGNORED_LABEL
-from tasks.pretraining.batches import DevBatches, InOrder, StageBatches
+from tasks.common.training.step_trainer import InOrder
+from tasks.pretraining.batches import DevBatches, StageBatches
 from tasks.pretraining.packing import PADDING_SEGMENT
 from tasks.pretraining.stages import Stage, parse_stages
 

@@ -2,6 +2,8 @@
 
 import csv
 import io
+import statistics
+from collections.abc import Sequence
 
 
 def as_csv(rows, columns):
@@ -19,3 +21,9 @@ def as_markdown(rows, columns):
     lines = [columns, ["---:" if right[name] else "---" for name in columns]]
     lines += [[str(row.get(name, "")).replace("|", "\\|") for name in columns] for row in rows]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def mean_and_deviation(values: Sequence[float], digits: int = 4) -> str:
+    """``mean ± standard deviation`` of the sample (n - 1); the value alone where there is one."""
+    mean = f"{statistics.fmean(values):.{digits}f}"
+    return f"{mean} ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else mean

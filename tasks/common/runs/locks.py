@@ -1,4 +1,4 @@
-"""Folders that one process at a time works on."""
+"""Folders, or files, that one process at a time works on."""
 
 import contextlib
 import os
@@ -10,9 +10,9 @@ except ImportError:  # Windows: two processes are not kept apart there
 
 
 @contextlib.contextmanager
-def locked(folder):
-    """Whether this process has the folder for itself until the end of the block; a process that dies lets go of it."""
-    handle = os.open(folder, os.O_RDONLY) if fcntl else os.open(os.devnull, os.O_RDONLY)
+def locked(path):
+    """Whether this process has the path for itself until the end of the block; a process that dies lets go of it."""
+    handle = os.open(path if fcntl else os.devnull, os.O_RDONLY)
     try:
         if fcntl:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -194,6 +194,7 @@ TRAINING_RANGES = {
     "gradient_accumulation_steps": POSITIVE,
     "learning_rate": POSITIVE,
     "logging_steps": POSITIVE,
+    "eval_steps": POSITIVE,
     "seed": (lambda value: 0 <= value <= LARGEST_SEED, f"from 0 to {LARGEST_SEED}"),
 }
 

@@ -3,15 +3,9 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from tasks.experiments.positions.report import (
-    PLAIN,
-    PUBLISHED,
-    losses_at,
-    mean_loss,
-    rank_correlation,
-    scalings,
-)
-from tasks.language_model.reporting import final_loss
+from tasks.experiments.positions.tables import PUBLISHED, losses_at, mean_loss, rank_correlation, scalings
+from tasks.language_model.evaluation import UNSCALED
+from tasks.language_model.report import final_loss
 
 BLUE, ORANGE, GREY = "#1f5fa8", "#c8560a", "#666666"
 
@@ -23,9 +17,9 @@ def draw_losses(rows, titles):
     order = sorted(rows, key=lambda name: mean_loss(rows[name]))
     for place, name in enumerate(order):
         values = [final_loss(cell) for cell in rows[name]]
-        colour = BLUE if name in PUBLISHED else ORANGE
-        left.plot(values, [place] * len(values), "o", ms=4, color=colour, alpha=0.5)
-        left.plot(np.mean(values), place, "|", ms=14, mew=2, color=colour)
+        color = BLUE if name in PUBLISHED else ORANGE
+        left.plot(values, [place] * len(values), "o", ms=4, color=color, alpha=0.5)
+        left.plot(np.mean(values), place, "|", ms=14, mew=2, color=color)
     left.set_yticks(range(len(order)), [titles[name] for name in order])
     left.invert_yaxis()
     left.set_xlabel("held-out loss: seeds and mean")
@@ -49,9 +43,9 @@ def draw_lengths(rows, titles, length):
 
     Above all rows, below the one whose frequencies are scaled too.
     """
-    plain = [(titles[name], cells, PLAIN) for name, cells in rows.items()]
+    plain = [(titles[name], cells, UNSCALED) for name, cells in rows.items()]
     scaled = [
-        (titles[name] if scaling == PLAIN else scaling, cells, scaling)
+        (titles[name] if scaling == UNSCALED else scaling, cells, scaling)
         for name, cells in rows.items()
         if len(scalings(cells)) > 1
         for scaling in scalings(cells)
@@ -88,12 +82,12 @@ def draw_theta(rows, titles):
     """Trained frequencies against where they started, each seed a line."""
     figure = Figure(figsize=(11, 4.5), layout="constrained")
     left, right = figure.subplots(1, 2)
-    for name, colour in zip((name for name in rows if "theta_end" in rows[name][0]), (BLUE, ORANGE)):
+    for name, color in zip((name for name in rows if "theta_end" in rows[name][0]), (BLUE, ORANGE)):
         for number, cell in enumerate(rows[name]):
             start, end = np.array(cell["theta_start"]), np.array(cell["theta_end"])
             label = titles[name] if number == 0 else None
-            left.plot(np.arange(len(start)), end, "o-", ms=3, lw=0.8, color=colour, label=label)
-            right.plot(np.arange(len(start)), np.abs(end - start) / start, "o-", ms=3, lw=0.8, color=colour)
+            left.plot(np.arange(len(start)), end, "o-", ms=3, lw=0.8, color=color, label=label)
+            right.plot(np.arange(len(start)), np.abs(end - start) / start, "o-", ms=3, lw=0.8, color=color)
     left.plot(np.arange(len(start)), start, color=GREY, ls="--", label="start: 10000^(-2i/d)")
     left.set_yscale("symlog", linthresh=float(start.min()))
     left.set_ylabel("theta after training")

@@ -1,145 +1,59 @@
-"""Tables of the ablation of positions: published beside ours, longer texts, how far trained frequencies move."""
+"""The report of plans that compare ways to know a position."""
 
-import statistics
+from tasks.common.reports.figures import png
+from tasks.common.reports.tables import as_csv
+from tasks.experiments.positions import figures, tables
+from tasks.language_model.report import by_variant, final_loss, setting
 
-import numpy as np
-from scipy.stats import spearmanr
-
-from tasks.language_model.reporting import final_loss, markdown_table, spread
-
-# kexue.fm 10862: losses of a language model of about 1e9 parameters, by where RoPE turns.
-PUBLISHED = {
-    "qk": 2.712, "qkvo": 2.719, "k": 2.769, "vo": 2.770, "qkv": 2.783,
-    "none": 2.795, "o": 2.841, "q": 2.851, "v": 2.856,
-}  # fmt: skip
-PLAIN = "none"  # the name of no scaling
-
-
-def over(rows, name, base="qk"):
-    """Differences of the held-out loss to that of ``base`` with the same seed; [] where there is none."""
-    bases = {cell["seed"]: final_loss(cell) for cell in rows.get(base, ())}
-    return [final_loss(cell) - bases[cell["seed"]] for cell in rows[name] if cell["seed"] in bases]
+TITLES = {
+    **{name: "NoPE" if name == "none" else name.upper() for name in tables.PUBLISHED},
+    "learned": "learned positions",
+    "alibi": "ALiBi",
+    "theta": "QK, learned theta",
+    "theta_slow": "QK, learned theta, 0.01 x rate",
+}
 
 
-def mean_loss(cells):
-    """Mean of the held-out losses over seeds."""
-    return statistics.fmean(final_loss(cell) for cell in cells)
-
-
-def rank_correlation(losses):
-    """Spearman's rho with the published losses, and its p-value (two-sided); None for less than three rows.
-
-    Args:
-        losses: dict from placement to loss.
-    """
-    names = [name for name in PUBLISHED if name in losses]
-    if len(names) < 3:
-        return None
-    rho, p_value = spearmanr([PUBLISHED[name] for name in names], [losses[name] for name in names])
-    return float(rho), float(p_value)
-
-
-def placements(rows, titles):
-    """Lines: the published table beside ours, and the rank correlation."""
-    ours = {name: mean_loss(rows[name]) for name in PUBLISHED if name in rows}
-    if not ours:
-        return []
-    ranks = {name: rank for rank, name in enumerate(sorted(ours, key=ours.get), 1)}
-    table = [
-        [titles[name], f"{PUBLISHED[name]:.3f}", spread([final_loss(cell) for cell in rows[name]]),
-         f"{PUBLISHED[name] - PUBLISHED['qk']:+.3f}", _signed(over(rows, name)), place, ranks[name]]
-        for place, name in enumerate(PUBLISHED, 1) if name in ours
-    ]  # fmt: skip
-    head = ["RoPE turns", "published", "ours", "published - QK", "ours - QK", "published place", "our place"]
-    lines = ["## Where RoPE turns", "", *markdown_table(head, table)]
-    correlation = rank_correlation(ours)
-    if correlation is not None:
-        rho, p_value = correlation
-        said = f"{rho:.3f} (p = {p_value:.3g}, {len(ours)} placements)"
-        lines += [
-            "",
-            f"Spearman rank correlation of our mean losses with the published ones: {said}.{_each_seed(rows)}",
-        ]
-    return lines
-
-
-def _each_seed(rows):
-    """The rank correlation of each seed that has all placements of the table, in words."""
-    said = []
-    for seed in sorted({cell["seed"] for cells in rows.values() for cell in cells}):
-        losses = {name: final_loss(cell) for name in rows for cell in rows[name] if cell["seed"] == seed}
-        if all(name in losses for name in PUBLISHED):
-            said.append(f"{rank_correlation(losses)[0]:.3f} with seed {seed}")
-    return f" Each seed alone: {', '.join(said)}." if said else ""
-
-
-def others(rows, titles):
-    """Lines: what is not in the published table."""
-    table = [
-        [titles[name], spread([final_loss(cell) for cell in cells]), _signed(over(rows, name))]
-        for name, cells in rows.items()
-        if name not in PUBLISHED
+def report(results):
+    """The files of the report, see :func:`tasks.experiments.reports.get_report`."""
+    variants = by_variant(results)
+    titles = {name: TITLES.get(name, name) for name in variants}
+    length = results[0]["config"]["length"]
+    lengths = sorted({entry["length"] for result in results for entry in result["lengths"]})
+    drawn = {
+        "losses.png": figures.draw_losses(variants, titles),
+        "lengths.png": figures.draw_lengths(variants, titles, length),
+    }
+    if any("theta_end" in result for result in results):
+        drawn["theta.png"] = figures.draw_theta(variants, titles)
+    sections = [
+        tables.placements(variants, titles),
+        tables.others(variants, titles),
+        tables.longer_texts(variants, titles, lengths),
+        tables.learned_theta(variants, titles),
+        *([f"![{name.removesuffix('.png')}]({name})"] for name in drawn),
     ]
-    return ["## Other ways to know a position", "", *markdown_table(["", "ours", "ours - QK"], table)] if table else []
+    lines = ["# Positions in a character language model", "", *setting(results)]
+    for section in filter(None, sections):
+        lines += ["", *section]
+    files = {"results.md": "\n".join(lines) + "\n", **data_files(results)}
+    return {**files, **{name: png(figure) for name, figure in drawn.items()}}
 
 
-def losses_at(cells, scaling=PLAIN):
-    """dict from length to the losses there, one for each seed."""
-    losses = {}
-    for cell in cells:
-        for entry in cell["lengths"]:
-            if entry["scaling"] == scaling:
-                losses.setdefault(entry["length"], []).append(entry["loss"])
-    return losses
-
-
-def scalings(cells):
-    """Names of the scalings that were measured, ``"none"`` first."""
-    return list(dict.fromkeys(entry["scaling"] for cell in cells for entry in cell["lengths"]))
-
-
-def longer_texts(rows, titles, lengths):
-    """Lines: losses on texts longer than those of training, without and with scaled frequencies."""
-    table = []
-    for name, cells in rows.items():
-        for scaling in scalings(cells):
-            losses = losses_at(cells, scaling)
-            title = titles[name] if scaling == PLAIN else f"{titles[name]}, {scaling}"
-            table.append([title, *(spread(losses[length]) if length in losses else "" for length in lengths)])
-    head = ["", *(f"{length} ({length // lengths[0]}x)" for length in lengths)]
-    note = (
-        "The same characters at every length: longer texts give the later ones more before them. Empty: not defined, "
-        "there is no vector for these positions."
-    )
-    return ["## Texts longer than in training", "", note, "", *markdown_table(head, table)]
-
-
-def theta_changes(cell):
-    """Relative change |theta' - theta| / theta of each trained frequency, array ``[pairs]``."""
-    start, end = np.array(cell["theta_start"]), np.array(cell["theta_end"])
-    return np.abs(end - start) / np.abs(start)
-
-
-def learned_theta(rows, titles):
-    """Lines: how far the trained frequencies move."""
-    table = []
-    for name, cells in rows.items():
-        if "theta_end" in cells[0]:
-            changes = np.array([theta_changes(cell) for cell in cells])
-            shown = (changes.max(axis=1), changes.mean(axis=1), changes[:, 0], changes[:, -1])
-            table.append([titles[name], *(spread(of_seeds.tolist(), 3) for of_seeds in shown)])
-    if not table:
-        return []
-    head = ["", "largest relative change", "mean", "of the fastest", "of the slowest"]
-    note = (
-        "The change is |after - before| / before. A step of Adam is about the learning rate, whatever the gradient is: "
-        "frequencies that are less than that can change by many times themselves."
-    )
-    return ["## Learned frequencies", "", note, "", *markdown_table(head, table)]
-
-
-def _signed(values):
-    """``spread`` with its sign; empty without a seed that QK has too."""
-    if not values:
-        return ""
-    return spread(values) if statistics.fmean(values) < 0 else f"+{spread(values)}"
+def data_files(results):
+    """The CSV files: one line for each run; for each run, scaling and length; for each trained frequency."""
+    runs, lengths, thetas = [], [], []
+    for result in results:
+        key = {"variant": result["variant"], "seed": result["seed"]}
+        runs.append({
+            **key, "published": tables.PUBLISHED.get(result["variant"], ""), "held_out_loss": final_loss(result),
+            "training_loss": result["training"][-1][1], "parameters": result["parameters"],
+            "seconds": result["train_seconds"],
+        })  # fmt: skip
+        for entry in result["lengths"]:
+            values = {"scaling": entry["scaling"], "length": entry["length"], "held_out_loss": entry["loss"]}
+            lengths.append({**key, **values})
+        for pair, (start, end) in enumerate(zip(result.get("theta_start", ()), result.get("theta_end", ()))):
+            thetas.append({**key, "pair": pair, "theta_start": start, "theta_end": end})
+    contents = {"losses.csv": runs, "lengths.csv": lengths, "theta.csv": thetas}
+    return {name: as_csv(rows, list(rows[0])) for name, rows in contents.items() if rows}

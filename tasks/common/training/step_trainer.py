@@ -1,0 +1,107 @@
+"""Training that counts in steps: batches that the data set makes whole, in their order, once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from paddle.io import BatchSampler
+from paddlenlp.trainer import TrainerCallback, TrainerState
+
+from tasks.common.training.trainer import TRAINER_STATE_FILE, RecipeTrainer
+
+
+class StepTrainer(RecipeTrainer):
+    """Trains through a data set of batches once.
+
+    Args:
+        monitor: :class:`tasks.common.training.monitor.VisualDLMonitor` of the run.
+        score_dev: the scores of the model as it is; called after each of the steps ``ends``.
+        ends: steps after which the run is logged, evaluated and kept.
+        kwargs: of PaddleNLP's ``Trainer``. ``train_dataset`` is a list of batches, dicts of arrays: item i is the same
+            whenever it is asked for; its ``batches_per_step`` is processes times accumulated gradients.
+    """
+
+    def __init__(self, monitor: Any, score_dev: Callable[[], dict[str, float]], ends: Iterable[int], **kwargs: Any):
+        super().__init__(monitor, score_dev, lengths=(), data_collator=only_item, **kwargs)
+        self.first_step = 0
+        self.watch = _StepWatch(ends)
+        self.add_callback(self.watch)
+
+    def train(self, resume_from_checkpoint=None):
+        """Train, from the start or from a checkpoint folder."""
+        if resume_from_checkpoint is not None:
+            state = TrainerState.load_from_json(str(Path(resume_from_checkpoint) / TRAINER_STATE_FILE))
+            self.first_step = state.global_step
+        super().train(resume_from_checkpoint)
+
+    def compute_loss(self, model, inputs, return_outputs=False):
+        """The loss of a batch, whose ``token_mask`` only counts tokens."""
+        inputs = {name: value for name, value in inputs.items() if name != "token_mask"}
+        loss, logits = model(**inputs)
+        self.see(logits, inputs["labels"])
+        return (loss, (loss, logits)) if return_outputs else loss
+
+    def see(self, logits, labels):
+        """Called with each batch that is trained on: logits ``[labelled, vocab]``, labels ``[batch, seq]``."""
+
+    def _get_train_sampler(self):
+        return InOrder(
+            len(self.train_dataset),
+            self.first_step * self.train_dataset.batches_per_step,
+            self.args.dataset_world_size,
+            self.args.dataset_rank,
+        )
+
+
+class _StepWatch(TrainerCallback):
+    """Has the run logged, evaluated and kept after the steps ``ends``; times steps, evaluations left out."""
+
+    def __init__(self, ends):
+        self.ends = set(ends)
+        self._seconds, self._steps = 0.0, 0
+
+    def seconds_per_step(self):
+        """Mean over the steps that this process has made since the last call."""
+        mean = self._seconds / max(1, self._steps)
+        self._seconds, self._steps = 0.0, 0
+        return mean
+
+    def on_step_begin(self, args, state, control, **kwargs):
+        self._step_start = time.perf_counter()
+
+    def on_step_end(self, args, state, control, **kwargs):
+        self._seconds += time.perf_counter() - self._step_start
+        self._steps += 1
+        if state.global_step in self.ends:
+            control.should_log = control.should_evaluate = control.should_save = True
+
+
+def only_item(items):
+    """Collates items that are batches already."""
+    (batch,) = items
+    return batch
+
+
+class InOrder(BatchSampler):
+    """The numbers of the batches of one process, one at a time, in their order.
+
+    Args:
+        total: number of batches of all processes.
+        first: number of the first.
+        num_replicas, rank: number of processes and the index of this one.
+    """
+
+    def __init__(self, total, first=0, num_replicas=1, rank=0):
+        self.total = total
+        self.first = first
+        self.num_replicas = num_replicas
+        self.rank = rank
+
+    def __iter__(self):
+        return ([index] for index in range(self.first + self.rank, self.total, self.num_replicas))
+
+    def __len__(self):
+        return self.total // self.num_replicas  # those before the first are counted: PaddleNLP counts steps by it

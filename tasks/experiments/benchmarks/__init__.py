@@ -1,0 +1,1 @@
+"""Time and memory: of layers, of models against length, of an exported model."""

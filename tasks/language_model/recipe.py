@@ -1,0 +1,107 @@
+"""The recipe of causal language models of characters, which counts in steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tqdm import tqdm
+
+from paddle_rope.machine import machine_in_words
+from paddle_rope.roformer import CharTokenizer, RoFormerForCausalLM
+from tasks.common.errors import InputError
+from tasks.common.recipe import Recipe, Run
+from tasks.common.runs import life
+from tasks.common.tool.device import is_first_process
+from tasks.common.training.arguments import Settings
+from tasks.common.training.step_trainer import StepTrainer
+from tasks.language_model.arguments import LanguageModelArguments
+from tasks.language_model.corpus import load_corpus
+from tasks.language_model.evaluation import held_out_losses, measure
+from tasks.language_model.training import TrainingBatches, make_optimizer
+
+
+class LanguageModelRecipe(Recipe):
+    """Loss of the next character in held-out text, in nats.
+
+    Runs with the same seed see the same texts, and begin with the same weights where these have the same shapes.
+    ``metrics.json`` has the curves ``training`` and ``held_out``, lists of [step, loss], and what
+    :func:`tasks.language_model.evaluation.measure` measures.
+    """
+
+    name = "language_model"
+    arguments = LanguageModelArguments
+    model_class = RoFormerForCausalLM
+    scores = ("loss",)
+    next_step = "use it:   RoFormerForCausalLM.from_pretrained('{model}').generate(...) in Python"
+
+    def resolve(self, config: dict[str, Any]) -> Settings:
+        settings = super().resolve(config)
+        if settings.training.max_steps <= 0:
+            raise InputError(f"configuration: max_steps must be greater than 0, got {settings.training.max_steps}")
+        return settings
+
+    def read(self, run: Run) -> None:
+        corpus = load_corpus(run.keys)
+        run.examples = {"train": corpus, "dev": corpus.held_out}
+        run.facts.update(machine=machine_in_words(), text=corpus.facts())
+
+    def new_tokenizer(self, run: Run) -> CharTokenizer:
+        return run.examples["train"].tokenizer
+
+    def model_options(self, run: Run, tokenizer: CharTokenizer) -> dict[str, Any]:
+        return run.keys.model_options()
+
+    def build(self, run: Run) -> None:
+        super().build(run)
+        if run.keys.scale_embeddings:
+            # As added sinusoids need it (arXiv 1706.03762, section 3.4): beside their root mean square of 0.7 the
+            # embeddings, which also give the scores of the characters and start small for that, would hardly be heard.
+            scale = run.model.config.embedding_size**0.5
+            run.model.roformer.token_embedding.register_forward_post_hook(lambda layer, inputs, output: output * scale)
+
+    def dataset(self, run: Run, split: str) -> Any:
+        if split == "dev":
+            return run.examples["dev"]
+        training = run.training
+        batches_per_step = training.gradient_accumulation_steps * training.dataset_world_size
+        return TrainingBatches(
+            run.examples["train"], training.per_device_train_batch_size, training.max_steps, training.seed,
+            batches_per_step,
+        )  # fmt: skip
+
+    def describe(self, run: Run) -> None:
+        facts = run.facts["text"]
+        print(f"{facts['training_tokens']:,} characters to train on, {facts['held_out_tokens']:,} held out")
+
+    def make_trainer(self, run: Run) -> StepTrainer:
+        def score_dev():
+            loss = float(held_out_losses(run.model, run.datasets["dev"], run.keys.length).mean())
+            if is_first_process():
+                tqdm.write(f"step {run.trainer.state.global_step:6}  held-out loss {loss:.4f}")
+            return {"loss": loss}
+
+        every, steps = run.training.eval_steps, run.training.max_steps
+        return StepTrainer(
+            self.monitor_class(run.training.logging_dir, run.config, self.scores, run.keys.log_histograms),
+            score_dev,
+            [*range(every, steps, every), steps],
+            model=run.model,
+            args=run.training,
+            train_dataset=run.datasets["train"],
+            optimizers=make_optimizer(run.model, run.training, run.keys.theta_rate),
+        )
+
+    def score_and_save(self, run: Run) -> dict[str, Any]:
+        history = run.trainer.state.log_history
+        curves = {
+            name: [[entry["step"], entry[key]] for entry in history if key in entry]
+            for name, key in (("training", "loss"), ("held_out", "eval_loss"))
+        }
+        if not run.keys.scale_embeddings:  # which a model's folder cannot say
+            life.save_model(run.output_dir, run.model, run.tokenizer)
+        return {
+            "dev": {"loss": curves["held_out"][-1][1]},
+            "seconds_per_step": run.trainer.watch.seconds_per_step(),
+            **curves,
+            **measure(run.model, run.datasets["dev"], run.keys),
+        }
