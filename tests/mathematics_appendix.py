@@ -184,7 +184,7 @@ TESTS = """
 6.19 global_pointer/test_band.py: spans_become_rows_and_classes
 6.20 global_pointer/test_band.py: decoding_a_band_gives_the_spans_of_the_full_head_up_to_its_length
 6.21 global_pointer/test_band.py: a_hundred_thousand_tokens_are_scored_learned_and_decoded
-6.22 ner/prediction/test_windows.py: windows_cover_the_text_and_neighbours_share_more_than_the_overlap
+6.22 ner/prediction/test_windows.py: windows_cover_the_text_and_neighbors_share_more_than_the_overlap
 6.22 ner/prediction/test_windows.py: only_cuts_bound_a_window
 6.22 ner/prediction/test_windows.py: every_short_span_is_decided_by_one_window_which_holds_it_with_text_around
 6.23 ner/prediction/test_windows.py: the_window_with_the_most_text_around_decides_alone

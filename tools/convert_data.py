@@ -1,4 +1,4 @@
-"""Convert labelled NER data: paddle-rope convert."""
+"""Convert labeled NER data: paddle-rope convert."""
 
 from bootstrap import door
 

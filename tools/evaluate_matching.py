@@ -1,4 +1,4 @@
-"""Score a trained model on labelled data: paddle-rope evaluate matching."""
+"""Score a trained model on labeled data: paddle-rope evaluate matching."""
 
 from bootstrap import door
 

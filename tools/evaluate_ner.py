@@ -1,4 +1,4 @@
-"""Score a trained model on labelled data: paddle-rope evaluate ner."""
+"""Score a trained model on labeled data: paddle-rope evaluate ner."""
 
 from bootstrap import door
 

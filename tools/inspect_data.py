@@ -1,4 +1,4 @@
-"""Look at labelled NER data: paddle-rope inspect."""
+"""Look at labeled NER data: paddle-rope inspect."""
 
 from bootstrap import door
 

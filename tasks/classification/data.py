@@ -1,4 +1,4 @@
-"""Labelled texts: reading with validation. Standard library only.
+"""Labeled texts: reading with validation. Standard library only.
 
 Two formats, recognized by the first line that is not blank:
 
@@ -33,7 +33,7 @@ class Example:
 
 
 def read_examples(path: str | os.PathLike) -> list[Example]:
-    """The labelled texts of a file in its order; ``-`` is standard input.
+    """The labeled texts of a file in its order; ``-`` is standard input.
 
     Raises:
         InputError: the file cannot be read, holds no text, or something in it is wrong.
@@ -42,7 +42,7 @@ def read_examples(path: str | os.PathLike) -> list[Example]:
     lines = split_lines(content)
     first = first_non_blank(lines)
     if first is None:
-        raise InputError(f"{name}:1: there is no text in it; give labelled texts")
+        raise InputError(f"{name}:1: there is no text in it; give labeled texts")
     is_json = first.strip(BLANKS).startswith("{")
     return list(_read_json(lines, name) if is_json else _read_tab_separated(lines, name))
 

@@ -22,6 +22,8 @@ class ClassificationRecipe(Recipe):
     model_class = ClassificationModel
     scores = ("accuracy", "macro_f1")
     next_step = "predict:  paddle-rope predict classification {model} --input FILE"
+    read_labeled = staticmethod(read_examples)
+    predictor = Classifier
 
     def read(self, run: Run) -> None:
         run.examples = read_splits(run.keys)
@@ -56,12 +58,6 @@ class ClassificationRecipe(Recipe):
         for example, found in zip(run.examples[split], predictions):
             yield {**as_record(example.text, run.model.config.classes, found), "gold": example.label}
 
-    def read_labelled(self, path: str) -> list:
-        return read_examples(path)
-
-    def predictor(self, model_dir, **options) -> Classifier:
-        return Classifier(model_dir, **options)
-
     def evaluate_predictor(self, predictor: Classifier, examples: list, title: str) -> dict:
         dataset = ClassificationDataset(examples, predictor.tokenizer, predictor.classes, predictor.max_characters)
         print_data_report({title: dataset})
@@ -72,6 +68,6 @@ class ClassificationRecipe(Recipe):
 
 
 def score(examples, probabilities, classes):
-    """:func:`classification_scores` of labelled examples."""
+    """:func:`classification_scores` of labeled examples."""
     predicted = [classes[best] for best in probabilities.argmax(axis=1)]
     return classification_scores([example.label for example in examples], predicted, classes)

@@ -1,6 +1,6 @@
 """paddle-rope benchmark: time and memory."""
 
-from tasks.commands.options import LABELLED, add_model_dirs, choose, new_parser
+from tasks.commands.options import LABELED, add_model_dirs, choose, new_parser
 from tasks.common.tool.process import prepare
 
 LENGTH = """\
@@ -55,7 +55,7 @@ def benchmark_layers(words):
 def benchmark_export(words):
     parser = new_parser("benchmark export", EXPORT)
     add_model_dirs(parser)
-    parser.add_argument("data", metavar="DATA", help=LABELLED)
+    parser.add_argument("data", metavar="DATA", help=LABELED)
     parser.add_argument("--texts", type=int, default=640, help="of the file's beginning (default: 640)")
     parser.add_argument("--batch_size", type=int, default=32, help="texts computed together (default: 32)")
     options = parser.parse_args(words)

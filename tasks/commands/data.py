@@ -1,23 +1,23 @@
-"""paddle-rope inspect, convert and download: labelled NER data."""
+"""paddle-rope inspect, convert and download: labeled NER data."""
 
 import os
 import sys
 from pathlib import Path
 
-from tasks.commands.options import LABELLED, new_parser
+from tasks.commands.options import LABELED, new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_file, write_json
 from tasks.common.tool.process import prepare
 from tasks.common.tool.streams import standard_output
 
 INSPECT = """\
-Look at labelled NER data before training: counts, lengths, balance of types, duplicates, suspicious spans.
+Look at labeled NER data before training: counts, lengths, balance of types, duplicates, suspicious spans.
 
     paddle-rope inspect train.json dev.json
 
 Every example has its file:line. The findings are for you to judge: the exit status is 0 whatever they are."""
 CONVERT = """\
-Convert labelled NER data from one format to another.
+Convert labeled NER data from one format to another.
 
     paddle-rope convert train.json train.bio --to bio
 
@@ -37,9 +37,9 @@ INTERRUPTED = 130  # as shells report it
 
 def inspect(words):
     parser = new_parser("inspect", INSPECT)
-    parser.add_argument("train", metavar="TRAIN", help=LABELLED)
-    parser.add_argument("dev", metavar="DEV", nargs="?", help="labelled file to compare with TRAIN")
-    parser.add_argument("test", metavar="TEST", nargs="?", help="labelled file to compare with both")
+    parser.add_argument("train", metavar="TRAIN", help=LABELED)
+    parser.add_argument("dev", metavar="DEV", nargs="?", help="labeled file to compare with TRAIN")
+    parser.add_argument("test", metavar="TEST", nargs="?", help="labeled file to compare with both")
     parser.add_argument("--format", metavar="FORMAT", help="format of all the files (default: recognized)")
     parser.add_argument("--examples", type=int, default=5, metavar="N", help="examples of each finding (default: 5)")
     parser.add_argument("--output", metavar="FILE", help="write the result to FILE as JSON")
@@ -51,10 +51,10 @@ def inspect(words):
         check_output_file(options.output, files.values())
     prepare()
     from tasks.ner.data.inspection import inspect
-    from tasks.ner.data.reading import read_labelled
+    from tasks.ner.data.reading import read_labeled
     from tasks.ner.reports.inspection import print_inspection
 
-    read = {split: read_labelled(path, options.format) for split, path in files.items()}
+    read = {split: read_labeled(path, options.format) for split, path in files.items()}
     result = inspect({split: examples for split, (examples, _) in read.items()}, options.examples)
     for split, (_, format) in read.items():
         result["splits"][split] = {"file": files[split], "format": format, **result["splits"][split]}
@@ -65,14 +65,14 @@ def inspect(words):
 
 
 def convert(words):
-    from tasks.ner.data.reading import FORMATS, STDIN, read_labelled, write_examples
+    from tasks.ner.data.reading import FORMATS, STDIN, read_labeled, write_examples
     from tasks.ner.formats import TEXT_FORMATS
 
     samples = {name: text_format.sample for name, text_format in TEXT_FORMATS.items()}
     samples["brat"] = "a folder with a text x.txt and its annotation x.ann for each document"
     formats = "formats:\n" + "\n".join(f"  {name:17} {sample}" for name, sample in samples.items())
     parser = new_parser("convert", CONVERT, epilog=formats)
-    parser.add_argument("source", metavar="SOURCE", help="labelled file, or folder of brat; - is standard input")
+    parser.add_argument("source", metavar="SOURCE", help="labeled file, or folder of brat; - is standard input")
     parser.add_argument("target", metavar="TARGET", help="file to write, or folder for brat; - is standard output")
     parser.add_argument("--to", required=True, choices=FORMATS, metavar="FORMAT", help="format of TARGET")
     parser.add_argument(
@@ -82,7 +82,7 @@ def convert(words):
     to_stdout = options.target == STDIN
     if not to_stdout and _belongs_to(options.source, options.target):
         raise InputError(f"{options.target}: is the source too; give another TARGET")
-    examples, source_format = read_labelled(options.source, options.source_format)
+    examples, source_format = read_labeled(options.source, options.source_format)
     if to_stdout:
         with standard_output() as file:
             write_examples(examples, file, options.to)

@@ -1,6 +1,6 @@
-"""paddle-rope evaluate: scores of a trained model on labelled data."""
+"""paddle-rope evaluate: scores of a trained model on labeled data."""
 
-from tasks.commands.options import LABELLED, add_computing, add_model_dir, add_model_dirs, choose, computing, new_parser
+from tasks.commands.options import LABELED, add_computing, add_model_dir, add_model_dirs, choose, computing, new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_file, write_json
 from tasks.common.tool.process import prepare
@@ -9,16 +9,16 @@ TASKS = {  # name -> what it prints, its data
     "ner": (
         "Score a NER model: precision, recall and F1 of each type, the kinds of errors, which types are taken for\n"
         "each other, scores by length and nesting, and the texts with the most errors.",
-        LABELLED,
+        LABELED,
     ),
     "matching": (
         "Score a model of text matching: accuracy, F1 of label 1 and Spearman correlation of pairs, accuracy of\n"
         "triples. A bi-encoder says 1 from the threshold that its dev data gave.",
-        "labelled file: two texts and a label between tabs, or JSON lines",
+        "labeled file: two texts and a label between tabs, or JSON lines",
     ),
     "classification": (
         "Score a classifier: accuracy, macro F1, the scores of each class, and which classes are taken for each other.",
-        "labelled file: JSON lines or text<TAB>label",
+        "labeled file: JSON lines or text<TAB>label",
     ),
 }
 

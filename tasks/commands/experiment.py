@@ -13,12 +13,12 @@ Train the runs of a plan (case, variant, seed) and compare their scores.
     paddle-rope experiment PLAN.yaml [--only VARIANT ...] [--cases CASE ...] [--seeds 42,43] [--key value ...]
     paddle-rope experiment PLAN.yaml --table
 
-The plans are in configs/experiments/; docs/experiments/README.md describes their keys. Runs go to OUTPUT_DIR/runs. After every
-run the tables of all finished ones are written: runs.csv (each run), summary.md and summary.json (mean and deviation of
-the seeds, points against the reference), scores.png, and the files of the plan's own report. Call it again to resume:
-what is finished is not run again, an interrupted run continues from its last checkpoint; results of other keys than the
-plan now has are refused. Several calls may run side by side: each takes runs that no other has. Any --key value beside
-the options below is a configuration key of all runs."""
+The plans are in configs/experiments/; docs/experiments/README.md describes their keys. Runs go to OUTPUT_DIR/runs.
+After every run the tables of all finished ones are written: runs.csv (each run), summary.md and summary.json (mean and
+deviation of the seeds, points against the reference), scores.png, and the files of the plan's own report. Call it again
+to resume: what is finished is not run again, an interrupted run continues from its last checkpoint; results of other
+keys than the plan now has are refused. Several calls may run side by side: each takes runs that no other has. Any
+--key value beside the options below is a configuration key of all runs."""
 
 
 def experiment(words):

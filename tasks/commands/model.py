@@ -2,7 +2,7 @@
 
 import os
 
-from tasks.commands.options import LABELLED, add_computing, add_model_dir, add_model_dirs, choose, new_parser
+from tasks.commands.options import LABELED, add_computing, add_model_dir, add_model_dirs, choose, new_parser
 from tasks.common.tool.process import prepare
 
 EXPORT = """\
@@ -12,7 +12,7 @@ The folder it makes goes wherever a model's folder does: to paddle-rope predict 
 tasks.ner.NerPredictor. Several models become one whose scores are their mean. Without word features the graph needs
 nothing of this project; its inputs and its output are in docs/ner.md."""
 TUNE = """\
-Tune the thresholds of a trained NER model, one for each type, for the micro F1 on labelled data.
+Tune the thresholds of a trained NER model, one for each type, for the micro F1 on labeled data.
 
 Writes them into the config.json of the model, where prediction and evaluation find them. Tune on dev data, not on the
 data that you report. Tuning again starts from 0."""
@@ -42,7 +42,7 @@ def tune(words):
         return 0
     parser = new_parser("tune ner", TUNE)
     add_model_dir(parser)
-    parser.add_argument("data", metavar="DEV_FILE", help=LABELLED)
+    parser.add_argument("data", metavar="DEV_FILE", help=LABELED)
     add_computing(parser, "ner")
     options = parser.parse_args(words)
     prepare()

@@ -5,7 +5,7 @@ import argparse
 from tasks.common.errors import InputError, OneLineArgumentParser, nearest
 
 MODEL_DIR = "folder OUTPUT_DIR/model of a training run"
-LABELLED = "labelled file, of a format that paddle-rope convert --help lists"
+LABELED = "labeled file, of a format that paddle-rope convert --help lists"
 
 
 def new_parser(verb, description, **options):

@@ -24,7 +24,7 @@ Reads plain text, one text a line, or JSON lines with a "text". Formats of the o
   doccano  {"text": ..., "label": [[start, end, type], ...]}, end exclusive
   bio      one character and its tag a line. Of nested and overlapping entities it holds only one: that with the
            highest score stays; a note at the end counts the others
-All are labelled data for the other verbs; an empty text is refused there, except in jsonl.""",
+All are labeled data for the other verbs; an empty text is refused there, except in jsonl.""",
     "matching": """\
 Score pairs or triples of texts, or embed texts, with a trained model of text matching.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -80,6 +80,8 @@ class Recipe:
         model_class: of the model.
         scores: names of the scores that are shown, and summed up over several runs.
         next_step: the line after training that says what to do, with ``{model}`` for the model's folder.
+        read_labeled: function of a path; the examples of a labeled file.
+        predictor: class of the predictor of a trained model's folder; it takes device, batch_size, show_progress, ...
     """
 
     name: ClassVar[str]
@@ -88,6 +90,8 @@ class Recipe:
     monitor_class: ClassVar[type[VisualDLMonitor]] = VisualDLMonitor
     scores: ClassVar[tuple[str, ...]] = ()
     next_step: ClassVar[str]
+    read_labeled: ClassVar[Callable[[str], list]]
+    predictor: ClassVar[Callable[..., Any]]
 
     # ---- what a recipe says
 
@@ -146,14 +150,6 @@ class Recipe:
         """Scores of the models of several finished runs as an ensemble, by split; None where there is no such thing."""
         return None
 
-    def read_labelled(self, path: str) -> list:
-        """The examples of a labelled file."""
-        raise NotImplementedError
-
-    def predictor(self, model_dir: Any, **options: Any) -> Any:
-        """The predictor of a trained model's folder; the options are device, batch_size, show_progress and others."""
-        raise NotImplementedError
-
     def evaluate_predictor(self, predictor: Any, examples: list, title: str, **shown: Any) -> dict[str, Any]:
         """Score a predictor on examples, print the scores and return them."""
         raise NotImplementedError
@@ -208,11 +204,11 @@ class Recipe:
     def evaluate(
         self, model_dir: Any, data_file: str, device: str | None = None, batch_size: int = 32, **options: Any
     ) -> dict[str, Any]:
-        """Score a trained model on a labelled file, print the scores and return them.
+        """Score a trained model on a labeled file, print the scores and return them.
 
         Args:
             model_dir: folder that training wrote as ``OUTPUT_DIR/model``; for NER also a list of them, an ensemble.
-            data_file: labelled file.
+            data_file: labeled file.
             device: ``"cpu"``, ``"gpu"`` ...; None takes a GPU where there is one.
             batch_size: texts a batch at most.
             options: those of the predictor, such as ``max_tokens``; for NER also ``num_examples``.
@@ -221,7 +217,7 @@ class Recipe:
             InputError: the model or the file is wrong, or the file has a label that the model does not know.
         """
         quiet_paddlenlp()
-        examples = self.read_labelled(data_file)
+        examples = self.read_labeled(data_file)
         shown = {name: options.pop(name) for name in ("num_examples",) if name in options}
         predictor = self.predictor(model_dir, device=device, batch_size=batch_size, show_progress=True, **options)
         return self.evaluate_predictor(predictor, examples, str(data_file), **shown)

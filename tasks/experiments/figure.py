@@ -7,7 +7,7 @@ from tasks.common.reports.figures import png
 from tasks.experiments.plan import TWIN
 
 COLORS = ["#c8560a", "#1f5fa8", "#2a8a4a", "#8a3fa0", "#b5891c", "#3aa0a0", "#a03a55", "#5a6b2f", "#4a4a9a"]
-GREY = "#666666"
+GRAY = "#666666"
 
 
 def draw(plan, summary):
@@ -61,6 +61,6 @@ def _points(plan, means, score):
     axes.set_xlim(values.min() - 0.05 * room, values.max() + 0.15 * room)  # on the right for the numbers
     axes.grid(axis="y", alpha=0.3)
     if len(plan.cases) == 1 and (plan.cases[0], plan.reference) in means and plan.margin is not None:
-        axes.axvline(means[plan.cases[0], plan.reference] - plan.margin / 100, color=GREY, ls="--", lw=1)
+        axes.axvline(means[plan.cases[0], plan.reference] - plan.margin / 100, color=GRAY, ls="--", lw=1)
     axes.set_xlabel(score)
     return figure

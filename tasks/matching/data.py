@@ -36,8 +36,8 @@ EXCHANGE_SEED = 0
 FORMAT = 'give two texts and a label between tabs, or JSON lines with "sentence1" and "sentence2", or "A", "B" and "C"'
 
 
-def read_labelled(path):
-    """Labelled examples of a file, all pairs or all triples.
+def read_labeled(path):
+    """Labeled examples of a file, all pairs or all triples.
 
     Args:
         path: the file; ``-`` is standard input.
@@ -80,7 +80,7 @@ class ExampleStream(LineStream):
         return []
 
 
-def read_unlabelled(path):
+def read_unlabeled(path):
     """All examples of an :class:`ExampleStream` as a list."""
     return [example for chunk in ExampleStream(path) for example in chunk]
 
@@ -178,15 +178,15 @@ def _closer(value, where):
 
 def _with_candidates_exchanged(examples):
     """Triples with labels as they are; without, B and C of a random half of them exchanged."""
-    labelled = examples[0].label is not None
+    labeled = examples[0].label is not None
     for example in examples:
-        if (example.label is not None) != labelled:
-            here, there = ("no label", "one") if labelled else ("a label", "none")
+        if (example.label is not None) != labeled:
+            here, there = ("no label", "one") if labeled else ("a label", "none")
             raise InputError(
                 f"{example.where}: there is {here} here, but {there} in {examples[0].where}; label all triples or none "
                 "(then B is the closer one in all)"
             )
-    if labelled:
+    if labeled:
         return examples
     exchanged = np.random.RandomState(EXCHANGE_SEED).rand(len(examples)) < 0.5
     return [
@@ -198,7 +198,7 @@ def _with_candidates_exchanged(examples):
 
 
 def prediction_records(tuples, scores, threshold=None):
-    """Scored texts as they are written: labelled data in turn, where the model says a label.
+    """Scored texts as they are written: labeled data in turn, where the model says a label.
 
     Args:
         tuples: texts of pairs or triples.

@@ -29,7 +29,7 @@ class Example(NamedTuple):
 
 
 def task_of(examples):
-    """One of ``TASKS``: what labelled examples teach."""
+    """One of ``TASKS``: what labeled examples teach."""
     if len(examples[0].texts) == 3:
         return TRIPLES
     return PAIRS if all(example.label in (0, 1) for example in examples) else GRADES

@@ -9,7 +9,7 @@ from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.recipe import Recipe, Run
 from tasks.matching.arguments import CROSS_ENCODER, MatchingArguments
 from tasks.matching.batching import ItemCollator, MatchingDataset
-from tasks.matching.data import read_labelled
+from tasks.matching.data import read_labeled
 from tasks.matching.examples import PAIRS, TRIPLES, task_of
 from tasks.matching.metrics import SCORES, best_threshold, choosing_score, matching_scores
 from tasks.matching.model import MatchingModel
@@ -27,6 +27,8 @@ class MatchingRecipe(Recipe):
     model_class = MatchingModel
     scores = SCORES
     next_step = "predict:  paddle-rope predict matching {model} --input FILE"
+    read_labeled = staticmethod(read_labeled)
+    predictor = MatchingPredictor
 
     def read(self, run: Run) -> None:
         run.examples = read_splits(run.keys, run.training.seed)
@@ -80,12 +82,6 @@ class MatchingRecipe(Recipe):
             else:
                 closer, farther = row if example.label == 1 else row[::-1]
                 yield {"where": example.where, "closer": closer, "farther": farther}
-
-    def read_labelled(self, path: str) -> list:
-        return read_labelled(path)
-
-    def predictor(self, model_dir: Any, **options: Any) -> MatchingPredictor:
-        return MatchingPredictor(model_dir, **options)
 
     def evaluate_predictor(self, predictor: MatchingPredictor, examples: list, title: str) -> dict[str, Any]:
         dataset = MatchingDataset(examples, predictor.tokenizer, predictor.model.config, predictor.max_tokens)

@@ -5,7 +5,7 @@ import numpy as np
 from tasks.common.errors import InputError
 from tasks.common.training.splits import hold_out
 from tasks.matching.arguments import BI_ENCODER
-from tasks.matching.data import read_labelled
+from tasks.matching.data import read_labeled
 from tasks.matching.examples import PAIRS, task_of
 
 
@@ -23,7 +23,7 @@ def read_splits(run, seed):
         InputError: a file is wrong, the files do not go together, or there is nothing to learn in one.
     """
     files = {"train": run.train_file, "dev": run.dev_file, "test": run.test_file}
-    splits = {name: read_labelled(path) for name, path in files.items() if path}
+    splits = {name: read_labeled(path) for name, path in files.items() if path}
     if run.fold is not None:
         splits["train"], splits["test"] = cut_fold(splits["train"], run.folds, run.fold, seed)
         files["test"] = f"fold {run.fold} of {run.train_file}"
@@ -62,7 +62,7 @@ def _check_together(splits):
 
 
 def cut_fold(examples, folds, fold, seed):
-    """Cut labelled data for one of ``folds`` runs; each example is in the test part of exactly one of them.
+    """Cut labeled data for one of ``folds`` runs; each example is in the test part of exactly one of them.
 
     Examples with the same first text (of triples: A) are in the same part. The parts have about as many examples.
 

@@ -1,4 +1,4 @@
-"""Masked language modelling on the training texts, before the entities are learned: how the encoder of a small labelled
+"""Masked language modeling on the training texts, before the entities are learned: how the encoder of a small labeled
 set gets more out of its texts."""
 
 import copy
@@ -79,7 +79,7 @@ class NerMaskedLM(nn.Layer):
         self.lm_head = LanguageModelHead(model.config)
 
     def forward(self, input_ids, attention_mask, token_mask, labels, columns=None, flags=None):
-        """(loss, logits of the labelled tokens); ``labels`` int64 ``[batch, seq]``, -100 where none is hidden."""
+        """(loss, logits of the labeled tokens); ``labels`` int64 ``[batch, seq]``, -100 where none is hidden."""
         added = None if self.feature_embedding is None else self.feature_embedding(columns, flags)
         hidden = self.roformer(input_ids, attention_mask, added_embeddings=added)
         return self.lm_head.loss(hidden, self.roformer.token_embedding.weight, labels)
@@ -88,7 +88,7 @@ class NerMaskedLM(nn.Layer):
 class MaskingCollator:
     """Pads and hides tokens, other ones each time.
 
-    The features of hidden tokens and of their neighbours are hidden, too, since bigrams and words would tell what
+    The features of hidden tokens and of their neighbors are hidden, too, since bigrams and words would tell what
     stands there. A longer word of the segmentation or of the dictionary may still tell.
 
     Args:

@@ -36,6 +36,8 @@ class NerRecipe(Recipe):
     monitor_class = NerMonitor
     scores = ("precision", "recall", "f1")
     next_step = "predict:  paddle-rope predict ner {model} --input FILE"
+    read_labeled = staticmethod(read_examples)
+    predictor = NerPredictor
 
     def read(self, run: Run) -> None:
         run.examples = read_splits(run.keys)
@@ -118,12 +120,6 @@ class NerRecipe(Recipe):
         splits = {name: examples for name, examples in read_splits(settings.keys).items() if name != "train"}
         found = {name: predictor.find([example.text for example in examples]) for name, examples in splits.items()}
         return {name: score_predictions(splits[name], found[name], predictor.types) for name in splits}
-
-    def read_labelled(self, path: str) -> list:
-        return read_examples(path)
-
-    def predictor(self, model_dir: Any, **options: Any) -> NerPredictor:
-        return NerPredictor(model_dir, **options)
 
     def evaluate_predictor(
         self, predictor: NerPredictor, examples: list, title: str, num_examples: int = 5

@@ -75,7 +75,7 @@ def count_right(logits, labels):
     """How many hidden tokens get the highest score, on the device, and how many there are.
 
     Args:
-        logits: ``[labelled, vocab]``, of the labelled tokens in their order.
+        logits: ``[labeled, vocab]``, of the labeled tokens in their order.
         labels: int64 ``[batch, seq]``, -100 where there is nothing to predict.
     """
     wanted = labels[labels != IGNORED_LABEL]

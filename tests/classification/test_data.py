@@ -1,4 +1,4 @@
-"""Reading labelled texts: formats, names of classes, and one line for what is wrong."""
+"""Reading labeled texts: formats, names of classes, and one line for what is wrong."""
 
 import json
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tasks.common.errors import InputError
-from tasks.matching.data import prediction_records, read_labelled, read_unlabelled
+from tasks.matching.data import prediction_records, read_labeled, read_unlabeled
 from tasks.matching.examples import Example, task_of
 
 
@@ -24,7 +24,7 @@ def write(tmp_path):
 def refused(write):
     """The message of a file's content that is refused, without the folder."""
 
-    def refused(content, read=read_labelled):
+    def refused(content, read=read_labeled):
         path = write(content)
         with pytest.raises(InputError) as error:
             read(path)
@@ -57,21 +57,21 @@ PAIRS = [("天气好吗", "今天天气如何", 1.0), ('a, "b"', " 空格 ", 0.0
     ids=["tabs", "mark and line ends", "header", "header of grades", "json lines", "json score"],
 )
 def test_formats_of_pairs_give_the_same_examples(write, content):
-    examples = read_labelled(write(content))
+    examples = read_labeled(write(content))
     assert parts(examples) == PAIRS
     assert task_of(examples) == "pairs"
 
 
 def test_tabs_between_the_keys_of_json_are_no_columns(write):
     path = write('{"sentence1": "甲",\t"sentence2": "乙",\t"label": "1"}\n')
-    assert parts(read_labelled(path)) == [("甲", "乙", 1.0)]
+    assert parts(read_labeled(path)) == [("甲", "乙", 1.0)]
     path = write("{甲\t乙\t1\n")
-    assert parts(read_labelled(path)) == [("{甲", "乙", 1.0)]
+    assert parts(read_labeled(path)) == [("{甲", "乙", 1.0)]
 
 
 def test_place_of_an_example_counts_headers_and_blank_lines(write):
     path = write("q1\tq2\tlabel\n\nx\ty\t1\n")
-    assert read_labelled(path)[0].where == f"{path}:3"
+    assert read_labeled(path)[0].where == f"{path}:3"
 
 
 def test_a_header_is_only_looked_for_in_the_first_line(refused):
@@ -80,13 +80,13 @@ def test_a_header_is_only_looked_for_in_the_first_line(refused):
 
 @pytest.mark.parametrize("label, task", [("3.8", "grades"), ("2", "grades"), ("-1", "grades"), ("1.0", "pairs")])
 def test_labels_other_than_0_and_1_are_grades(write, label, task):
-    examples = read_labelled(write(f"x\ty\t{label}\nx\tz\t0\n"))
+    examples = read_labeled(write(f"x\ty\t{label}\nx\tz\t0\n"))
     assert examples[0].label == float(label)
     assert task_of(examples) == task
 
 
-def test_unlabelled_pairs_may_have_two_columns_and_labels_are_left_out(write):
-    examples = read_unlabelled(write("sentence1\tsentence2\nx\ty\nv\tw\t1\n"))
+def test_unlabeled_pairs_may_have_two_columns_and_labels_are_left_out(write):
+    examples = read_unlabeled(write("sentence1\tsentence2\nx\ty\nv\tw\t1\n"))
     assert parts(examples) == [("x", "y", None), ("v", "w", None)]
 
 
@@ -95,9 +95,9 @@ def test_unlabelled_pairs_may_have_two_columns_and_labels_are_left_out(write):
 TRIPLE = '{{"A": "甲", "B": "乙{0}", "C": "丙{0}"{1}}}\n'
 
 
-def test_unlabelled_triples_have_b_as_the_closer_one_and_are_exchanged_at_random(write):
+def test_unlabeled_triples_have_b_as_the_closer_one_and_are_exchanged_at_random(write):
     path = write("".join(TRIPLE.format(number, "") for number in range(400)))
-    examples = read_labelled(path)
+    examples = read_labeled(path)
     assert task_of(examples) == "triples"
     for number, (anchor, first, second, label) in enumerate(parts(examples)):
         assert anchor == "甲"
@@ -105,14 +105,14 @@ def test_unlabelled_triples_have_b_as_the_closer_one_and_are_exchanged_at_random
     labels = [example.label for example in examples]
     assert 150 < sum(labels) < 250
     assert labels != sorted(labels)
-    assert read_labelled(path) == examples
-    in_order = read_unlabelled(path)
+    assert read_labeled(path) == examples
+    in_order = read_unlabeled(path)
     assert [example.texts[1] for example in in_order] == [f"乙{number}" for number in range(400)]
 
 
 def test_labels_of_triples_are_heeded_and_nothing_is_exchanged(write):
     lines = [TRIPLE.format(number, f', "label": "{"BC"[number % 3 == 0]}"') for number in range(60)]
-    for number, example in enumerate(read_labelled(write("".join(lines)))):
+    for number, example in enumerate(read_labeled(write("".join(lines)))):
         assert example.texts == ("甲", f"乙{number}", f"丙{number}")
         assert example.label == (0 if number % 3 == 0 else 1)
 
@@ -163,24 +163,24 @@ def test_wrong_lines_are_named_with_their_place(refused, content, message):
 
 def test_missing_file_is_an_input_error():
     with pytest.raises(InputError, match="missing: no such file"):
-        read_labelled("missing")
+        read_labeled("missing")
 
 
 # ---- predictions
 
 
-def test_predictions_of_pairs_and_triples_are_labelled_data_in_turn(write, tmp_path):
+def test_predictions_of_pairs_and_triples_are_labeled_data_in_turn(write, tmp_path):
     pairs = [("x", "y"), ("v", "w")]
     records = list(prediction_records(pairs, np.array([[0.5], [0.25]]), threshold=0.5))
     assert records[0] == {"sentence1": "x", "sentence2": "y", "score": 0.5, "label": 1}
     path = write("".join(json.dumps(record) + "\n" for record in records))
-    assert parts(read_labelled(path)) == [("x", "y", 1), ("v", "w", 0)]
+    assert parts(read_labeled(path)) == [("x", "y", 1), ("v", "w", 0)]
     assert "label" not in next(prediction_records(pairs, np.array([[0.5], [0.25]])))
     triples = [("a", "b", "c"), ("d", "e", "f")]
     records = list(prediction_records(triples, np.array([[0.5, 0.75], [1.0, -1.0]])))
     assert records[0] == {"A": "a", "B": "b", "C": "c", "scores": [0.5, 0.75], "label": "C"}
     path = write("".join(json.dumps(record) + "\n" for record in records))
-    assert read_labelled(path) == [
+    assert read_labeled(path) == [
         Example(("a", "b", "c"), 0.0, f"{path}:1"),
         Example(("d", "e", "f"), 1.0, f"{path}:2"),
     ]
@@ -193,9 +193,9 @@ def test_published_files_are_read_whole(shared_data):
     """Counts as in the data's READMEs; nothing is checked where the data are not."""
     afqmc, scm = shared_data / "matching/afqmc/dev.txt", shared_data / "matching/cail2019_scm/input.txt"
     if afqmc.is_file():
-        labels = [example.label for example in read_labelled(afqmc)]
+        labels = [example.label for example in read_labeled(afqmc)]
         assert (labels.count(0), labels.count(1)) == (2978, 1338)
-        assert len(read_unlabelled(afqmc.with_name("test.txt"))) == 3861
+        assert len(read_unlabeled(afqmc.with_name("test.txt"))) == 3861
     if scm.is_file():
-        examples = read_labelled(scm)
+        examples = read_labeled(scm)
         assert len(examples) == 500 and len({example.text for example in examples}) == 210

@@ -16,7 +16,7 @@ import pytest
 
 from tasks.commands.predict import CHUNK_BATCHES
 from tasks.common.errors import InputError
-from tasks.matching.data import read_labelled, read_unlabelled
+from tasks.matching.data import read_labeled, read_unlabeled
 from tasks.matching.prediction import MatchingPredictor
 from tests.verbs import verb
 
@@ -33,7 +33,7 @@ def predictors(bi_encoder, cross_encoder, of_triples):
 
 @pytest.fixture(scope="module")
 def pairs(data):
-    return [example.texts for example in read_unlabelled(data.pairs_dev)]
+    return [example.texts for example in read_unlabeled(data.pairs_dev)]
 
 
 # ---- the Python interface
@@ -58,13 +58,13 @@ def test_dot_products_of_embeddings_are_the_scores(predictors, pairs):
 
 def test_search_finds_the_question_that_means_the_same(predictors, data):
     """The nearest other question is a paraphrase more often than one in two of ten."""
-    matching = [example.texts for example in read_labelled(data.pairs_dev) if example.label == 1][:10]
+    matching = [example.texts for example in read_labeled(data.pairs_dev) if example.label == 1][:10]
     queries, answers = (predictors["bi"].encode([texts[side] for texts in matching]) for side in (0, 1))
     assert (np.argmax(queries @ answers.T, axis=1) == np.arange(10)).mean() > 0.5
 
 
 def test_triples_are_scored_by_any_model(predictors, data):
-    triples = [example.texts for example in read_unlabelled(data.triples)][:5]
+    triples = [example.texts for example in read_unlabeled(data.triples)][:5]
     for predictor in predictors.values():
         scores = predictor.score_triples(triples)
         assert scores.shape == (5, 2)
@@ -124,7 +124,7 @@ def test_tool_writes_pairs_with_their_score_and_label(bi_encoder, predictors, pa
     np.testing.assert_allclose([record["score"] for record in records], scores, atol=1e-6)
     labels = np.array([record["label"] for record in records])
     np.testing.assert_array_equal(labels, scores >= bi_encoder.model_config["threshold"])
-    gold = np.array([example.label for example in read_labelled(data.pairs_dev)])
+    gold = np.array([example.label for example in read_labeled(data.pairs_dev)])
     assert (labels == gold).mean() == bi_encoder.metrics["dev"]["accuracy"]
 
 

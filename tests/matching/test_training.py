@@ -15,7 +15,7 @@ from visualdl import LogReader
 from paddle_rope.roformer import CharTokenizer, RoFormerConfig, RoFormerForMaskedLM
 from tasks.common.tool.run_config import read_run_config
 from tasks.common.training.monitor import VisualDLMonitor
-from tasks.matching.data import read_labelled
+from tasks.matching.data import read_labeled
 from tasks.matching.metrics import best_threshold, matching_scores
 from tasks.matching.prediction import MatchingPredictor
 from tasks.recipes import get_recipe
@@ -48,7 +48,7 @@ def test_run_leaves_the_files_that_are_promised(bi_encoder):
 
 def test_bi_encoder_learns_pairs_and_keeps_the_threshold_of_dev(bi_encoder, data):
     scores, labels = scores_of_predictions(bi_encoder)
-    assert labels == [example.label for example in read_labelled(data.pairs_dev)]
+    assert labels == [example.label for example in read_labeled(data.pairs_dev)]
     assert bi_encoder.metrics["dev"]["accuracy"] > 0.75 > labels.count(1) / len(labels)
     threshold = bi_encoder.metrics["dev"]["threshold"]
     assert threshold == bi_encoder.model_config["threshold"] == best_threshold(labels, scores)
@@ -207,7 +207,7 @@ def test_resumed_run_ends_as_if_it_had_not_been_cut(train, tmp_path, monkeypatch
 def pretrained(data, tmp_path_factory):
     """The folder of a new masked language model, with and without token types."""
     folders = {}
-    texts = [text for example in read_labelled(data.pairs_train) for text in example.texts]
+    texts = [text for example in read_labeled(data.pairs_train) for text in example.texts]
     tokenizer = CharTokenizer.from_corpus(texts)
     for types in (0, 2):
         folders[types] = str(tmp_path_factory.mktemp("pretrained"))

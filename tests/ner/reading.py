@@ -1,4 +1,4 @@
-"""Lines of labelled data, what is read from them, and errors in them."""
+"""Lines of labeled data, what is read from them, and errors in them."""
 
 import json
 
@@ -42,7 +42,7 @@ def error_of(call, *arguments, **options):
 
 
 def assert_error(path, line, *parts):
-    """Reading labelled data fails with path:line and all the parts, the last one being the remedy."""
+    """Reading labeled data fails with path:line and all the parts, the last one being the remedy."""
     message = error_of(read_examples, path)
     assert message.startswith(f"{path}:{line}: ")
     for part in parts:

@@ -1,4 +1,4 @@
-"""Masked language modelling before training."""
+"""Masked language modeling before training."""
 
 import json
 

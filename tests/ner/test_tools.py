@@ -220,7 +220,7 @@ def test_bad_data_is_one_line_with_its_place_and_makes_nothing(train_fails, fail
 @pytest.mark.parametrize("key", ["train_file", "dev_file"])
 def test_data_without_any_entity_cannot_train_or_choose(train_fails, write, key):
     name = write("data", '{"text": "ab", "label": {}}\n')
-    assert train_fails(f"--{key}", name) == "data: no entity is labelled in it; give data with entities"
+    assert train_fails(f"--{key}", name) == "data: no entity is labeled in it; give data with entities"
 
 
 def test_missing_file_is_an_error_of_every_tool(train_fails, fails, trained):

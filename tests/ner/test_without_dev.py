@@ -1,4 +1,4 @@
-"""Training on all labelled data: nothing is held out, and the last weights are kept."""
+"""Training on all labeled data: nothing is held out, and the last weights are kept."""
 
 import json
 

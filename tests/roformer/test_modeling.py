@@ -75,7 +75,7 @@ def test_hidden_states_depend_on_the_order_of_tokens(attention):
     assert np.abs(hidden - reversed_hidden).max() > 1e-2
 
 
-def test_a_block_normalises_after_each_residual_sum():
+def test_a_block_normalizes_after_each_residual_sum():
     config = RoFormerConfig(**SIZES)
     block = RoFormerBlock(config)
     block.eval()
@@ -83,14 +83,14 @@ def test_a_block_normalises_after_each_residual_sum():
         parameter.set_value(paddle.to_tensor(np.random.standard_normal(parameter.shape), dtype="float32"))
     hidden = paddle.to_tensor(np.random.standard_normal((2, 5, 12)), dtype="float32")
 
-    def normalised(x, norm):
+    def normalized(x, norm):
         centred = x - x.mean(axis=-1, keepdim=True)
         return centred / (centred * centred).mean(axis=-1, keepdim=True).sqrt() * norm.weight + norm.bias
 
-    middle = normalised(hidden + block.attention(hidden), block.attention_norm)
+    middle = normalized(hidden + block.attention(hidden), block.attention_norm)
     inner = F.gelu(paddle.matmul(middle, block.feed_forward_in.weight) + block.feed_forward_in.bias)
     inner = paddle.matmul(inner, block.feed_forward_out.weight) + block.feed_forward_out.bias
-    expected = normalised(middle + inner, block.feed_forward_norm)
+    expected = normalized(middle + inner, block.feed_forward_norm)
     np.testing.assert_allclose(block(hidden, None, None).numpy(), expected.numpy(), rtol=1e-4, atol=1e-4)
 
 
@@ -253,7 +253,7 @@ def test_every_parameter_of_a_ner_model_gets_a_gradient(attention, span_head):
 # ---- embeddings from elsewhere, dropout of embeddings
 
 
-def test_added_embeddings_are_added_before_the_normalisation():
+def test_added_embeddings_are_added_before_the_normalization():
     model = roformer("softmax", embedding_size=8)
     ids = paddle.to_tensor(np.random.randint(0, 23, (2, 5)))
     added = np.random.standard_normal((2, 5, 8)).astype("float32")

@@ -190,7 +190,7 @@ def test_logits_of_the_vocabulary_equal_their_equation(options):
 
 
 @pytest.mark.parametrize("model_class", [RoFormerForMaskedLM, RoFormerForCausalLM])
-def test_the_loss_of_a_language_model_is_the_mean_over_labelled_tokens(model_class):
+def test_the_loss_of_a_language_model_is_the_mean_over_labeled_tokens(model_class):
     model = make(model_class)
     ids, labels = random_ids(2, 6), np.full((2, 6), -100)
     labels[0, 1], labels[1, 4], labels[1, 0] = 3, 0, 22

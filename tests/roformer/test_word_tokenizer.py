@@ -18,7 +18,7 @@ VOCAB = [
     *["deep", "learn", "##ing", "gpu", "##1", "##0", "t", "ca", "##f", "##e", "ci", "a", "x"],
     *["ᄀ", "##ᅡ", "##ᆨ", "σ", "##ι", "##ς", "か"],
 ]
-# What random texts are made of: every branch of the normalisation, alone and beside the others.
+# What random texts are made of: every branch of the normalization, alone and beside the others.
 ALPHABET = [
     *"北京大学中国的一年ABCabciİΣσςéÉñ가각がガ１２ＡＢ。，!?-_%&+#.·①②²µºØŋ〇○々豈﨑𠮷ﬁ½℃Åﾊ١٣😀[]",
     *"\u3099\u0301\u0323\u0344\u0903\u20e3\u200d\ufe0f\u1fef\u037e",  # marks, and what decomposes to ASCII symbols
@@ -171,9 +171,11 @@ def test_words_that_a_program_adds_to_jieba_change_nothing(monkeypatch):
     assert not jieba.dt.initialized
     jieba.dt.add_word("学习在大")
     assert jieba.dt.lcut("我们学习在大") == ["我们", "学习在大"]
-    assert tokens_and_strings(tokenizer, "我们学习在大") == before == [
-        ("我们", "我们"), ("学习", "学习"), ("在", "在"), ("大", "大")
-    ]
+    assert (
+        tokens_and_strings(tokenizer, "我们学习在大")
+        == before
+        == [("我们", "我们"), ("学习", "学习"), ("在", "在"), ("大", "大")]
+    )
 
 
 def test_what_is_remembered_does_not_change_ids_and_is_bounded(monkeypatch, sentences):

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
-COLOURS = 256  # of the palette
+COLORS = 256  # of the palette
 
 
 def png(figure):
@@ -14,5 +14,5 @@ def png(figure):
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     image = io.BytesIO()
-    Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB").quantize(COLOURS).save(image, "png", optimize=True)
+    Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB").quantize(COLORS).save(image, "png", optimize=True)
     return image.getvalue()

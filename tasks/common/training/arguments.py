@@ -148,7 +148,7 @@ class EncoderArguments:
 
 @dataclass
 class RecipeArguments(EncoderArguments):
-    """Configuration keys of every recipe with labelled data, beside those of PaddleNLP's ``TrainingArguments``."""
+    """Configuration keys of every recipe with labeled data, beside those of PaddleNLP's ``TrainingArguments``."""
 
     dev_fraction: float = option(0.1, "share of `train_file` held out without a `dev_file`; 0: none")
     train_file: Optional[str] = option(None, "labeled data")

@@ -6,7 +6,7 @@ from tasks.common.errors import InputError
 
 
 def hold_out(examples, fraction):
-    """Cut labelled data in two, always in the same way: a text that is there twice is on one side.
+    """Cut labeled data in two, always in the same way: a text that is there twice is on one side.
 
     Args:
         examples: with a ``text`` and the place ``where`` it is, "path:line".

@@ -45,7 +45,7 @@ class StepTrainer(RecipeTrainer):
         return (loss, (loss, logits)) if return_outputs else loss
 
     def see(self, logits, labels):
-        """Called with each batch that is trained on: logits ``[labelled, vocab]``, labels ``[batch, seq]``."""
+        """Called with each batch that is trained on: logits ``[labeled, vocab]``, labels ``[batch, seq]``."""
 
     def _get_train_sampler(self):
         return InOrder(

@@ -15,7 +15,7 @@ ROUNDS = 5
 
 
 def print_export_times(model_dirs, data, count, batch_size):
-    """Print a table of characters a second, for the first ``count`` texts of a labelled file."""
+    """Print a table of characters a second, for the first ``count`` texts of a labeled file."""
     texts = [example.text for example in read_examples(data)][:count]
     with tempfile.TemporaryDirectory() as folder:
         exported = Path(folder) / "exported"

@@ -12,7 +12,7 @@ from tasks.common.reports.tables import as_csv
 
 CURVES = ("rope", "theta_0", "theta_1")  # columns of the CSV files
 ZOOM = 50  # distances at which the period of theta = 1, 6.28, can be seen
-BLUE, ORANGE, GREEN, GREY = "#1f5fa8", "#c8560a", "#2a8a4a", "#666666"
+BLUE, ORANGE, GREEN, GRAY = "#1f5fa8", "#c8560a", "#2a8a4a", "#666666"
 
 
 def contents(options):
@@ -79,7 +79,7 @@ def draw_ones(options, keys, curves):
     _mark_trend(above, query, keys, curves["rope"])
     _mark_quarter_periods(above, options, query, left)
     if query:
-        above.axvline(query, color=GREY, lw=1, ls=":", label=f"query position {query}")
+        above.axvline(query, color=GRAY, lw=1, ls=":", label=f"query position {query}")
     above.set_title(
         f"All-ones q and k: head_dim d = {options.head_dim}, base {options.base:g}, query at position m = {query}"
     )
@@ -95,7 +95,7 @@ def draw_ones(options, keys, curves):
     below.set_ylim(-1.15 * top, 1.55 * top)
     below.set_xlim(near[0], near[-1])
     for axes in (above, below):
-        axes.axhline(0, color=GREY, lw=0.6)
+        axes.axhline(0, color=GRAY, lw=0.6)
         axes.set_xlabel("key position n")
         axes.set_ylabel(r"$\langle R_m q, R_n k\rangle$")
         axes.ticklabel_format(useOffset=False, style="plain", axis="x")

@@ -7,7 +7,7 @@ from tasks.experiments.positions.tables import PUBLISHED, losses_at, mean_loss, 
 from tasks.language_model.evaluation import UNSCALED
 from tasks.language_model.report import final_loss
 
-BLUE, ORANGE, GREY = "#1f5fa8", "#c8560a", "#666666"
+BLUE, ORANGE, GRAY = "#1f5fa8", "#c8560a", "#666666"
 
 
 def draw_losses(rows, titles):
@@ -61,7 +61,7 @@ def draw_lengths(rows, titles, length):
             left.plot(list(losses), means, marker="o", ms=3, label=label, **style)
             right.plot(*by_position(cells, scaling), **style)
         for axes in (left, right):
-            axes.axvline(length, color=GREY, lw=0.8, ls=":")
+            axes.axvline(length, color=GRAY, lw=0.8, ls=":")
         left.set_xscale("log", base=2)
         left.set_xlabel("length of the text in characters; dotted: length of training")
         left.set_ylabel("held-out loss, mean over seeds")
@@ -88,7 +88,7 @@ def draw_theta(rows, titles):
             label = titles[name] if number == 0 else None
             left.plot(np.arange(len(start)), end, "o-", ms=3, lw=0.8, color=color, label=label)
             right.plot(np.arange(len(start)), np.abs(end - start) / start, "o-", ms=3, lw=0.8, color=color)
-    left.plot(np.arange(len(start)), start, color=GREY, ls="--", label="start: 10000^(-2i/d)")
+    left.plot(np.arange(len(start)), start, color=GRAY, ls="--", label="start: 10000^(-2i/d)")
     left.set_yscale("symlog", linthresh=float(start.min()))
     left.set_ylabel("theta after training")
     right.set_yscale("log")

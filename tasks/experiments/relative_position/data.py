@@ -22,7 +22,7 @@ SHORTEST = 2 * STRETCHES
 
 
 def make_sequences(length, count, seed):
-    """Draw labelled sequences.
+    """Draw labeled sequences.
 
     Args:
         length: tokens of each sequence, ``SHORTEST`` or more.

@@ -1,1 +1,1 @@
-"""Labelled data: reading, splits, inspection, download of public sets."""
+"""Labeled data: reading, splits, inspection, download of public sets."""

@@ -1,4 +1,4 @@
-"""What labelled data looks like, and what in it is suspicious: counts, lengths, duplicates, spans.
+"""What labeled data looks like, and what in it is suspicious: counts, lengths, duplicates, spans.
 
 Nothing here is an error. Data that cannot be read at all stops in the reader.
 """
@@ -15,10 +15,10 @@ from tasks.ner.examples import Example, align_entities, entity_types
 
 # name -> what was found; in the order of printing
 FINDINGS = {
-    "leaked_text_other_labels": "texts of an earlier split, labelled otherwise",
-    "leaked_text": "texts of an earlier split, labelled the same",
-    "duplicate_text_other_labels": "texts repeated in the split, labelled otherwise",
-    "duplicate_text": "texts repeated in the split, labelled the same",
+    "leaked_text_other_labels": "texts of an earlier split, labeled otherwise",
+    "leaked_text": "texts of an earlier split, labeled the same",
+    "duplicate_text_other_labels": "texts repeated in the split, labeled otherwise",
+    "duplicate_text": "texts repeated in the split, labeled the same",
     "blank_text": "empty texts, or only white space",
     "control_characters": "texts with control characters or U+FFFD",
     "unaligned": "entities that start or end inside a token: they cannot be learned",
@@ -35,7 +35,7 @@ _BRACKETS = dict(zip("《〈“‘（(「『【〔[{<\"'", "》〉”’）)」�
 
 
 def inspect(splits: dict[str, list[Example]], max_examples: int = 5) -> dict:
-    """Count and search labelled data.
+    """Count and search labeled data.
 
     Args:
         splits: dict from a name to examples, in the order train, dev, test; the tokens are those of a

@@ -1,4 +1,4 @@
-"""Labelled data and texts: reading with validation, and writing. Standard library only.
+"""Labeled data and texts: reading with validation, and writing. Standard library only.
 
 ``read_examples`` and ``write_examples`` know the formats of ``tasks.ner.formats``; ``read_texts`` reads texts to
 predict. Offsets count characters (code points), and spans in memory are half-open, whatever a file has.
@@ -20,7 +20,7 @@ from tasks.ner.examples import Entity, Example, entity_types
 from tasks.ner.formats import FORMATS, TEXT_FORMATS, brat, check_format, recognize
 
 __all__ = [
-    "FORMATS", "STDIN", "Entity", "Example", "entity_types", "read_examples", "read_labelled", "read_texts",
+    "FORMATS", "STDIN", "Entity", "Example", "entity_types", "read_examples", "read_labeled", "read_texts",
     "write_examples",
 ]  # fmt: skip
 
@@ -28,7 +28,7 @@ __all__ = [
 def read_examples(
     path: str | os.PathLike, format: str | None = None, name: str | os.PathLike | None = None
 ) -> list[Example]:
-    """Labelled examples of a file (or folder, for brat), in its order.
+    """Labeled examples of a file (or folder, for brat), in its order.
 
     Args:
         path: the file; ``-`` is standard input.
@@ -38,10 +38,10 @@ def read_examples(
     Raises:
         InputError: the file cannot be read, or something in it is wrong.
     """
-    return read_labelled(path, format, name)[0]
+    return read_labeled(path, format, name)[0]
 
 
-def read_labelled(
+def read_labeled(
     path: str | os.PathLike, format: str | None = None, name: str | os.PathLike | None = None
 ) -> tuple[list[Example], str]:
     """``read_examples``, and the name of the format."""
@@ -55,12 +55,12 @@ def read_labelled(
     recognized = recognize(lines, name) if format is None or first_non_blank(lines) is None else format
     examples = TEXT_FORMATS[recognized].read(lines, name)
     if not examples:
-        raise InputError(f"{name}:1: there is no text in it; give labelled data")
+        raise InputError(f"{name}:1: there is no text in it; give labeled data")
     return examples, recognized
 
 
 def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, format: str) -> None:
-    """Write labelled examples, all or nothing.
+    """Write labeled examples, all or nothing.
 
     Args:
         examples: at least one.

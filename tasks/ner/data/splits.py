@@ -26,7 +26,7 @@ def read_splits(run):
         splits["train"], splits["dev"] = hold_out(splits["train"], run.dev_fraction)
     for name in [name for name in ("train", "dev") if name in splits]:
         if not entity_types(splits[name]):
-            raise InputError(f"{files[name]}: no entity is labelled in it; give data with entities")
+            raise InputError(f"{files[name]}: no entity is labeled in it; give data with entities")
     for name in splits:
         unseen = sorted(set(entity_types(splits[name])) - set(entity_types(splits["train"])))
         if unseen and is_first_process():

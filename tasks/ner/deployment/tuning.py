@@ -37,7 +37,7 @@ def tune_model(
     quiet_paddlenlp()
     examples = read_examples(data_file)
     if not any(example.entities for example in examples):
-        raise InputError(f"{data_file}: no entity is labelled in it; give data with entities")
+        raise InputError(f"{data_file}: no entity is labeled in it; give data with entities")
     config_file = Path(model_dir) / "config.json"
     predictor = NerPredictor(model_dir, device, batch_size, max_tokens, show_progress=True)
     check_output_file(config_file)

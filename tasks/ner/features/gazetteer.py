@@ -14,7 +14,7 @@ class Gazetteer:
     """Looks the entities of the training data up in a text.
 
     Args:
-        entities: dict from a type to a dict from a string to how often it is labelled as an entity of this type.
+        entities: dict from a type to a dict from a string to how often it is labeled as an entity of this type.
         occurrences: dict from each of these strings to how often it occurs in the training texts at all.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""The formats of labelled text, each in its file, and how a file's format is recognized by its content."""
+"""The formats of labeled text, each in its file, and how a file's format is recognized by its content."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def recognize(lines: list[str], name: str) -> str:
     """
     first = first_non_blank(lines)
     if first is None:
-        raise InputError(f"{name}:1: the file is empty or has only blank lines; give labelled data, {_EXAMPLES}")
+        raise InputError(f"{name}:1: the file is empty or has only blank lines; give labeled data, {_EXAMPLES}")
     if looks_like_json(first, "{"):
         return _recognize_records(lines)
     if looks_like_json(first, "["):

@@ -47,7 +47,7 @@ def _labels(record, keys, without, where):
         if key in record:
             return record[key]
     raise InputError(
-        f'{where}: no "{keys[0]}", the file is unlabelled; give labelled data (a text without entities has '
+        f'{where}: no "{keys[0]}", the file is unlabeled; give labeled data (a text without entities has '
         f"{without}) or use the file for prediction only"
     )
 

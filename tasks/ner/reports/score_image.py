@@ -53,9 +53,9 @@ def draw_scores(text, scores, gold, types, title):
         axes.set_facecolor("#e8e8e8")
         axes.set_title(_printable(kind[:MAX_CHARACTERS]), pad=3, **_style(font, 9))
         is_last_of_column = place + columns >= len(shown)
-        for axis, labelled in ((axes.xaxis, is_last_of_column), (axes.yaxis, column == 0)):
-            axis.set_ticks(range(len(text)) if labelled else [])
-            if labelled:
+        for axis, labeled in ((axes.xaxis, is_last_of_column), (axes.yaxis, column == 0)):
+            axis.set_ticks(range(len(text)) if labeled else [])
+            if labeled:
                 axis.set_ticklabels(labels, **_style(font, 8))
         axes.tick_params(length=0, pad=2)
         for start, end, of_kind in gold:

@@ -64,7 +64,7 @@ def test_chunks_hold_the_texts_of_a_read_up_to_a_bound(stream):
     assert list(map(texts, stream("a\nb\nc\nd\ne\n", "f\n", chunk_items=2))) == [["a", "b"], ["c", "d"], ["e"], ["f"]]
 
 
-def test_labelled_json_lines_give_their_texts(stream):
+def test_labeled_json_lines_give_their_texts(stream):
     record = {"text": "叶老桂在浙商", "label": {"name": {"叶老桂": [[0, 2]]}}, "id": 7}
     assert list(map(texts, stream(json.dumps(record) + "\n"))) == [["叶老桂在浙商"]]
 

@@ -87,8 +87,8 @@ def test_missing_file_and_directory_are_errors(tmp_path, reader):
 
 
 @pytest.mark.parametrize("content", ["", "\n", " \n\t\r\n", "\ufeff", "\ufeff\n"])
-def test_labelled_file_without_content_is_an_error(write, content):
-    assert_error(write(content), 1, "empty", "give labelled data")
+def test_labeled_file_without_content_is_an_error(write, content):
+    assert_error(write(content), 1, "empty", "give labeled data")
 
 
 @pytest.mark.parametrize("reader", [read_examples, read_texts])
@@ -239,11 +239,11 @@ def test_real_file_has_the_counts_of_its_readme(caplog, path, examples, characte
 
 
 @pytest.mark.parametrize("path, count", existing([("cluener/test.json", 1_345)]))
-def test_real_unlabelled_file_gives_texts_but_no_examples(path, count):
+def test_real_unlabeled_file_gives_texts_but_no_examples(path, count):
     assert len(read_texts(path)) == count
     assert error_of(read_examples, path).startswith(f'{path}:1: no "label"')
 
 
 @pytest.mark.parametrize("path", existing([("cluener/dev.json",)]))
-def test_real_labelled_file_gives_the_same_texts_to_predict(path):
+def test_real_labeled_file_gives_the_same_texts_to_predict(path):
     assert read_texts(path) == [(example.text, example.where) for example in read_examples(path)]

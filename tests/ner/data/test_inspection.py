@@ -151,7 +151,7 @@ def test_tool_prints_tables_and_writes_json(files, capsys):
         "train: train (cluener)",
         "dev: dev (bio)",
         "dev has no entity of type LOC, [x], which another split has",
-        "texts of an earlier split, labelled the same:\n  dev:1  as train:2: '无'",
+        "texts of an earlier split, labeled the same:\n  dev:1  as train:2: '无'",
         "train:1  PER '王明，' [0, 3]",
         "Not found: ",
     ):

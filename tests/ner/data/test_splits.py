@@ -88,7 +88,7 @@ def test_held_out_part_without_entities_is_named(fails, config_file, tmp_path):
     (tmp_path / "two.jsonl").write_text(content, "utf-8")
     message = fails(train_ner, config_file, "--output_dir", "run", "--train_file", "two.jsonl", "--dev_file=")
     where = "the 0.1 of two.jsonl that is held out" if held[0].text == "天气好" else "two.jsonl"
-    assert message == f"{where}: no entity is labelled in it; give data with entities"
+    assert message == f"{where}: no entity is labeled in it; give data with entities"
 
 
 # ---- overlaps

@@ -82,9 +82,9 @@ def test_cluener_byte_order_mark_crlf_and_a_missing_last_newline_change_nothing(
         assert read_examples(write(variant)) == expected
 
 
-def test_unlabelled_line_is_an_error(write):
+def test_unlabeled_line_is_an_error(write):
     path = write(json_line("甲", {}) + json_line("乙", id=0))
-    assert_error(path, 2, 'no "label"', "unlabelled", "give labelled data")
+    assert_error(path, 2, 'no "label"', "unlabeled", "give labeled data")
 
 
 def test_broken_json_is_an_error_with_its_column(write):
@@ -105,7 +105,7 @@ def test_missing_or_non_string_text_is_an_error(write, line):
     assert_error(write(line), 1, '"text"', "give each line its text")
 
 
-def test_empty_text_is_an_error_in_labelled_data(write):
+def test_empty_text_is_an_error_in_labeled_data(write):
     assert_error(write(json_line("", {})), 1, '"text" is empty', "remove the line")
 
 

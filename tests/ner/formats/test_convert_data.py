@@ -9,7 +9,7 @@ from pathlib import Path
 import convert_data
 import pytest
 
-from tasks.ner.data.reading import FORMATS, read_labelled, write_examples
+from tasks.ner.data.reading import FORMATS, read_labeled, write_examples
 from tasks.ner.examples import Entity, Example
 
 EXAMPLES = [
@@ -25,7 +25,7 @@ def inside(tmp_path, monkeypatch):
 
 
 def contents(path):
-    examples, format = read_labelled(path)
+    examples, format = read_labeled(path)
     return [(example.text, example.entities) for example in examples], format
 
 
@@ -78,7 +78,7 @@ def test_nested_entities_do_not_fit_into_tags(fails):
         (["none", "out", "--to", "bio"], "none: no such file; check the path"),
         (["source", "./source", "--to", "bio"], "./source: is the source too; give another TARGET"),
         (["source", "no/out", "--to", "jsonl"], "no/out: cannot be written ("),
-        (["source", "out", "--to", "bmes", "--from", "jsonl"], 'source:1: no "entities", the file is unlabelled'),
+        (["source", "out", "--to", "bmes", "--from", "jsonl"], 'source:1: no "entities", the file is unlabeled'),
         (["source", "out", "--to", "conll"], "argument --to: invalid choice: 'conll'"),
         (["source", "-", "--to", "brat"], "brat documents need a folder"),
     ],

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tasks.ner.data.reading import Entity, Example, read_examples, read_labelled
+from tasks.ner.data.reading import Entity, Example, read_examples, read_labeled
 from tasks.ner.formats.brat import NAME as BRAT
 from tests.ner.reading import contents, error_of
 
@@ -31,7 +31,7 @@ def test_named_scheme_is_checked(write):
 
 def test_paddlenlp_sentences_are_recognized_with_tokens_of_several_characters(write):
     path = write("在\x022008\x02年\x02NBA\tO\x02B-DATE\x02I-DATE\x02B-ORG\n\n单\tO\n")
-    read, format = read_labelled(path)
+    read, format = read_labeled(path)
     assert format == "bio_sentences"
     assert read == [
         Example("在2008年NBA", (Entity(1, 6, "DATE"), Entity(6, 9, "ORG")), f"{path}:1"),
@@ -41,7 +41,7 @@ def test_paddlenlp_sentences_are_recognized_with_tokens_of_several_characters(wr
 
 def test_header_of_paddlenlps_files_is_skipped(write):
     path = write("text_a\tlabel\n厦\x02门\tB-LOC\x02I-LOC\n")
-    assert read_labelled(path) == ([Example("厦门", (Entity(0, 2, "LOC"),), f"{path}:2")], "bio_sentences")
+    assert read_labeled(path) == ([Example("厦门", (Entity(0, 2, "LOC"),), f"{path}:2")], "bio_sentences")
     path = write("厦\x02门\tB-LOC\x02I-LOC\ntext_a\tlabel\n")
     assert error_of(read_examples, path).startswith(f"{path}:2: unknown tag 'label'")
 
@@ -99,9 +99,9 @@ def test_doccano_keys_and_other_keys(write):
 
 def test_record_without_entities_does_not_decide_the_format(write):
     later = {"text": "甲", "entities": [{"start_offset": 0, "end_offset": 1, "label": "t"}]}
-    assert read_labelled(write(lines({"text": "乙", "entities": []}, later)))[1] == "doccano_entities"
+    assert read_labeled(write(lines({"text": "乙", "entities": []}, later)))[1] == "doccano_entities"
     later = {"text": "甲", "entities": [{"start": 0, "end": 1, "type": "t", "score": 1.5}]}
-    examples, format = read_labelled(write(lines({"text": "", "entities": []}, later)))
+    examples, format = read_labeled(write(lines({"text": "", "entities": []}, later)))
     assert (format, contents(examples)) == ("jsonl", [("", ()), ("甲", (Entity(0, 1, "t"),))])
 
 
@@ -141,9 +141,9 @@ def test_broken_doccano_entity_is_an_error_with_its_line(write, entities, reason
 
 
 @pytest.mark.parametrize("format", ["cluener", "doccano", "doccano_entities", "jsonl"])
-def test_unlabelled_json_is_an_error_of_every_json_lines_format(write, format):
+def test_unlabeled_json_is_an_error_of_every_json_lines_format(write, format):
     path = write(lines({"text": "甲"}))
-    assert "the file is unlabelled; give labelled data" in error_of(read_examples, path, format)
+    assert "the file is unlabeled; give labeled data" in error_of(read_examples, path, format)
 
 
 # ---- predictions
@@ -171,7 +171,7 @@ def test_cmeee_end_is_decided_by_the_surface(write, indent):
     first = cmeee("房室结消融和起搏器", (0, 4, "pro", "房室结消融"), (6, 9, "equ", "起搏器"))
     records = [first, cmeee("甲", (0, 0, "t", "甲"))]
     path = write(json.dumps(records, ensure_ascii=False, indent=indent))
-    examples, format = read_labelled(path)
+    examples, format = read_labeled(path)
     assert format == "cmeee"
     assert contents(examples) == [
         ("房室结消融和起搏器", (Entity(0, 5, "pro"), Entity(6, 9, "equ"))),
@@ -212,9 +212,9 @@ def test_cmeee_span_that_fits_neither_way_is_an_error_that_shows_both(write, spa
         ('[{"text": "甲", "entities": []}]\n[]', 2, "more text after the list"),
         ('[{"text": "甲",\n "entities": [],}]', 2, "broken JSON"),
         ("[3]", 1, "JSON 3 is not an object"),
-        ("[ ]", 1, "there is no text in it; give labelled data"),
+        ("[ ]", 1, "there is no text in it; give labeled data"),
         ('[{"text": "甲", "text": "乙", "entities": []}]', 1, "key 'text' is repeated"),
-        ('[{"text": "甲"}]', 1, 'no "entities", the file is unlabelled'),
+        ('[{"text": "甲"}]', 1, 'no "entities", the file is unlabeled'),
         ('[{"text": "", "entities": []}]', 1, '"text" is empty'),
     ],
 )
@@ -245,7 +245,7 @@ def test_brat_documents_are_read_in_order_with_line_breaks_as_characters(documen
     assert contents(read_examples(folder)) == expected
     assert [one.where for one in read_examples(folder)] == [f"{folder}/a.b.txt:1", f"{folder}/b.txt:1"]
     for name in ("b.ann", "b.txt"):
-        assert read_labelled(folder / name) == ([read_examples(folder)[1]], "brat")
+        assert read_labeled(folder / name) == ([read_examples(folder)[1]], "brat")
 
 
 def test_brat_relations_events_attributes_and_notes_are_skipped_and_counted_once(document, caplog):
@@ -289,4 +289,4 @@ def test_brat_needs_both_files_of_a_document(document, tmp_path, write):
 
 
 def test_text_file_without_annotation_beside_it_is_not_brat(write):
-    assert read_labelled(write("甲 O\n", "plain.txt"))[1] == "bio"
+    assert read_labeled(write("甲 O\n", "plain.txt"))[1] == "bio"

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from tasks.ner.data.reading import FORMATS, Entity, Example, read_examples, read_labelled, write_examples
+from tasks.ner.data.reading import FORMATS, Entity, Example, read_examples, read_labeled, write_examples
 from tasks.ner.formats.brat import NAME as BRAT
 from tests.ner.reading import contents, error_of
 
@@ -44,7 +44,7 @@ DEEP = [
 
 def write_and_read(examples, path, format, name=None):
     write_examples(examples, path, format)
-    return read_labelled(path, name)
+    return read_labeled(path, name)
 
 
 # ---- round trips

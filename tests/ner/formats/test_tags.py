@@ -153,5 +153,5 @@ def test_json_line_in_a_tagged_file_is_an_error(write):
     assert_error(write("甲 O\n\n" + json_line("乙", {})), 3, "unknown tag", "allowed are")
 
 
-def test_plain_text_is_no_labelled_data(write):
+def test_plain_text_is_no_labeled_data(write):
     assert_error(write("浙商银行企业信贷部\n"), 1, "no tag", "such as '中 B-LOC'")

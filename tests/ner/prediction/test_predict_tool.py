@@ -42,7 +42,7 @@ def test_a_line_is_answered_before_the_next_is_written(trained, predict):
 
 
 @pytest.mark.parametrize("format", ["jsonl", "cluener", "doccano"])
-def test_labelled_file_goes_in_and_labelled_data_comes_out(trained, corpus, records, tmp_path, format):
+def test_labeled_file_goes_in_and_labeled_data_comes_out(trained, corpus, records, tmp_path, format):
     output = tmp_path / "found"
     assert run(trained, "--input", corpus.dev, "--output", output, "--format", format) == 0
     found = [(e.text, [(x.start, x.end, x.type) for x in e.entities]) for e in read_examples(output)]
@@ -51,7 +51,7 @@ def test_labelled_file_goes_in_and_labelled_data_comes_out(trained, corpus, reco
     assert sum(len(entities) for _, entities in found) > 20
 
 
-def test_bio_is_labelled_data_and_says_what_it_leaves_out(trained, corpus, records, tmp_path, capsys):
+def test_bio_is_labeled_data_and_says_what_it_leaves_out(trained, corpus, records, tmp_path, capsys):
     output = tmp_path / "found"
     assert run(trained, "--input", corpus.dev, "--output", output, "--format", "bio") == 0
     examples = read_examples(output)

@@ -1,4 +1,4 @@
-"""Each format of predictions is read back by the readers of labelled data."""
+"""Each format of predictions is read back by the readers of labeled data."""
 
 import io
 import json

@@ -69,7 +69,7 @@ def test_zero_stays_where_nothing_is_better():
     assert tune_thresholds([set()], [[]], TYPES) == [0.0] * 3
 
 
-def test_neighbouring_numbers_are_separated_also_in_float32():
+def test_neighboring_numbers_are_separated_also_in_float32():
     low = np.float32(1.0)
     high = np.nextafter(low, np.float32(2))
     gold, candidates = [{(0, 1, "a")}], found((0, 1, "a", float(high)), (1, 2, "a", float(low)))
@@ -169,7 +169,7 @@ def test_what_a_user_gets_wrong_is_one_line(fails, model, corpus, tmp_path):
     (tmp_path / "other.jsonl").write_text('{"text": "甲", "label": {"animal": {"甲": [[0, 0]]}}}\n', encoding="utf-8")
     assert fails(tune_threshold, model, "missing") == "missing: no such file; check the path"
     assert "no such folder" in fails(tune_threshold, "nowhere", corpus.dev)
-    assert "no entity is labelled" in fails(tune_threshold, model, "plain.jsonl")
+    assert "no entity is labeled" in fails(tune_threshold, model, "plain.jsonl")
     assert "other.jsonl:1: entity type 'animal' is unknown" in fails(tune_threshold, model, "other.jsonl")
     assert "must be 1 or more" in fails(tune_threshold, model, corpus.dev, "--batch_size", "0")
     assert "see" in fails(tune_threshold, model)

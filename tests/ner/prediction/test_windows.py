@@ -21,7 +21,7 @@ def text_of(tokens, size=1):
 
 @pytest.mark.parametrize("length, overlap", [(2, 0), (5, 0), (5, 3), (16, 4), (16, 14)])
 @pytest.mark.parametrize("tokens", [0, 1, 2, 5, 6, 15, 16, 17, 33, 100])
-def test_windows_cover_the_text_and_neighbours_share_more_than_the_overlap(tokens, length, overlap):
+def test_windows_cover_the_text_and_neighbors_share_more_than_the_overlap(tokens, length, overlap):
     text = text_of(tokens, size=2)
     windows = cut_text(text, length, overlap)
     assert (len(windows) == 1) == (tokens <= length)

@@ -54,7 +54,7 @@ def color(value):
     return image[int(row), int(column)]
 
 
-def test_scores_above_zero_are_red_below_blue_and_no_span_is_grey():
+def test_scores_above_zero_are_red_below_blue_and_no_span_is_gray():
     red, _, blue = color(6.0)
     assert red > blue + 50
     red, _, blue = color(-20.0)
