@@ -1,6 +1,6 @@
 """Linear, Dropout and products that broadcast, computed another way on CPU, where Paddle is slow in them; RMS norm.
 
-On other devices, and in static graphs, the former are Paddle's; `tools/benchmark_layers.py` measures the difference.
+On other devices, and in static graphs, the former are Paddle's; `paddle-rope benchmark layers` measures the difference.
 """
 
 import numpy as np

@@ -146,7 +146,7 @@ def _segment_logsumexp(x, segments):
 
 
 def _logsumexp(x):
-    """log(sum(exp(x))) over the last axis, faster on CPU than paddle.logsumexp (tools/benchmark_layers.py)."""
+    """log(sum(exp(x))) over the last axis, faster on CPU than paddle.logsumexp (paddle-rope benchmark layers)."""
     largest = x.detach().max(axis=-1, keepdim=True)
     shifted = paddle.exp(paddle.clip(x - largest, min=_SMALLEST_EXPONENT))
     return paddle.log(shifted.sum(axis=-1)) + largest.squeeze(-1)

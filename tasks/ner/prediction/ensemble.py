@@ -57,7 +57,7 @@ def _refuse_different(folders, models):
         if not isinstance(model, NerModel):
             raise InputError(
                 f"{folder}: is exported and stands alone; give folders of training runs here, or export all of them "
-                "into one: tools/export_ner.py MODEL_DIR ... --output FOLDER"
+                "into one: paddle-rope export ner MODEL_DIR ... --output FOLDER"
             )
     first, *others = [_reads_and_finds(folder, model.config) for folder, model in zip(folders, models)]
     for folder, other in zip(folders[1:], others):

@@ -1,4 +1,4 @@
-"""Predictions as text: the formats of ``tools/predict_ner.py``."""
+"""Predictions as text: the formats of ``paddle-rope predict ner``."""
 
 from collections.abc import Iterable
 from typing import TextIO
