@@ -22,6 +22,7 @@ def _load_tasks() -> None:
         spec = importlib.util.spec_from_file_location(
             "tasks", home / "__init__.py", submodule_search_locations=[str(home)]
         )
+        assert spec is not None and spec.loader is not None  # of a file they are there
         sys.modules["tasks"] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules["tasks"])
 

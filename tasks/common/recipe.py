@@ -80,7 +80,6 @@ class Recipe:
         model_class: of the model.
         scores: names of the scores that are shown, and summed up over several runs.
         next_step: the line after training that says what to do, with ``{model}`` for the model's folder.
-        read_labeled: function of a path; the examples of a labeled file.
         predictor: class of the predictor of a trained model's folder; it takes device, batch_size, show_progress, ...
     """
 
@@ -90,7 +89,6 @@ class Recipe:
     monitor_class: ClassVar[type[VisualDLMonitor]] = VisualDLMonitor
     scores: ClassVar[tuple[str, ...]] = ()
     next_step: ClassVar[str]
-    read_labeled: ClassVar[Callable[[str], list]]
     predictor: ClassVar[Callable[..., Any]]
 
     # ---- what a recipe says
@@ -149,6 +147,11 @@ class Recipe:
     def score_ensemble(self, config: dict[str, Any], run_dirs: list[str]) -> dict[str, dict[str, float]] | None:
         """Scores of the models of several finished runs as an ensemble, by split; None where there is no such thing."""
         return None
+
+    @staticmethod
+    def read_labeled(path: str) -> list:
+        """The examples of a labeled file."""
+        raise NotImplementedError
 
     def evaluate_predictor(self, predictor: Any, examples: list, title: str, **shown: Any) -> dict[str, Any]:
         """Score a predictor on examples, print the scores and return them."""
@@ -278,7 +281,11 @@ class Recipe:
         set_seed(settings.training.seed)
         # checkpoints know weights by names that count what the process has made
         with contextlib.ExitStack() as claimed, paddle.utils.unique_name.guard():
-            return self._work(Run(*settings, claimed), checkpoint)
+            run = Run(*settings, claimed)
+            try:
+                return self._work(run, checkpoint)
+            finally:
+                run.trainer = None  # it knows the run, and the model would stay in memory until garbage is collected
 
     def _work(self, run: Run, checkpoint: Path | None) -> dict[str, Any] | None:
         started = time.perf_counter()

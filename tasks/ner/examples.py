@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 
 class Entity(NamedTuple):
@@ -13,7 +13,7 @@ class Entity(NamedTuple):
     start: int
     end: int
     type: str
-    score: Optional[float] = None  # None: labeled
+    score: float = None  # type: ignore[assignment]  # the logit of a predicted one; a labeled one has none
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,8 @@ def spans_of(entities: Iterable[Entity]) -> frozenset[tuple[int, int, str]]:
 
 def without_overlaps(entities: Iterable[Entity]) -> list[Entity]:
     """The predicted entities that are left, in order, when each takes its characters from those that score less."""
-    kept, taken = [], set()
+    kept: list[Entity] = []
+    taken: set[int] = set()
     for entity in sorted(entities, key=lambda entity: (-entity.score, entity)):
         characters = range(entity.start, entity.end)
         if taken.isdisjoint(characters):

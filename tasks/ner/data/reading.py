@@ -76,18 +76,17 @@ def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, 
     empty = next((example for example in examples if not example.text), None)
     if empty is not None and format != "jsonl":
         raise InputError(f"{empty.where}: an empty text, which only jsonl holds; remove it, or write jsonl")
-    is_file = hasattr(target, "write")
     if format == brat.NAME:
-        if is_file:
+        if not isinstance(target, (str, os.PathLike)):
             raise InputError("brat documents need a folder; give the path of one")
         brat.write(examples, target)
         return
     content = encodable("".join(TEXT_FORMATS[format].write(examples)))
-    if is_file:
-        target.write(content)
-    else:
+    if isinstance(target, (str, os.PathLike)):
         with atomic_writer(target) as file:
             file.write(content)
+    else:
+        target.write(content)
 
 
 def read_texts(source: str | os.PathLike) -> list[tuple[str, str]]:

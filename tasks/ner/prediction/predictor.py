@@ -62,7 +62,7 @@ class NerPredictor:
         quiet_paddlenlp()
         tokenizers, models = zip(*map(load_model, folders))
         self.tokenizer = tokenizers[0]
-        self.model = models[0] if len(models) == 1 else NerEnsemble(folders, models)
+        self.model = models[0] if len(models) == 1 else NerEnsemble(folders, list(models))
         self.features = load_features(folders[0], self.model.config)
         self.types = self.model.config.types
         self.batch_size = batch_size
@@ -154,7 +154,7 @@ def predict_entities(
     Returns:
         For each text its entities, ordered.
     """
-    entities = [None] * len(texts)
+    entities: list[list[Entity]] = [[] for _ in texts]
     collate = SpanCollator(pad_token_id, with_labels=False)
     outputs = outputs_of(
         model, texts, collate, batch_size, model.scores_of_text, MAX_BATCH_SCORES, show_progress=show_progress
