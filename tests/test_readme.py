@@ -17,6 +17,8 @@ import yaml
 from paddle_rope import CharTokenizer, RoFormerConfig, RoFormerForMaskedLM
 from paddle_rope.__main__ import main
 from tasks.common.tool.run_config import read_run_config
+from tasks.experiments.cells import check_configs
+from tasks.experiments.plan import read_plan
 from tasks.ner.demo.corpus import UNSEEN_SENTENCES
 from tasks.recipes import get_recipe
 from tests.document_keys import keys_of, with_tables
@@ -87,7 +89,12 @@ def check_command(words):
             verbs = rest[: 2 if rest[0] in VERBS_WITH_TASKS else 1]
             options = [word.partition("=")[0] for word in rest if word.startswith("--")]
             assert help_of(*verbs).strip()
-            assert [option for option in options if f"{option} " not in f"{help_of(*verbs)} "] == []
+            unknown = [option for option in options if f"{option} " not in f"{help_of(*verbs)} "]
+            if verbs == ["experiment"]:  # other options are keys of the runs
+                settings = {option[2:]: rest[rest.index(option) + 1] for option in unknown}
+                check_configs(read_plan(REPOSITORY / rest[1], "runs/new", settings=settings).cells)
+                unknown = []
+            assert unknown == []
     elif program in (".venv/bin/python", "bash"):
         assert any((REPOSITORY / word).is_file() for word in rest if word.startswith("tools/"))
     else:
