@@ -98,7 +98,7 @@ def test_every_value_survives_saving_and_loading(config, tmp_path):
         "pad_token_id": 5,
     }
     if config is NerConfig:
-        values.update(types=["人名", "place"], span_head="dense", head_size=6, max_length=77)
+        values.update(types=["人名", "place"], span_head="dense", head_size=6, max_tokens=77)
     config(**values).save_pretrained(tmp_path)
     loaded = config.from_pretrained(str(tmp_path))
     assert {name: getattr(loaded, name) for name in values} == values
