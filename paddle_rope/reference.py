@@ -4,6 +4,7 @@ For tests: made of elementary operations so that gradients follow, and meant for
 batched or reordered here, so keep the inputs small in size and in value.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -36,8 +37,7 @@ def rotate(x: Tensor, positions: Sequence[float], base: float = 10000.0) -> Tens
         for i in range(head_dim // 2):
             angle = float(positions[index]) * base ** (-2 * i / head_dim)
             even, odd = x[..., index, 2 * i], x[..., index, 2 * i + 1]
-            features.append(math.cos(angle) * even - math.sin(angle) * odd)
-            features.append(math.sin(angle) * even + math.cos(angle) * odd)
+            features += [math.cos(angle) * even - math.sin(angle) * odd, math.sin(angle) * even + math.cos(angle) * odd]
         vectors.append(paddle.stack(features, axis=-1))
     return paddle.stack(vectors, axis=-2)
 
@@ -137,9 +137,7 @@ def cosine_attention(
     Args and returns:
         As :func:`softmax_attention`.
     """
-    turned_q, turned_k = q, k
-    if positions is not None:
-        turned_q, turned_k = rotate(q, positions), rotate(k, positions)
+    turned_q, turned_k, v = _rotate_some(q, k, v, positions, "qk")
 
     def weight(row, head, i, j):
         lengths = paddle.sqrt((q[row, head, i] ** 2).sum()) * paddle.sqrt((k[row, head, j] ** 2).sum())
@@ -150,9 +148,8 @@ def cosine_attention(
 
 def _rotate_some(q, k, v, positions, placement):
     """q, k and v, rotated where ``placement`` has their letter."""
-    if positions is None:
-        return q, k, v
-    return [rotate(x, positions) if letter in placement else x for letter, x in zip("qkv", (q, k, v))]
+    places = placement if positions is not None else ""
+    return [rotate(x, positions) if letter in places else x for letter, x in zip("qkv", (q, k, v))]
 
 
 def _turn_back(output, positions, placement):
@@ -185,11 +182,8 @@ def _weighted_sums(above, below, v, key_mask, segment_ids, causal):
             denominator = denominator + (0.0 if below is None else below(row, head, i, j))
         return numerator / (paddle.sqrt((numerator**2).mean()) if below is None else denominator)
 
-    rows = []
-    for row in range(batch):
-        outputs = [paddle.stack([attend(row, head, i) for i in range(seq)]) for head in range(heads)]
-        rows.append(paddle.stack(outputs))
-    return paddle.stack(rows)
+    outputs = [attend(row, head, i) for row, head, i in itertools.product(range(batch), range(heads), range(seq))]
+    return paddle.stack(outputs).reshape(v.shape)
 
 
 def global_pointer(layer: nn.Layer, hidden: Tensor, token_mask: Mask = None, no_span: float = -1e4) -> Tensor:
@@ -207,16 +201,11 @@ def global_pointer(layer: nn.Layer, hidden: Tensor, token_mask: Mask = None, no_
     Returns:
         ``[batch, types, seq, seq]``.
     """
-    size = layer.head_size
-    weight, bias = layer.dense.weight, layer.dense.bias
-    queries, keys = [], []
-    for kind in range(layer.num_types):
-        start = 2 * kind * size
-        queries.append(_project(hidden, weight, bias, start, size, layer.rotary))
-        keys.append(_project(hidden, weight, bias, start + size, size, layer.rotary))
+    projections = [_project(layer, hidden, number, layer.rotary) for number in range(2 * layer.num_types)]
+    queries, keys = projections[0::2], projections[1::2]
 
     def score(row, kind, i, j):
-        return (queries[kind][row, i] * keys[kind][row, j]).sum() / math.sqrt(size)
+        return (queries[kind][row, i] * keys[kind][row, j]).sum() / math.sqrt(layer.head_size)
 
     return _for_each_span(score, hidden, layer.num_types, token_mask, no_span)
 
@@ -231,17 +220,12 @@ def efficient_global_pointer(layer: nn.Layer, hidden: Tensor, token_mask: Mask =
     Args and returns:
         As :func:`global_pointer`, for a :class:`~paddle_rope.EfficientGlobalPointer`.
     """
-    size, types = layer.head_size, layer.num_types
-    weight, bias = layer.dense.weight, layer.dense.bias
-    type_weight, type_bias = layer.type_scores.weight, layer.type_scores.bias
-    plain = paddle.concat(
-        [_project(hidden, weight, bias, 0, size, None), _project(hidden, weight, bias, size, size, None)], axis=-1
-    )  # [batch, seq, 2 * head_size]: [q_i; k_i]
-    queries = _project(hidden, weight, bias, 0, size, layer.rotary)
-    keys = _project(hidden, weight, bias, size, size, layer.rotary)
+    types, type_weight, type_bias = layer.num_types, layer.type_scores.weight, layer.type_scores.bias
+    plain = paddle.concat([_project(layer, hidden, number) for number in (0, 1)], axis=-1)  # [..., seq, :]: [q_i; k_i]
+    queries, keys = (_project(layer, hidden, number, layer.rotary) for number in (0, 1))
 
     def score(row, kind, i, j):
-        span = (queries[row, i] * keys[row, j]).sum() / math.sqrt(size)
+        span = (queries[row, i] * keys[row, j]).sum() / math.sqrt(layer.head_size)
         start = (type_weight[:, kind] * plain[row, i]).sum() + type_bias[kind]
         end = (type_weight[:, types + kind] * plain[row, j]).sum() + type_bias[types + kind]
         return span + (start + end) / 2
@@ -262,16 +246,14 @@ def band_of_spans(logits: Tensor, max_span_length: int, no_span: float = -1e4) -
     """
     seq = logits.shape[-1]
     outside = paddle.full(logits.shape[:2], no_span, dtype=logits.dtype)
-    rows = []
-    for i in range(seq):
-        spans = [logits[:, :, i, i + d] if i + d < seq else outside for d in range(max_span_length)]
-        rows.append(paddle.stack(spans, axis=-1))
-    return paddle.stack(rows, axis=-2)
+    spans = [logits[:, :, i, i + d] if i + d < seq else outside for i in range(seq) for d in range(max_span_length)]
+    return paddle.stack(spans, axis=-1).reshape([*logits.shape[:2], seq, max_span_length])
 
 
-def _project(hidden, weight, bias, start, size, rotary):
-    """h_i W + b with the columns start .. start + size - 1 of W, rotated by R_i if ``rotary`` is not None."""
-    projected = paddle.matmul(hidden, weight[:, start : start + size]) + bias[start : start + size]
+def _project(layer, hidden, number, rotary=None):
+    """h_i W + b with the columns ``number`` * head_size ... of W, head_size of them, rotated by R_i with ``rotary``."""
+    columns = slice(number * layer.head_size, (number + 1) * layer.head_size)
+    projected = paddle.matmul(hidden, layer.dense.weight[:, columns]) + layer.dense.bias[columns]
     return projected if rotary is None else rotate(projected, range(hidden.shape[1]), rotary.base)
 
 
@@ -279,14 +261,10 @@ def _for_each_span(score, hidden, types, token_mask, no_span):
     """``score(row, kind, i, j)`` for every span -> ``[batch, types, seq, seq]``, ``no_span`` elsewhere."""
     batch, seq, _ = hidden.shape
     scores = []
-    for row in range(batch):
-        allowed = [token_mask is None or bool(token_mask[row][i]) for i in range(seq)]
-        for kind in range(types):
-            for i in range(seq):
-                for j in range(seq):
-                    is_span = i <= j and allowed[i] and allowed[j]
-                    value = score(row, kind, i, j) if is_span else paddle.full([], no_span, dtype=hidden.dtype)
-                    scores.append(value.reshape([1]))
+    for row, kind, i, j in itertools.product(range(batch), range(types), range(seq), range(seq)):
+        is_span = i <= j and (token_mask is None or bool(token_mask[row][i]) and bool(token_mask[row][j]))
+        value = score(row, kind, i, j) if is_span else paddle.full([], no_span, dtype=hidden.dtype)
+        scores.append(value.reshape([1]))
     return paddle.concat(scores).reshape([batch, types, seq, seq])
 
 
@@ -303,13 +281,8 @@ def multilabel_categorical_crossentropy(logits: Tensor, labels: Sequence[Sequenc
         ``[rows]``.
     """
     losses = []
-    for row in range(logits.shape[0]):
-        negatives, positives = 1.0, 1.0
-        for index in range(logits.shape[1]):
-            score = logits[row, index]
-            if bool(labels[row][index]):
-                positives = positives + paddle.exp(-score)
-            else:
-                negatives = negatives + paddle.exp(score)
-        losses.append(sum(paddle.log(side) for side in (negatives, positives) if not isinstance(side, float)))
+    for scores, is_positive in zip(logits, labels):
+        negatives = [paddle.exp(score) for score, positive in zip(scores, is_positive) if not positive]
+        positives = [paddle.exp(-score) for score, positive in zip(scores, is_positive) if positive]
+        losses.append(sum(paddle.log(sum(side, 1.0)) for side in (negatives, positives) if side))
     return paddle.stack(losses)

@@ -129,8 +129,8 @@ class RotaryPositionEmbedding(Float32Layer):
     def at(self, positions: Tensor | None) -> Callable[..., Tensor]:
         """The rotation at fixed ``positions``, a function ``rotate(x, inverse=False)``: phases are computed once.
 
-        For the layers of a model, which all turn their queries and keys by the same angles. (Learned theta is computed
-        anew in each call, so that recomputation finds its gradient.)
+        For the layers of a model, which all turn by the same angles. (Learned theta is computed anew in each call, so
+        that recomputation finds its gradient.)
 
         Args:
             positions: ``[seq]`` or ``[batch, seq]``, as in :meth:`forward`; None for 0, 1, 2, ...
@@ -155,8 +155,15 @@ class RotaryPositionEmbedding(Float32Layer):
     def _check(self, x, positions):
         if x.ndim < 2 or x.shape[-1] != self.head_dim:
             raise ValueError(f"x must be [..., seq, {self.head_dim}], got {list(x.shape)}")
-        if positions is not None:
-            self._check_positions(positions, x)
+        if positions is None:
+            return
+        known = paddle.in_dynamic_mode()  # in static graphs sizes are not
+        if positions.ndim not in (1, 2) or (known and positions.shape[-1] != x.shape[-2]):
+            raise ValueError(
+                f"positions must be [seq] or [batch, seq] with seq = {x.shape[-2]}, got {list(positions.shape)}"
+            )
+        if positions.ndim == 2 and (x.ndim < 3 or (known and positions.shape[0] not in (1, x.shape[0]))):
+            raise ValueError(f"positions {list(positions.shape)} do not fit the batch of x {list(x.shape)}")
 
     def _rotate(self, x, inverse, cosine_and_sine):
         turning, rest = x, None
@@ -192,15 +199,6 @@ class RotaryPositionEmbedding(Float32Layer):
         rotation = np.exp(1j * np.outer(positions.astype(np.float64), self.theta))
         return paddle.to_tensor(rotation.real.astype(dtype)), paddle.to_tensor(rotation.imag.astype(dtype))
 
-    def _check_positions(self, positions, x):
-        known = paddle.in_dynamic_mode()  # in static graphs sizes are not
-        if positions.ndim not in (1, 2) or (known and positions.shape[-1] != x.shape[-2]):
-            raise ValueError(
-                f"positions must be [seq] or [batch, seq] with seq = {x.shape[-2]}, got {list(positions.shape)}"
-            )
-        if positions.ndim == 2 and (x.ndim < 3 or (known and positions.shape[0] not in (1, x.shape[0]))):
-            raise ValueError(f"positions {list(positions.shape)} do not fit the batch of x {list(x.shape)}")
-
     def _cosine_and_sine(self, x, offset, positions):
         """cos and sin of m theta, ``[seq, rotary_dim / 2]`` or ``[batch, 1, ..., seq, rotary_dim / 2]``."""
         if positions is None and not self.learned and paddle.in_dynamic_mode():
@@ -208,14 +206,11 @@ class RotaryPositionEmbedding(Float32Layer):
         if positions is None:
             # not + offset: paddle 2.6.2 rounds numbers added to a tensor to float32
             positions = paddle.arange(paddle.shape(x)[-2]) + paddle.full([1], offset, "int64")
-        phases = positions.astype("float64").unsqueeze(-1) * self._theta_as_tensor()  # [(batch,) seq, rotary_dim / 2]
+        theta = self.theta.astype("float64") if self.learned else float64_tensor(self.theta)
+        phases = positions.astype("float64").unsqueeze(-1) * theta  # [(batch,) seq, rotary_dim / 2]
         if positions.ndim == 2 and x.ndim > 3:
             phases = phases.unsqueeze(list(range(1, x.ndim - 2)))
         return paddle.cos(phases).astype(x.dtype), paddle.sin(phases).astype(x.dtype)
-
-    def _theta_as_tensor(self):
-        """float64 ``[rotary_dim / 2]``."""
-        return self.theta.astype("float64") if self.learned else float64_tensor(self.theta)
 
     def extra_repr(self) -> str:
         return (

@@ -152,9 +152,6 @@ def frequency_scaling(settings: dict[str, Any] | None) -> FrequencyScaling | Non
     Args:
         settings: dict with ``type``, a key of :data:`SCALINGS`, and the arguments of that class; None for no scaling.
 
-    Returns:
-        A :class:`FrequencyScaling` or None.
-
     Raises:
         ValueError: the type or an argument is unknown, lacking or out of range.
     """

@@ -31,7 +31,10 @@ def definitions(path):
                 found[prefix + node.name] = arguments(node)
             elif isinstance(node, ast.ClassDef):
                 visit(node.body, f"{node.name}.")
-                found[prefix + node.name] = found.get(f"{node.name}.__init__", set())
+                parents = [f"{node.name}.__init__", *(ast.unparse(base) for base in node.bases)]
+                found[prefix + node.name] = next((found[name] for name in parents if name in found), set())
+            elif isinstance(node, ast.ImportFrom):
+                found.update({name.asname: set() for name in node.names if name.asname})
             elif isinstance(node, ast.Assign):
                 found.update({prefix + target.id: set() for target in node.targets if isinstance(target, ast.Name)})
 

@@ -40,10 +40,7 @@ def ones_scores(theta: np.ndarray, distances: np.ndarray) -> np.ndarray:
         As :func:`mean_partial_sums`.
     """
     theta, distances = _vector(theta, "theta"), _vector(distances, "distances")
-    total = np.zeros(distances.size)
-    for angle in theta:
-        total += np.cos(distances * angle)
-    return 2 * total
+    return 2 * sum(np.cos(distances * angle) for angle in theta)
 
 
 def pair_products(q: np.ndarray, k: np.ndarray) -> np.ndarray:
@@ -73,16 +70,8 @@ def abel_bound(q: np.ndarray, k: np.ndarray, theta: np.ndarray, distances: np.nd
     sum_i h_i (S_{i+1} - S_i) = -sum_i S_{i+1} (h_{i+1} - h_i), and the triangle inequality the rest. The vectors are
     in the first factor only, the distance in the second only: d/2 times :func:`mean_partial_sums`.
 
-    Args:
-        q, k: ``[d]``.
-        theta: ``[d / 2]``.
-        distances: ``[count]``.
-
-    Returns:
-        ``[count]``.
-
-    Raises:
-        ValueError: the shapes do not fit.
+    Args, returns and raises:
+        As :func:`pair_products` and :func:`mean_partial_sums`.
     """
     theta = _vector(theta, "theta")
     products = pair_products(q, k)
@@ -112,11 +101,7 @@ def quarter_period(theta: np.ndarray) -> float:
 def falls_until(values: np.ndarray) -> int:
     """The last index to which every value is less than the one before: 0 if already the second is not.
 
-    Args:
-        values: ``[count]``, e.g. g at the distances 0, 1, 2, ...
-
-    Returns:
-        int, 0 .. count - 1.
+    ``values`` ``[count]``, e.g. g at the distances 0, 1, 2, ... -> 0 .. count - 1.
     """
     rises = np.flatnonzero(np.diff(_vector(values, "values")) >= 0)
     return int(rises[0]) if rises.size else len(values) - 1
@@ -125,18 +110,11 @@ def falls_until(values: np.ndarray) -> int:
 def octave_averages(values: np.ndarray) -> np.ndarray:
     """Averages over the octaves 1, 2-3, 4-7, ..., 2^k .. 2^(k+1) - 1: the trend without the ripple of the fast pairs.
 
-    Args:
-        values: ``[count]``, at the distances 0, 1, ..., count - 1.
-
-    Returns:
-        ``[octaves]``: of the octaves that are whole; the value at distance 0 is in none.
+    ``values`` ``[count]``, at the distances 0, 1, ..., count - 1 -> ``[octaves]``: of the octaves that are whole; the
+    value at distance 0 is in none.
     """
     values = _vector(values, "values")
-    averages, start = [], 1
-    while 2 * start <= values.size:
-        averages.append(values[start : 2 * start].mean())
-        start *= 2
-    return np.array(averages)
+    return np.array([values[1 << k : 2 << k].mean() for k in range(values.size.bit_length() - 1)])
 
 
 def _vector(x, name):

@@ -29,14 +29,8 @@ _MASKED_EXPONENT = -1e30
 def elu_plus_one(x: Tensor) -> Tensor:
     """phi(x) = elu(x) + 1: x + 1 for x >= 0, exp(x) below (Katharopoulos et al. 2020, arXiv 2006.16236, eq. 7).
 
-    Written as relu(x) + exp(min(x, 0)), which does not cancel: elu(x) + 1 is exactly 0 in bfloat16 for x = -8.
-    The slope at 0 is 1.
-
-    Args:
-        x: any shape, any floating dtype.
-
-    Returns:
-        Tensor of the same shape and dtype, positive.
+    Any shape and floating dtype -> the same, positive. Written as relu(x) + exp(min(x, 0)), which does not cancel:
+    elu(x) + 1 is exactly 0 in bfloat16 for x = -8. The slope at 0 is 1.
     """
     return F.relu(x) + paddle.exp(paddle.clip(x, max=_JUST_ABOVE_ZERO))
 
@@ -200,10 +194,10 @@ def _orthogonal_vectors(count, size, seed):
 
 
 def make_feature_map(name: str, head_dim: int, num_random_features: int | None = None, seed: int = 0) -> FeatureMapLike:
-    """The feature map that a configuration names, one of :data:`~paddle_rope.choices.FEATURE_MAPS`.
+    """The feature map that a configuration names.
 
     Args:
-        name: ``"favor"`` is :class:`OrthogonalRandomFeatures`; the others are named like the functions and classes.
+        name: one of :data:`~paddle_rope.choices.FEATURE_MAPS`; ``"favor"`` is :class:`OrthogonalRandomFeatures`.
         head_dim: size of queries and keys.
         num_random_features, seed: of ``"favor"``.
 

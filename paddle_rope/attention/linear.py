@@ -178,15 +178,13 @@ def linear_attention_step(
     r"""One token of :func:`causal_linear_attention`: ``state, y = linear_attention_step(state, q, k, v)``.
 
     S_i = gamma S_{i-1} + R_i phi(k_i) v_i^T, z_i = gamma z_{i-1} + phi(k_i),
-    o_i = (R_i phi(q_i))^T S_i / phi(q_i)^T z_i
-    (arXiv 2006.16236, eq. 18-20, there without R and gamma). Time and memory do not depend on the tokens before.
+    o_i = (R_i phi(q_i))^T S_i / phi(q_i)^T z_i (arXiv 2006.16236, eq. 18-20, there without R and gamma).
+    Time and memory do not depend on the tokens before.
 
     Args:
         state: a :class:`LinearAttentionState`, float32 at least; None before the first token. It is not changed.
-        q, k: ``[batch, heads, 1, head_dim]``.
-        v: ``[batch, heads, 1, value_dim]``.
-        rotate: called as ``rotate(x, offset=state.length)``, at "o" with ``inverse=True`` too: a
-            :class:`~paddle_rope.RotaryPositionEmbedding`.
+        q, k, v: ``[batch, heads, 1, head_dim]`` or, of v, ``value_dim``.
+        rotate: a :class:`~paddle_rope.RotaryPositionEmbedding`; called with ``offset=state.length``.
         feature_map, normalizer, decay, placement: as :func:`causal_linear_attention`.
 
     Returns:
@@ -206,10 +204,7 @@ def linear_attention_step(
 def check_linear_options(
     feature_map: FeatureMapLike, normalizer: str, placement: str, whole_sequence: bool = False
 ) -> None:
-    """Raise ValueError for options that contradict each other.
-
-    ``whole_sequence``: each query sees all keys of its row, as a map over the sequence needs.
-    """
+    """Raise ValueError for options that contradict each other. ``whole_sequence``: a query sees all keys of its row."""
     check_placement(placement)
     check_choice("normalizer", normalizer, NORMALIZERS)
     phi = as_feature_map(feature_map)
@@ -222,9 +217,6 @@ def check_linear_options(
 
 def _prepare(q, k, v, rotate, key_mask, feature_map, normalizer, segment_ids, placement, whole_sequence):
     """What every form begins with: checks, float32 at least, features, rotations.
-
-    Args:
-        whole_sequence: each query sees all keys of its row; the rest as :func:`linear_attention`.
 
     Returns:
         The features ``(phi_q, phi_k)`` whose products are the weights of the numerator, those of the denominator,
@@ -248,12 +240,7 @@ def _prepare(q, k, v, rotate, key_mask, feature_map, normalizer, segment_ids, pl
 
 def _finish(numerator, denominator, normalizer, rotate, placement, dtype):
     """What every form ends with: numerator / max(denominator, ``MIN_DENOMINATOR``), or numerator / its root mean square
-    without a denominator; the rotation of o; ``dtype``.
-
-    Args:
-        numerator: ``[batch, heads, seq, value_dim]``.
-        denominator: ``[batch, heads, seq, 1]``; None for ``normalizer="none"``.
-    """
+    where ``denominator`` is None; the rotation of o; ``dtype``."""
     if denominator is None:
         output = numerator / paddle.sqrt(numerator.square().mean(axis=-1, keepdim=True) + _MIN_MEAN_SQUARE)
     else:

@@ -132,13 +132,11 @@ class MultiHeadAttention(nn.Layer):
         Args:
             hidden: ``[batch, new, hidden]``.
             state: as returned by the call before, None at the start. It is not changed.
-            rotate: as in :meth:`forward`, at the positions of the new tokens.
+            rotate, score_bias: as in :meth:`forward`, but at the positions of the new tokens.
             key_mask: bool ``[batch, seq]`` of all tokens, old and new.
-            score_bias: broadcast to ``[batch, heads, new, seq]``.
 
         Returns:
-            ``[batch, new, hidden]``, what :meth:`forward` gives for the last tokens of the whole, and the new state: a
-            :class:`KeyValueState` or a :class:`~paddle_rope.attention.LinearAttentionState`.
+            ``[batch, new, hidden]``, what :meth:`forward` gives for the last tokens of the whole, and the new state.
 
         Raises:
             ValueError: the layer is not causal.

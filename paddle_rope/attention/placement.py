@@ -27,14 +27,7 @@ def depends_on_relative_position_only(placement: str) -> bool:
 
 
 def rotate_at(place: str, x: Tensor, rotate: Rotation | None, placement: str) -> Tensor:
-    """R x if ``placement`` has the letter ``place``, else x; at ``"o"`` the rotation is undone.
-
-    Args:
-        place: ``"q"``, ``"k"``, ``"v"`` or ``"o"``.
-        x: ``[batch, heads, seq, size]``.
-        rotate: called as ``rotate(x)`` or ``rotate(x, inverse=True)``; None for no rotation.
-        placement: one of :data:`~paddle_rope.choices.PLACEMENTS`.
-    """
+    """R x if ``placement`` has the letter ``place``, else x; at ``"o"`` the rotation is undone. No ``rotate``: x."""
     if rotate is None or place not in placement:
         return x
     return rotate(x, inverse=True) if place == "o" else rotate(x)

@@ -1,5 +1,6 @@
 """Softmax (quadratic) attention."""
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -85,8 +86,6 @@ def _visible(scores, key_mask, segment_ids, causal):
         conditions.append((paddle.arange(queries) + (seq - queries)).unsqueeze(1) >= paddle.arange(seq))
     if not conditions:
         return None
-    visible = conditions[0]
-    for condition in conditions[1:]:
-        visible = paddle.logical_and(visible, condition)
+    visible = functools.reduce(paddle.logical_and, conditions)
     visible.stop_gradient = True  # which the expansion of bool in static graphs insists on
     return visible.expand(shape)

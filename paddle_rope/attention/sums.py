@@ -11,8 +11,7 @@ from paddle_rope.layers import scaled
 
 
 def check_segments(segment_ids: Tensor, batch: int, seq: int, side_by_side: bool = False) -> None:
-    """Raise ValueError unless ``segment_ids`` of packed texts is integer ``[batch, seq]``, if asked with equal ids side
-    by side.
+    """Raise ValueError unless ``segment_ids`` is integer ``[batch, seq]``, if asked with equal ids side by side.
 
     In static graphs, where sizes are not known, only the dtype is checked.
     """
@@ -61,7 +60,7 @@ def causal_sums(
         keep = gamma**size
     weights = scaled(paddle.matmul(phi_q, phi_k, transpose_y=True), within)
     if segment_ids is not None:
-        ids = _split_ids(segment_ids, size)  # [batch, 1, chunks, size, 1]
+        ids = _split_chunks(segment_ids.unsqueeze([1, 3]), size)  # [batch, 1, chunks, size, 1]; at the end all is 0
         last = ids[:, :, :, -1:]  # the segment that the state is of, after each chunk
         before = paddle.concat([last[:, :, :1], last[:, :, :-1]], axis=2)
         weights = scaled(weights, ids == ids.transpose([0, 1, 2, 4, 3]))
@@ -79,18 +78,12 @@ def segment_sums(phi_q: Tensor, phi_k: Tensor, v: Tensor, segment_ids: Tensor, c
     r"""s_i = sum_j (phi_q_i . phi_k_j) v_j, j over the segment of i, before and after it.
 
     The tokens of a segment stand side by side, so only the first segment of a chunk can begin to the left of it and
-    only its last can end to the right: two states, one from each side.
-
-    Args:
-        phi_q, phi_k, v, segment_ids, chunk_size: as :func:`causal_sums`.
-
-    Returns:
-        ``[batch, heads, seq, value_dim]``.
+    only its last can end to the right: two states, one from each side. Arguments and result as :func:`causal_sums`.
     """
     seq = phi_q.shape[2]
     size = max(1, min(chunk_size, seq))
     phi_q, phi_k, v = (_split_chunks(x, size) for x in (phi_q, phi_k, v))
-    ids = _split_ids(segment_ids, size)  # [batch, 1, chunks, size, 1]
+    ids = _split_chunks(segment_ids.unsqueeze([1, 3]), size)  # [batch, 1, chunks, size, 1]
     weights = scaled(paddle.matmul(phi_q, phi_k, transpose_y=True), ids == ids.transpose([0, 1, 2, 4, 3]))
     sums = paddle.matmul(weights, v)
     if v.shape[2] > 1:
@@ -107,14 +100,7 @@ def segment_sums(phi_q: Tensor, phi_k: Tensor, v: Tensor, segment_ids: Tensor, c
 
 
 def segment_weights(phi_q: Tensor, phi_k: Tensor, segment_ids: Tensor) -> Tensor:
-    """sum_j phi_q_i . phi_k_j, j over the segment of i, from one sum of keys for each segment.
-
-    Args:
-        phi_q, phi_k, segment_ids: as :func:`causal_sums`.
-
-    Returns:
-        ``[batch, heads, seq, 1]``.
-    """
+    """sum_j phi_q_i . phi_k_j ``[batch, heads, seq, 1]``, j over the segment of i; arguments as :func:`causal_sums`."""
     batch, heads, seq, features = phi_q.shape
     begins = (segment_ids[:, 1:] != segment_ids[:, :-1]).astype("int64")
     begins = paddle.concat([paddle.ones_like(segment_ids[:, :1]).astype("int64"), begins], axis=1)
@@ -139,15 +125,6 @@ def _join_chunks(x, seq):
     batch, heads, chunks, size, features = x.shape
     x = x.reshape([batch, heads, chunks * size, features])
     return x if chunks * size == seq else x[:, :, :seq]
-
-
-def _split_ids(segment_ids, size):
-    """``[batch, seq]`` -> ``[batch, 1, chunks, size, 1]``, the last id repeated at the end."""
-    batch, seq = segment_ids.shape
-    missing = -seq % size
-    if missing:
-        segment_ids = paddle.concat([segment_ids, segment_ids[:, -1:].expand([batch, missing])], axis=1)
-    return segment_ids.reshape([batch, 1, (seq + missing) // size, size, 1])
 
 
 def _running_states(updates, keep=None, reverse=False):

@@ -111,10 +111,7 @@ class EfficientGlobalPointer(GlobalPointer):
     r"""s_t(i, j) = (R_i q_i) . (R_j k_j) / sqrt(head_size) + (w_t [q_i; k_i] + u_t [q_j; k_j]) / 2.
 
     One q and k for all types find the spans; a start and an end score for each type tell the type. A further type
-    costs 4 * head_size + 2 parameters instead of 2 * hidden_size * head_size.
-
-    Args:
-        hidden_size, num_types, head_size, use_rope, max_span_length: as for :class:`GlobalPointer`.
+    costs 4 * head_size + 2 parameters instead of 2 * hidden_size * head_size. Arguments as for :class:`GlobalPointer`.
     """
 
     def _make_projections(self, hidden_size):

@@ -16,10 +16,7 @@ def generate(
     seed: int | None = None,
     eos_token_id: int | None = None,
 ) -> Tensor:
-    """Continue texts.
-
-    Each new token costs one step: softmax attention looks at the cached keys and values, linear attention at a state
-    whose size does not grow.
+    """Continue texts. Each new token costs one step from a cache, which does not grow with linear attention.
 
     Args:
         model: a :class:`~paddle_rope.RoFormerForCausalLM`, a method of which this is; in training mode dropout acts.
@@ -37,7 +34,14 @@ def generate(
     Raises:
         ValueError: an argument is out of range, or a text is padded on the right.
     """
-    _check(input_ids, attention_mask, max_new_tokens, temperature, top_p)
+    if max_new_tokens < 1:
+        raise ValueError(f"max_new_tokens must be at least 1, got {max_new_tokens}")
+    if temperature < 0 or not 0 < top_p <= 1:
+        raise ValueError(f"temperature must be 0 or more and top_p in (0, 1], got {temperature} and {top_p}")
+    if input_ids.shape[1] == 0:
+        raise ValueError("input_ids must hold at least one token of each text")
+    if attention_mask is not None and not bool(attention_mask[:, -1].astype("bool").all()):
+        raise ValueError("the last token of each text must be real: pad on the left")
     random = np.random.default_rng(seed)
     ended = np.zeros(input_ids.shape[0], dtype=bool)
     tokens = []
@@ -50,17 +54,6 @@ def generate(
         if len(tokens) == max_new_tokens or ended.all():
             return paddle.to_tensor(np.stack(tokens, axis=1))
         logits, cache = model.extend(paddle.to_tensor(token).unsqueeze(1), cache)
-
-
-def _check(input_ids, attention_mask, max_new_tokens, temperature, top_p):
-    if max_new_tokens < 1:
-        raise ValueError(f"max_new_tokens must be at least 1, got {max_new_tokens}")
-    if temperature < 0 or not 0 < top_p <= 1:
-        raise ValueError(f"temperature must be 0 or more and top_p in (0, 1], got {temperature} and {top_p}")
-    if input_ids.shape[1] == 0:
-        raise ValueError("input_ids must hold at least one token of each text")
-    if attention_mask is not None and not bool(attention_mask[:, -1].astype("bool").all()):
-        raise ValueError("the last token of each text must be real: pad on the left")
 
 
 def _choose(logits, temperature, top_p, random):

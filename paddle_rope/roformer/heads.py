@@ -26,9 +26,6 @@ class LanguageModelHead(nn.Layer):
 
     Version 1: scores = E norm(act(W h + a)) + b. Version 2: scores = E h, after a projection where the sizes of
     embedding and hidden states differ.
-
-    Args:
-        config: :class:`RoFormerConfig`.
     """
 
     def __init__(self, config: RoFormerConfig) -> None:
@@ -51,19 +48,7 @@ class LanguageModelHead(nn.Layer):
         return paddle.matmul(self.norm(self.activation(hidden)), embedding, transpose_y=True) + self.bias
 
     def loss(self, hidden: Tensor, embedding: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean cross-entropy over the labeled tokens, and the logits of these alone.
-
-        Args:
-            hidden: ``[batch, seq, hidden]``.
-            embedding: ``[vocab, embedding]``.
-            labels: int64 ``[batch, seq]``, -100 where there is nothing to predict.
-
-        Returns:
-            (loss, logits ``[labeled, vocab]``), in the order of the batch.
-
-        Raises:
-            ValueError: no token is labeled.
-        """
+        """As :meth:`RoFormerLanguageModel.forward` with ``labels``; ``embedding`` is ``[vocab, embedding]``."""
         labels = labels.reshape([-1])
         labeled = paddle.nonzero(labels != IGNORED_LABEL).reshape([-1])
         if labeled.shape[0] == 0:
@@ -74,11 +59,7 @@ class LanguageModelHead(nn.Layer):
 
 
 class RoFormerLanguageModel(RoFormerPretrainedModel):
-    """An encoder with a :class:`LanguageModelHead`: what the masked and the causal language model share.
-
-    Args:
-        config: :class:`RoFormerConfig`.
-    """
+    """An encoder with a :class:`LanguageModelHead`: what the masked and the causal language model share."""
 
     def __init__(self, config: RoFormerConfig) -> None:
         super().__init__(config)
@@ -94,16 +75,14 @@ class RoFormerLanguageModel(RoFormerPretrainedModel):
         segment_ids: Tensor | None = None,
         labels: Tensor | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        """Score a batch.
+        """Score a batch; ``input_ids`` to ``segment_ids`` as :meth:`RoFormerModel.forward`.
 
         Args:
-            input_ids, attention_mask, token_type_ids, positions, segment_ids: as :class:`RoFormerModel`.
             labels: int64 ``[batch, seq]``, the token to predict at each place, -100 where there is nothing to predict.
 
         Returns:
             Logits ``[batch, seq, vocab]``. With ``labels`` the pair (loss, logits ``[labeled, vocab]``): the mean
-            cross-entropy over the labeled tokens, and the logits of these alone, in the order of the batch: the others
-            are not computed.
+            cross-entropy over the labeled tokens, and the logits of these alone, in the order of the batch.
 
         Raises:
             ValueError: no token is labeled.
@@ -122,8 +101,7 @@ class RoFormerForMaskedLM(RoFormerLanguageModel):
 class RoFormerForCausalLM(RoFormerLanguageModel):
     """Scores of the next token, where no token sees a later one; ``labels`` are the tokens that **follow**.
 
-    Args:
-        config: :class:`RoFormerConfig`; ``causal`` is taken as True.
+    ``causal`` of its configuration is taken as True.
     """
 
     def __init__(self, config: RoFormerConfig) -> None:
@@ -150,9 +128,6 @@ class RoFormerForSequenceClassification(RoFormerPretrainedModel):
     """Scores of a text's classes (``config.num_labels``) from its first token or the mean of its tokens.
 
     logits = V act(W pooled + a) + b, with ``config.classifier_activation``.
-
-    Args:
-        config: :class:`RoFormerConfig`.
     """
 
     def __init__(self, config: RoFormerConfig) -> None:
@@ -168,14 +143,9 @@ class RoFormerForSequenceClassification(RoFormerPretrainedModel):
         positions: Tensor | None = None,
         labels: Tensor | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        """Score a batch.
+        """Logits ``[batch, labels]``; with ``labels``, int64 ``[batch]``, the pair (mean cross-entropy, logits).
 
-        Args:
-            labels: int64 ``[batch]``, the class of each text.
-            input_ids, attention_mask, token_type_ids, positions: as :class:`RoFormerModel`.
-
-        Returns:
-            Logits ``[batch, labels]``; with ``labels`` the pair (mean cross-entropy, logits).
+        The other arguments are as :meth:`RoFormerModel.forward`.
         """
         hidden = self.roformer(input_ids, attention_mask, token_type_ids, positions)
         logits = self.classifier(pool(hidden, attention_mask, self.config.pooling))
@@ -197,15 +167,11 @@ class ClassificationHead(nn.Layer):
 
 
 def pool(hidden: Tensor, attention_mask: Tensor | None, pooling: str) -> Tensor:
-    """One vector a text: its first token's, or the mean over its tokens.
+    """``[batch, seq, hidden]`` -> ``[batch, hidden]``: the first token that is not padding, or the mean over such.
 
     Args:
-        hidden: ``[batch, seq, hidden]``.
         attention_mask: ``[batch, seq]``, bool or 0/1, 0 at padding; None for no padding.
         pooling: ``"first"`` or ``"mean"``.
-
-    Returns:
-        ``[batch, hidden]``. Under left padding the first token is the first that is not padding.
     """
     if attention_mask is None:
         return hidden[:, 0] if pooling == "first" else hidden.mean(axis=1)

@@ -9,7 +9,6 @@ from paddle import Tensor, nn
 from paddlenlp.transformers import PretrainedModel
 
 from paddle_rope.attention import MultiHeadAttention, make_feature_map
-from paddle_rope.attention.placement import Rotation
 from paddle_rope.layers import Dropout, Linear, RMSNorm
 from paddle_rope.positions import LearnedPositionEmbedding, alibi_bias, alibi_slopes, sinusoidal_embedding
 from paddle_rope.recompute import recompute_layer
@@ -42,12 +41,7 @@ def make_norm(config: RoFormerConfig, size: int) -> nn.Layer:
 
 
 class RoFormerBlock(nn.Layer):
-    """One block with normalization after each residual sum: attention, then feed-forward.
-
-    Args:
-        config: :class:`RoFormerConfig`.
-        index: number of the layer, from 0.
-    """
+    """Layer ``index``, counted from 0: attention, then feed-forward, with normalization after each residual sum."""
 
     def __init__(self, config: RoFormerConfig, index: int = 0) -> None:
         super().__init__()
@@ -71,22 +65,13 @@ class RoFormerBlock(nn.Layer):
         self.activation = ACTIVATION_FUNCTIONS[config.hidden_act]
         self.dropout = Dropout(config.hidden_dropout_prob)
 
-    def forward(
-        self,
-        hidden: Tensor,
-        rotate: Rotation | None = None,
-        key_mask: Tensor | None = None,
-        segment_ids: Tensor | None = None,
-        score_bias: Tensor | None = None,
-    ) -> Tensor:
-        """``[batch, seq, hidden]`` -> ``[batch, seq, hidden]``; the rest as :class:`MultiHeadAttention`."""
-        return self._after_attention(hidden, self.attention(hidden, rotate, key_mask, segment_ids, score_bias))
+    def forward(self, hidden: Tensor, *context: Any) -> Tensor:
+        """``[batch, seq, hidden]`` -> ``[batch, seq, hidden]``; ``context`` as :meth:`MultiHeadAttention.forward`."""
+        return self._after_attention(hidden, self.attention(hidden, *context))
 
-    def extend(
-        self, hidden: Tensor, state: Any, rotate: Rotation | None, key_mask: Tensor | None, score_bias: Tensor | None
-    ) -> tuple[Tensor, Any]:
-        """As :meth:`forward` for tokens that follow those of ``state``: outputs and the new state."""
-        attended, state = self.attention.extend(hidden, state, rotate, key_mask, score_bias)
+    def extend(self, hidden: Tensor, state: Any, *context: Any) -> tuple[Tensor, Any]:
+        """As :meth:`MultiHeadAttention.extend`."""
+        attended, state = self.attention.extend(hidden, state, *context)
         return self._after_attention(hidden, attended), state
 
     def _after_attention(self, hidden, attended):
@@ -138,12 +123,12 @@ class RoFormerPretrainedModel(PretrainedModel):
         if not isinstance(layer, (nn.Linear, nn.Embedding)):
             return
         is_linear = isinstance(layer, nn.Linear)
+        size = layer.weight.shape[0 if is_linear else 1]
         deviation = self.config.initializer_range
         if self.config.version == 2:
-            size = layer.weight.shape[0 if is_linear else 1]
             deviation = (size * self.config.num_hidden_layers) ** -0.5
         elif deviation is None:
-            deviation = LINEAR_GAIN * layer.weight.shape[0] ** -0.5 if is_linear else EMBEDDING_DEVIATION
+            deviation = LINEAR_GAIN * size**-0.5 if is_linear else EMBEDDING_DEVIATION
         layer.weight.set_value(paddle.normal(std=deviation, shape=layer.weight.shape).astype(layer.weight.dtype))
 
 
@@ -160,9 +145,6 @@ class RoFormerModel(RoFormerPretrainedModel):
 
     ``enable_recompute = True`` (PaddleNLP's Trainer sets it for ``recompute``) trades time for memory: in training each
     block keeps its input only and is computed again in backward.
-
-    Args:
-        config: :class:`RoFormerConfig`.
     """
 
     def __init__(self, config: RoFormerConfig) -> None:
@@ -171,9 +153,8 @@ class RoFormerModel(RoFormerPretrainedModel):
         if config.type_vocab_size:
             self.token_type_embedding = nn.Embedding(config.type_vocab_size, config.embedding_size)
         if config.position_embedding == "learned":
-            self.position_embedding = LearnedPositionEmbedding(
-                config.max_position_embeddings or 0, config.embedding_size
-            )
+            count = config.max_position_embeddings or 0
+            self.position_embedding = LearnedPositionEmbedding(count, config.embedding_size)
         self.embedding_norm = make_norm(config, config.embedding_size)
         if config.embedding_size != config.hidden_size:
             self.embedding_projection = make_linear(config, config.embedding_size, config.hidden_size)
@@ -226,14 +207,10 @@ class RoFormerModel(RoFormerPretrainedModel):
         """
         key_mask = None if attention_mask is None else attention_mask.astype("bool")
         hidden = self._embed(input_ids, token_type_ids, positions, added_embeddings)
-        rotate = self._rotation(positions)
-        score_bias = None
-        if self.config.position_embedding == "alibi":
-            positions = _arange(input_ids) if positions is None else positions
-            score_bias = self._score_bias(positions, positions)
+        context = self._rotation(positions), key_mask, segment_ids, self._score_bias(input_ids, positions, positions)
         for block in self.blocks:
-            arguments = (hidden, rotate, key_mask, segment_ids, score_bias)
-            hidden = recompute_layer(block, *arguments) if self._recomputes() else block(*arguments)
+            recomputes = self.enable_recompute and self.training
+            hidden = recompute_layer(block, hidden, *context) if recomputes else block(hidden, *context)
         return hidden
 
     def extend(
@@ -248,10 +225,8 @@ class RoFormerModel(RoFormerPretrainedModel):
         Positions count real tokens: padding, to be given on the left, does not move them.
 
         Args:
-            input_ids: int64 ``[batch, new]``.
+            input_ids, attention_mask, token_type_ids: as :meth:`forward`, ``[batch, new]``.
             cache: the :class:`RoFormerCache` of the call before, None at the start. It is not changed.
-            attention_mask: ``[batch, new]``, bool or 0/1, 0 at padding; by default no padding.
-            token_type_ids: int64 ``[batch, new]``; 0 by default.
 
         Returns:
             Hidden states ``[batch, new, hidden]``, those that :meth:`forward` gives for the whole, and the new cache.
@@ -269,18 +244,12 @@ class RoFormerModel(RoFormerPretrainedModel):
         new_positions = paddle.clip(new_positions, min=0)
         positions = new_positions if cache is None else paddle.concat([cache.positions, new_positions], axis=1)
         hidden = self._embed(input_ids, token_type_ids, new_positions)
-        rotate = self._rotation(new_positions)
-        score_bias = None
-        if self.config.position_embedding == "alibi":
-            score_bias = self._score_bias(new_positions, positions)
+        context = self._rotation(new_positions), key_mask, self._score_bias(input_ids, new_positions, positions)
         states = []
         for index, block in enumerate(self.blocks):
-            hidden, state = block.extend(hidden, cache and cache.states[index], rotate, key_mask, score_bias)
+            hidden, state = block.extend(hidden, cache and cache.states[index], *context)
             states.append(state)
         return hidden, RoFormerCache(tuple(states), key_mask, positions)
-
-    def _recomputes(self):
-        return self.enable_recompute and self.training
 
     def _embed(self, input_ids, token_type_ids, positions, added_embeddings=None):
         config = self.config
@@ -317,8 +286,12 @@ class RoFormerModel(RoFormerPretrainedModel):
 
         return rotate_either
 
-    def _score_bias(self, query_positions, key_positions):
-        return alibi_bias(alibi_slopes(self.config.num_attention_heads), query_positions, key_positions)
+    def _score_bias(self, input_ids, *positions):
+        """ALiBi between the positions of queries and those of keys; None without ALiBi."""
+        if self.config.position_embedding != "alibi":
+            return None
+        places = (_arange(input_ids) if known is None else known for known in positions)
+        return alibi_bias(alibi_slopes(self.config.num_attention_heads), *places)
 
 
 def _arange(input_ids):

@@ -37,8 +37,7 @@ def write_huggingface(model: PretrainedModel, folder: str | os.PathLike, max_pos
     if kind == "RoFormerModel":
         state, prefix = {f"roformer.{name}": array for name, array in state.items()}, HUGGINGFACE.prefix
     if not config.type_vocab_size:
-        zeros = np.zeros((2, config.embedding_size), np.float32)
-        state["roformer.token_type_embedding.weight"] = zeros
+        state["roformer.token_type_embedding.weight"] = np.zeros((2, config.embedding_size), np.float32)
     weights = encoder_weights(sizes, HUGGINGFACE)
     if kind.endswith("LM"):
         weights += lm_head_weights(sizes, HUGGINGFACE)

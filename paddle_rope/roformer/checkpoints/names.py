@@ -27,14 +27,10 @@ class Weight(NamedTuple):
     transposed: bool
 
 
-_LEAVES = {"embedding": {"weight": "weight"}, "bare": {"": ""}}
-_PYTHON_LEAVES = {
-    **_LEAVES,
-    "linear": {"weight": "weight", "bias": "bias"},
-    "norm": {"weight": "weight", "bias": "bias"},
-}
+_WEIGHT, _BIAS = {"weight": "weight"}, {"bias": "bias"}
+_PYTHON_LEAVES = {"embedding": _WEIGHT, "linear": _WEIGHT | _BIAS, "norm": _WEIGHT | _BIAS, "bare": {"": ""}}
 _TENSORFLOW_LEAVES = {
-    **_LEAVES,
+    **_PYTHON_LEAVES,
     "embedding": {"weight": ""},
     "linear": {"weight": "kernel", "bias": "bias"},
     "norm": {"weight": "gamma", "bias": "beta"},
@@ -93,20 +89,15 @@ _TENSORFLOW_NAMES = {
 
 
 def encoder_weights(config: dict[str, Any], layout: Layout) -> list[Weight]:
-    """The weights of the encoder.
+    """The weights of the encoder: names here begin with ``roformer.``, names there with the layout's prefix.
 
-    Args:
-        config: dict of the sizes and the ``version`` of :class:`RoFormerConfig`.
-        layout: a :class:`Layout`.
-
-    Returns:
-        List of :class:`Weight`; names here begin with ``roformer.``, names there with the layout's prefix.
+    ``config`` holds the sizes and the ``version`` of :class:`RoFormerConfig`.
     """
-    modules = list(_EMBEDDING)
-    if not config["type_vocab_size"]:
-        modules = [module for module in modules if module[0] != "token_type_embedding"]
-    if config["embedding_size"] == config["hidden_size"]:
-        modules = [module for module in modules if module[0] != "embedding_projection"]
+    is_there = {
+        "token_type_embedding": bool(config["type_vocab_size"]),
+        "embedding_projection": config["embedding_size"] != config["hidden_size"],
+    }
+    modules = [module for module in _EMBEDDING if is_there.get(module[0], True)]
     weights = _weights(modules, config, layout, "roformer.", layout.prefix)
     for block in range(config["num_hidden_layers"]):
         source_prefix = layout.prefix + _BLOCK_PREFIXES[layout.library].format(block)
@@ -116,9 +107,7 @@ def encoder_weights(config: dict[str, Any], layout: Layout) -> list[Weight]:
 
 def lm_head_weights(config: dict[str, Any], layout: Layout) -> list[Weight]:
     """The weights of the head of a language model beside the tied embedding: as :func:`encoder_weights`."""
-    if config["version"] == 2:
-        return []
-    return _weights(_LM_HEAD, config, layout)
+    return [] if config["version"] == 2 else _weights(_LM_HEAD, config, layout)
 
 
 def classifier_weights(config: dict[str, Any], layout: Layout) -> list[Weight]:

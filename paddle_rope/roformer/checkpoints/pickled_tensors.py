@@ -49,6 +49,10 @@ def bfloat16_to_float32(bits: np.ndarray) -> np.ndarray:
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
+def _refuse_change(*_):
+    raise ForbiddenPickle("changes what it was given")
+
+
 class _Mapping(dict):
     """Stands in for ``collections.OrderedDict``; what hangs on it (torch's ``_metadata``) is dropped."""
 
@@ -64,8 +68,7 @@ class _Storage:
     def __init__(self, flat=None):
         self.flat = flat
 
-    def __setstate__(self, state):
-        raise ForbiddenPickle("changes what it was given")
+    __setstate__ = _refuse_change
 
 
 class _Array:
@@ -109,11 +112,7 @@ class _Admitted:
     def __call__(self, *arguments):
         return self.stand_in(*arguments)
 
-    def __setattr__(self, name, value):
-        raise ForbiddenPickle("changes what it was given")
-
-    def __setstate__(self, state):
-        raise ForbiddenPickle("changes what it was given")
+    __setattr__ = __setstate__ = _refuse_change
 
 
 def _numpy_reconstruct(*_):
@@ -125,10 +124,6 @@ def _bytes_of_text(text, encoding):
     if encoding != "latin1" or not isinstance(text, str):
         raise ForbiddenPickle(f"encodes something as {encoding!r}")
     return text.encode("latin1")
-
-
-def _no_bytes():
-    return b""
 
 
 def _tuple_of(items=()):
@@ -154,10 +149,6 @@ def _rebuild_tensor(storage, offset, size, strides, *_):
     return _Array(np.ascontiguousarray(np.lib.stride_tricks.as_strided(flat[offset:], size, steps)).reshape(size))
 
 
-def _rebuild_parameter(tensor, *_):
-    return tensor
-
-
 ADMITTED = {
     ("numpy.core.multiarray", "_reconstruct"): _numpy_reconstruct,  # numpy 1
     ("numpy._core.multiarray", "_reconstruct"): _numpy_reconstruct,  # numpy 2
@@ -167,11 +158,11 @@ ADMITTED = {
     ("_codecs", "encode"): _bytes_of_text,
     ("builtins", "tuple"): _tuple_of,
     ("__builtin__", "tuple"): _tuple_of,
-    ("builtins", "bytes"): _no_bytes,
-    ("__builtin__", "bytes"): _no_bytes,
+    ("builtins", "bytes"): lambda: b"",
+    ("__builtin__", "bytes"): lambda: b"",
     ("torch._utils", "_rebuild_tensor"): _rebuild_tensor,
     ("torch._utils", "_rebuild_tensor_v2"): _rebuild_tensor,
-    ("torch._utils", "_rebuild_parameter"): _rebuild_parameter,
+    ("torch._utils", "_rebuild_parameter"): lambda tensor, *_: tensor,
 }
 
 
@@ -281,12 +272,7 @@ def read_paddle(path: str | os.PathLike) -> dict[str, np.ndarray]:
     """The tensors of a file of ``paddle.save`` that holds one dictionary of tensors.
 
     uint16 is what paddle writes for bfloat16 (it has no unsigned 16-bit numbers of its own) and becomes float32.
-
-    Returns:
-        ``{name: numpy array}``
-
-    Raises:
-        ValueError: the file is no such file; :class:`NotTensors` where it is known what is wrong.
+    Result and errors are those of :func:`read_torch`.
     """
     with open(path, "rb") as file:
         found = _Unpickler(file).load()

@@ -60,13 +60,7 @@ def read_weights(folder: str | os.PathLike) -> dict[str, np.ndarray]:
 
 
 def read_checkpoint(folder: str | os.PathLike) -> Checkpoint:
-    """Read a folder of Hugging Face or PaddleNLP.
-
-    Args:
-        folder: with ``config.json`` (or PaddleNLP's older ``model_config.json``) and the weights.
-
-    Returns:
-        :class:`Checkpoint`.
+    """Read a folder of Hugging Face or PaddleNLP: ``config.json`` (or the older ``model_config.json``) and weights.
 
     Raises:
         ValueError: the folder or a file cannot be read; an option is not supported; the decoder is not tied to the
@@ -88,18 +82,12 @@ def read_checkpoint(folder: str | os.PathLike) -> Checkpoint:
 def read_tensorflow(folder: str | os.PathLike, open_checkpoint: Callable[[str], Any]) -> Checkpoint:
     """Read an original checkpoint: ``bert_config.json``, and ``NAME.index`` with its ``NAME.data-...``.
 
-    Version 2 is known by having no weights of normalization.
+    Version 2 is known by having no weights of normalization. Errors are those of :func:`read_checkpoint`.
 
     Args:
         folder: of the checkpoint.
         open_checkpoint: ``tensorflow.train.load_checkpoint``; called with the path of ``NAME``, it gives an object with
             ``get_variable_to_shape_map()`` and ``get_tensor(name)``.
-
-    Returns:
-        :class:`Checkpoint`.
-
-    Raises:
-        ValueError: as :func:`read_checkpoint`.
     """
     folder = Path(folder)
     settings = read_json(folder / TENSORFLOW_CONFIG)
@@ -138,12 +126,10 @@ def _convert(folder, tensors, config, layout, architecture):
         weights, head = weights + classifier_weights(config, layout), "classifier"
     _check(folder, tensors, weights, layout)
     sources = {weight.name: weight.source for weight in weights}
-    arrays = {
-        weight.name: np.ascontiguousarray(
-            tensors[weight.source].T if weight.transposed else tensors[weight.source], dtype=np.float32
-        )
-        for weight in weights
-    }
+    arrays = {}
+    for weight in weights:
+        array = tensors[weight.source].T if weight.transposed else tensors[weight.source]
+        arrays[weight.name] = np.ascontiguousarray(array, dtype=np.float32)
     return Checkpoint(config, arrays, sources, sorted(set(tensors) - set(sources.values())), head)
 
 
@@ -184,10 +170,7 @@ def _check(folder, tensors, weights, layout):
     left_over = sorted(
         name for name in set(tensors) - known if name.startswith(layout.prefix) and not POOLER.match(name)
     )
-    problems = [
-        f"{what} {', '.join(names)}"
-        for what, names in (("missing:", missing), ("of another shape:", wrong), ("left over:", left_over))
-        if names
-    ]
-    if problems:
-        raise ValueError(f"{folder}: the weights are not those that its configuration asks for; {'; '.join(problems)}")
+    problems = {"missing": missing, "of another shape": wrong, "left over": left_over}
+    found = [f"{what}: {', '.join(names)}" for what, names in problems.items() if names]
+    if found:
+        raise ValueError(f"{folder}: the weights are not those that its configuration asks for; {'; '.join(found)}")

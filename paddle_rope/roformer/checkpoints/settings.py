@@ -18,34 +18,26 @@ ACTIVATION_NAMES = {
     "relu": "relu",
     "tanh": "tanh",
 }
-SIZES = (
-    "vocab_size",
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "intermediate_size",
-    "type_vocab_size",
-)
-SAME_KEYS = (
-    *SIZES,
-    "hidden_dropout_prob",
-    "attention_probs_dropout_prob",
-    "initializer_range",
-    "layer_norm_eps",
-    "pad_token_id",
-)
 # What the libraries take for a key that a folder's configuration lacks.
-HUGGINGFACE_DEFAULTS = {
+DEFAULT_SIZES = {
     "vocab_size": 50000,
     "hidden_size": 768,
     "num_hidden_layers": 12,
     "num_attention_heads": 12,
     "intermediate_size": 3072,
     "type_vocab_size": 2,
-    "hidden_act": "gelu",
 }
+HUGGINGFACE_DEFAULTS = {**DEFAULT_SIZES, "hidden_act": "gelu"}
 PADDLENLP_DEFAULTS = {**HUGGINGFACE_DEFAULTS, "vocab_size": 30522, "embedding_size": 768}
 PADDLENLP_V2_DEFAULTS = {**HUGGINGFACE_DEFAULTS, "vocab_size": 12000, "hidden_act": "relu"}
+SAME_KEYS = (
+    *DEFAULT_SIZES,
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "initializer_range",
+    "layer_norm_eps",
+    "pad_token_id",
+)
 
 
 def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
@@ -131,7 +123,7 @@ def tensorflow_config(folder: str | os.PathLike, settings: dict[str, Any], versi
 def _config(folder, settings, defaults):
     """What all sources have in common."""
     settings = {**defaults, **settings}
-    for key in SIZES:
+    for key in DEFAULT_SIZES:
         if type(settings[key]) is not int or settings[key] < 0:
             raise ValueError(f"{folder}: {key} is {settings[key]!r} in its configuration, not a number")
     config = {key: settings[key] for key in SAME_KEYS if settings.get(key) is not None}

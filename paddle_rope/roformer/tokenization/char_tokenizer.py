@@ -23,16 +23,9 @@ class CharTokenizer(Tokenizer):
 
     A character is looked up as it is, then in its NFKC form (full-width to half-width), else it is ``[UNK]``.
 
-    Args:
-        vocab: tokens in the order of their ids; holds ``[PAD]``, ``[UNK]``, ``[CLS]``, ``[SEP]``.
-        do_lower_case: look up lower-cased characters, as uncased vocabularies (BERT's) want.
-
-    Raises:
-        ValueError: a token occurs twice, or a special token is missing.
+    ``do_lower_case`` looks up lower-cased characters, as uncased vocabularies (BERT's) want. Arguments, attributes and
+    errors are those of :class:`~paddle_rope.roformer.tokenization.tokenizer.Tokenizer`.
     """
-
-    def __init__(self, vocab: Iterable[str], do_lower_case: bool = False) -> None:
-        super().__init__(vocab, do_lower_case)
 
     @classmethod
     def from_corpus(cls, texts: Iterable[str], min_count: int = 1) -> Self:

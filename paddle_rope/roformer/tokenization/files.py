@@ -61,17 +61,16 @@ def read_settings(folder: str | os.PathLike) -> tuple[str, bool]:
         raise ValueError(f"{path}: is not JSON ({error}); copy the folder again, {by_hand}") from None
     settings = settings if isinstance(settings, dict) else {}
     name = settings.get("tokenizer_class")
+    lower = settings.get("do_lower_case", None if name in OWN_CLASSES else True)
     if name is None:
         has_words = any(_CHINESE_WORD.fullmatch(token) for token in read_vocab(Path(folder) / VOCAB_FILE))
         kind = "WordTokenizer" if has_words and settings.get("use_jieba", True) else "CharTokenizer"
-        lower = settings.get("do_lower_case", True)
     elif name in OWN_CLASSES:
-        kind, lower = name, settings.get("do_lower_case")
+        kind = name
     elif name in ROFORMER_CLASSES:
         kind = "WordTokenizer" if settings.get("use_jieba", True) else "CharTokenizer"
-        lower = settings.get("do_lower_case", True)
     elif name in BERT_LIKE_CLASSES:
-        kind, lower = "CharTokenizer", settings.get("do_lower_case", True)
+        kind = "CharTokenizer"
     else:
         known = ", ".join((*OWN_CLASSES, *ROFORMER_CLASSES, *BERT_LIKE_CLASSES))
         raise ValueError(f"{path}: tokenizer_class is {name!r}, not one of {known}; correct it, {by_hand}")

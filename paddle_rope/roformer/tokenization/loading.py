@@ -14,12 +14,6 @@ def load_tokenizer(folder: str | os.PathLike) -> CharTokenizer | WordTokenizer:
     a ``vocab.txt``: ``RoFormerTokenizer`` becomes a :class:`WordTokenizer`, or with ``"use_jieba": false`` a
     :class:`CharTokenizer`; ``BertTokenizer`` and ``RoFormerv2Tokenizer`` become a :class:`CharTokenizer`.
 
-    Args:
-        folder: folder with ``vocab.txt`` and ``tokenizer_config.json``.
-
-    Returns:
-        :class:`CharTokenizer` or :class:`WordTokenizer`.
-
     Raises:
         ValueError: a file is missing or damaged, or asks for another tokenizer.
     """

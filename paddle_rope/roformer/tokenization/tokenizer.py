@@ -48,7 +48,7 @@ class Tokenizer:
         ValueError: a token occurs twice, or a special token is missing.
     """
 
-    def __init__(self, vocab: Iterable[str], do_lower_case: bool) -> None:
+    def __init__(self, vocab: Iterable[str], do_lower_case: bool = False) -> None:
         self.vocab = list(vocab)
         self.do_lower_case = do_lower_case
         self.token_to_id = {token: index for index, token in enumerate(self.vocab)}
@@ -58,10 +58,8 @@ class Tokenizer:
         missing = [token for token in (PAD, UNK, CLS, SEP) if token not in self.token_to_id]
         if missing:
             raise ValueError(f"the vocabulary lacks {', '.join(missing)}")
-        self.pad_token_id = self.token_to_id[PAD]
-        self.unk_token_id = self.token_to_id[UNK]
-        self.cls_token_id = self.token_to_id[CLS]
-        self.sep_token_id = self.token_to_id[SEP]
+        self.pad_token_id, self.unk_token_id = self.token_to_id[PAD], self.token_to_id[UNK]
+        self.cls_token_id, self.sep_token_id = self.token_to_id[CLS], self.token_to_id[SEP]
         self.mask_token_id = self.token_to_id.get(MASK)
         self._has_pieces = any(_is_piece(token) for token in self.vocab)
         self._longest_token = max(len(token) for token in self.vocab)
@@ -129,12 +127,14 @@ class Tokenizer:
             kept = _kept_lengths([len(ids) for ids, _ in tokens], max_length - num_special)
             tokens = [(ids[:length], offsets[:length]) for (ids, offsets), length in zip(tokens, kept)]
         result = Encoding([], [], [])
-        if add_special_tokens:
-            _append(result, [self.cls_token_id], [(0, 0)], 0)
         for token_type, (ids, offsets) in enumerate(tokens):
-            _append(result, ids, offsets, token_type)
             if add_special_tokens:
-                _append(result, [self.sep_token_id], [(0, 0)], token_type)
+                first = [] if token_type else [self.cls_token_id]
+                ids = [*first, *ids, self.sep_token_id]
+                offsets = [(0, 0)] * len(first) + [*offsets, (0, 0)]
+            result.ids.extend(ids)
+            result.offsets.extend(offsets)
+            result.token_type_ids.extend([token_type] * len(ids))
         return result
 
     def encode_batch(
@@ -147,8 +147,7 @@ class Tokenizer:
         """Tokenize texts, or pairs of texts, and pad them to the longest.
 
         Args:
-            texts: list of strings.
-            pairs: list of as many second strings.
+            texts, pairs: lists of as many strings.
             max_length: as in :meth:`encode`.
             padding_side: ``"right"``, or ``"left"`` so that every text ends in the last column, for generation.
 
@@ -218,11 +217,8 @@ class Tokenizer:
         raise NotImplementedError
 
     def _pieces_of_word(self, word):
-        """WordPiece: the longest tokens from left to right, those within the word with ``##``.
-
-        Returns:
-            list of (id, start, end); one ``[UNK]`` for a word that tokens do not cover.
-        """
+        """WordPiece: (id, start, end) of the longest tokens from left to right, those within the word with ``##``; one
+        ``[UNK]`` for a word that tokens do not cover."""
         pieces, start = [], 0
         while start < len(word):
             prefix = PIECE if start else ""
@@ -243,12 +239,6 @@ def _is_piece(token):
 
 def _is_ascii_word(character):
     return character.isascii() and character.isalnum()
-
-
-def _append(encoding, ids, offsets, token_type):
-    encoding.ids.extend(ids)
-    encoding.offsets.extend(offsets)
-    encoding.token_type_ids.extend([token_type] * len(ids))
 
 
 def _kept_lengths(lengths, room):

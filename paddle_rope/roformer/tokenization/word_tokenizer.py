@@ -39,12 +39,8 @@ class WordTokenizer(Tokenizer):
     The dictionary of jieba is read when the first text is encoded, once for all tokenizers; it is separate from the
     one behind ``jieba.cut``, so that words added there change nothing here.
 
-    Args:
-        vocab: tokens in the order of their ids; holds ``[PAD]``, ``[UNK]``, ``[CLS]``, ``[SEP]``.
-        do_lower_case: step 3; False leaves chunks as they are, for cased vocabularies.
-
-    Raises:
-        ValueError: a token occurs twice, or a special token is missing.
+    ``do_lower_case`` is step 3; False leaves chunks as they are, for cased vocabularies. Arguments, attributes and
+    errors are those of :class:`~paddle_rope.roformer.tokenization.tokenizer.Tokenizer`.
     """
 
     def __init__(self, vocab: Iterable[str], do_lower_case: bool = True) -> None:
