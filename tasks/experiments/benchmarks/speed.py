@@ -13,8 +13,8 @@ from tqdm import tqdm
 
 from paddle_rope.machine import machine_in_words
 from tasks.common.errors import InputError
-from tasks.common.files import atomic_writer, check_makeable, write_json
-from tasks.common.reports.figures import png
+from tasks.common.files import check_makeable, write_files, write_json
+from tasks.common.reports.figures import GRAY, new_figure, png
 from tasks.common.reports.tables import as_csv, as_markdown
 from tasks.common.tool.device import choose_device
 from tasks.experiments.benchmarks.lengths import crossing, reason_to_leave_out, slope
@@ -119,12 +119,9 @@ def run_speed_plan(path: str | Path, output_dir: str | Path | None = None, devic
         done = set(map(_key, rows))
         kept = [*rows, *(one for one in earlier if _key(one) not in done)]
         write_json(plan.output_dir / STORE, kept)
-        with atomic_writer(plan.output_dir / TABLE_CSV) as file:
-            file.write(as_csv(kept, COLUMNS))
+        write_files(plan.output_dir, {TABLE_CSV: as_csv(kept, COLUMNS)})
     page = as_page(plan, rows, machine_in_words())
-    for name, content in ((PAGE, page.encode("utf-8")), (PICTURE, draw(plan, rows))):
-        with atomic_writer(plan.output_dir / name, binary=True) as file:
-            file.write(content)
+    write_files(plan.output_dir, {PAGE: page, PICTURE: draw(plan, rows)})
     return page.split("\n\n| job | variant | length", 1)[0]
 
 
@@ -212,12 +209,9 @@ def as_page(plan, rows, machine):
 
 def draw(plan, rows):
     """PNG: time above, memory below; training on the left, prediction on the right."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 7), layout="constrained")
-    panels = figure.subplots(2, 2, sharex=True, sharey="row")
+    figure, panels = new_figure(10, 7, 2, 2, sharex=True, sharey="row")
     for column, (job, title) in enumerate(zip(JOBS, ("one training step on one text", "prediction of one text"))):
-        for variant, color in zip(plan.variants, [*COLORS, "#666666", "#000000"]):
+        for variant, color in zip(plan.variants, [*COLORS, GRAY, "#000000"]):
             shown = [row for row in rows if (row["job"], row["variant"]) == (job, variant) and not row["left_out"]]
             lengths = [row["length"] for row in shown]
             style = {"color": color, "marker": "o", "ms": 4, "label": variant}
@@ -230,6 +224,5 @@ def draw(plan, rows):
     for axes in panels.flat:
         axes.set_xscale("log")
         axes.set_yscale("log")
-        axes.grid(alpha=0.3)
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return png(figure)
