@@ -47,8 +47,6 @@ CHUNK_BATCHES = {"ner": 64, "matching": 16, "classification": 16}  # whose texts
 def predict(words):
     summaries = {name: text.split("\n", 1)[0] for name, text in TASKS.items()}
     task, words = choose("paddle-rope predict", "task", words, summaries)
-    if task is None:
-        return 0
     options = _parse(task, words)
     work = {"ner": find_entities, "matching": score, "classification": classify}[task]
     if getattr(options, "embed", False):
