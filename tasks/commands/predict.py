@@ -6,7 +6,9 @@ import sys
 from tasks.commands.options import add_computing, add_model_dir, add_model_dirs, choose, computing, new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_file
+from tasks.common.texts.json_lines import json_line
 from tasks.common.texts.text_files import STDIN
+from tasks.common.texts.text_stream import TextStream
 from tasks.common.tool.process import prepare
 from tasks.common.tool.streams import progress_bar, standard_output
 
@@ -122,7 +124,6 @@ def chunks(stream):
 
 
 def find_entities(options):
-    from tasks.common.texts.text_stream import TextStream
     from tasks.ner.prediction import output_formats
 
     stream = TextStream(options.input, chunk_size("ner", options))
@@ -155,8 +156,6 @@ def find_entities(options):
 
 def classify(options):
     from tasks.classification.data import TEXT_KEYS
-    from tasks.common.texts.json_lines import json_line
-    from tasks.common.texts.text_stream import TextStream
 
     stream = TextStream(options.input, chunk_size("classification", options), TEXT_KEYS)
     classifier = open_model("classification", options.model_dir, options)
@@ -169,7 +168,6 @@ def classify(options):
 
 def score(options):
     """Scores of pairs or triples as JSON lines."""
-    from tasks.common.texts.json_lines import json_line
     from tasks.matching.data import ExampleStream, prediction_records
 
     stream = ExampleStream(options.input, chunk_size("matching", options))
@@ -186,8 +184,6 @@ def score(options):
 def embed(options):
     """Vectors of texts as a file of NumPy."""
     import numpy as np
-
-    from tasks.common.texts.text_stream import TextStream
 
     stream = TextStream(options.input, chunk_size("matching", options))
     predictor = open_model("matching", options.model_dir, options)

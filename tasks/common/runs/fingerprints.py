@@ -31,6 +31,5 @@ def _sha256(path):
     for file in sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]:
         digest.update(file.name.encode("utf-8", "surrogateescape"))
         with open(file, "rb") as content:
-            while block := content.read(1 << 20):
-                digest.update(block)
+            hashlib.file_digest(content, lambda: digest)
     return digest.hexdigest()

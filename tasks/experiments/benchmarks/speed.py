@@ -42,7 +42,7 @@ class SpeedPlan:
 
     Attributes:
         output_dir: folder of the table.
-        model, variants: options of all models, and of each variant: of its configuration, and ``recompute``.
+        variants: name -> options of its model: of the configuration, and ``recompute``.
         reference: variant to compare with.
         lengths: tokens, rising.
         memory_limit, time_limit: of a cell, in GB and seconds.
@@ -50,25 +50,16 @@ class SpeedPlan:
     """
 
     output_dir: Path
-    model: dict[str, Any]
     variants: dict[str, dict[str, Any]]
     reference: str
     lengths: list[int]
     memory_limit: float
     time_limit: float
-    task: str = "classification"
-
-    def options(self) -> dict[str, dict[str, Any]]:
-        """dict from the name of each variant to the options of its model."""
-        return {name: {**self.model, **options} for name, options in self.variants.items()}
+    task: str
 
 
 def read_speed_plan(path: str | Path, output_dir: str | Path | None = None) -> SpeedPlan:
-    """Read the YAML file of a measurement.
-
-    Args:
-        path: of the file.
-        output_dir: instead of the file's.
+    """Read the YAML file of a measurement; ``output_dir`` replaces that of the file.
 
     Raises:
         InputError: the file or something in it is wrong.
@@ -76,30 +67,27 @@ def read_speed_plan(path: str | Path, output_dir: str | Path | None = None) -> S
     plan = read_keys(path, KEYS, REQUIRED, output_dir)
     if plan["reference"] not in plan["variants"]:
         raise InputError(f"{path}: the reference {plan['reference']!r} is not one of the variants")
-    if plan.get("task", "classification") not in MODELS:
+    if plan.setdefault("task", "classification") not in MODELS:
         raise InputError(f"{path}: task is {plan['task']!r}; it has to be one of {', '.join(MODELS)}")
     lengths = plan["lengths"]
     if not all(type(length) is int for length in lengths) or lengths != sorted(set(lengths)) or lengths[0] < SHORT:
         raise InputError(f"{path}: lengths must be whole numbers that rise, from {SHORT} or more")
-    plan = SpeedPlan(Path(plan.pop("output_dir")), **plan)
-    for variant, options in plan.variants.items():
+    model = plan.pop("model")
+    for variant, options in plan["variants"].items():
         if not isinstance(options, dict):
             raise InputError(f"{path}: variant {variant} is {options!r}, not a mapping from options to values")
-    for variant, options in plan.options().items():
-        check_options(plan.task, f"{path}: variant {variant}", options)
-    return plan
+        plan["variants"][variant] = {**model, **options}
+        check_options(plan["task"], f"{path}: variant {variant}", plan["variants"][variant])
+    return SpeedPlan(Path(plan.pop("output_dir")), **plan)
 
 
 def run_speed_plan(path: str | Path, output_dir: str | Path | None = None, device: str | None = None) -> str:
     """Measure what is not in the table of a plan yet; write the table after each cell, then ``speed.md`` and
-    ``speed.png``.
+    ``speed.png``. Returns the slopes and crossings, in Markdown.
 
     Args:
         path, output_dir: as of :func:`read_speed_plan`.
         device: of paddle; None takes a GPU where there is one.
-
-    Returns:
-        The slopes and crossings, in Markdown.
 
     Raises:
         InputError: the plan is wrong, or there are measurements of other options than it now has.
@@ -108,7 +96,7 @@ def run_speed_plan(path: str | Path, output_dir: str | Path | None = None, devic
     check_makeable(plan.output_dir, "--output_dir")
     plan.output_dir.mkdir(parents=True, exist_ok=True)
     device = choose_device(device)
-    given = {name: {"device": device, "task": plan.task, **options} for name, options in plan.options().items()}
+    given = {name: {"device": device, "task": plan.task, **options} for name, options in plan.variants.items()}
     rows, earlier = [], read_rows(plan, given)
     total = len(JOBS) * len(plan.variants) * len(plan.lengths)
     for row in tqdm(measure_all(plan, earlier, device), total=total, unit="cell", disable=not sys.stderr.isatty()):
@@ -130,7 +118,7 @@ def measure_all(plan: SpeedPlan, rows: list[dict], device: str = "cpu") -> Itera
     order of the plan, old and new."""
     done = {_key(row): row for row in rows}
     for job in JOBS:
-        for variant, options in plan.options().items():
+        for variant, options in plan.variants.items():
             known, left_out = [], ""
             for length in plan.lengths:
                 row = done.get((job, variant, length))
@@ -195,9 +183,7 @@ def _crossing(triples):
         return ""
     lengths, mine, theirs = zip(*triples)
     at = crossing(lengths, theirs, mine)
-    if at is None:
-        return f"beyond {lengths[-1]}"
-    return f"{lengths[0]} or less" if at == lengths[0] else f"{at:.0f}"
+    return f"beyond {lengths[-1]}" if at is None else f"{lengths[0]} or less" if at == lengths[0] else f"{at:.0f}"
 
 
 def as_page(plan, rows, machine):
