@@ -102,13 +102,8 @@ def chunk_size(task, options):
 
 
 def answer(stream, output, write):
-    """Read chunks of ``stream`` and write what comes of them.
-
-    Args:
-        stream: :class:`tasks.common.texts.line_stream.LineStream`.
-        output: path; ``-`` is standard output.
-        write: function of a chunk and an open file.
-    """
+    """Call ``write(chunk, file)`` for the chunks of a :class:`tasks.common.texts.line_stream.LineStream`; the file is
+    that of the path ``output``, or standard output for ``-``."""
     with standard_output() if output == STDIN else atomic_writer(output) as file:
         for chunk in chunks(stream):
             write(chunk, file)

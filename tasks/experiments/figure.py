@@ -9,12 +9,8 @@ COLORS = [ORANGE, BLUE, GREEN, "#8a3fa0", "#b5891c", "#3aa0a0", "#a03a55", "#5a6
 
 
 def draw(plan, summary):
-    """PNG of the first score: lines over numbered cases, or else a point for each variant.
-
-    Args:
-        plan: :class:`tasks.experiments.plan.Plan`.
-        summary: of :func:`tasks.experiments.table.summarize`, at least one variant.
-    """
+    """PNG of the first score of a :class:`~tasks.experiments.plan.Plan`: lines over numbered cases, or else a point for
+    each variant. ``summary`` is that of :func:`tasks.experiments.table.summarize`, not empty."""
     place, score = next(iter(plan.scores.items()))
     means = {(entry["case"], entry["variant"]): entry["scores"][place]["mean"] for entry in summary}
     lines = len(plan.cases) > 1 and all(case.isdigit() for case in plan.cases)

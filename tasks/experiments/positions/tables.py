@@ -28,11 +28,8 @@ def mean_loss(cells):
 
 
 def rank_correlation(losses):
-    """Spearman's rho with the published losses, and its p-value (two-sided); None for less than three rows.
-
-    Args:
-        losses: dict from placement to loss.
-    """
+    """Spearman's rho of ``losses`` (placement -> loss) with the published ones, and its p-value (two-sided); None for
+    less than three placements."""
     names = [name for name in PUBLISHED if name in losses]
     if len(names) < 3:
         return None
