@@ -27,7 +27,7 @@ def benchmark(words):
         "export": (benchmark_export, "a NER model against its export"),
     }
     kind, words = choose("paddle-rope benchmark", "kind", words, {name: line for name, (_, line) in kinds.items()})
-    return kinds[kind][0](words) if kind else 0
+    return kinds[kind][0](words)
 
 
 def benchmark_length(words):

@@ -1,5 +1,6 @@
 """paddle-rope inspect, convert and download: labeled NER data."""
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -75,19 +76,15 @@ def convert(words):
     parser.add_argument("source", metavar="SOURCE", help="labeled file, or folder of brat; - is standard input")
     parser.add_argument("target", metavar="TARGET", help="file to write, or folder for brat; - is standard output")
     parser.add_argument("--to", required=True, choices=FORMATS, metavar="FORMAT", help="format of TARGET")
-    parser.add_argument(
-        "--from", dest="source_format", choices=FORMATS, metavar="FORMAT", help="format of SOURCE (default: recognized)"
-    )
+    recognized = "format of SOURCE (default: recognized)"
+    parser.add_argument("--from", dest="source_format", choices=FORMATS, metavar="FORMAT", help=recognized)
     options = parser.parse_args(words)
     to_stdout = options.target == STDIN
     if not to_stdout and _belongs_to(options.source, options.target):
         raise InputError(f"{options.target}: is the source too; give another TARGET")
     examples, source_format = read_labeled(options.source, options.source_format)
-    if to_stdout:
-        with standard_output() as file:
-            write_examples(examples, file, options.to)
-    else:
-        write_examples(examples, options.target, options.to)
+    with standard_output() if to_stdout else contextlib.nullcontext(options.target) as target:
+        write_examples(examples, target, options.to)
     entities = sum(len(example.entities) for example in examples)
     print(
         f"{options.source} ({source_format}) -> {options.target} ({options.to}): "

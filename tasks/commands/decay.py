@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tasks.commands.options import new_parser
 from tasks.common.errors import InputError
-from tasks.common.files import atomic_writer, check_makeable
+from tasks.common.files import check_makeable, write_files
 from tasks.common.tool.process import prepare
 
 DECAY = """\
@@ -33,9 +33,7 @@ def decay(words):
 
     files, lines = contents(options)
     options.output.mkdir(parents=True, exist_ok=True)
-    for name, content in zip(FILES, files):
-        with atomic_writer(options.output / name, binary=True) as file:
-            file.write(content)
+    write_files(options.output, dict(zip(FILES, files)))
     print("\n".join(lines))
     print(f"written to {options.output}: {', '.join(FILES)}")
     return 0

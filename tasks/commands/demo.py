@@ -15,8 +15,6 @@ TASKS = {
 
 def demo(words):
     task, words = choose("paddle-rope demo", "task", words, TASKS)
-    if task is None:
-        return 0
     parser = new_parser(f"demo {task}", f"Write {TASKS[task]}.")
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="where to write; new or empty")
     parser.add_argument("--seed", type=int, default=0, help="another seed gives other texts (default: 0)")

@@ -24,11 +24,8 @@ TASKS = {  # name -> what it prints, its data
 
 
 def evaluate(words):
-    task, words = choose(
-        "paddle-rope evaluate", "task", words, {name: what.partition(":")[0] for name, (what, _) in TASKS.items()}
-    )
-    if task is None:
-        return 0
+    summaries = {name: what.partition(":")[0] for name, (what, _) in TASKS.items()}
+    task, words = choose("paddle-rope evaluate", "task", words, summaries)
     description, data = TASKS[task]
     parser = new_parser(f"evaluate {task}", description)
     (add_model_dirs if task == "ner" else add_model_dir)(parser)

@@ -36,4 +36,4 @@ def main(argv=None):
         print(f"{COMMAND} {paddle_rope.__version__}")
         return 0
     verb, words = choose(COMMAND, "verb", words or ["--help"], {name: line for name, (_, line) in VERBS.items()})
-    return VERBS[verb][0](words) if verb else 0
+    return VERBS[verb][0](words)

@@ -19,9 +19,7 @@ data that you report. Tuning again starts from 0."""
 
 
 def export(words):
-    task, words = choose("paddle-rope export", "task", words, {"ner": "a NER model as a static graph"})
-    if task is None:
-        return 0
+    _, words = choose("paddle-rope export", "task", words, {"ner": "a NER model as a static graph"})
     parser = new_parser("export ner", EXPORT)
     add_model_dirs(parser)
     parser.add_argument("--output", required=True, metavar="FOLDER", help="folder to make; must not exist or be empty")
@@ -37,9 +35,7 @@ def export(words):
 
 
 def tune(words):
-    task, words = choose("paddle-rope tune", "task", words, {"ner": "the thresholds of a NER model"})
-    if task is None:
-        return 0
+    _, words = choose("paddle-rope tune", "task", words, {"ner": "the thresholds of a NER model"})
     parser = new_parser("tune ner", TUNE)
     add_model_dir(parser)
     parser.add_argument("data", metavar="DEV_FILE", help=LABELED)

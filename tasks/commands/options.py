@@ -1,6 +1,7 @@
 """What the verbs share: parsers, the choice of a task, arguments that several of them have."""
 
 import argparse
+import sys
 
 from tasks.common.errors import InputError, OneLineArgumentParser, nearest
 
@@ -10,25 +11,18 @@ LABELED = "labeled file, of a format that paddle-rope convert --help lists"
 
 def new_parser(verb, description, **options):
     """The parser of ``paddle-rope VERB``."""
-    return OneLineArgumentParser(
-        prog=f"paddle-rope {verb}",
-        description=description,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        **options,
-    )
+    raw = argparse.RawDescriptionHelpFormatter
+    return OneLineArgumentParser(prog=f"paddle-rope {verb}", description=description, formatter_class=raw, **options)
 
 
 def choose(command, kind, words, choices):
-    """The first of ``words``, and the others.
+    """The first of ``words``, and the others. Prints help and exits, as argparse does, where that was asked for.
 
     Args:
         command: the words before them.
         kind: what the first one names, such as ``task``.
         words: of the command line.
         choices: dict from what the first may be to what it does, in a line.
-
-    Returns:
-        (choice, other words); (None, []) where help was asked for, and printed.
 
     Raises:
         InputError: there is no first word, or it is unknown.
@@ -38,7 +32,7 @@ def choose(command, kind, words, choices):
         print(f"usage: {command} {kind.upper()} ...\n")
         print("\n".join(f"  {name:{width}}  {line}" for name, line in choices.items()))
         print(f"\nMore: {command} {kind.upper()} --help")
-        return None, []
+        sys.exit(0)
     if not words or words[0].startswith("-"):
         raise InputError(f"{command}: no {kind}; take one of {', '.join(choices)}; see {command} --help")
     if words[0] not in choices:
@@ -50,9 +44,8 @@ def choose(command, kind, words, choices):
 
 def add_model_dirs(parser):
     """The argument ``model_dirs``: models whose scores are averaged."""
-    parser.add_argument(
-        "model_dirs", metavar="MODEL_DIR", nargs="+", help=f"{MODEL_DIR}; the scores of several are averaged"
-    )
+    several = f"{MODEL_DIR}; the scores of several are averaged"
+    parser.add_argument("model_dirs", metavar="MODEL_DIR", nargs="+", help=several)
 
 
 def add_model_dir(parser):
@@ -83,6 +76,5 @@ def add_computing(parser, task):
 
 def computing(options):
     """The arguments of :func:`add_computing`, as predictors and recipes name them."""
-    given = vars(options)
     names = ("device", "batch_size", "max_tokens", "max_characters")
-    return {name: given[name] for name in names if name in given}
+    return {name: getattr(options, name) for name in names if hasattr(options, name)}

@@ -6,7 +6,9 @@ import sys
 from tasks.commands.options import add_computing, add_model_dir, add_model_dirs, choose, computing, new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_file
+from tasks.common.texts.json_lines import json_line
 from tasks.common.texts.text_files import STDIN
+from tasks.common.texts.text_stream import TextStream
 from tasks.common.tool.process import prepare
 from tasks.common.tool.streams import progress_bar, standard_output
 
@@ -47,8 +49,6 @@ CHUNK_BATCHES = {"ner": 64, "matching": 16, "classification": 16}  # whose texts
 def predict(words):
     summaries = {name: text.split("\n", 1)[0] for name, text in TASKS.items()}
     task, words = choose("paddle-rope predict", "task", words, summaries)
-    if task is None:
-        return 0
     options = _parse(task, words)
     work = {"ner": find_entities, "matching": score, "classification": classify}[task]
     if getattr(options, "embed", False):
@@ -102,13 +102,8 @@ def chunk_size(task, options):
 
 
 def answer(stream, output, write):
-    """Read chunks of ``stream`` and write what comes of them.
-
-    Args:
-        stream: :class:`tasks.common.texts.line_stream.LineStream`.
-        output: path; ``-`` is standard output.
-        write: function of a chunk and an open file.
-    """
+    """Call ``write(chunk, file)`` for the chunks of a :class:`tasks.common.texts.line_stream.LineStream`; the file is
+    that of the path ``output``, or standard output for ``-``."""
     with standard_output() if output == STDIN else atomic_writer(output) as file:
         for chunk in chunks(stream):
             write(chunk, file)
@@ -124,7 +119,6 @@ def chunks(stream):
 
 
 def find_entities(options):
-    from tasks.common.texts.text_stream import TextStream
     from tasks.ner.prediction import output_formats
 
     stream = TextStream(options.input, chunk_size("ner", options))
@@ -157,8 +151,6 @@ def find_entities(options):
 
 def classify(options):
     from tasks.classification.data import TEXT_KEYS
-    from tasks.common.texts.json_lines import json_line
-    from tasks.common.texts.text_stream import TextStream
 
     stream = TextStream(options.input, chunk_size("classification", options), TEXT_KEYS)
     classifier = open_model("classification", options.model_dir, options)
@@ -171,7 +163,6 @@ def classify(options):
 
 def score(options):
     """Scores of pairs or triples as JSON lines."""
-    from tasks.common.texts.json_lines import json_line
     from tasks.matching.data import ExampleStream, prediction_records
 
     stream = ExampleStream(options.input, chunk_size("matching", options))
@@ -188,8 +179,6 @@ def score(options):
 def embed(options):
     """Vectors of texts as a file of NumPy."""
     import numpy as np
-
-    from tasks.common.texts.text_stream import TextStream
 
     stream = TextStream(options.input, chunk_size("matching", options))
     predictor = open_model("matching", options.model_dir, options)

@@ -6,13 +6,13 @@ from tasks.common.tool.process import prepare
 from tasks.common.tool.run_config import read_run_config
 
 USAGE = """\
-{what}
+Train {what}.
 
     {command} CONFIG.yaml [--key value ...]
     {command} CONFIG.yaml --seeds 42,43,44 [--key value ...]
     {command} --resume OUTPUT_DIR
 
-CONFIG.yaml and --key take the keys of the recipe ({arguments}), those that recipes
+CONFIG.yaml and --key take the keys of the recipe (tasks/{folder}/arguments.py), those that recipes
 share (tasks/common/training/arguments.py), and those of PaddleNLP's TrainingArguments (output_dir, num_train_epochs,
 learning_rate, seed, device, bf16 ...). A CONFIG.yaml that begins with configs/ may be one of those that come with this
 command: configs/ner/demo.yaml, configs/classification/demo.yaml, ...
@@ -20,55 +20,45 @@ command: configs/ner/demo.yaml, configs/classification/demo.yaml, ...
 {more}--resume continues a run that was interrupted, or a series of runs, to the result it would have had.
 On several GPUs, or CPU processes: python -m paddle.distributed.launch $(which paddle-rope) train ..."""
 
-# name -> what it trains, its keys, more options
+# name -> what it trains, more options
 RECIPES = {
-    "ner": (
-        "a NER model",
-        "tasks/ner/arguments.py",
-        "After the last seed, the models are also scored as an ensemble.\n",
-    ),
+    "ner": ("a NER model", "After the last seed, the models are also scored as an ensemble.\n"),
     "matching": (
         "a model of text matching: pairs of texts with 0/1 or a grade, or triples",
-        "tasks/matching/arguments.py",
         "--folds 5 cuts train_file into folds by the first text, trains once for each, into OUTPUT_DIR/fold_N, tests\n"
         "on it, and prints mean and spread. With --seeds the folds are drawn anew for each seed.\n",
     ),
-    "classification": ("a classifier of documents", "tasks/classification/arguments.py", ""),
+    "classification": ("a classifier of documents", ""),
     "pretraining": (
         "a RoFormer as a masked language model",
-        "tasks/pretraining/arguments.py",
         "OUTPUT_DIR/model is what other recipes take as --pretrained.\n",
     ),
-    "language_model": ("a causal language model of characters", "tasks/language_model/arguments.py", ""),
-    "relative_position": (
-        "a model on the task whose answer only relative position gives",
-        "tasks/experiments/relative_position/arguments.py",
-        "",
-    ),
+    "language_model": ("a causal language model of characters", ""),
+    "relative_position": ("a model on the task whose answer only relative position gives", ""),
 }
 
 
 def train(words):
-    name, words = choose("paddle-rope train", "recipe", words, {name: what for name, (what, _, _) in RECIPES.items()})
+    name, words = choose("paddle-rope train", "recipe", words, {name: what for name, (what, _) in RECIPES.items()})
     command = f"paddle-rope train {name}"
-    if name is None:
-        return 0
     if words[:1] in (["-h"], ["--help"]):
-        what, arguments, more = RECIPES[name]
-        print(USAGE.format(what=f"Train {what}.", command=command, arguments=arguments, more=more))
+        what, more = RECIPES[name]
+        folder = "experiments/relative_position" if name == "relative_position" else name
+        print(USAGE.format(what=what, command=command, folder=folder, more=more))
     elif words[:1] == ["--resume"]:
         if len(words) != 2:
             raise InputError(f"usage: {command} --resume OUTPUT_DIR; the run keeps its configuration")
-        prepare()
-        from tasks.experiments import engine
-
-        engine.resume(name, words[1])
+        _engine().resume(name, words[1])
     elif not words or words[0].startswith("--"):
         raise InputError(f"no configuration file; usage: {command} CONFIG.yaml [--key value ...]")
     else:
         config = read_run_config(words[0], words[1:])
-        prepare()
-        from tasks.experiments import engine
-
-        engine.train(name, config)
+        _engine().train(name, config)
     return 0
+
+
+def _engine():
+    prepare()
+    from tasks.experiments import engine
+
+    return engine

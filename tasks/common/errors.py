@@ -1,4 +1,4 @@
-"""Errors that a user can mend: shown as one line, without a traceback."""
+"""Errors that a user can fix: shown as one line, without a traceback."""
 
 import argparse
 import difflib
@@ -11,7 +11,7 @@ EXIT_BAD_INPUT = 2
 class InputError(Exception):
     """Something the user gave is wrong.
 
-    The message says what is wrong, where (file:line or option) and how to mend it, in one line.
+    The message says what is wrong, where (file:line or option) and how to fix it, in one line.
     """
 
 

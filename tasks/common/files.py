@@ -78,6 +78,13 @@ def check_output_file(path, inputs=()):
         raise InputError(f"{path}: cannot be written ({path.parent} is not a writable folder); give another file")
 
 
+def write_files(folder, contents):
+    """Write files into ``folder``: dict from their names to text or bytes."""
+    for name, content in contents.items():
+        with atomic_writer(folder / name, binary=True) as file:
+            file.write(content if isinstance(content, bytes) else content.encode("utf-8"))
+
+
 def write_json(path, value):
     """Write ``value`` as indented JSON."""
     with atomic_writer(path) as file:

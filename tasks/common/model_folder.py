@@ -54,7 +54,8 @@ def load_model(folder, model_class, check):
     folder = Path(folder)
     tokenizer, config = load_settings(folder, model_class.config_class, check)
     with damage_reported(folder, "model.safetensors"):
-        stored = _stored_names(folder)
+        with safe_open(str(folder / "model.safetensors"), framework="np") as file:
+            stored = set(file.keys())
         model = model_class.from_pretrained(str(folder), config=config)
         _check_names(model, stored)
     return tokenizer, model
@@ -92,12 +93,6 @@ def check_length(name, value):
     """Raise ValueError unless ``value``, under ``name`` in config.json, is a positive integer."""
     if not isinstance(value, int) or value < 1:
         raise ValueError(f"{name} is {value!r}, not a positive integer")
-
-
-def _stored_names(folder):
-    """Names of the weights in the folder's file."""
-    with safe_open(str(Path(folder) / "model.safetensors"), framework="np") as file:
-        return set(file.keys())
 
 
 def _check_names(model, stored):

@@ -65,6 +65,11 @@ class Run:
         return self.training.per_device_eval_batch_size
 
     @property
+    def batches_per_step(self) -> int:
+        """Processes times accumulated gradients."""
+        return self.training.gradient_accumulation_steps * self.training.dataset_world_size
+
+    @property
     def scored(self) -> list[str]:
         """The splits that are scored."""
         return [name for name in ("dev", "test") if name in self.datasets]
@@ -252,14 +257,15 @@ class Recipe:
             raise InputError(f"{keys.pretrained or 'configuration'}: {error}") from None
         check_vocabulary(keys.pretrained, run.tokenizer, run.model)
 
+    def monitor(self, run: Run, shown: Iterable[str]) -> VisualDLMonitor:
+        """What writes the log of a run for VisualDL, which compares runs by the scores ``shown``."""
+        return self.monitor_class(run.training.logging_dir, run.config, shown, run.keys.log_histograms)
+
     def make_trainer(self, run: Run) -> RecipeTrainer:
         """The trainer of a run whose model and datasets are there."""
         shown = self.scores if run.keys.METRIC in self.scores else (run.keys.METRIC,)
-        monitor = self.monitor_class(
-            run.training.logging_dir, run.config, shown if "dev" in run.datasets else (), run.keys.log_histograms
-        )
         return RecipeTrainer(
-            monitor,
+            self.monitor(run, shown if "dev" in run.datasets else ()),
             lambda: self._evaluate_dev(run),
             lengths=self.lengths(run),
             ema_decay=run.keys.ema_decay,

@@ -13,16 +13,13 @@ BUSY = 75  # exit status: another process has the run
 
 
 def call_apart(job, given, **options):
-    """Do a job in a process of its own.
+    """Do a job in a process of its own; returns ``subprocess.CompletedProcess``.
 
     Args:
         job: ``"train"``, of :func:`tasks.experiments.cells.run_cell`, or ``"measure"``, of
             :func:`tasks.experiments.benchmarks.models.measure`.
         given: dict of its arguments.
         options: of ``subprocess.run``.
-
-    Returns:
-        ``subprocess.CompletedProcess``.
     """
     path = [str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
     # -P: a tasks.py where the user works is not ours

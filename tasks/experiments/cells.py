@@ -26,18 +26,12 @@ def is_finished(cell: Cell) -> bool:
 
 
 def check_cells(cells: list[Cell]) -> None:
-    """Refuse cells that were trained, or begun, with other keys than they have now.
-
-    Raises:
-        InputError: there is such a cell.
-    """
+    """Raise InputError for a cell that was trained, or begun, with other keys than it has now."""
     for cell in cells:
         path = _keys_file(cell)
         if cell.folder.is_dir() and path.is_file():
-            before = json.loads(path.read_text(encoding="utf-8"))
-            check_unchanged(
-                cell.name, cell.folder, _compared(cell, **before), _compared(cell, cell.recipe, cell.config)
-            )
+            before = _compared(cell, **json.loads(path.read_text(encoding="utf-8")))
+            check_unchanged(cell.name, cell.folder, before, _compared(cell, cell.recipe, cell.config))
 
 
 def check_configs(cells: list[Cell]) -> None:

@@ -64,13 +64,10 @@ def train_series(recipe: str, config: dict[str, Any], seeds: list[int] | None = 
 
 
 def resume_series(folder: str | Path) -> dict[str, Any] | None:
-    """Continue a series of seeds or folds that was interrupted.
+    """Continue a series of seeds or folds that was interrupted; returns what :func:`train_series` does.
 
     Args:
         folder: its ``output_dir``, which may have been moved.
-
-    Returns:
-        As :func:`train_series`.
 
     Raises:
         InputError: the series is complete, or another process works on it.
@@ -152,12 +149,8 @@ def _run_series(plan: Plan) -> dict[str, Any] | None:
 
 @contextlib.contextmanager
 def _begun(folder, series):
-    """Makes the folder of a new series with its configuration in it. Takes them away again where an InputError ends it
-    before its first run has written anything.
-
-    Raises:
-        InputError: the folder is taken or cannot be made.
-    """
+    """Makes the folder of a new series with its configuration in it, or raises InputError where it is taken. Takes them
+    away again where an InputError ends it before its first run has written anything."""
     if not is_first_process():
         yield
         return

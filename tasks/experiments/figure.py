@@ -1,22 +1,16 @@
 """The scores of a plan as a picture."""
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from tasks.common.reports.figures import png
+from tasks.common.reports.figures import BLUE, GRAY, GREEN, ORANGE, new_figure, png
 from tasks.experiments.plan import TWIN
 
-COLORS = ["#c8560a", "#1f5fa8", "#2a8a4a", "#8a3fa0", "#b5891c", "#3aa0a0", "#a03a55", "#5a6b2f", "#4a4a9a"]
-GRAY = "#666666"
+COLORS = [ORANGE, BLUE, GREEN, "#8a3fa0", "#b5891c", "#3aa0a0", "#a03a55", "#5a6b2f", "#4a4a9a"]
 
 
 def draw(plan, summary):
-    """PNG of the first score: lines over numbered cases, or else a point for each variant.
-
-    Args:
-        plan: :class:`tasks.experiments.plan.Plan`.
-        summary: of :func:`tasks.experiments.table.summarize`, at least one variant.
-    """
+    """PNG of the first score of a :class:`~tasks.experiments.plan.Plan`: lines over numbered cases, or else a point for
+    each variant. ``summary`` is that of :func:`tasks.experiments.table.summarize`, not empty."""
     place, score = next(iter(plan.scores.items()))
     means = {(entry["case"], entry["variant"]): entry["scores"][place]["mean"] for entry in summary}
     lines = len(plan.cases) > 1 and all(case.isdigit() for case in plan.cases)
@@ -24,8 +18,7 @@ def draw(plan, summary):
 
 
 def _lines(plan, means, score):
-    figure = Figure(figsize=(9, 5), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = new_figure(9, 5)
     colors = {}
     for variant in plan.variants:
         cases = [case for case in plan.cases if (case, variant) in means]
@@ -40,7 +33,6 @@ def _lines(plan, means, score):
     axes.set_xticks(list(map(int, plan.cases)), plan.cases)
     axes.set_xlabel(plan.case_name)
     axes.set_ylabel(score)
-    axes.grid(alpha=0.3)
     figure.legend(loc="outside right upper", fontsize=8)
     return figure
 
@@ -49,8 +41,7 @@ def _points(plan, means, score):
     rows = [(f"{case} {variant}".strip(), case, variant) for case in plan.cases for variant in plan.variants]
     rows = [row for row in rows if row[1:] in means]
     values = np.array([means[row[1:]] for row in rows])
-    figure = Figure(figsize=(8, 1 + 0.28 * len(rows)), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = new_figure(8, 1 + 0.28 * len(rows), grid="y")
     colors = [COLORS[0] if variant == plan.reference else COLORS[1] for _, _, variant in rows]
     axes.scatter(values, range(len(rows)), color=colors, s=30, zorder=2)
     for place, value in enumerate(values):
@@ -59,7 +50,6 @@ def _points(plan, means, score):
     axes.invert_yaxis()
     room = max(values.max() - values.min(), 0.02)
     axes.set_xlim(values.min() - 0.05 * room, values.max() + 0.15 * room)  # on the right for the numbers
-    axes.grid(axis="y", alpha=0.3)
     if len(plan.cases) == 1 and (plan.cases[0], plan.reference) in means and plan.margin is not None:
         axes.axvline(means[plan.cases[0], plan.reference] - plan.margin / 100, color=GRAY, ls="--", lw=1)
     axes.set_xlabel(score)

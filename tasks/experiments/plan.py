@@ -114,10 +114,7 @@ def series_plan(recipe: str, config: dict[str, Any], seeds: list[int] | None = N
     """The plan of one configuration with several seeds, with ``folds`` folds, or with both.
 
     Args:
-        recipe: its name.
-        config: configuration keys, with ``output_dir``; runs go to ``OUTPUT_DIR/seed_N``, ``OUTPUT_DIR/fold_N`` or
-            ``OUTPUT_DIR/seed_N/fold_M``.
-        seeds: None for that of the configuration.
+        recipe, config, seeds: as of :func:`tasks.experiments.engine.train_series`, which says where the runs go.
     """
     has_folds = config.get("folds") is not None and config.get("fold") is None
     folds = [{"fold": fold} for fold in range(1, int(config["folds"]) + 1)] if has_folds else [{}]
@@ -161,10 +158,8 @@ def read_plan(path: str | Path, output_dir=None, seeds=None, settings: dict[str,
         for case, of_case in cases.items()
         for variant, of_variant in variants.items()
     ]
-    return Plan(
-        output_dir, plan["recipe"], cells, scores, plan.get("case_name", "case"), reference, plan.get("margin"),
-        plan.get("report"), plan.get("apart", True),
-    )  # fmt: skip
+    shown = ("case_name", "reference", "margin", "report", "apart")
+    return Plan(output_dir, plan["recipe"], cells, scores, **{key: plan[key] for key in shown if key in plan})
 
 
 def read_variants(path, plan):
@@ -215,13 +210,12 @@ def parse_seeds(value: Any) -> list[int]:
 
 
 def read_keys(path, types, required, output_dir=None):
-    """The keys of the YAML file of a plan.
+    """The keys of the YAML file of a plan; ``output_dir`` replaces that of the file.
 
     Args:
         path: of the file.
         types: dict from each key that there is to the types of its values.
         required: keys without which there is no plan.
-        output_dir: instead of the file's.
 
     Raises:
         InputError: a key is unknown or missing, or a value is of another type.

@@ -10,7 +10,7 @@ import yaml
 
 from paddle_rope.machine import machine_in_words
 from tasks.common.errors import InputError
-from tasks.common.files import atomic_writer
+from tasks.common.files import write_files
 from tasks.common.reports.tables import as_csv, as_markdown, mean_and_deviation
 from tasks.common.runs.life import CONFIG_FILE, METRICS_FILE
 from tasks.experiments.cells import is_finished
@@ -51,9 +51,7 @@ def write_tables(plan: Plan) -> tuple[list[dict[str, Any]], str]:
         files[SCORES_PNG] = draw(plan, summary)
     if plan.report is not None:
         files.update(get_report(plan.report)([_with_config(*run) for run in runs]))
-    for name, content in files.items():
-        with atomic_writer(plan.output_dir / name, binary=True) as file:
-            file.write(content if isinstance(content, bytes) else content.encode("utf-8"))
+    write_files(plan.output_dir, files)
     return summary, files.get("results.md", text)
 
 

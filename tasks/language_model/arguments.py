@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Optional
 
 from paddle_rope.roformer import RoFormerConfig
 from tasks.common.errors import InputError
 from tasks.common.training import arguments as common
-from tasks.common.training.arguments import POSITIVE, one_of
+from tasks.common.training.arguments import POSITIVE, one_of, option
 
 # The held-out stretches have this many times the length of training: losses at 1, 2 and 4 times are of the same text.
 LONGEST_TIMES = 4
@@ -27,23 +27,10 @@ BY_STEPS = common.TrainingPlan(
         "eval_steps": 200,
         "seed": 42,
     },
-    fixed={
-        "do_train": True,
-        "do_eval": False,  # else PaddleNLP evaluates in between
-        "evaluation_strategy": "no",
-        "save_strategy": "no",
-        "save_total_limit": 1,
-        "report_to": "none",
-        "ignore_data_skip": True,  # the batches of a resumed run begin where it stopped
-    },
-    closed=(
-        "do_train", "do_eval", "evaluation_strategy", "save_strategy", "save_steps", "save_total_limit", "report_to",
-        "ignore_data_skip", "load_best_model_at_end", "greater_is_better", "metric_for_best_model", "logging_dir",
-        "resume_from_checkpoint", "num_train_epochs", "per_device_eval_batch_size", "lr_scheduler_type", "warmup_ratio",
-        "dataloader_drop_last", "dataloader_num_workers",
-    ),
+    fixed={**common.FIXED_BY_STEPS, "save_strategy": "no"},
+    closed=(*common.CLOSED_BY_STEPS, "save_steps", "lr_scheduler_type", "warmup_ratio"),
     reason="the recipe makes max_steps steps, evaluates and keeps a checkpoint every eval_steps; its last weights stay",
-)  # fmt: skip
+)
 
 
 @dataclass
@@ -52,29 +39,25 @@ class LanguageModelArguments(common.EncoderArguments):
 
     PLAN = BY_STEPS
 
-    text_files: Optional[str] = field(
-        default=None, metadata={"help": "plain text or JSON lines with 'text', between commas; demo: generated text"}
+    text_files: Optional[str] = option(
+        None, "plain text or JSON lines with 'text', between commas; demo: generated text"
     )
-    vocab_min_count: int = field(default=100, metadata={"help": "rarer characters become [UNK]"})
-    length: int = field(default=128, metadata={"help": "characters of a text in training"})
-    held_out_windows: int = field(default=32, metadata={"help": f"stretches of {LONGEST_TIMES} x length held out"})
-    version: int = field(default=2, metadata={"help": "of RoFormer: 1, or 2 without biases and with RMS norm"})
-    hidden_size: int = field(default=128, metadata={"help": "size of the hidden states"})
-    intermediate_size: int = field(default=512, metadata={"help": "inner size of the feed-forward layers"})
+    vocab_min_count: int = option(100, "rarer characters become [UNK]")
+    length: int = option(128, "characters of a text in training")
+    held_out_windows: int = option(32, f"stretches of {LONGEST_TIMES} x length held out")
+    version: int = option(2, "of RoFormer: 1, or 2 without biases and with RMS norm")
+    hidden_size: int = option(128, "size of the hidden states")
+    intermediate_size: int = option(512, "inner size of the feed-forward layers")
     # no dropout: a short training sees its text about once
-    hidden_dropout_prob: float = field(default=0.0, metadata={"help": "dropout of embeddings and layers"})
-    attention_probs_dropout_prob: float = field(default=0.0, metadata={"help": "dropout of softmax attention weights"})
-    rotary_learned: bool = field(default=False, metadata={"help": "train the frequencies of RoPE"})
-    theta_rate: float = field(default=1.0, metadata={"help": "their learning rate as a share of that of the weights"})
-    scale_embeddings: bool = field(
-        default=False, metadata={"help": "multiply embeddings by the root of their size; such a model is not saved"}
+    hidden_dropout_prob: float = option(0.0, "dropout of embeddings and layers")
+    attention_probs_dropout_prob: float = option(0.0, "dropout of softmax attention weights")
+    rotary_learned: bool = option(False, "train the frequencies of RoPE")
+    theta_rate: float = option(1.0, "their learning rate as a share of that of the weights")
+    scale_embeddings: bool = option(False, "multiply embeddings by the root of their size; such a model is not saved")
+    evaluation_times: Optional[str] = option(
+        None, "at the end, losses in texts of so many times the length, such as 1,2,4"
     )
-    evaluation_times: Optional[str] = field(
-        default=None, metadata={"help": "at the end, losses in texts of so many times the length, such as 1,2,4"}
-    )
-    scaling_factors: Optional[str] = field(
-        default=None, metadata={"help": "these also with frequencies scaled by NTK and YaRN, such as 2,4"}
-    )
+    scaling_factors: Optional[str] = option(None, "these also with frequencies scaled by NTK and YaRN, such as 2,4")
 
     REQUIRED = ("text_files", "output_dir")
 

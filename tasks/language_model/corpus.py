@@ -69,10 +69,6 @@ class Corpus:
 
 
 def load_corpus(keys):
-    """The :class:`Corpus` of a configuration.
-
-    Args:
-        keys: :class:`tasks.language_model.arguments.LanguageModelArguments`.
-    """
+    """The :class:`Corpus` of :class:`tasks.language_model.arguments.LanguageModelArguments`."""
     documents = demo_documents() if keys.text_files == DEMO else read_documents(keys.files)
     return Corpus(documents, keys.vocab_min_count, keys.length, keys.held_out_windows, keys.held_out_length)

@@ -62,12 +62,9 @@ class LanguageModelRecipe(Recipe):
     def dataset(self, run: Run, split: str) -> Any:
         if split == "dev":
             return run.examples["dev"]
-        training = run.training
-        batches_per_step = training.gradient_accumulation_steps * training.dataset_world_size
-        return TrainingBatches(
-            run.examples["train"], training.per_device_train_batch_size, training.max_steps, training.seed,
-            batches_per_step,
-        )  # fmt: skip
+        corpus, training = run.examples["train"], run.training
+        sizes = (training.per_device_train_batch_size, training.max_steps)
+        return TrainingBatches(corpus, *sizes, training.seed, run.batches_per_step)
 
     def describe(self, run: Run) -> None:
         facts = run.facts["text"]
@@ -82,7 +79,7 @@ class LanguageModelRecipe(Recipe):
 
         every, steps = run.training.eval_steps, run.training.max_steps
         return StepTrainer(
-            self.monitor_class(run.training.logging_dir, run.config, self.scores, run.keys.log_histograms),
+            self.monitor(run, self.scores),
             score_dev,
             [*range(every, steps, every), steps],
             model=run.model,

@@ -2,11 +2,8 @@
 
 
 def by_variant(results):
-    """The results of each variant, dict from its name to a list in the order of the seeds.
-
-    Args:
-        results: dicts with ``variant``, ``seed``, ``config`` and what ``metrics.json`` has.
-    """
+    """dict from the name of each variant to its ``results``: dicts with ``variant``, ``seed``, ``config`` and what
+    ``metrics.json`` has, in the order of the seeds."""
     grouped = {}
     for result in results:
         grouped.setdefault(result["variant"], []).append(result)

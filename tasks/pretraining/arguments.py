@@ -21,23 +21,10 @@ BY_STAGES = common.TrainingPlan(
         "save_steps": 200,
         "seed": 42,
     },
-    fixed={
-        "do_train": True,
-        "do_eval": False,  # else PaddleNLP evaluates in between
-        "evaluation_strategy": "no",
-        "save_strategy": "steps",
-        "save_total_limit": 1,
-        "report_to": "none",
-        "ignore_data_skip": True,  # the batches of a run that goes on begin where it stopped
-    },
-    closed=(
-        "do_train", "do_eval", "evaluation_strategy", "eval_steps", "save_strategy", "save_total_limit", "report_to",
-        "ignore_data_skip", "load_best_model_at_end", "greater_is_better", "metric_for_best_model", "logging_dir",
-        "resume_from_checkpoint", "max_steps", "num_train_epochs", "per_device_train_batch_size",
-        "per_device_eval_batch_size", "dataloader_drop_last", "dataloader_num_workers",
-    ),
+    fixed={**common.FIXED_BY_STEPS, "save_strategy": "steps"},
+    closed=(*common.CLOSED_BY_STEPS, "eval_steps", "max_steps", "per_device_train_batch_size"),
     reason="the stages give lengths, batch sizes and steps, each is evaluated at its end, the last weights are kept",
-)  # fmt: skip
+)
 
 
 @dataclass
@@ -66,9 +53,8 @@ class PretrainingArguments(common.EncoderArguments):
 
     def check(self, config):
         if self.pretrained is None and self.tokenizer == "word" and self.vocab_file is None:
-            raise InputError(
-                "configuration: tokenizer word without vocab_file; give one, such as that of the Chinese RoFormer"
-            )
+            hint = "give one, such as that of the Chinese RoFormer"
+            raise InputError(f"configuration: tokenizer word without vocab_file; {hint}")
         if self.vocab_file is not None and "vocab_min_count" in config:
             raise InputError("key 'vocab_min_count': the vocabulary is that of vocab_file; leave one of them out")
 

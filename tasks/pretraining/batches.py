@@ -1,4 +1,4 @@
-"""Batches of a run of several stages, each known from the seed and its number alone, so that a run goes on exactly."""
+"""Batches of a run of several stages, each known from the seed and its number alone, so that a run resumes exactly."""
 
 import functools
 

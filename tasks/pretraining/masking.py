@@ -20,10 +20,7 @@ class WholeWordMasking:
     """
 
     def __init__(self, tokenizer):
-        special = {
-            tokenizer.pad_token_id, tokenizer.unk_token_id, tokenizer.cls_token_id, tokenizer.sep_token_id,
-            tokenizer.mask_token_id,
-        }  # fmt: skip
+        special = {getattr(tokenizer, f"{name}_token_id") for name in ("pad", "unk", "cls", "sep", "mask")}
         self.mask_token_id = tokenizer.mask_token_id
         self.random_ids = np.array([index for index in range(len(tokenizer)) if index not in special])
 

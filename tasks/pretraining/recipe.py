@@ -63,8 +63,7 @@ class PretrainingRecipe(Recipe):
         if split == "dev":
             return [DevBatches(stream, stage, run.tokenizer, masking) for stage in stages]
         run.training.max_steps = sum(stage.steps for stage in stages)
-        batches_per_step = run.training.gradient_accumulation_steps * run.training.dataset_world_size
-        return StageBatches(stream, stages, run.tokenizer, masking, run.training.seed, batches_per_step)
+        return StageBatches(stream, stages, run.tokenizer, masking, run.training.seed, run.batches_per_step)
 
     def describe(self, run: Run) -> None:
         for split, documents in run.examples.items():
@@ -72,9 +71,9 @@ class PretrainingRecipe(Recipe):
         print(f"{len(run.tokenizer):,} tokens known")
 
     def make_trainer(self, run: Run) -> PretrainingTrainer:
-        monitor = self.monitor_class(run.training.logging_dir, run.config, self.scores, run.keys.log_histograms)
+        monitor, datasets = self.monitor(run, self.scores), run.datasets
         return PretrainingTrainer(
-            monitor, run.datasets["dev"], model=run.model, args=run.training, train_dataset=run.datasets["train"]
+            monitor, datasets["dev"], model=run.model, args=run.training, train_dataset=datasets["train"]
         )
 
     def score_and_save(self, run: Run) -> dict[str, Any]:

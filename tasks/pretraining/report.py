@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from tasks.common.files import atomic_writer
+from tasks.common.files import write_files
 from tasks.common.reports.tables import as_csv, as_markdown
 
-TABLE_CSV, TABLE_MARKDOWN, PLOT = "stages.csv", "stages.md", "stages.png"
 COLUMNS = (
     "stage", "max_tokens", "batch_size", "steps", "million_tokens", "seconds_per_step", "dev_loss", "dev_accuracy"
 )  # fmt: skip
@@ -34,27 +33,17 @@ def stage_rows(stages, ends, history, batches_per_step):
 
 def write_report(folder, rows, history):
     """Write the table and the plot into ``folder``; returns the table in Markdown."""
-    table = as_markdown([{name: _rounded(name, value) for name, value in row.items()} for row in rows], COLUMNS)
-    for name, content in ((TABLE_CSV, as_csv(rows, COLUMNS)), (TABLE_MARKDOWN, table)):
-        with atomic_writer(folder / name) as file:
-            file.write(content)
-    with atomic_writer(folder / PLOT, binary=True) as file:
-        file.write(draw(rows, history))
+    rounded = [{**row, **{name: round(row[name], digits) for name, digits in DIGITS.items()}} for row in rows]
+    table = as_markdown(rounded, COLUMNS)
+    write_files(folder, {"stages.csv": as_csv(rows, COLUMNS), "stages.md": table, "stages.png": draw(rows, history)})
     return table
-
-
-def _rounded(name, value):
-    return round(value, DIGITS[name]) if name in DIGITS else value
 
 
 def draw(rows, history):
     """Loss above, accuracy below, against steps; each stage a strip. PNG, bytes."""
-    from matplotlib.figure import Figure
+    from tasks.common.reports.figures import new_figure, png
 
-    from tasks.common.reports.figures import png
-
-    figure = Figure(figsize=(10, 7), layout="constrained")
-    panels = figure.subplots(2, 1, sharex=True)
+    figure, panels = new_figure(10, 7, 2, 1, sharex=True)
     ends = np.cumsum([row["steps"] for row in rows])
     train = [entry for entry in history if "loss" in entry]
     for axes, name in zip(panels, ("loss", "accuracy")):
@@ -71,7 +60,6 @@ def draw(rows, history):
                 axes.text((start + end) / 2, height, text, ha="center", transform=axes.get_xaxis_transform())
         axes.set_ylabel(f"{name} of hidden tokens")
         axes.set_xlim(0, ends[-1])
-        axes.grid(alpha=0.3)
         axes.legend()
     panels[0].set_title("stages: length x batch size", pad=36)
     panels[1].set_xlabel("step")

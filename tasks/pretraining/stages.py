@@ -1,5 +1,6 @@
 """Stages of pretraining: how long the rows are, how many make a batch, and for how many steps."""
 
+import itertools
 from typing import NamedTuple
 
 from tasks.common.errors import InputError
@@ -8,17 +9,11 @@ SHORTEST = 8  # rows of less hold hardly a word beside [CLS] and [SEP]
 
 
 class Stage(NamedTuple):
-    """One stage.
+    """One stage."""
 
-    Attributes:
-        max_tokens: tokens a row.
-        batch_size: rows a batch and process.
-        steps: updates of the weights.
-    """
-
-    max_tokens: int
-    batch_size: int
-    steps: int
+    max_tokens: int  # a row
+    batch_size: int  # rows, a process
+    steps: int  # updates of the weights
 
     def __str__(self):
         return "x".join(map(str, self))
@@ -63,8 +58,4 @@ def parse_stages(value):
 
 def stage_ends(stages):
     """The step with which each stage ends, counted from the beginning of the run."""
-    ends, step = [], 0
-    for stage in stages:
-        step += stage.steps
-        ends.append(step)
-    return ends
+    return list(itertools.accumulate(stage.steps for stage in stages))

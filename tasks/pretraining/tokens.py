@@ -23,16 +23,12 @@ class TokenStream(NamedTuple):
 
 
 def tokenize(documents, tokenizer, title, show_progress=True):
-    """Tokenize documents and find the words in them.
+    """The :class:`TokenStream` of documents; those without a token are left out.
 
     Args:
         documents: list of strings.
         tokenizer: a :class:`CharTokenizer` or :class:`WordTokenizer`.
-        title: of the progress bar.
-        show_progress: whether there is one.
-
-    Returns:
-        :class:`TokenStream`; documents without a token are left out.
+        title, show_progress: of the progress bar, and whether there is one.
     """
     ids, word_starts = [], []
     characters = sum(map(len, documents))

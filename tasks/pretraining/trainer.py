@@ -11,13 +11,8 @@ from tasks.common.training.step_trainer import StepTrainer
 
 
 class PretrainingTrainer(StepTrainer):
-    """Trains through :class:`~tasks.pretraining.batches.StageBatches` once.
-
-    Args:
-        monitor: :class:`PretrainingMonitor`.
-        dev: list of :class:`~tasks.pretraining.batches.DevBatches`, one for each stage.
-        kwargs: of PaddleNLP's ``Trainer``.
-    """
+    """Trains through :class:`~tasks.pretraining.batches.StageBatches` once, with a :class:`PretrainingMonitor`; ``dev``
+    has the :class:`~tasks.pretraining.batches.DevBatches` of each stage, ``kwargs`` are of PaddleNLP's ``Trainer``."""
 
     def __init__(self, monitor, dev, **kwargs):
         super().__init__(monitor, self.score_stage, kwargs["train_dataset"].ends, **kwargs)
@@ -83,15 +78,8 @@ def count_right(logits, labels):
 
 
 def evaluate_model(model, batches):
-    """Mean loss and accuracy of a masked language model over all hidden tokens.
-
-    Args:
-        model: a :class:`RoFormerForMaskedLM`.
-        batches: :class:`~tasks.pretraining.batches.DevBatches`.
-
-    Returns:
-        dict with ``loss`` and ``accuracy``.
-    """
+    """dict with mean ``loss`` and ``accuracy`` of a :class:`RoFormerForMaskedLM` over all hidden tokens of
+    :class:`~tasks.pretraining.batches.DevBatches`."""
     total_loss = total_right = total = 0
     with evaluation_mode(model):
         for batch in batches:

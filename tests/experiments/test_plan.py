@@ -144,6 +144,6 @@ def test_every_plan_of_the_project_has_runs_that_its_recipe_takes(path, monkeypa
 def test_the_length_plans_of_the_project_name_models(monkeypatch, name, first, last):
     plan = read_speed_plan(FOLDER / f"{name}.yaml")
     assert (plan.lengths[0], plan.lengths[-1]) == (first, last)
-    for options in plan.options().values():
+    for options in plan.variants.values():
         options.pop("recompute", None)
         assert MODELS[plan.task].config(**options).num_hidden_layers == 4

@@ -1,1 +1,1 @@
-"""The life of a run: its folder, seed and lock, going on after an interruption, its epochs."""
+"""The life of a run: its folder, seed and lock, its epochs."""

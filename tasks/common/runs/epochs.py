@@ -3,10 +3,9 @@
 import math
 import statistics
 
-from tasks.common.files import atomic_writer
+from tasks.common.files import write_files
 from tasks.common.reports.tables import as_csv, as_markdown
 
-TABLE_CSV, TABLE_MARKDOWN, PLOT = "epochs.csv", "epochs.md", "epochs.png"
 DIGITS = 4
 EPOCH = "progress_or_epoch"  # in PaddleNLP's log
 
@@ -42,11 +41,8 @@ def write_epochs(folder, history, scores):
     rows = epoch_rows(history, scores)
     columns = list(dict.fromkeys(name for row in rows for name in row))
     rounded = [{name: _rounded(value) for name, value in row.items()} for row in rows]
-    for name, content in ((TABLE_CSV, as_csv(rows, columns)), (TABLE_MARKDOWN, as_markdown(rounded, columns))):
-        with atomic_writer(folder / name) as file:
-            file.write(content)
-    with atomic_writer(folder / PLOT, binary=True) as file:
-        file.write(_draw(rows, history))
+    tables = {"epochs.csv": as_csv(rows, columns), "epochs.md": as_markdown(rounded, columns)}
+    write_files(folder, {**tables, "epochs.png": _draw(rows, history)})
 
 
 def _rounded(value):
@@ -55,13 +51,11 @@ def _rounded(value):
 
 def _draw(rows, history):
     """Training loss on the left, dev scores, if there are such, on the right, against epochs. PNG, bytes."""
-    from matplotlib.figure import Figure
-
-    from tasks.common.reports.figures import png
+    from tasks.common.reports.figures import new_figure, png
 
     shown = list(dict.fromkeys(name for row in rows for name in row if name.startswith("dev ")))
-    figure = Figure(figsize=(10 if shown else 5, 4), layout="constrained")
-    panels = figure.subplots(1, 2 if shown else 1, squeeze=False)[0]
+    columns = 2 if shown else 1
+    figure, (panels,) = new_figure(5 * columns, 4, 1, columns, squeeze=False)
     logged = [entry for entry in history if "loss" in entry]
     panels[0].plot([entry[EPOCH] for entry in logged], [entry["loss"] for entry in logged], lw=1)
     panels[0].set_ylabel("training loss")
@@ -72,5 +66,4 @@ def _draw(rows, history):
         panels[1].legend()
     for axes in panels:
         axes.set_xlabel("epoch")
-        axes.grid(alpha=0.3)
     return png(figure)

@@ -21,7 +21,7 @@ def check_fingerprints(before, config):
     for path, digest in before.items():
         if now.get(path) != digest:
             raise InputError(
-                f"{path}: has changed since the run began, which cannot go on with other data; put it back as it was, "
+                f"{path}: has changed since the run began, which cannot resume with other data; put it back as it was, "
                 "or train anew in another --output_dir"
             )
 
@@ -31,6 +31,5 @@ def _sha256(path):
     for file in sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]:
         digest.update(file.name.encode("utf-8", "surrogateescape"))
         with open(file, "rb") as content:
-            while block := content.read(1 << 20):
-                digest.update(block)
+            hashlib.file_digest(content, lambda: digest)
     return digest.hexdigest()

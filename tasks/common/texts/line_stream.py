@@ -103,11 +103,7 @@ class LineStream:
         self.lines += 1
         line = decode(raw, self.name, self.lines, self.position)
         self.position += len(raw)
-        if line.endswith("\n"):
-            line = line[:-1]
-        if line.endswith("\r"):
-            line = line[:-1]
-        return self.items_of(line, f"{self.name}:{self.lines}")
+        return self.items_of(line.removesuffix("\n").removesuffix("\r"), f"{self.name}:{self.lines}")
 
 
 def _size(file):

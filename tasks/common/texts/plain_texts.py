@@ -12,14 +12,8 @@ SENTENCE_END = re.compile(r"[。！？；!?;…]+[”’」』）)\"]*")
 
 
 def read_plain_texts(path):
-    """Read a text from each line: the line itself, or, in files named ``.json`` or ``.jsonl``, its ``text`` or else
-    ``sentence``.
-
-    Args:
-        path: of a UTF-8 file; blank lines are skipped.
-
-    Returns:
-        list of strings without white space at their edges.
+    """Read a text from each line of a UTF-8 file: the line itself, or, in files named ``.json`` or ``.jsonl``, its
+    ``text`` or else ``sentence``. White space at the edges of a text is dropped, blank lines are skipped.
 
     Raises:
         InputError: the file cannot be read, has no text, or a line of JSON has no ``text``.
@@ -35,11 +29,8 @@ def read_plain_texts(path):
 
 
 def texts_of_records(lines, name):
-    """The ``text``, or else the ``sentence``, of each JSON record among the lines of a file called ``name``.
-
-    Raises:
-        InputError: a line that is not blank is no record with a text.
-    """
+    """The ``text``, or else the ``sentence``, of each JSON record among the lines of a file called ``name``; raises
+    InputError for a line that is not blank and no such record."""
     return [json_text(record, where, TEXT_KEYS) for where, record in json_records(lines, name)]
 
 

@@ -22,15 +22,12 @@ def read_text(path: str | os.PathLike) -> tuple[str, str]:
     name = os.fspath(path)
     if name == STDIN:
         return decode(open_stdin("<stdin>").read(), "<stdin>"), "<stdin>"
-    return decode(_read_bytes(name), name), name
-
-
-def _read_bytes(name: str) -> bytes:
     with open_bytes(name) as file:
         try:
-            return file.read()
+            content = file.read()
         except OSError as error:
             raise _unreadable(name, error) from None
+    return decode(content, name), name
 
 
 def open_bytes(name: str) -> BinaryIO:
@@ -85,10 +82,7 @@ def encodable(content: str) -> str:
 
 def split_lines(content: str) -> list[str]:
     """Lines without LF or CRLF. Not ``str.splitlines``, which also splits at characters such as U+2028."""
-    lines = content.split("\n")
-    if "\r" in content:
-        lines = [line[:-1] if line.endswith("\r") else line for line in lines]
-    return lines
+    return [line.removesuffix("\r") for line in content.split("\n")]
 
 
 def first_non_blank(lines: list[str]) -> str | None:

@@ -19,13 +19,8 @@ from tasks.common.texts.text_files import BLANKS
 
 
 class TextStream(LineStream):
-    """Pairs (text, "path:line") of an input, see :class:`LineStream`.
-
-    Args:
-        source: path, or ``-`` for standard input.
-        chunk_items: texts a chunk at most.
-        keys: under which JSON lines have their text; the first that a line has counts.
-    """
+    """Pairs (text, "path:line") of an input, see :class:`LineStream`. ``keys`` are those under which JSON lines have
+    their text; the first that a line has counts."""
 
     def __init__(self, source, chunk_items=2048, keys=("text",)):
         super().__init__(source, chunk_items)

@@ -6,15 +6,8 @@ CONFIGS = "configs"
 
 
 def shipped(name):
-    """The path of a file that the user names.
-
-    Args:
-        name: str or path.
-
-    Returns:
-        ``name`` as it is; where there is no such file here, but it is one of ours that begins with ``configs/``, the
-        path of ours as str.
-    """
+    """The path ``name`` as it is; where there is no such file here, but it is one of ours that begins with
+    ``configs/``, the path of ours as str."""
     path = Path(name)
     if path.parts[:1] != (CONFIGS,) or path.exists():
         return name

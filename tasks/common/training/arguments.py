@@ -37,10 +37,22 @@ FIXED_TRAINING_ARGUMENTS = {
     "save_total_limit": 1,
     "report_to": "none",
 }
+NOT_EVALUATED = {"do_eval": False, "evaluation_strategy": "no"}  # else PaddleNLP evaluates in between
 # Keys of TrainingArguments that the recipes set themselves or do not heed.
 CLOSED_KEYS = (
     *FIXED_TRAINING_ARGUMENTS,
     "metric_for_best_model", "logging_dir", "resume_from_checkpoint", "dataloader_drop_last",
+)  # fmt: skip
+# Of recipes that count in steps: a trainer of theirs evaluates, and the last weights are kept.
+FIXED_BY_STEPS = {
+    "do_train": True,
+    **NOT_EVALUATED,
+    "save_total_limit": 1,
+    "report_to": "none",
+    "ignore_data_skip": True,  # the batches of a resumed run begin where it stopped
+}
+CLOSED_BY_STEPS = (
+    *CLOSED_KEYS, "ignore_data_skip", "num_train_epochs", "per_device_eval_batch_size", "dataloader_num_workers"
 )  # fmt: skip
 
 
@@ -58,14 +70,7 @@ BY_EPOCHS = TrainingPlan(
     "the recipe evaluates each epoch and keeps the best by dev {metric}",
 )  # fmt: skip
 # Without dev data nothing is evaluated, and the last weights are kept.
-WITHOUT_DEV = BY_EPOCHS._replace(
-    fixed={
-        **FIXED_TRAINING_ARGUMENTS,
-        "do_eval": False,  # else PaddleNLP evaluates in between
-        "evaluation_strategy": "no",
-        "load_best_model_at_end": False,
-    }
-)
+WITHOUT_DEV = BY_EPOCHS._replace(fixed={**FIXED_TRAINING_ARGUMENTS, **NOT_EVALUATED, "load_best_model_at_end": False})
 
 # Options of the encoder. With ``pretrained`` the sizes, and the other options unless given, are those of the folder.
 SIZE_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")

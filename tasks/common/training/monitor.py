@@ -46,7 +46,7 @@ class VisualDLMonitor(TrainerCallback):
     def on_train_begin(self, args, state, control, **kwargs):
         if not state.is_world_process_zero:
             return
-        earlier = sorted(Path(self.log_dir).glob("*vdlrecords*"))  # of a run that goes on; VisualDL shows one file
+        earlier = sorted(Path(self.log_dir).glob("*vdlrecords*"))  # of a resumed run; VisualDL shows one file
         with contextlib.redirect_stdout(io.StringIO()):  # it says that the file exists
             self.writer = LogWriter(logdir=self.log_dir, file_name=earlier[-1].name if earlier else "")
         if self.settings is None:

@@ -17,11 +17,12 @@ COMPLETE_FILE = "complete"  # made last in a checkpoint: without it the checkpoi
 
 
 class RecipeTrainer(Trainer):
-    """Batches of texts of like length, averaged weights, early stopping, and checkpoints from which a run goes on as if
-    it had not been interrupted. A subclass defines ``score_dev()``.
+    """Batches of texts of like length, averaged weights, early stopping, and checkpoints from which a run resumes as if
+    it had not been interrupted.
 
     Args:
         monitor: :class:`tasks.common.training.monitor.VisualDLMonitor` of the run.
+        score_dev: function without arguments; the dev scores of the model as it is, by name.
         lengths: length of each training example.
         ema_decay: of the :class:`WeightAverage` that is evaluated and kept; 0 for the plain weights.
         patience: evaluations without a better one after which training ends; None for never.
@@ -123,7 +124,7 @@ class RecipeTrainer(Trainer):
 
 class _EpochStart(TrainerCallback):
     def on_train_begin(self, args, state, control, **kwargs):
-        if state.best_model_checkpoint:  # of a run that goes on
+        if state.best_model_checkpoint:  # of a resumed run
             state.best_model_checkpoint = _moved(state.best_model_checkpoint, args)
 
     def on_epoch_begin(self, args, state, control, optimizer=None, **kwargs):
@@ -154,14 +155,8 @@ def _moved(checkpoint, args):
 
 
 def last_checkpoint(folder):
-    """The newest checkpoint folder that was written to its end.
-
-    Args:
-        folder: ``output_dir`` of the trainer.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The newest checkpoint in ``folder``, the trainer's ``output_dir``, that was written to its end; raises InputError
+    if there is none."""
     complete = {int(path.parent.name.split("-")[1]): path.parent for path in Path(folder).glob(f"*/{COMPLETE_FILE}")}
     if not complete:
         raise InputError(f"{folder}: no checkpoint was written before the run ended; train anew, in another folder")

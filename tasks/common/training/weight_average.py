@@ -48,7 +48,7 @@ class WeightAverage(TrainerCallback):
             self._set(self.average)
 
     def save(self, path):
-        """Write the average, as training goes on from it."""
+        """Write the average, from which training resumes."""
         paddle.save(self.average if self.average is not None else self._copy(), str(path))
 
     def load(self, path):

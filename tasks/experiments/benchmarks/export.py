@@ -1,5 +1,4 @@
-"""Prediction of a trained NER model against that of its export, on CPU: all that prediction does with texts (features,
-tokens, scores, decoding), and the scores alone."""
+"""Prediction of a trained NER model against that of its export, on CPU; see ``paddle-rope benchmark export --help``."""
 
 import statistics
 import tempfile

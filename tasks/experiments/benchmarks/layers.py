@@ -1,5 +1,4 @@
-"""Our layers against Paddle's, the sparse loss against the dense one, packed linear attention against softmax
-attention, and our RoFormer against PaddleNLP's, forward and backward, side by side on CPU."""
+"""Our layers against others, forward and backward, on CPU; see ``paddle-rope benchmark layers --help``."""
 
 import statistics
 import time
@@ -11,10 +10,7 @@ from paddlenlp.transformers import RoFormerConfig as PaddleNLPRoFormerConfig
 from paddlenlp.transformers import RoFormerModel as PaddleNLPRoFormer
 
 from paddle_rope import RoFormerConfig, RoFormerModel, RotaryPositionEmbedding, linear_attention, softmax_attention
-from paddle_rope.global_pointer import (
-    multilabel_categorical_crossentropy,
-    sparse_multilabel_categorical_crossentropy,
-)
+from paddle_rope.global_pointer import losses
 from paddle_rope.layers import Dropout, Linear, scaled
 
 BATCH, SEQ, HIDDEN, TYPES = 32, 40, 256, 10
@@ -61,8 +57,8 @@ def span_loss_case(seq, types):
     positives = paddle.stack([spans // (seq * seq), spans % (seq * seq)], axis=1)
     labels = paddle.zeros([logits.size]).put_along_axis(spans, 1.0, 0).reshape(logits.shape).astype("bool")
     return (
-        lambda x: multilabel_categorical_crossentropy(x, labels),
-        lambda x: sparse_multilabel_categorical_crossentropy(x, positives),
+        lambda x: losses.multilabel_categorical_crossentropy(x, labels),
+        lambda x: losses.sparse_multilabel_categorical_crossentropy(x, positives),
         [logits],
     )
 
@@ -110,7 +106,7 @@ def print_layer_times():
         "Dropout 0.2": (nn.Dropout(0.2), Dropout(0.2), [hidden]),
         f"multi-label loss, {SEQ}x{SEQ} spans, {TYPES} types": (
             lambda x: paddle_multilabel_loss(x, labels),
-            lambda x: multilabel_categorical_crossentropy(x, labels),
+            lambda x: losses.multilabel_categorical_crossentropy(x, labels),
             [logits],
         ),
     }

@@ -13,8 +13,8 @@ from tqdm import tqdm
 
 from paddle_rope.machine import machine_in_words
 from tasks.common.errors import InputError
-from tasks.common.files import atomic_writer, check_makeable, write_json
-from tasks.common.reports.figures import png
+from tasks.common.files import check_makeable, write_files, write_json
+from tasks.common.reports.figures import GRAY, new_figure, png
 from tasks.common.reports.tables import as_csv, as_markdown
 from tasks.common.tool.device import choose_device
 from tasks.experiments.benchmarks.lengths import crossing, reason_to_leave_out, slope
@@ -42,7 +42,7 @@ class SpeedPlan:
 
     Attributes:
         output_dir: folder of the table.
-        model, variants: options of all models, and of each variant: of its configuration, and ``recompute``.
+        variants: name -> options of its model: of the configuration, and ``recompute``.
         reference: variant to compare with.
         lengths: tokens, rising.
         memory_limit, time_limit: of a cell, in GB and seconds.
@@ -50,25 +50,16 @@ class SpeedPlan:
     """
 
     output_dir: Path
-    model: dict[str, Any]
     variants: dict[str, dict[str, Any]]
     reference: str
     lengths: list[int]
     memory_limit: float
     time_limit: float
-    task: str = "classification"
-
-    def options(self) -> dict[str, dict[str, Any]]:
-        """dict from the name of each variant to the options of its model."""
-        return {name: {**self.model, **options} for name, options in self.variants.items()}
+    task: str
 
 
 def read_speed_plan(path: str | Path, output_dir: str | Path | None = None) -> SpeedPlan:
-    """Read the YAML file of a measurement.
-
-    Args:
-        path: of the file.
-        output_dir: instead of the file's.
+    """Read the YAML file of a measurement; ``output_dir`` replaces that of the file.
 
     Raises:
         InputError: the file or something in it is wrong.
@@ -76,30 +67,27 @@ def read_speed_plan(path: str | Path, output_dir: str | Path | None = None) -> S
     plan = read_keys(path, KEYS, REQUIRED, output_dir)
     if plan["reference"] not in plan["variants"]:
         raise InputError(f"{path}: the reference {plan['reference']!r} is not one of the variants")
-    if plan.get("task", "classification") not in MODELS:
+    if plan.setdefault("task", "classification") not in MODELS:
         raise InputError(f"{path}: task is {plan['task']!r}; it has to be one of {', '.join(MODELS)}")
     lengths = plan["lengths"]
     if not all(type(length) is int for length in lengths) or lengths != sorted(set(lengths)) or lengths[0] < SHORT:
         raise InputError(f"{path}: lengths must be whole numbers that rise, from {SHORT} or more")
-    plan = SpeedPlan(Path(plan.pop("output_dir")), **plan)
-    for variant, options in plan.variants.items():
+    model = plan.pop("model")
+    for variant, options in plan["variants"].items():
         if not isinstance(options, dict):
             raise InputError(f"{path}: variant {variant} is {options!r}, not a mapping from options to values")
-    for variant, options in plan.options().items():
-        check_options(plan.task, f"{path}: variant {variant}", options)
-    return plan
+        plan["variants"][variant] = {**model, **options}
+        check_options(plan["task"], f"{path}: variant {variant}", plan["variants"][variant])
+    return SpeedPlan(Path(plan.pop("output_dir")), **plan)
 
 
 def run_speed_plan(path: str | Path, output_dir: str | Path | None = None, device: str | None = None) -> str:
     """Measure what is not in the table of a plan yet; write the table after each cell, then ``speed.md`` and
-    ``speed.png``.
+    ``speed.png``. Returns the slopes and crossings, in Markdown.
 
     Args:
         path, output_dir: as of :func:`read_speed_plan`.
         device: of paddle; None takes a GPU where there is one.
-
-    Returns:
-        The slopes and crossings, in Markdown.
 
     Raises:
         InputError: the plan is wrong, or there are measurements of other options than it now has.
@@ -108,7 +96,7 @@ def run_speed_plan(path: str | Path, output_dir: str | Path | None = None, devic
     check_makeable(plan.output_dir, "--output_dir")
     plan.output_dir.mkdir(parents=True, exist_ok=True)
     device = choose_device(device)
-    given = {name: {"device": device, "task": plan.task, **options} for name, options in plan.options().items()}
+    given = {name: {"device": device, "task": plan.task, **options} for name, options in plan.variants.items()}
     rows, earlier = [], read_rows(plan, given)
     total = len(JOBS) * len(plan.variants) * len(plan.lengths)
     for row in tqdm(measure_all(plan, earlier, device), total=total, unit="cell", disable=not sys.stderr.isatty()):
@@ -119,12 +107,9 @@ def run_speed_plan(path: str | Path, output_dir: str | Path | None = None, devic
         done = set(map(_key, rows))
         kept = [*rows, *(one for one in earlier if _key(one) not in done)]
         write_json(plan.output_dir / STORE, kept)
-        with atomic_writer(plan.output_dir / TABLE_CSV) as file:
-            file.write(as_csv(kept, COLUMNS))
+        write_files(plan.output_dir, {TABLE_CSV: as_csv(kept, COLUMNS)})
     page = as_page(plan, rows, machine_in_words())
-    for name, content in ((PAGE, page.encode("utf-8")), (PICTURE, draw(plan, rows))):
-        with atomic_writer(plan.output_dir / name, binary=True) as file:
-            file.write(content)
+    write_files(plan.output_dir, {PAGE: page, PICTURE: draw(plan, rows)})
     return page.split("\n\n| job | variant | length", 1)[0]
 
 
@@ -133,7 +118,7 @@ def measure_all(plan: SpeedPlan, rows: list[dict], device: str = "cpu") -> Itera
     order of the plan, old and new."""
     done = {_key(row): row for row in rows}
     for job in JOBS:
-        for variant, options in plan.options().items():
+        for variant, options in plan.variants.items():
             known, left_out = [], ""
             for length in plan.lengths:
                 row = done.get((job, variant, length))
@@ -198,9 +183,7 @@ def _crossing(triples):
         return ""
     lengths, mine, theirs = zip(*triples)
     at = crossing(lengths, theirs, mine)
-    if at is None:
-        return f"beyond {lengths[-1]}"
-    return f"{lengths[0]} or less" if at == lengths[0] else f"{at:.0f}"
+    return f"beyond {lengths[-1]}" if at is None else f"{lengths[0]} or less" if at == lengths[0] else f"{at:.0f}"
 
 
 def as_page(plan, rows, machine):
@@ -212,12 +195,9 @@ def as_page(plan, rows, machine):
 
 def draw(plan, rows):
     """PNG: time above, memory below; training on the left, prediction on the right."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 7), layout="constrained")
-    panels = figure.subplots(2, 2, sharex=True, sharey="row")
+    figure, panels = new_figure(10, 7, 2, 2, sharex=True, sharey="row")
     for column, (job, title) in enumerate(zip(JOBS, ("one training step on one text", "prediction of one text"))):
-        for variant, color in zip(plan.variants, [*COLORS, "#666666", "#000000"]):
+        for variant, color in zip(plan.variants, [*COLORS, GRAY, "#000000"]):
             shown = [row for row in rows if (row["job"], row["variant"]) == (job, variant) and not row["left_out"]]
             lengths = [row["length"] for row in shown]
             style = {"color": color, "marker": "o", "ms": 4, "label": variant}
@@ -230,6 +210,5 @@ def draw(plan, rows):
     for axes in panels.flat:
         axes.set_xscale("log")
         axes.set_yscale("log")
-        axes.grid(alpha=0.3)
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return png(figure)

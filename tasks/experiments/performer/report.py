@@ -3,9 +3,8 @@
 import statistics
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from tasks.common.reports.figures import png
+from tasks.common.reports.figures import BLUE, GREEN, ORANGE, new_figure, png
 from tasks.common.reports.tables import as_csv, as_markdown, mean_and_deviation
 from tasks.language_model.report import by_variant, final_loss, setting
 
@@ -14,7 +13,7 @@ TITLES = {
     "none": "Performer without positions",
     "learned": "Performer with learned absolute positions",
 }
-COLORS = {"rope": "#1f5fa8", "none": "#c8560a", "learned": "#2a8a4a"}
+COLORS = {"rope": BLUE, "none": ORANGE, "learned": GREEN}
 SMOOTHED = 9  # entries of the training loss in a running mean
 
 
@@ -79,25 +78,21 @@ def first_step_below(steps, losses, bound):
 
 def draw(variants):
     """Training loss on the left, held-out loss on the right: means, and bands from the least to the most over seeds."""
-    figure = Figure(figsize=(11, 4.5), layout="constrained")
-    panels = figure.subplots(1, 2, sharey=True)
-    for axes, name, title in zip(
-        panels, ("training", "held_out"), (f"training loss, running mean of {SMOOTHED} entries", "held-out loss")
-    ):
+    figure, panels = new_figure(11, 4.5, 1, 2, sharey=True)
+    titles = {"training": f"training loss, running mean of {SMOOTHED} entries", "held_out": "held-out loss"}
+    for axes, (name, title) in zip(panels, titles.items()):
         lowest, highest = [], []
         for variant, runs in variants.items():
             steps, losses = curve(runs, name)
             losses = smoothed(losses) if name == "training" else losses
-            (line,) = axes.plot(
-                steps, losses.mean(axis=0), color=COLORS.get(variant), label=TITLES.get(variant, variant), lw=1.5
-            )
+            label = TITLES.get(variant, variant)
+            (line,) = axes.plot(steps, losses.mean(axis=0), color=COLORS.get(variant), label=label, lw=1.5)
             axes.fill_between(steps, losses.min(axis=0), losses.max(axis=0), color=line.get_color(), alpha=0.2, lw=0)
             lowest.append(losses.min())
             highest.append(losses[:, len(steps) // 10].max())
         axes.set_ylim(min(lowest) - 0.1, max(highest) + 0.1)  # the fall of the first steps is the same for all
         axes.set_title(title)
         axes.set_xlabel("step")
-        axes.grid(alpha=0.3)
     panels[0].set_ylabel("nats a character")
     panels[0].legend()
     return figure

@@ -4,20 +4,17 @@
 """
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from paddle_rope.analysis import decay
-from tasks.common.reports.figures import png
+from tasks.common.reports.figures import BLUE, GRAY, GREEN, ORANGE, new_figure, png
 from tasks.common.reports.tables import as_csv
 
 CURVES = ("rope", "theta_0", "theta_1")  # columns of the CSV files
 ZOOM = 50  # distances at which the period of theta = 1, 6.28, can be seen
-BLUE, ORANGE, GREEN, GRAY = "#1f5fa8", "#c8560a", "#2a8a4a", "#666666"
 
 
 def contents(options):
-    """The contents of decay_bound.png, decay_bound.csv, decay_ones.png and decay_ones.csv, and lines that describe
-    them."""
+    """The four files of ``paddle-rope decay``, bytes in its order, and lines that describe them."""
     distances, bound = bound_curves(options)
     keys, ones = ones_curves(options)
     files = (
@@ -55,8 +52,7 @@ def _thetas(options):
 
 def draw_bound(options, distances, curves):
     """The figure of 8265: PNG, bytes."""
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
-    axes = figure.add_subplot()
+    figure, axes = new_figure(8, 4.5)
     top = curves["theta_0"][0]
     axes.axhline(top, color=ORANGE, ls="--", label=r"all $\theta_i = 0$, and all $\theta_i = 1$: constant")
     axes.plot(distances, curves["rope"], color=BLUE, lw=_width(distances), label=_rope(options))
@@ -72,8 +68,7 @@ def draw_bound(options, distances, curves):
 def draw_ones(options, keys, curves):
     """RoPE above, the counter-examples close to the query below: PNG, bytes."""
     query, top = options.query_position, options.head_dim
-    figure = Figure(figsize=(8, 7), layout="constrained")
-    above, below = figure.subplots(2, 1, height_ratios=[3, 2])
+    figure, (above, below) = new_figure(8, 7, 2, 1, height_ratios=[3, 2])
     above.plot(keys, curves["rope"], color=BLUE, lw=_width(keys), label=_rope(options))
     left, right = keys[0], keys[-1]
     _mark_trend(above, query, keys, curves["rope"])
@@ -130,8 +125,6 @@ def _mark_quarter_periods(axes, options, query, left=0):
 
 
 def _finish(figure, axes):
-    for each in figure.axes:
-        each.grid(alpha=0.3)
     for line in axes.legend(loc="upper right").get_lines():
         line.set_linewidth(max(1.5, line.get_linewidth()))
     return png(figure)

@@ -1,19 +1,16 @@
 """Figures of the ablation of positions."""
 
 import numpy as np
-from matplotlib.figure import Figure
 
+from tasks.common.reports.figures import BLUE, GRAY, ORANGE, new_figure
 from tasks.experiments.positions.tables import PUBLISHED, losses_at, mean_loss, rank_correlation, scalings
 from tasks.language_model.evaluation import UNSCALED
 from tasks.language_model.report import final_loss
 
-BLUE, ORANGE, GRAY = "#1f5fa8", "#c8560a", "#666666"
-
 
 def draw_losses(rows, titles):
     """Left: the loss of every row; right: ours against the published ones."""
-    figure = Figure(figsize=(11, 5), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = new_figure(11, 5, 1, 2)
     order = sorted(rows, key=lambda name: mean_loss(rows[name]))
     for place, name in enumerate(order):
         values = [final_loss(cell) for cell in rows[name]]
@@ -35,7 +32,7 @@ def draw_losses(rows, titles):
         right.set_title(f"Spearman rank correlation {correlation[0]:.2f}")
     right.set_xlabel("published loss (kexue.fm 10862)")
     right.set_ylabel("our held-out loss, mean and range")
-    return _with_grid(figure)
+    return figure
 
 
 def draw_lengths(rows, titles, length):
@@ -51,8 +48,7 @@ def draw_lengths(rows, titles, length):
         for scaling in scalings(cells)
     ]
     groups = [group for group in (plain, scaled) if group]
-    figure = Figure(figsize=(12, 4.5 * len(groups)), layout="constrained")
-    panels = figure.subplots(len(groups), 2, squeeze=False)
+    figure, panels = new_figure(12, 4.5 * len(groups), len(groups), 2, squeeze=False)
     for (left, right), lines in zip(panels, groups):
         for number, (label, cells, scaling) in enumerate(lines):
             style = {"color": f"C{number % 10}", "ls": "-" if number < 10 else "--", "lw": 1.2}
@@ -67,7 +63,7 @@ def draw_lengths(rows, titles, length):
         left.set_ylabel("held-out loss, mean over seeds")
         right.set_xlabel("position in the longest texts")
         left.legend(fontsize="x-small", ncols=2)
-    return _with_grid(figure)
+    return figure
 
 
 def by_position(cells, scaling):
@@ -80,8 +76,7 @@ def by_position(cells, scaling):
 
 def draw_theta(rows, titles):
     """Trained frequencies against where they started, each seed a line."""
-    figure = Figure(figsize=(11, 4.5), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = new_figure(11, 4.5, 1, 2)
     for name, color in zip((name for name in rows if "theta_end" in rows[name][0]), (BLUE, ORANGE)):
         for number, cell in enumerate(rows[name]):
             start, end = np.array(cell["theta_start"]), np.array(cell["theta_end"])
@@ -96,10 +91,4 @@ def draw_theta(rows, titles):
     for axes in (left, right):
         axes.set_xlabel("pair i")
     left.legend()
-    return _with_grid(figure)
-
-
-def _with_grid(figure):
-    for axes in figure.axes:
-        axes.grid(alpha=0.3)
     return figure

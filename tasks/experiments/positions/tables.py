@@ -28,11 +28,8 @@ def mean_loss(cells):
 
 
 def rank_correlation(losses):
-    """Spearman's rho with the published losses, and its p-value (two-sided); None for less than three rows.
-
-    Args:
-        losses: dict from placement to loss.
-    """
+    """Spearman's rho of ``losses`` (placement -> loss) with the published ones, and its p-value (two-sided); None for
+    less than three placements."""
     names = [name for name in PUBLISHED if name in losses]
     if len(names) < 3:
         return None
@@ -56,11 +53,8 @@ def placements(rows, titles):
     correlation = rank_correlation(ours)
     if correlation is not None:
         rho, p_value = correlation
-        said = f"{rho:.3f} (p = {p_value:.3g}, {len(ours)} placements)"
-        lines += [
-            "",
-            f"Spearman rank correlation of our mean losses with the published ones: {said}.{_each_seed(rows)}",
-        ]
+        said = f"{rho:.3f} (p = {p_value:.3g}, {len(ours)} placements).{_each_seed(rows)}"
+        lines += ["", f"Spearman rank correlation of our mean losses with the published ones: {said}"]
     return lines
 
 
@@ -116,18 +110,13 @@ def longer_texts(rows, titles, lengths):
     return ["## Texts longer than in training", "", note, "", *_markdown_table(head, table)]
 
 
-def theta_changes(cell):
-    """Relative change |theta' - theta| / theta of each trained frequency, array ``[pairs]``."""
-    start, end = np.array(cell["theta_start"]), np.array(cell["theta_end"])
-    return np.abs(end - start) / np.abs(start)
-
-
 def learned_theta(rows, titles):
     """Lines: how far the trained frequencies move."""
     table = []
     for name, cells in rows.items():
         if "theta_end" in cells[0]:
-            changes = np.array([theta_changes(cell) for cell in cells])
+            start, end = (np.array([cell[name] for cell in cells]) for name in ("theta_start", "theta_end"))
+            changes = np.abs(end - start) / np.abs(start)  # [seeds, pairs]
             shown = (changes.max(axis=1), changes.mean(axis=1), changes[:, 0], changes[:, -1])
             table.append([titles[name], *(mean_and_deviation(of_seeds.tolist(), 3) for of_seeds in shown)])
     if not table:

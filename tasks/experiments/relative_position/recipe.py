@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import paddle
-from paddle.io import Dataset
 
 from paddle_rope.roformer import RoFormerForSequenceClassification
 from tasks.common.inference import evaluation_mode
@@ -17,20 +16,6 @@ from tasks.experiments.relative_position.data import LABELS, VOCABULARY, make_se
 
 # The sequences of each split are drawn with this seed plus three times that of the run.
 SPLIT_SEEDS = {"train": 0, "dev": 1, "test": 2}
-
-
-class SequenceDataset(Dataset):
-    """Sequences of :func:`make_sequences` as pairs (ids, label)."""
-
-    def __init__(self, ids, labels):
-        super().__init__()
-        self.ids, self.labels = ids, labels
-
-    def __len__(self):
-        return len(self.ids)
-
-    def __getitem__(self, index):
-        return self.ids[index], self.labels[index]
 
 
 def collate(pairs):
@@ -59,8 +44,8 @@ class RelativePositionRecipe(Recipe):
     def model_options(self, run: Run, tokenizer: None) -> dict[str, Any]:
         return {"vocab_size": VOCABULARY, "pooling": "mean", "num_labels": LABELS}
 
-    def dataset(self, run: Run, split: str) -> SequenceDataset:
-        return SequenceDataset(*run.examples[split])
+    def dataset(self, run: Run, split: str) -> list[tuple[np.ndarray, np.int64]]:
+        return list(zip(*run.examples[split]))
 
     def lengths(self, run: Run) -> list[int]:
         return [run.keys.length] * run.keys.train_size
