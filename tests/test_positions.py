@@ -92,9 +92,7 @@ def test_the_bias_is_symmetric_and_falls_with_the_distance():
 
 @pytest.mark.parametrize("causal", [False, True], ids=["bidirectional", "causal"])
 def test_attention_with_alibi_equals_the_reference_with_gradients(causal):
-    q, k, v = qkv = [
-        paddle.to_tensor(np.random.standard_normal((2, 3, 5, 4)), stop_gradient=False) for _ in range(3)
-    ]
+    q, k, v = qkv = [paddle.to_tensor(np.random.standard_normal((2, 3, 5, 4)), stop_gradient=False) for _ in range(3)]
     mask = np.array([[1, 1, 1, 1, 0], [1, 1, 1, 1, 1]], dtype=bool)
     positions = paddle.arange(5).unsqueeze(0)
     slopes = alibi_slopes(3)

@@ -138,9 +138,7 @@ def test_gradients_reach_the_tokens_of_an_earlier_state():
     decay = paddle.to_tensor([0.9, 0.7], dtype="float64", stop_gradient=False)
     whole = causal_linear_attention(*tensors, rotary, decay=decay)[:, :, 5:]
     state, _ = causal_linear_attention(*(x[:, :, :5] for x in tensors), rotary, decay=decay, return_state=True)
-    rest = causal_linear_attention(
-        *(x[:, :, 5:] for x in tensors), partial(rotary, offset=5), decay=decay, state=state
-    )
+    rest = causal_linear_attention(*(x[:, :, 5:] for x in tensors), partial(rotary, offset=5), decay=decay, state=state)
     np.testing.assert_allclose(rest.numpy(), whole.numpy(), rtol=0, atol=1e-12)
     towards = paddle.to_tensor(np.random.standard_normal(whole.shape))
     gradients = paddle.grad((rest * towards).sum(), [*tensors, decay])

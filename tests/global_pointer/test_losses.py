@@ -51,9 +51,7 @@ def test_one_class_is_two_sided_cross_entropy():
     logits = random_logits(9, 1)
     labels = np.arange(9)[:, np.newaxis] % 2 == 0
     loss = multilabel_categorical_crossentropy(logits, paddle.to_tensor(labels))
-    expected = F.binary_cross_entropy_with_logits(
-        logits, paddle.to_tensor(labels.astype(np.float64)), reduction="none"
-    )
+    expected = F.binary_cross_entropy_with_logits(logits, paddle.to_tensor(labels.astype(np.float64)), reduction="none")
     np.testing.assert_allclose(loss.numpy(), expected.numpy()[:, 0], rtol=0, atol=1e-10)
 
 

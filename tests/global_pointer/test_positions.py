@@ -30,9 +30,7 @@ def random_hidden(*shape, dtype="float64"):
 @both_heads
 @with_and_without_rope
 @both_dtypes
-def test_a_batch_padded_on_the_left_gives_the_scores_and_gradients_of_each_text_alone(
-    head, use_rope, dtype, tolerance
-):
+def test_a_batch_padded_on_the_left_gives_the_scores_and_gradients_of_each_text_alone(head, use_rope, dtype, tolerance):
     lengths, seq = [7, 1, 4], 7
     layer = random_head(head, 3, 4, use_rope, dtype)
     texts = [random_hidden(1, length, 5, dtype=dtype) for length in lengths]

@@ -31,8 +31,6 @@ SENTENCES = [
 ]
 
 
-
-
 @pytest.fixture(scope="session")
 def sentences():
     """Texts of our own with whatever can go wrong in a text."""
