@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from paddle.io import Dataset
 
+from tasks.common.batching import pad_tokens
 from tasks.common.errors import InputError
 
 
@@ -76,14 +77,7 @@ class TextCollator:
     def __call__(self, texts):
         """dict of arrays: ``input_ids`` int64 and ``attention_mask`` bool ``[batch, seq]``, ``labels`` int64
         ``[batch]``."""
-        shape = (len(texts), max(len(text.ids) for text in texts))
-        batch = {
-            "input_ids": np.full(shape, self.pad_token_id, dtype=np.int64),
-            "attention_mask": np.zeros(shape, dtype=bool),
-        }
-        for row, text in enumerate(texts):
-            batch["input_ids"][row, : len(text.ids)] = text.ids
-            batch["attention_mask"][row, : len(text.ids)] = True
+        batch = pad_tokens([text.ids for text in texts], self.pad_token_id)
         if self.with_labels:
             batch["labels"] = np.array([text.label for text in texts], dtype=np.int64)
         return batch

@@ -1,18 +1,13 @@
 """From texts to labels with a trained model."""
 
-from pathlib import Path
-
 import numpy as np
 import paddle.nn.functional as F
 
 from tasks.classification.batching import TextCollator, TokenizedText, tokenize
 from tasks.classification.model import ClassificationModel
-from tasks.common import model_folder
 from tasks.common.errors import InputError
 from tasks.common.inference import outputs_of
-from tasks.common.model_folder import MODEL_FILES, refuse_incomplete
-from tasks.common.tool.device import choose_device
-from tasks.common.tool.quiet import quiet_paddlenlp
+from tasks.common.model_folder import check_least, check_length, check_named, open_model
 
 # Numbers of the largest tensor of one batch: bounds memory for long texts.
 MAX_BATCH_NUMBERS = 1 << 26
@@ -34,13 +29,9 @@ class Classifier:
     """
 
     def __init__(self, model_dir, device=None, batch_size=32, max_characters=None, show_progress=False):
-        for name, size in (("batch_size", batch_size), ("max_characters", max_characters)):
-            if size is not None and size < 1:
-                raise InputError(f"--{name} {size}: must be 1 or more")
-        refuse_incomplete(model_dir, [name for name in MODEL_FILES if not (Path(model_dir) / name).is_file()])
-        choose_device(device)
-        quiet_paddlenlp()
-        self.tokenizer, self.model = load_model(model_dir)
+        check_least("batch_size", batch_size)
+        check_least("max_characters", max_characters)
+        self.tokenizer, self.model = open_model(model_dir, device, ClassificationModel, _check_config)
         self.classes = self.model.config.classes
         self.batch_size = batch_size
         self.max_characters = max_characters or self.model.config.max_characters
@@ -90,11 +81,6 @@ def predict_probabilities(model, texts, batch_size, show_progress=False):
     return found
 
 
-def load_model(model_dir):
-    """The tokenizer and the model of a folder; raises InputError if its files are damaged or do not fit together."""
-    return model_folder.load_model(model_dir, ClassificationModel, _check_config)
-
-
 def _check_config(config):
-    model_folder.check_named("classes", config.classes, least=2)
-    model_folder.check_length("max_characters", config.max_characters)
+    check_named("classes", config.classes, least=2)
+    check_length("max_characters", config.max_characters)

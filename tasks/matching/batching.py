@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from paddle.io import Dataset
 
+from tasks.common.batching import pad, pad_tokens
+
 
 class Sequence(NamedTuple):
     """Tokens of ``[CLS] a [SEP]`` or ``[CLS] a [SEP] b [SEP]``; token types where the model tells texts apart."""
@@ -106,16 +108,7 @@ class ItemCollator:
 def pad_sequences(sequences, pad_token_id):
     """dict of arrays ``[rows, seq]``: ``input_ids`` int64, ``attention_mask`` bool, and ``token_type_ids`` int64 of
     sequences that have them."""
-    shape = (len(sequences), max(len(sequence.ids) for sequence in sequences))
-    batch = {
-        "input_ids": np.full(shape, pad_token_id, dtype=np.int64),
-        "attention_mask": np.zeros(shape, dtype=bool),
-    }
+    batch = pad_tokens([sequence.ids for sequence in sequences], pad_token_id)
     if sequences[0].token_type_ids is not None:
-        batch["token_type_ids"] = np.zeros(shape, dtype=np.int64)
-    for row, sequence in enumerate(sequences):
-        batch["input_ids"][row, : len(sequence.ids)] = sequence.ids
-        batch["attention_mask"][row, : len(sequence.ids)] = True
-        if sequence.token_type_ids is not None:
-            batch["token_type_ids"][row, : len(sequence.ids)] = sequence.token_type_ids
+        batch["token_type_ids"] = pad([sequence.token_type_ids for sequence in sequences], np.int64)
     return batch

@@ -78,7 +78,7 @@ class NerMonitor(VisualDLMonitor):
     def _show_samples(self, model, dataset, step):
         rows = _spread([row for row, example in enumerate(dataset.examples) if example.entities], SAMPLES)
         texts = [dataset.texts[row] for row in rows]
-        found = predict_entities(model, texts, model.config.types, model.config.pad_token_id, SAMPLES)
+        found = predict_entities(model, texts, SAMPLES)
         for number, (row, entities) in enumerate(zip(rows, found), 1):
             self.writer.add_text(f"dev/text_{number}", _compared(dataset.examples[row], entities), step)
 
@@ -105,7 +105,7 @@ def span_scores(model, text, characters):
         Array ``[types, characters, characters]``, logits by first and last character, NaN where there is no span; and
         how many spans of the whole text score above ``LOWEST_LOGIT``.
     """
-    logits = batch_logits(model, [text], model.config.pad_token_id)[0]  # [types, first, last or last - first]
+    logits = batch_logits(model, [text])[0]  # [types, first, last or last - first]
     logits = logits.astype("float32").numpy()
     is_span = logits > MASKED_LOGIT / 2
     scores = np.full([len(logits), characters, characters], np.nan, dtype=np.float32)
