@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -62,17 +63,12 @@ class ClassificationDataset(Dataset):
         return self.texts[index]
 
 
+@dataclass
 class TextCollator:
-    """Pads a list of :class:`TokenizedText` to the inputs of :class:`tasks.classification.model.ClassificationModel`.
+    """Pads a list of :class:`TokenizedText` for :class:`tasks.classification.model.ClassificationModel`."""
 
-    Args:
-        pad_token_id: id of padding.
-        with_labels: whether to add ``labels``.
-    """
-
-    def __init__(self, pad_token_id, with_labels=True):
-        self.pad_token_id = pad_token_id
-        self.with_labels = with_labels
+    pad_token_id: int  # id of padding
+    with_labels: bool = True  # whether to add ``labels``
 
     def __call__(self, texts):
         """dict of arrays: ``input_ids`` int64 and ``attention_mask`` bool ``[batch, seq]``, ``labels`` int64

@@ -60,17 +60,8 @@ def as_record(text, classes, probabilities):
 
 
 def predict_probabilities(model, texts, batch_size, show_progress=False):
-    """Probabilities of tokenized texts, computed in batches of like length.
-
-    Args:
-        model: :class:`tasks.classification.model.ClassificationModel`.
-        texts: list of :class:`tasks.classification.batching.TokenizedText`.
-        batch_size: texts a batch at most.
-        show_progress: show a progress bar.
-
-    Returns:
-        float32 array ``[texts, classes]``.
-    """
+    """Probabilities of a list of :class:`tasks.classification.batching.TokenizedText`, computed in batches of like
+    length: float32 array ``[texts, classes]``."""
     found = np.zeros([len(texts), len(model.config.classes)], dtype=np.float32)
     collate = TextCollator(model.config.pad_token_id, with_labels=False)
     outputs = outputs_of(

@@ -6,6 +6,7 @@ are dropped one by one from the longer: each text has half of the room, and what
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -86,15 +87,11 @@ class MatchingDataset(Dataset):
         return Item([self.sequences[row] for row in self.rows[index]], self.examples[index].label)
 
 
+@dataclass
 class ItemCollator:
-    """Pads a list of :class:`Item` to the inputs of :class:`tasks.matching.model.MatchingModel`.
+    """Pads a list of :class:`Item` to the inputs of :class:`tasks.matching.model.MatchingModel`."""
 
-    Args:
-        pad_token_id: id of padding.
-    """
-
-    def __init__(self, pad_token_id):
-        self.pad_token_id = pad_token_id
+    pad_token_id: int  # id of padding
 
     def __call__(self, items):
         """dict of arrays: those of :func:`pad_sequences`, with the first sequences of all items first, and ``labels``

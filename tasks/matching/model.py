@@ -65,9 +65,7 @@ class MatchingConfig(RoFormerConfig):
         if token_type_ids and architecture != CROSS_ENCODER:
             raise ValueError("token_type_ids tell the two texts of a cross_encoder apart; a bi_encoder reads one text")
         if token_type_ids and self.type_vocab_size < 2:
-            raise ValueError(
-                "token_type_ids need a model with token types (type_vocab_size 2); leave them out"
-            )
+            raise ValueError("token_type_ids need a model with token types (type_vocab_size 2); leave them out")
         self.architecture = architecture
         self.task = task
         self.max_tokens = max_tokens
@@ -87,11 +85,7 @@ def _is_number(value):
 
 
 class MatchingModel(RoFormerPretrainedModel):
-    """Scores pairs of texts, or the candidates of triples.
-
-    Args:
-        config: :class:`MatchingConfig`.
-    """
+    """Scores pairs of texts, or the candidates of triples."""
 
     config_class = MatchingConfig
 

@@ -13,10 +13,8 @@ def score_dataset(model, dataset, batch_size, show_progress=False):
     """Scores of the candidates of each example.
 
     Args:
-        model: :class:`tasks.matching.model.MatchingModel`.
-        dataset: :class:`tasks.matching.batching.MatchingDataset`; labels do not count.
+        model, dataset: :class:`tasks.matching.model.MatchingModel`; :class:`tasks.matching.batching.MatchingDataset`.
         batch_size: sequences a batch at most.
-        show_progress: show a progress bar.
 
     Returns:
         float32 ``[examples, candidates]``, one candidate of a pair and two of a triple: cosines of a bi-encoder; of a

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -102,17 +103,12 @@ def check_types(example, types):
             )
 
 
+@dataclass
 class SpanCollator:
-    """Pads a list of :class:`TokenizedText` to the inputs of :class:`tasks.ner.model.NerModel`.
+    """Pads a list of :class:`TokenizedText` to the inputs of :class:`tasks.ner.model.NerModel`."""
 
-    Args:
-        pad_token_id: id of padding.
-        with_labels: whether to add ``labels``.
-    """
-
-    def __init__(self, pad_token_id, with_labels=True):
-        self.pad_token_id = pad_token_id
-        self.with_labels = with_labels
+    pad_token_id: int  # id of padding
+    with_labels: bool = True  # whether to add ``labels``
 
     def __call__(self, texts):
         """dict of arrays: ``input_ids`` int64, ``attention_mask``, ``token_mask`` bool ``[batch, seq]``, ``labels``

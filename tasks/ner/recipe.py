@@ -38,6 +38,7 @@ class NerRecipe(Recipe):
     next_step = "predict:  paddle-rope predict ner {model} --input FILE"
     read_labeled = staticmethod(read_examples)
     predictor = NerPredictor
+    report = staticmethod(print_scores)
 
     def read(self, run: Run) -> None:
         run.examples = read_splits(run.keys)
@@ -97,9 +98,6 @@ class NerRecipe(Recipe):
         for kind, row in scores["per_type"].items():
             shown.update({f"{name}_by_type/{kind}": row[name] for name in self.scores})
         return shown
-
-    def report(self, title: str, scores: dict[str, Any]) -> None:
-        print_scores(title, scores)
 
     def score_and_save(self, run: Run) -> dict[str, Any]:
         metrics = super().score_and_save(run)

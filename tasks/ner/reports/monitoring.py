@@ -72,7 +72,8 @@ class NerMonitor(VisualDLMonitor):
         for kind, curve in precision_recall_curves(gold, candidates, self._types, CURVE_STEPS).items():
             curve = {name: values.tolist() for name, values in curve.items()}
             # LogWriter.add_pr_curve of VisualDL 2.5.3 needs np.float, which numpy 1.24 has removed
-            record = pr_curve_raw(tag=f"dev/{_tag(kind)}", step=step, walltime=round(time.time() * 1000), **curve)
+            tag = f"dev/{kind.replace('%', '％')}"  # VisualDL allows no % in it
+            record = pr_curve_raw(tag=tag, step=step, walltime=round(time.time() * 1000), **curve)
             self.writer._get_file_writer().add_record(record)
 
     def _show_samples(self, model, dataset, step):
@@ -159,8 +160,3 @@ def _compared(example, entities):
 
 def _named(entity, example):
     return f"{entity.type} {example.surface(entity)} [{entity.start}, {entity.end})"
-
-
-def _tag(name):
-    """A type's name as part of a tag, in which VisualDL allows no %."""
-    return name.replace("%", "％")
