@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from paddle.io import Dataset
 
+from tasks.common.batching import pad_tokens
 from tasks.common.errors import InputError
 
 
@@ -61,29 +63,17 @@ class ClassificationDataset(Dataset):
         return self.texts[index]
 
 
+@dataclass
 class TextCollator:
-    """Pads a list of :class:`TokenizedText` to the inputs of :class:`tasks.classification.model.ClassificationModel`.
+    """Pads a list of :class:`TokenizedText` for :class:`tasks.classification.model.ClassificationModel`."""
 
-    Args:
-        pad_token_id: id of padding.
-        with_labels: whether to add ``labels``.
-    """
-
-    def __init__(self, pad_token_id, with_labels=True):
-        self.pad_token_id = pad_token_id
-        self.with_labels = with_labels
+    pad_token_id: int  # id of padding
+    with_labels: bool = True  # whether to add ``labels``
 
     def __call__(self, texts):
         """dict of arrays: ``input_ids`` int64 and ``attention_mask`` bool ``[batch, seq]``, ``labels`` int64
         ``[batch]``."""
-        shape = (len(texts), max(len(text.ids) for text in texts))
-        batch = {
-            "input_ids": np.full(shape, self.pad_token_id, dtype=np.int64),
-            "attention_mask": np.zeros(shape, dtype=bool),
-        }
-        for row, text in enumerate(texts):
-            batch["input_ids"][row, : len(text.ids)] = text.ids
-            batch["attention_mask"][row, : len(text.ids)] = True
+        batch = pad_tokens([text.ids for text in texts], self.pad_token_id)
         if self.with_labels:
             batch["labels"] = np.array([text.label for text in texts], dtype=np.int64)
         return batch

@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+from tasks.common.scores import f1_row
+
 
 def classification_scores(gold, predicted, classes):
     """Scores of one label for each text.
@@ -18,7 +20,7 @@ def classification_scores(gold, predicted, classes):
     """
     pairs = Counter(zip(gold, predicted))
     supports, predictions = Counter(gold), Counter(predicted)
-    per_class = {name: _row(supports[name], predictions[name], pairs[name, name]) for name in classes}
+    per_class = {name: f1_row(supports[name], predictions[name], pairs[name, name]) for name in classes}
     seen = [row["f1"] for row in per_class.values() if row["support"] or row["predicted"]]
     order = {name: index for index, name in enumerate(classes)}
     wrong = sorted(
@@ -31,15 +33,4 @@ def classification_scores(gold, predicted, classes):
         "texts": len(gold),
         "per_class": per_class,
         "confusions": [{"gold": gold, "predicted": found, "count": count} for gold, found, count in wrong],
-    }
-
-
-def _row(support, predicted, correct):
-    return {
-        "precision": correct / predicted if predicted else 0.0,
-        "recall": correct / support if support else 0.0,
-        "f1": 2 * correct / (support + predicted) if support + predicted else 0.0,
-        "support": support,
-        "predicted": predicted,
-        "correct": correct,
     }

@@ -1,18 +1,19 @@
 """From texts to labels with a trained model."""
 
-from pathlib import Path
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import paddle.nn.functional as F
 
 from tasks.classification.batching import TextCollator, TokenizedText, tokenize
 from tasks.classification.model import ClassificationModel
-from tasks.common import model_folder
 from tasks.common.errors import InputError
 from tasks.common.inference import outputs_of
-from tasks.common.model_folder import MODEL_FILES, refuse_incomplete
-from tasks.common.tool.device import choose_device
-from tasks.common.tool.quiet import quiet_paddlenlp
+from tasks.common.model_folder import check_least, check_length, check_named, open_model
 
 # Numbers of the largest tensor of one batch: bounds memory for long texts.
 MAX_BATCH_NUMBERS = 1 << 26
@@ -33,20 +34,23 @@ class Classifier:
         InputError: the folder does not hold a model, the device cannot be used, or a size is out of range.
     """
 
-    def __init__(self, model_dir, device=None, batch_size=32, max_characters=None, show_progress=False):
-        for name, size in (("batch_size", batch_size), ("max_characters", max_characters)):
-            if size is not None and size < 1:
-                raise InputError(f"--{name} {size}: must be 1 or more")
-        refuse_incomplete(model_dir, [name for name in MODEL_FILES if not (Path(model_dir) / name).is_file()])
-        choose_device(device)
-        quiet_paddlenlp()
-        self.tokenizer, self.model = load_model(model_dir)
+    def __init__(
+        self,
+        model_dir: str | os.PathLike,
+        device: str | None = None,
+        batch_size: int = 32,
+        max_characters: int | None = None,
+        show_progress: bool = False,
+    ) -> None:
+        check_least("batch_size", batch_size)
+        check_least("max_characters", max_characters)
+        self.tokenizer, self.model = open_model(model_dir, device, ClassificationModel, _check_config)
         self.classes = self.model.config.classes
         self.batch_size = batch_size
         self.max_characters = max_characters or self.model.config.max_characters
         self.show_progress = show_progress
 
-    def __call__(self, texts):
+    def __call__(self, texts: Sequence[str]) -> list[dict[str, Any]]:
         """For each text, in order, ``{"text": ..., "label": ..., "probability": ...}``: the most probable class.
 
         Raises:
@@ -54,7 +58,7 @@ class Classifier:
         """
         return [as_record(text, self.classes, of_text) for text, of_text in zip(texts, self.probabilities(texts))]
 
-    def probabilities(self, texts):
+    def probabilities(self, texts: Sequence[str]) -> np.ndarray:
         """Probabilities of all classes: float32 array ``[texts, classes]``."""
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise InputError("texts must be a list of strings; write [text]")
@@ -69,17 +73,8 @@ def as_record(text, classes, probabilities):
 
 
 def predict_probabilities(model, texts, batch_size, show_progress=False):
-    """Probabilities of tokenized texts, computed in batches of like length.
-
-    Args:
-        model: :class:`tasks.classification.model.ClassificationModel`.
-        texts: list of :class:`tasks.classification.batching.TokenizedText`.
-        batch_size: texts a batch at most.
-        show_progress: show a progress bar.
-
-    Returns:
-        float32 array ``[texts, classes]``.
-    """
+    """Probabilities of a list of :class:`tasks.classification.batching.TokenizedText`, computed in batches of like
+    length: float32 array ``[texts, classes]``."""
     found = np.zeros([len(texts), len(model.config.classes)], dtype=np.float32)
     collate = TextCollator(model.config.pad_token_id, with_labels=False)
     outputs = outputs_of(
@@ -90,11 +85,6 @@ def predict_probabilities(model, texts, batch_size, show_progress=False):
     return found
 
 
-def load_model(model_dir):
-    """The tokenizer and the model of a folder; raises InputError if its files are damaged or do not fit together."""
-    return model_folder.load_model(model_dir, ClassificationModel, _check_config)
-
-
 def _check_config(config):
-    model_folder.check_named("classes", config.classes, least=2)
-    model_folder.check_length("max_characters", config.max_characters)
+    check_named("classes", config.classes, least=2)
+    check_length("max_characters", config.max_characters)

@@ -24,6 +24,7 @@ class ClassificationRecipe(Recipe):
     next_step = "predict:  paddle-rope predict classification {model} --input FILE"
     read_labeled = staticmethod(read_examples)
     predictor = Classifier
+    report = staticmethod(print_scores)
 
     def read(self, run: Run) -> None:
         run.examples = read_splits(run.keys)
@@ -50,9 +51,6 @@ class ClassificationRecipe(Recipe):
         dataset = run.datasets[split]
         probabilities = predict_probabilities(run.model, dataset.texts, run.batch_size)
         return score(dataset.examples, probabilities, run.model.config.classes), probabilities
-
-    def report(self, title: str, scores: dict) -> None:
-        print_scores(title, scores)
 
     def records(self, run, split, predictions):
         for example, found in zip(run.examples[split], predictions):

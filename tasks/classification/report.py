@@ -1,8 +1,9 @@
 """What training and evaluation print."""
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
+
+from tasks.common.reports.tables import print_score_rows
 
 MOST_CLASSES = 40  # rows of a table
 MOST_CONFUSIONS = 15  # lines of the list
@@ -26,17 +27,9 @@ def print_data_report(datasets):
 def print_scores(title, scores):
     """Print the result of :func:`tasks.classification.metrics.classification_scores`: a table of the classes, of many
     those with the most texts, and the most frequent confusions."""
-    console, per_class = Console(soft_wrap=True), scores["per_class"]
-    chosen = sorted(per_class, key=lambda name: -per_class[name]["support"])[:MOST_CLASSES]
-    table = Table(title=Text(title), title_justify="left")
-    table.add_column("class")
-    for column in ("precision", "recall", "F1", "gold", "predicted"):
-        table.add_column(column, justify="right")
-    for name in (name for name in per_class if name in set(chosen)):
-        row = per_class[name]
-        cells = [f"{row[key]:.4f}" for key in ("precision", "recall", "f1")]
-        table.add_row(Text(name), *cells, str(row["support"]), str(row["predicted"]))
-    console.print(table)
+    per_class = scores["per_class"]
+    chosen = set(sorted(per_class, key=lambda name: -per_class[name]["support"])[:MOST_CLASSES])
+    print_score_rows(title, "class", [(name, row) for name, row in per_class.items() if name in chosen])
     if len(chosen) < len(per_class):
         print(f"  and {len(per_class) - len(chosen)} classes with fewer texts")
     print(f"{title}: accuracy {scores['accuracy']:.4f}, macro F1 {scores['macro_f1']:.4f}, {scores['texts']} texts")
@@ -44,4 +37,4 @@ def print_scores(title, scores):
     if confusions:
         print(f"confusions, the first {min(MOST_CONFUSIONS, len(confusions))} of {len(confusions)}")
     for row in confusions[:MOST_CONFUSIONS]:
-        console.print(Text(f"  {row['count']:>6}  gold {row['gold']}, predicted {row['predicted']}"))
+        Console(soft_wrap=True).print(Text(f"  {row['count']:>6}  gold {row['gold']}, predicted {row['predicted']}"))

@@ -7,16 +7,19 @@ from safetensors import safe_open
 
 from paddle_rope.roformer import load_tokenizer
 from tasks.common.errors import InputError
+from tasks.common.tool.device import choose_device
+from tasks.common.tool.quiet import quiet_paddlenlp
 
 MODEL_FILES = ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json")
 
 
-def refuse_incomplete(folder, missing):
-    """Raise InputError if files of the model's folder are ``missing``; names the right folder where it is easy to
+def refuse_incomplete(folder, needed):
+    """Raise InputError unless the model's folder has the ``needed`` files; names the right folder where it is easy to
     guess."""
+    folder = Path(folder)
+    missing = [name for name in needed if not (folder / name).is_file()]
     if not missing:
         return
-    folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; give the folder OUTPUT_DIR/model of a training run")
     if (folder / "model" / MODEL_FILES[0]).is_file():
@@ -59,6 +62,21 @@ def load_model(folder, model_class, check):
         model = model_class.from_pretrained(str(folder), config=config)
         _check_names(model, stored)
     return tokenizer, model
+
+
+def open_model(folder, device, model_class, check=lambda config: None):
+    """As :func:`load_model`, for prediction on a device; raises InputError, too, if the folder or the device is not
+    there."""
+    refuse_incomplete(folder, MODEL_FILES)
+    choose_device(device)
+    quiet_paddlenlp()
+    return load_model(folder, model_class, check)
+
+
+def check_least(option, value, least=1):
+    """Raise InputError unless the value of a command's option is ``least`` or more, or None."""
+    if value is not None and value < least:
+        raise InputError(f"--{option} {value}: must be {least} or more")
 
 
 def load_settings(folder, config_class, check):

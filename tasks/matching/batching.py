@@ -6,10 +6,13 @@ are dropped one by one from the longer: each text has half of the room, and what
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from paddle.io import Dataset
+
+from tasks.common.batching import pad, pad_tokens
 
 
 class Sequence(NamedTuple):
@@ -84,15 +87,11 @@ class MatchingDataset(Dataset):
         return Item([self.sequences[row] for row in self.rows[index]], self.examples[index].label)
 
 
+@dataclass
 class ItemCollator:
-    """Pads a list of :class:`Item` to the inputs of :class:`tasks.matching.model.MatchingModel`.
+    """Pads a list of :class:`Item` to the inputs of :class:`tasks.matching.model.MatchingModel`."""
 
-    Args:
-        pad_token_id: id of padding.
-    """
-
-    def __init__(self, pad_token_id):
-        self.pad_token_id = pad_token_id
+    pad_token_id: int  # id of padding
 
     def __call__(self, items):
         """dict of arrays: those of :func:`pad_sequences`, with the first sequences of all items first, and ``labels``
@@ -106,16 +105,7 @@ class ItemCollator:
 def pad_sequences(sequences, pad_token_id):
     """dict of arrays ``[rows, seq]``: ``input_ids`` int64, ``attention_mask`` bool, and ``token_type_ids`` int64 of
     sequences that have them."""
-    shape = (len(sequences), max(len(sequence.ids) for sequence in sequences))
-    batch = {
-        "input_ids": np.full(shape, pad_token_id, dtype=np.int64),
-        "attention_mask": np.zeros(shape, dtype=bool),
-    }
+    batch = pad_tokens([sequence.ids for sequence in sequences], pad_token_id)
     if sequences[0].token_type_ids is not None:
-        batch["token_type_ids"] = np.zeros(shape, dtype=np.int64)
-    for row, sequence in enumerate(sequences):
-        batch["input_ids"][row, : len(sequence.ids)] = sequence.ids
-        batch["attention_mask"][row, : len(sequence.ids)] = True
-        if sequence.token_type_ids is not None:
-            batch["token_type_ids"][row, : len(sequence.ids)] = sequence.token_type_ids
+        batch["token_type_ids"] = pad([sequence.token_type_ids for sequence in sequences], np.int64)
     return batch

@@ -48,7 +48,11 @@ def read_labeled(path):
     Raises:
         InputError: the file cannot be read, or a line is wrong or has no label.
     """
-    examples = _read(path)
+    content, name = read_text(path)
+    parse = _LineParser(name)
+    lines = enumerate(split_lines(content), 1)
+    examples = [example for number, line in lines for example in parse(line, f"{name}:{number}")]
+    parse.check_found()
     if len(examples[0].texts) == 3:
         return _with_candidates_exchanged(examples)
     for example in examples:
@@ -83,16 +87,6 @@ class ExampleStream(LineStream):
 def read_unlabeled(path):
     """All examples of an :class:`ExampleStream` as a list."""
     return [example for chunk in ExampleStream(path) for example in chunk]
-
-
-def _read(path):
-    content, name = read_text(path)
-    parse = _LineParser(name)
-    examples = [
-        example for number, line in enumerate(split_lines(content), 1) for example in parse(line, f"{name}:{number}")
-    ]
-    parse.check_found()
-    return examples
 
 
 class _LineParser:

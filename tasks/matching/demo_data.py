@@ -1,42 +1,19 @@
 """The embedded demo data: questions that mean the same or not, graded sentences, and cases of which one is closer.
 
-Everything is made of the templates below by a seed; nothing is copied from a data set.
+Everything is made of the templates in ``demo_data.yaml`` by a seed; nothing is copied from a data set.
 """
 
 import random
 from pathlib import Path
 
+import yaml
+
 from tasks.common.files import atomic_writer, write_json_lines
 
-# Several ways to ask the same of a product.
-INTENTS = (
-    ("怎么申请{0}", "我想办理{0}，要什么手续", "开通{0}的步骤是什么", "请问{0}在哪里申请"),
-    ("怎么注销{0}", "我不想用{0}了，如何取消", "{0}能不能关掉", "请帮我把{0}停用"),
-    ("{0}的利率是多少", "{0}一年要付多少利息", "请问{0}怎么计息", "用{0}利息高不高"),
-    ("{0}的额度怎么提高", "我的{0}额度太低了，想多一点", "如何增加{0}的额度", "{0}可以提额吗"),
-    ("{0}忘记密码怎么办", "{0}的密码想不起来了", "如何重置{0}的密码", "{0}密码丢了怎么找回"),
-    ("{0}逾期了会怎样", "没有按时还{0}有什么后果", "{0}晚还几天要紧吗", "{0}过期不还会罚款吗"),
-    ("{0}的账单在哪里看", "怎么查{0}的账单", "我想看上个月{0}的明细", "{0}花了多少钱在哪儿查"),
+TEMPLATES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+INTENTS, PRODUCTS, SENTENCE, FACTS, SURNAMES = (
+    TEMPLATES[name] for name in ("intents", "products", "sentence", "facts", "surnames")
 )
-PRODUCTS = ("信用卡", "储蓄卡", "房贷", "车贷", "消费贷", "备用金", "校园卡", "亲情卡", "公积金贷款", "商户贷")
-# A graded sentence has one part of each row; the grade of two sentences is the number of parts that they share.
-SENTENCE = (
-    ("昨天", "今天早上", "上个星期", "周末"),
-    ("小王", "老师", "我妹妹", "那位司机"),
-    ("在公园", "在图书馆", "在车站", "在家里"),
-    ("和朋友", "一个人", "跟邻居"),
-    ("下棋", "看书", "唱歌", "吃饭", "等人"),
-)
-# A case has one fact of each row; each fact is told in one of two ways.
-FACTS = (
-    (("因做生意缺钱", "因生意周转需要资金"), ("因购房需要", "为买房子"), ("为孩子治病", "因子女住院")),
-    (("借款三万元", "借到人民币叁万元"), ("借款十万元", "借到人民币拾万元"), ("借款五十万元", "借到人民币伍拾万元")),
-    (("约定月息二分", "说好每月利息百分之二"), ("没有约定利息", "双方未谈利息"), ("约定年息一成", "说好年利百分之十")),
-    (("由其兄担保", "其兄签字作保证人"), ("以房屋抵押", "用一套房子作抵押"), ("没有担保", "未提供任何担保")),
-    (("到期后分文未还", "期满一直没有归还"), ("只还了利息", "仅支付过利息"), ("还了一半", "已归还半数")),
-    (("有借条为证", "出具了借条"), ("以银行转账交付", "款项通过银行转入"), ("以现金交付", "当面给付现金")),
-)
-SURNAMES = "王李张刘陈杨赵黄周吴"
 SIZES = {"train": 600, "dev": 150}
 NUM_TRIPLES = 240
 

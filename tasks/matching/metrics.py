@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.stats import spearmanr
 
+from tasks.common.scores import f1_row
 from tasks.matching.examples import PAIRS, TRIPLES
 
 SCORES = ("accuracy", "f1", "spearman")
@@ -34,14 +35,8 @@ def matching_scores(task, labels, scores, threshold=None):
     result = {}
     if task == PAIRS and threshold is not None:
         found, gold = scores >= threshold, labels == 1
-        both = int((found & gold).sum())
-        precision, recall = both / max(1, found.sum()), both / max(1, gold.sum())
-        result = {
-            "accuracy": float(np.mean(found == gold)),
-            "f1": 2 * both / max(1, int(found.sum() + gold.sum())),
-            "precision": float(precision),
-            "recall": float(recall),
-        }
+        row = f1_row(*(int(chosen.sum()) for chosen in (gold, found, found & gold)))
+        result = {"accuracy": float(np.mean(found == gold)), **{key: row[key] for key in ("f1", "precision", "recall")}}
     is_constant = np.ptp(scores) == 0 or np.ptp(labels) == 0
     result["spearman"] = 0.0 if is_constant else float(spearmanr(scores, labels).statistic)
     return result

@@ -85,11 +85,7 @@ def _is_number(value):
 
 
 class MatchingModel(RoFormerPretrainedModel):
-    """Scores pairs of texts, or the candidates of triples.
-
-    Args:
-        config: :class:`MatchingConfig`.
-    """
+    """Scores pairs of texts, or the candidates of triples."""
 
     config_class = MatchingConfig
 

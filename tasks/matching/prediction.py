@@ -1,14 +1,15 @@
 """From texts to scores and embeddings with a trained model."""
 
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from tasks.common import model_folder
 from tasks.common.errors import InputError
-from tasks.common.model_folder import MODEL_FILES, refuse_incomplete
-from tasks.common.tool.device import choose_device
-from tasks.common.tool.quiet import quiet_paddlenlp
+from tasks.common.model_folder import check_least, open_model
 from tasks.matching.arguments import SHORTEST
 from tasks.matching.batching import MatchingDataset
 from tasks.matching.examples import Example
@@ -34,22 +35,24 @@ class MatchingPredictor:
         InputError: the folder does not hold a model, the device cannot be used, or a size is out of range.
     """
 
-    def __init__(self, model_dir, device=None, batch_size=32, max_tokens=None, show_progress=False):
-        for name, size, least in (("batch_size", batch_size, 1), ("max_tokens", max_tokens, SHORTEST)):
-            if size is not None and size < least:
-                raise InputError(f"--{name} {size}: must be {least} or more")
-        folder = Path(model_dir)
-        refuse_incomplete(folder, [name for name in MODEL_FILES if not (folder / name).is_file()])
-        choose_device(device)
-        quiet_paddlenlp()
-        self.model_dir = folder
-        self.tokenizer, self.model = load_model(folder)
+    def __init__(
+        self,
+        model_dir: str | os.PathLike,
+        device: str | None = None,
+        batch_size: int = 32,
+        max_tokens: int | None = None,
+        show_progress: bool = False,
+    ) -> None:
+        check_least("batch_size", batch_size)
+        check_least("max_tokens", max_tokens, SHORTEST)
+        self.model_dir = Path(model_dir)
+        self.tokenizer, self.model = open_model(model_dir, device, MatchingModel)
         self.batch_size = batch_size
         self.max_tokens = max_tokens or self.model.config.max_tokens
         self.show_progress = show_progress
         self.threshold = self.model.config.threshold
 
-    def score(self, pairs):
+    def score(self, pairs: Sequence[Sequence[str]]) -> np.ndarray:
         """How well the texts of each pair match.
 
         Args:
@@ -65,17 +68,16 @@ class MatchingPredictor:
         """
         return self._score(_checked(pairs, 2), 1)[:, 0]
 
-    def score_triples(self, triples):
+    def score_triples(self, triples: Sequence[Sequence[str]]) -> np.ndarray:
         """How close B and C are to A: as :meth:`score`, of triples (A, B, C) of strings; float32 ``[triples, 2]``."""
         return self._score(_checked(triples, 3), 2)
 
     def _score(self, tuples, candidates):
         if not tuples:
             return np.zeros([0, candidates], dtype=np.float32)
-        dataset = self._dataset(tuples, self.model.config)
-        return score_dataset(self.model, dataset, self.tokenizer.pad_token_id, self.batch_size, self.show_progress)
+        return score_dataset(self.model, self._dataset(tuples), self.batch_size, self.show_progress)
 
-    def encode(self, texts):
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Vectors of texts, for search: the dot product of two is their cosine, the score of the pair.
 
         Args:
@@ -96,15 +98,13 @@ class MatchingPredictor:
         texts = _checked(texts, 1)
         if not texts:
             return np.zeros([0, config.hidden_size], dtype=np.float32)
-        dataset = self._dataset(texts, config)
-        outputs = represent_sequences(
-            self.model, dataset.sequences, self.tokenizer.pad_token_id, self.batch_size, self.show_progress
-        )
+        dataset = self._dataset(texts)
+        outputs = represent_sequences(self.model, dataset.sequences, self.batch_size, self.show_progress)
         return outputs[dataset.rows[:, 0]]
 
-    def _dataset(self, tuples, config):
+    def _dataset(self, tuples):
         examples = [Example(texts, None, "") for texts in tuples]
-        return MatchingDataset(examples, self.tokenizer, config, self.max_tokens)
+        return MatchingDataset(examples, self.tokenizer, self.model.config, self.max_tokens)
 
 
 def _checked(items, count):
@@ -117,8 +117,3 @@ def _checked(items, count):
         if isinstance(texts, str) or len(texts) != count or not all(isinstance(text, str) for text in texts):
             raise InputError(f"give a list of {what}; number {number} is {texts!r:.60}")
     return [tuple(texts) for texts in tuples]
-
-
-def load_model(folder):
-    """The tokenizer and the model of a folder; raises InputError if its files are damaged or do not fit together."""
-    return model_folder.load_model(folder, MatchingModel, lambda config: None)

@@ -104,7 +104,7 @@ def evaluate_model(model, dataset, batch_size, chooses_threshold=False):
     With ``chooses_threshold`` a bi-encoder of 0/1 pairs takes the threshold that is best for these data.
     """
     config = model.config
-    outputs = score_dataset(model, dataset, config.pad_token_id, batch_size)
+    outputs = score_dataset(model, dataset, batch_size)
     labels = [example.label for example in dataset.examples]
     task = task_of(dataset.examples)
     if chooses_threshold and config.task == PAIRS and not config.is_cross_encoder:

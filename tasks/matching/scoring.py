@@ -9,21 +9,18 @@ from tasks.matching.batching import pad_sequences
 MAX_BATCH_WEIGHTS = 1 << 24
 
 
-def score_dataset(model, dataset, pad_token_id, batch_size, show_progress=False):
+def score_dataset(model, dataset, batch_size, show_progress=False):
     """Scores of the candidates of each example.
 
     Args:
-        model: :class:`tasks.matching.model.MatchingModel`.
-        dataset: :class:`tasks.matching.batching.MatchingDataset`; labels do not count.
-        pad_token_id: id of padding.
+        model, dataset: :class:`tasks.matching.model.MatchingModel`; :class:`tasks.matching.batching.MatchingDataset`.
         batch_size: sequences a batch at most.
-        show_progress: show a progress bar.
 
     Returns:
         float32 ``[examples, candidates]``, one candidate of a pair and two of a triple: cosines of a bi-encoder; of a
         cross-encoder the probability that a pair matches, its grade, or of triples logits.
     """
-    outputs = represent_sequences(model, dataset.sequences, pad_token_id, batch_size, show_progress)
+    outputs = represent_sequences(model, dataset.sequences, batch_size, show_progress)
     if not model.config.is_cross_encoder:
         first, *others = dataset.rows.T
         return np.stack([(outputs[first] * outputs[other]).sum(axis=1) for other in others], axis=1)
@@ -33,14 +30,14 @@ def score_dataset(model, dataset, pad_token_id, batch_size, show_progress=False)
     return outputs[dataset.rows]
 
 
-def represent_sequences(model, sequences, pad_token_id, batch_size, show_progress=False):
+def represent_sequences(model, sequences, batch_size, show_progress=False):
     """:meth:`tasks.matching.model.MatchingModel.represent` of many sequences: float32 ``[sequences, hidden]`` or
     ``[sequences]``."""
     shape = [len(sequences)] if model.config.is_cross_encoder else [len(sequences), model.config.hidden_size]
     found = np.zeros(shape, dtype=np.float32)
 
     def collate(items):
-        return pad_sequences(items, pad_token_id)
+        return pad_sequences(items, model.config.pad_token_id)
 
     outputs = outputs_of(
         model, sequences, collate, batch_size, lambda n: n**2, MAX_BATCH_WEIGHTS, model.represent, show_progress

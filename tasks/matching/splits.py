@@ -3,7 +3,7 @@
 import numpy as np
 
 from tasks.common.errors import InputError
-from tasks.common.training.splits import hold_out
+from tasks.common.training.splits import hold_out_dev, read_files
 from tasks.matching.arguments import BI_ENCODER
 from tasks.matching.data import read_labeled
 from tasks.matching.examples import PAIRS, task_of
@@ -22,21 +22,18 @@ def read_splits(run, seed):
     Raises:
         InputError: a file is wrong, the files do not go together, or there is nothing to learn in one.
     """
-    files = {"train": run.train_file, "dev": run.dev_file, "test": run.test_file}
-    splits = {name: read_labeled(path) for name, path in files.items() if path}
+    splits, names = read_files(run, read_labeled)
     if run.fold is not None:
         splits["train"], splits["test"] = cut_fold(splits["train"], run.folds, run.fold, seed)
-        files["test"] = f"fold {run.fold} of {run.train_file}"
-    if "dev" not in splits and run.has_dev:
-        files["dev"] = f"the {run.dev_fraction:g} of {run.train_file} that is held out"
-        splits["train"], splits["dev"] = hold_out(splits["train"], run.dev_fraction)
+        names["test"] = f"fold {run.fold} of {run.train_file}"
+    hold_out_dev(run, splits, names)
     _check_together(splits)
     if run.architecture == BI_ENCODER and task_of(splits["train"]) == PAIRS and "dev" not in splits:
         raise InputError("configuration: dev data choose the threshold of a bi_encoder of pairs; give a dev_fraction")
-    for name, examples in splits.items():
+    for split, examples in splits.items():
         if len(examples[0].texts) == 2 and len({example.label for example in examples}) == 1:
             raise InputError(
-                f"{files[name]}: all labels are {examples[0].label:g}; give data with different labels, "
+                f"{names[split]}: all labels are {examples[0].label:g}; give data with different labels, "
                 "which can be told apart"
             )
     return splits
@@ -44,21 +41,19 @@ def read_splits(run, seed):
 
 def _check_together(splits):
     first = splits["train"][0]
-    task = task_of(splits["train"])
+    task, kinds = task_of(splits["train"]), {2: "pairs", 3: "triples"}
     for examples in splits.values():
         other = examples[0]
         if len(other.texts) != len(first.texts):
-            kinds = {2: "pairs", 3: "triples"}
             raise InputError(
                 f"{other.where}: {kinds[len(other.texts)]}, but {first.where} has {kinds[len(first.texts)]}; "
                 "give one kind"
             )
-        if task == PAIRS:
-            for example in examples:
-                if example.label not in (0, 1):
-                    raise InputError(
-                        f"{example.where}: label {example.label:g}, but those of the training data are 0 and 1"
-                    )
+        for example in examples if task == PAIRS else ():
+            if example.label not in (0, 1):
+                raise InputError(
+                    f"{example.where}: label {example.label:g}, but those of the training data are 0 and 1"
+                )
 
 
 def cut_fold(examples, folds, fold, seed):
@@ -90,7 +85,5 @@ def cut_fold(examples, folds, fold, seed):
         sizes[smallest] += len(groups[index])
         if smallest == fold - 1:
             chosen.update(groups[index])
-    return (
-        [example for index, example in enumerate(examples) if index not in chosen],
-        [example for index, example in enumerate(examples) if index in chosen],
-    )
+    rest, part = ([e for index, e in enumerate(examples) if (index in chosen) == inside] for inside in (False, True))
+    return rest, part

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from paddle.io import Dataset
 
+from tasks.common.batching import pad, pad_tokens
 from tasks.common.errors import InputError
 from tasks.ner.examples import Example, align_entities
 from tasks.ner.features import TokenFeatures, WordFeatures
@@ -81,11 +83,7 @@ class NerDataset(Dataset):
                     self.too_long.append((example, entity))
                 else:
                     spans.append((number[entity.type], first, last))
-            of_tokens = None
-            if features is not None:
-                of_tokens = (
-                    features.of_training_example(example, offsets) if made_features else features(example.text, offsets)
-                )
+            of_tokens = features and features(example.text, offsets, example if made_features else None)
             self.texts.append(TokenizedText(ids, offsets, spans, of_tokens))
 
     def __len__(self):
@@ -105,43 +103,26 @@ def check_types(example, types):
             )
 
 
+@dataclass
 class SpanCollator:
-    """Pads a list of :class:`TokenizedText` to the inputs of :class:`tasks.ner.model.NerModel`.
+    """Pads a list of :class:`TokenizedText` to the inputs of :class:`tasks.ner.model.NerModel`."""
 
-    Args:
-        pad_token_id: id of padding.
-        with_labels: whether to add ``labels``.
-    """
-
-    def __init__(self, pad_token_id, with_labels=True):
-        self.pad_token_id = pad_token_id
-        self.with_labels = with_labels
+    pad_token_id: int  # id of padding
+    with_labels: bool = True  # whether to add ``labels``
 
     def __call__(self, texts):
         """dict of arrays: ``input_ids`` int64, ``attention_mask``, ``token_mask`` bool ``[batch, seq]``, ``labels``
         int64 ``[batch, entities, 3]``, (type, first token, last token), padded with -1. Texts with features add
         ``columns`` int64 ``[batch, seq, columns]`` and ``flags`` bool ``[batch, seq, flags]``, unless there are none
         of them; both 0 at padding."""
-        shape = (len(texts), max(len(text.ids) for text in texts))
-        batch = {
-            "input_ids": np.full(shape, self.pad_token_id, dtype=np.int64),
-            "attention_mask": np.zeros(shape, dtype=bool),
-            "token_mask": np.zeros(shape, dtype=bool),
-        }
-        for row, text in enumerate(texts):
-            batch["input_ids"][row, : len(text.ids)] = text.ids
-            batch["attention_mask"][row, : len(text.ids)] = True
-            batch["token_mask"][row, : len(text.ids)] = [end > start for start, end in text.offsets]
+        batch = pad_tokens([text.ids for text in texts], self.pad_token_id)
+        batch["token_mask"] = pad([[end > start for start, end in text.offsets] for text in texts], bool)
         if texts[0].features is not None:
             for name, dtype in (("columns", np.int64), ("flags", bool)):
                 of_texts = [getattr(text.features, name) for text in texts]
                 if of_texts[0].shape[1]:
-                    batch[name] = np.zeros((*shape, of_texts[0].shape[1]), dtype=dtype)
-                    for row, array in enumerate(of_texts):
-                        batch[name][row, : len(array)] = array
+                    batch[name] = pad(of_texts, dtype)
         if self.with_labels:
-            most = max(1, *(len(text.spans) for text in texts))  # at least 1: empty tensors are no good in a loader
-            batch["labels"] = np.full((shape[0], most, 3), -1, dtype=np.int64)
-            for row, text in enumerate(texts):
-                batch["labels"][row, : len(text.spans)] = np.reshape(text.spans, (-1, 3))
+            # at least one row: empty tensors are no good in a loader
+            batch["labels"] = pad([np.reshape(text.spans, (-1, 3)) for text in texts], np.int64, -1, least=1)
         return batch

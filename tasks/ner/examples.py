@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tasks.common.texts.text_files import shown
+
 
 class Entity(NamedTuple):
     """A typed span of characters, ``text[start:end]``, with the logit of a prediction."""
@@ -32,6 +34,10 @@ class Example:
     def surface(self, entity: Entity) -> str:
         """The characters of an entity."""
         return self.text[entity.start : entity.end]
+
+    def described(self, *entities: Entity) -> str:
+        """Type, characters and offsets of entities, for messages."""
+        return " and ".join(f"{e.type} {shown(self.surface(e), 40)} [{e.start}, {e.end}]" for e in entities)
 
 
 def make_example(text: str, entities: Iterable[Entity], where: str) -> Example:

@@ -54,11 +54,8 @@ class FeatureEmbedding(nn.Layer):
         """
         if (columns is None) == bool(self.kinds) or (flags is None) == (self.flags is not None):
             raise ValueError("a model with word features needs the columns and flags of its texts")
-        parts, column = [], 0
-        for kind in self.kinds:
-            for _ in range(COLUMNS[kind]):
-                parts.append(self.tables[kind](columns[:, :, column]))
-                column += 1
+        tables = [self.tables[kind] for kind in self.kinds for _ in range(COLUMNS[kind])]
+        parts = [table(columns[:, :, column]) for column, table in enumerate(tables)]
         if self.flags is not None:
             parts.append(paddle.matmul(flags.astype(self.flags.weight.dtype), self.flags.weight))
         return self.projection(paddle.concat(parts, axis=-1))

@@ -107,26 +107,17 @@ class MaskingCollator:
         ids, token_mask = batch["input_ids"], batch["token_mask"]
         first = self.random.rand(*ids.shape) < STRETCH_PROBABILITY
         second = first & (self.random.rand(*ids.shape) < SECOND_PROBABILITY)
-        hidden = (first | _shifted(second, 1)) & token_mask
+        hidden = (first | np.pad(second, ((0, 0), (1, 0)))[:, :-1]) & token_mask
         if not hidden.any():  # a batch without a hidden token has no loss
             hidden[tuple(np.argwhere(token_mask)[0])] = True
         batch["labels"] = np.where(hidden, ids, IGNORED_LABEL)
         batch["input_ids"] = np.where(
             hidden & (self.random.rand(*ids.shape) < MASK_PROBABILITY), self.mask_token_id, ids
         )
-        near = (hidden | _shifted(hidden, 1) | _shifted(hidden, -1))[:, :, np.newaxis]
+        beside = np.pad(hidden, ((0, 0), (1, 1)))
+        near = (hidden | beside[:, :-2] | beside[:, 2:])[:, :, np.newaxis]
         if "columns" in batch:
             batch["columns"] = np.where(near & (batch["columns"] > 0), UNKNOWN, batch["columns"])
         if "flags" in batch:
             batch["flags"] = batch["flags"] & ~near
         return batch
-
-
-def _shifted(x, by):
-    """``x`` moved ``by`` places along the text, False where nothing comes from."""
-    moved = np.zeros_like(x)
-    if by > 0:
-        moved[:, by:] = x[:, :-by]
-    else:
-        moved[:, :by] = x[:, -by:]
-    return moved

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from tasks.common.scores import f1_row
 from tasks.ner.examples import Entity, Example, spans_of
 
 
@@ -33,21 +34,6 @@ def entity_scores(gold: list[Iterable[Entity]], predicted: list[Iterable[Entity]
 def score_predictions(examples: list[Example], found: list[list[Entity]], types: list[str]) -> dict:
     """:func:`entity_scores` of labeled examples and the entities found in each."""
     return entity_scores([example.entities for example in examples], found, types)
-
-
-def f1_row(support: int, predicted: int, correct: int) -> dict:
-    """Precision, recall and F1 with the counts they come from; a quotient 0/0 counts as 0."""
-    precision = correct / predicted if predicted else 0.0
-    recall = correct / support if support else 0.0
-    f1 = 2 * correct / (predicted + support) if predicted + support else 0.0
-    return {
-        "precision": precision,
-        "recall": recall,
-        "f1": f1,
-        "support": support,
-        "predicted": predicted,
-        "correct": correct,
-    }
 
 
 def precision_recall_curves(

@@ -92,11 +92,7 @@ class NerConfig(RoFormerConfig):
 
 
 class NerModel(RoFormerPretrainedModel):
-    """Scores every span of a text for every type.
-
-    Args:
-        config: :class:`NerConfig`.
-    """
+    """Scores every span of a text for every type."""
 
     config_class = NerConfig
 

@@ -38,6 +38,7 @@ class NerRecipe(Recipe):
     next_step = "predict:  paddle-rope predict ner {model} --input FILE"
     read_labeled = staticmethod(read_examples)
     predictor = NerPredictor
+    report = staticmethod(print_scores)
 
     def read(self, run: Run) -> None:
         run.examples = read_splits(run.keys)
@@ -81,7 +82,9 @@ class NerRecipe(Recipe):
     def after_training(self, run: Run) -> None:
         if run.keys.tune_thresholds:
             config = run.model.config
-            candidates = _find(run.model, run.datasets["dev"], run.batch_size, LOWEST_THRESHOLD)
+            candidates = predict_entities(
+                run.model, run.datasets["dev"].texts, run.batch_size, thresholds=LOWEST_THRESHOLD
+            )
             config.thresholds = thresholds_for(run.examples["dev"], candidates, config.types, config.allow_overlap)
 
     def score(self, run: Run, split: str) -> tuple[dict[str, Any], Any]:
@@ -95,9 +98,6 @@ class NerRecipe(Recipe):
         for kind, row in scores["per_type"].items():
             shown.update({f"{name}_by_type/{kind}": row[name] for name in self.scores})
         return shown
-
-    def report(self, title: str, scores: dict[str, Any]) -> None:
-        print_scores(title, scores)
 
     def score_and_save(self, run: Run) -> dict[str, Any]:
         metrics = super().score_and_save(run)
@@ -149,20 +149,14 @@ def evaluate_model(model, dataset, batch_size, watch=None):
     with all spans that score above ``LOWEST_LOGIT``, in the same form."""
     config = model.config
     if watch is None:
-        found = _find(model, dataset, batch_size, config.thresholds)
+        found = predict_entities(model, dataset.texts, batch_size)
         if not config.allow_overlap:
             found = list(map(without_overlaps, found))
     else:
-        candidates = _find(model, dataset, batch_size, LOWEST_LOGIT)
+        candidates = predict_entities(model, dataset.texts, batch_size, thresholds=LOWEST_LOGIT)
         watch(candidates)
         found = above(candidates, config.thresholds, config.types, config.allow_overlap)
     return scores_and_errors(dataset.examples, found, config.types), found
-
-
-def _find(model, dataset, batch_size, thresholds):
-    """All that scores above the thresholds, overlapping or not."""
-    config = model.config
-    return predict_entities(model, dataset.texts, config.types, config.pad_token_id, batch_size, thresholds=thresholds)
 
 
 def scores_and_errors(examples, found, types):

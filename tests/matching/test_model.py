@@ -97,25 +97,25 @@ def test_scores_of_a_data_set_do_not_depend_on_the_batches(architecture, task):
     tuples = [("1", "234567", "89"), ("22", "1", "2"), ("123456789", "12", "1"), ("1", "1", "3")]
     tuples = tuples if task == "triples" else [texts[:2] for texts in tuples]
     data = MatchingDataset([Example(texts, None, "") for texts in tuples], Digits(), model.config)
-    scores = score_dataset(model, data, 0, batch_size=32)
+    scores = score_dataset(model, data, batch_size=32)
     assert scores.dtype == np.float32 and scores.shape == (4, 2 if task == "triples" else 1)
-    np.testing.assert_allclose(score_dataset(model, data, 0, batch_size=1), scores, atol=1e-5)
+    np.testing.assert_allclose(score_dataset(model, data, batch_size=1), scores, atol=1e-5)
     if architecture == "bi_encoder":
         assert np.abs(scores).max() <= 1 + 1e-6
         assert scores[3, 0] == pytest.approx(1, abs=1e-5)  # of a text and itself
     elif task != "triples":
-        logits = represent_sequences(model, data.sequences, 0, 32)[data.rows]
+        logits = represent_sequences(model, data.sequences, 32)[data.rows]
         highest = 5 if task == "grades" else 1
         np.testing.assert_allclose(scores, highest / (1 + np.exp(-logits)), rtol=1e-4)
     else:
-        np.testing.assert_array_equal(scores, represent_sequences(model, data.sequences, 0, 32)[data.rows])
+        np.testing.assert_array_equal(scores, represent_sequences(model, data.sequences, 32)[data.rows])
 
 
 def test_scoring_leaves_training_mode_as_it_was():
     model = build("bi_encoder", "pairs")
     for training in (True, False):
         model.train() if training else model.eval()
-        represent_sequences(model, sequences(2), 0, 2)
+        represent_sequences(model, sequences(2), 2)
         assert model.training is training
 
 

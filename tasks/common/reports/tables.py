@@ -1,9 +1,13 @@
-"""Tables as CSV and as Markdown."""
+"""Tables as CSV, as Markdown, and in a terminal."""
 
 import csv
 import io
 import statistics
 from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 
 def as_csv(rows, columns):
@@ -27,3 +31,24 @@ def mean_and_deviation(values: Sequence[float], digits: int = 4) -> str:
     """``mean ± standard deviation`` of the sample (n - 1); the value alone where there is one."""
     mean = f"{statistics.fmean(values):.{digits}f}"
     return f"{mean} ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else mean
+
+
+def terminal_table(title: str | Text, first_column: str, columns: Sequence[str]) -> Table:
+    """An empty table of rich; all columns but the first are set to the right."""
+    table = Table(first_column, title=title, title_justify="left")
+    for name in columns:
+        table.add_column(name, justify="right")
+    return table
+
+
+def print_score_rows(title, first_column, rows):
+    """Print a table of pairs of a name and its :func:`~tasks.common.scores.f1_row`; None is a line between."""
+    table = terminal_table(Text(title), first_column, ("precision", "recall", "F1", "gold", "predicted"))
+    for row in rows:
+        if row is None:
+            table.add_section()
+        else:
+            name, scores = row
+            shares = (f"{scores[key]:.4f}" for key in ("precision", "recall", "f1"))
+            table.add_row(Text(name), *shares, str(scores["support"]), str(scores["predicted"]))
+    Console(soft_wrap=True).print(table)

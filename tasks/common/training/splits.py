@@ -1,8 +1,40 @@
-"""The part of the training data that is held out where there is no dev file."""
+"""The files of a run, and the part of the training data that is held out where there is no dev file."""
 
 import numpy as np
 
 from tasks.common.errors import InputError
+from tasks.common.tool.device import is_first_process
+
+
+def read_files(keys, read):
+    """The labeled files of a run.
+
+    Args:
+        keys: with ``train_file``, ``dev_file`` and ``test_file``.
+        read: function of a path; its examples.
+
+    Returns:
+        (splits, names): dict from ``train`` and, where there is one, ``dev`` and ``test`` to examples; dict from each
+        to what messages call its data.
+    """
+    names = {"train": keys.train_file, "dev": keys.dev_file, "test": keys.test_file}
+    return {split: read(path) for split, path in names.items() if path}, names
+
+
+def hold_out_dev(keys, splits, names):
+    """Where dev is wanted and not there, take ``dev_fraction`` of train for it, in the dicts of :func:`read_files`."""
+    if "dev" not in splits and keys.has_dev:
+        names["dev"] = f"the {keys.dev_fraction:g} of {keys.train_file} that is held out"
+        splits["train"], splits["dev"] = hold_out(splits["train"], keys.dev_fraction)
+
+
+def note_unseen(splits, names, what, labels_of):
+    """Print which labels (``what`` they are, such as "types") of other splits train does not have."""
+    seen = set(labels_of(splits["train"]))
+    for split in splits:
+        unseen = sorted(set(labels_of(splits[split])) - seen)
+        if unseen and is_first_process():
+            print(f"note: {names[split]} has {what} that {names['train']} does not have: {', '.join(unseen)}")
 
 
 def hold_out(examples, fraction):

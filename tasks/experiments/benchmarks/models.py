@@ -77,7 +77,7 @@ class Ner:
         return self.model(**batch)[0]
 
     def predict(self, text):
-        return predict_entities(self.model, [text], TYPES, pad_token_id=0, batch_size=1)
+        return predict_entities(self.model, [text], batch_size=1)
 
 
 MODELS = {"classification": Classifier, "ner": Ner}

@@ -60,26 +60,22 @@ def inspect(splits: dict[str, list[Example]], max_examples: int = 5) -> dict:
     return {
         "splits": {name: _summary(examples, types) for name, examples in splits.items()},
         "missing_types": {name: sorted(set(types) - set(entity_types(examples))) for name, examples in splits.items()},
-        "findings": found.as_dict(),
+        "findings": found,
     }
 
 
-class _Findings:
+class _Findings(dict):
+    """What :func:`inspect` returns as ``findings``, as it fills up."""
+
     def __init__(self, splits, max_examples):
         self.max_examples = max_examples
-        self.counts = {name: dict.fromkeys(splits, 0) for name in FINDINGS}
-        self.examples = {name: [] for name in FINDINGS}
+        for name, meaning in FINDINGS.items():
+            self[name] = {"meaning": meaning, "counts": dict.fromkeys(splits, 0), "examples": []}
 
     def add(self, name, split, example, what, count=1):
-        self.counts[name][split] += count
-        if len(self.examples[name]) < self.max_examples:
-            self.examples[name].append({"where": example.where, "what": what})
-
-    def as_dict(self):
-        return {
-            name: {"meaning": meaning, "counts": self.counts[name], "examples": self.examples[name]}
-            for name, meaning in FINDINGS.items()
-        }
+        self[name]["counts"][split] += count
+        if len(self[name]["examples"]) < self.max_examples:
+            self[name]["examples"].append({"where": example.where, "what": what})
 
 
 def _summary(examples, types):
@@ -118,10 +114,6 @@ def quantile(ordered, share):
     return ordered[max(math.ceil(share * len(ordered)), 1) - 1]
 
 
-def _described(example, *entities):
-    return " and ".join(f"{e.type} {shown(example.surface(e), 40)} [{e.start}, {e.end}]" for e in entities)
-
-
 def _search_text(found, split, example):
     if not example.text.strip():
         found.add("blank_text", split, example, shown(example.text))
@@ -142,14 +134,14 @@ def _search_spans(found, split, example):
     for index, one in enumerate(example.entities):
         surface = example.surface(one)
         if surface != surface.strip():
-            found.add("white_space_edge", split, example, _described(example, one))
+            found.add("white_space_edge", split, example, example.described(one))
         elif _has_punctuation_edge(surface):
-            found.add("punctuation_edge", split, example, _described(example, one))
+            found.add("punctuation_edge", split, example, example.described(one))
         for other in example.entities[index + 1 :]:
             if other.start >= one.end:
                 break
             if (one.start, one.end) == (other.start, other.end):
-                found.add("two_types", split, example, _described(example, one, other))
+                found.add("two_types", split, example, example.described(one, other))
             elif one.start == other.start:  # sorted: the other is longer
                 nested.setdefault(one, other)
             elif other.end <= one.end:
@@ -158,9 +150,9 @@ def _search_spans(found, split, example):
                 crossing.setdefault(one, other)
                 crossing.setdefault(other, one)
     for entity, outer in nested.items():
-        found.add("nested", split, example, f"{_described(example, entity)} in {_described(example, outer)}")
+        found.add("nested", split, example, f"{example.described(entity)} in {example.described(outer)}")
     for entity, other in crossing.items():
-        found.add("crossing", split, example, _described(example, entity, other))
+        found.add("crossing", split, example, example.described(entity, other))
 
 
 def _has_punctuation_edge(surface):
@@ -181,7 +173,7 @@ def _search_unaligned(found, splits):
         for example in examples:
             _, unaligned = align_entities(example.entities, tokenizer.encode(example.text).offsets)
             for entity in unaligned:
-                found.add("unaligned", split, example, _described(example, entity))
+                found.add("unaligned", split, example, example.described(entity))
 
 
 def _search_duplicates(found, splits):
@@ -197,7 +189,7 @@ def _search_duplicates(found, splits):
                 name += "_other_labels"
                 differ = sorted(set(first.entities) ^ set(example.entities))[0]
                 which = "here" if differ in example.entities else "there"
-                what += f"; only {which} {_described(example, differ)}"
+                what += f"; only {which} {example.described(differ)}"
             found.add(name, split, example, what)
 
 
@@ -210,7 +202,7 @@ def _search_surfaces(found, splits):
         surface = example.surface(entity)
         counts = types_of[surface]
         if len(counts) > 1:
-            found.counts["surface_of_two_types"][split] += 1
+            found["surface_of_two_types"]["counts"][split] += 1
             if counts[entity.type] == min(counts.values()):
                 rare_places.setdefault(surface, (split, example))
     # first what is most likely wrong: a type that is rare for a frequent text
@@ -227,7 +219,7 @@ def _search_long_entities(found, splits):
         limit = quantile(lengths[::-1], 0.99)
         for length, (split, example, entity) in zip(lengths, ordered):
             if length > limit:
-                found.add("long_entity", split, example, f"{length} characters: {_described(example, entity)}")
+                found.add("long_entity", split, example, f"{length} characters: {example.described(entity)}")
 
 
 def _entities(splits):

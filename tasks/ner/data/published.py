@@ -1,18 +1,4 @@
-"""Public NER data sets: where they are published, and how a download is checked.
-
-A file is checked by size and SHA-256 where somebody has published them, and otherwise by what is in it: the numbers
-of texts and of entities.
-
-* CLUENER: the address is that of the publisher's ``download_clue_data.py``
-  (https://github.com/CLUEbenchmark/CLUENER2020); no checksum is published. Its README states the texts of train and
-  dev, and the distinct names of each type in each text; the copy that the numbers below are of has just these.
-* Resume: the files of https://github.com/jiesutd/LatticeLSTM (paper: https://arxiv.org/abs/1805.02023); no checksum
-  is published. The numbers are those that https://github.com/syuoni/eznlp tests, and those of our copy.
-* People's Daily, MSRA, Weibo: https://github.com/OYE93/Chinese-NLP-Corpus, which Hugging Face's ``datasets`` takes
-  them from; sizes and SHA-256 are those of its ``dataset_infos.json``, texts those of the README of each folder. Our
-  copy of People's Daily has the same SHA-256. Of Weibo (first published in https://github.com/hltcoe/golden-horse) it
-  is the revised annotation.
-"""
+"""Public NER data sets, which ``published.yaml`` lists: how a download is checked and put into a folder."""
 
 from __future__ import annotations
 
@@ -21,6 +7,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+import yaml
 
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer
@@ -91,47 +79,18 @@ def without_places(path: Path, _: str, name: str) -> bytes:
     return "\n".join(lines).encode("utf-8")
 
 
-_CLUENER = Source("https://storage.googleapis.com/cluebenchmark/tasks/cluener_public.zip")
-_RESUME = "https://raw.githubusercontent.com/jiesutd/LatticeLSTM/master/ResumeNER/"
-_CORPUS = "https://raw.githubusercontent.com/OYE93/Chinese-NLP-Corpus/master/NER/"
+_MAKERS = {function.__name__: function for function in (read_zip_member, without_places)}
 
 
-def _corpus(folder, rows, make=None):
-    return [
-        PublishedFile(name, Source(f"{_CORPUS}{folder}/{name}", size, sha256), texts, make=make)
-        for name, texts, size, sha256 in rows
-    ]
+def _published(url, name, texts, make=None, size=None, sha256=None, **numbers):
+    source = Source(url + name if url.endswith("/") else url, size, sha256)
+    return PublishedFile(name, source, texts, make=make and _MAKERS[make], **numbers)
 
 
 DATASETS = {
-    "cluener": [
-        PublishedFile("train.json", _CLUENER, 10_748, 23_971, make=read_zip_member),
-        PublishedFile("dev.json", _CLUENER, 1_343, 3_072, make=read_zip_member),
-        PublishedFile("test.json", _CLUENER, 1_345, labeled=False, make=read_zip_member),
-    ],
-    "msra": _corpus("MSRA", [
-        ("msra_train_bio.txt", 45_000, 14_037_265, "b403d1318c5289917ad2ca4136279592521684748327e93f1bf49a3845a40ac7"),
-        ("msra_test_bio.txt", 3_442, 1_119_341, "2be8e580bcb22e9086e4403d82a7ec0f6e18019ebef35b0fd52941724bdf89a3"),
-    ]),
-    "peoples_daily": _corpus("People's%20Daily", [
-        ("example.train", 20_864, 6_277_429, "fbacf4110b131354270b7ff470c88eb84645f0ed8df30c3e409dde437cb45e70"),
-        ("example.dev", 2_318, 702_455, "7d8e6fcd1745e6adcb99d90307d84c3a0f9f8ff5ee6fe62ca27646cb765fc38a"),
-        ("example.test", 4_636, 1_405_788, "233299005f941a4b055e38aadcf3ee853e44bc1f88166078d3b52b26b77ea362"),
-    ]),
-    "resume": [
-        PublishedFile("train.char.bmes", Source(_RESUME + "train.char.bmes"), 3_821, 13_440),
-        PublishedFile("dev.char.bmes", Source(_RESUME + "dev.char.bmes"), 463, 1_497),
-        PublishedFile("test.char.bmes", Source(_RESUME + "test.char.bmes"), 477, 1_630),
-    ],
-    "weibo": _corpus("Weibo", [
-        (f"weiboNER_2nd_conll.{part}", texts, size, sha256)
-        for part, texts, size, sha256 in (
-            ("train", 1_350, 536_039, "4e8954c54ab33b0afc9a8abb85715c47422645cc6d1b49fdb24540f4a427e997"),
-            ("dev", 270, 105_881, "e72730d83aac680505280b6301c879b3ba470d29ac308979d48cdc58ee4907cc"),
-            ("test", 270, 108_767, "faaf6c0ebde5348b935cfd5c89f0f22c9e0779d60667d8b5efbc647b6707d50e"),
-        )
-    ], make=without_places),
-}  # fmt: skip
+    name: [_published(listed["url"], make=listed.get("make"), **file) for file in listed["files"]]
+    for name, listed in yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")).items()
+}
 
 
 def fetch_dataset(files, folder, report=print, **options):

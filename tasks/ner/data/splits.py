@@ -2,8 +2,7 @@
 
 from tasks.common.errors import InputError
 from tasks.common.texts.plain_texts import cut_at_sentences, read_plain_texts
-from tasks.common.tool.device import is_first_process
-from tasks.common.training.splits import hold_out
+from tasks.common.training.splits import hold_out_dev, note_unseen, read_files
 from tasks.ner.data.reading import entity_types, read_examples
 from tasks.ner.examples import Example
 
@@ -19,18 +18,12 @@ def has_overlap(examples):
 
 def read_splits(run):
     """dict from ``train`` and, where there is one, ``dev`` and ``test`` to examples; tells of types not in train."""
-    files = {"train": run.train_file, "dev": run.dev_file, "test": run.test_file}
-    splits = {name: read_examples(path) for name, path in files.items() if path}
-    if "dev" not in splits and run.has_dev:
-        files["dev"] = f"the {run.dev_fraction:g} of {run.train_file} that is held out"
-        splits["train"], splits["dev"] = hold_out(splits["train"], run.dev_fraction)
-    for name in [name for name in ("train", "dev") if name in splits]:
-        if not entity_types(splits[name]):
-            raise InputError(f"{files[name]}: no entity is labeled in it; give data with entities")
-    for name in splits:
-        unseen = sorted(set(entity_types(splits[name])) - set(entity_types(splits["train"])))
-        if unseen and is_first_process():
-            print(f"note: {files[name]} has types that {run.train_file} does not have: {', '.join(unseen)}")
+    splits, names = read_files(run, read_examples)
+    hold_out_dev(run, splits, names)
+    for split in ("train", "dev"):
+        if split in splits and not entity_types(splits[split]):
+            raise InputError(f"{names[split]}: no entity is labeled in it; give data with entities")
+    note_unseen(splits, names, "types", entity_types)
     return splits
 
 

@@ -57,5 +57,4 @@ def export(model_dirs: list[str | os.PathLike], output_dir: str | os.PathLike) -
 
 def sample_logits(predictor: NerPredictor) -> paddle.Tensor:
     """Logits of some sentences."""
-    texts = [predictor.tokenize(text) for text in CHECKED_SENTENCES]
-    return batch_logits(predictor.model, texts, predictor.tokenizer.pad_token_id)
+    return batch_logits(predictor.model, [predictor.tokenize(text) for text in CHECKED_SENTENCES])

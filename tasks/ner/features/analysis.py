@@ -1,19 +1,16 @@
 """What jieba says of one text, each part computed when it is first asked for."""
 
+from dataclasses import dataclass
 from functools import cached_property
 
 from tasks.ner.features.chinese_words import dictionary_words, segment
 
 
+@dataclass
 class Analysis:
-    """Words of a text.
+    """Words of a text."""
 
-    Args:
-        text: string.
-    """
-
-    def __init__(self, text):
-        self.text = text
+    text: str
 
     @cached_property
     def segmentation(self):

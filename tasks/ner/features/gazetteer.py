@@ -40,8 +40,7 @@ class Gazetteer:
         for example in examples:
             for (string, kind), count in _own_entities(example).items():
                 if len(string) <= LONGEST_ENTITY and is_storable(string):
-                    of_kind = entities.setdefault(kind, {})
-                    of_kind[string] = of_kind.get(string, 0) + count
+                    entities.setdefault(kind, Counter())[string] += count
         occurrences = Counter()
         prefixes = with_prefixes({string: 1 for of_kind in entities.values() for string in of_kind})
         for example in examples:

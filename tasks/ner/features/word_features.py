@@ -52,8 +52,7 @@ class WordFeatures:
             kind: {value: number for number, value in enumerate(values, FIRST_VALUE)}
             for kind, values in vocabularies.items()
         }
-        self._segmentations = {}  # of training texts that of_training_example has yet to see: they take long
-        self._num_columns = sum(COLUMNS[kind] for kind in vocabularies)
+        self._segmentations = {}  # of training texts that have yet to be seen as such: they take long
         self._num_flags = PLACES * (
             ("dictionary" in self.kinds) * DICTIONARY_CLASSES + (gazetteer.num_classes if gazetteer else 0)
         )
@@ -106,34 +105,24 @@ class WordFeatures:
         tables = {kind: FIRST_VALUE + len(self.vocabularies[kind]) for kind in COLUMNS if kind in self.kinds}
         return {"tables": tables, "flags": self._num_flags}
 
-    def __call__(self, text: str, offsets: list[tuple[int, int]]) -> TokenFeatures:
-        """Features of a text that is not one of the training data.
+    def __call__(self, text: str, offsets: list[tuple[int, int]], own: Optional[Example] = None) -> TokenFeatures:
+        """Features of a text.
 
         Args:
             text: string.
             offsets: half-open characters of each token; empty for special tokens, whose features are all 0.
+            own: the example of the text if it is one of the training data. The gazetteer leaves its entities and
+                occurrences out: a text must not find its own labels there, as texts to come will not find theirs.
         """
-        return self._features(text, offsets, own=None)
-
-    def of_training_example(self, example: Example, offsets: list[tuple[int, int]]) -> TokenFeatures:
-        """As :meth:`__call__` for an example of the training data.
-
-        The gazetteer leaves the entities and occurrences of this very example out: a text must not find its own labels
-        there, which the texts to come will not find either.
-        """
-        return self._features(example.text, offsets, own=example)
-
-    def _features(self, text, offsets, own):
         analysis = Analysis(text)
         if text in self._segmentations:
             analysis.segmentation = self._segmentations.pop(text)
-        columns = np.zeros([len(offsets), self._num_columns], dtype=np.int32)
-        column = 0
-        for kind in self.vocabularies:
-            numbers = self._numbers[kind]
-            for values in token_columns(analysis, offsets, kind):
-                columns[:, column] = [0 if value is None else numbers.get(value, UNKNOWN) for value in values]
-                column += 1
+        columns = [
+            [0 if value is None else numbers.get(value, UNKNOWN) for value in values]
+            for kind, numbers in self._numbers.items()
+            for values in token_columns(analysis, offsets, kind)
+        ]
+        columns = np.array(columns, dtype=np.int32).reshape(len(columns), len(offsets)).T
         flags = [np.zeros([len(offsets), 0], dtype=np.uint8)]
         if "dictionary" in self.kinds:
             flags.append(span_flags(dictionary_spans(analysis), DICTIONARY_CLASSES, offsets))

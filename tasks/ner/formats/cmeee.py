@@ -30,13 +30,8 @@ def write(examples: Iterable[Example]) -> Iterator[str]:
     between = "[\n"
     for example in examples:
         entities = [
-            {
-                "start_idx": entity.start,
-                "end_idx": entity.end - 1,
-                "type": entity.type,
-                "entity": example.surface(entity),
-            }
-            for entity in example.entities
+            {"start_idx": e.start, "end_idx": e.end - 1, "type": e.type, "entity": example.surface(e)}
+            for e in example.entities
         ]
         yield between + json.dumps({"text": example.text, "entities": entities}, ensure_ascii=False)
         between = ",\n"

@@ -213,11 +213,7 @@ def _checked_tags(example: Example, scheme: Scheme, separators: str) -> list[str
             raise fail(f"the text has {character!r} (character {place}), which separates in this format")
     for one, other in zip(example.entities, example.entities[1:]):  # sorted: if any overlap, two neighbors do
         if other.start < one.end:
-            surfaces = " and ".join(
-                f"{entity.type} {shown(example.surface(entity), _LIMIT)} [{entity.start}, {entity.end}]"
-                for entity in (one, other)
-            )
-            raise fail(f"{surfaces} overlap, and tags are flat")
+            raise fail(f"{example.described(one, other)} overlap, and tags are flat")
     for entity in example.entities:
         if parse_tag(f"B-{entity.type}") is None or set(entity.type) & set(" \t\r\n" + JOINT):
             raise fail(f"the entity type {shown(entity.type, _LIMIT)} cannot be part of a tag")

@@ -19,7 +19,7 @@ def check_model_dir(model_dir: str | os.PathLike) -> None:
     if is_exported(folder):
         needed.remove("model.safetensors")  # the graph has its own
         check_graph(folder)
-    refuse_incomplete(folder, [name for name in needed if not (folder / name).is_file()])
+    refuse_incomplete(folder, needed)
 
 
 def load_model(model_dir: str | os.PathLike):

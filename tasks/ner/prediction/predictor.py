@@ -9,6 +9,7 @@ import paddle
 
 from tasks.common.errors import InputError
 from tasks.common.inference import evaluation_mode, outputs_of
+from tasks.common.model_folder import check_least
 from tasks.common.tool.device import choose_device
 from tasks.common.tool.quiet import quiet_paddlenlp
 from tasks.ner.batching import SpanCollator, TokenizedText
@@ -50,9 +51,8 @@ class NerPredictor:
         show_progress: bool = False,
         overlap: int | None = None,
     ):
-        for name, size in (("batch_size", batch_size), ("max_tokens", max_tokens)):
-            if size is not None and size < 1:
-                raise InputError(f"--{name} {size}: must be 1 or more")
+        check_least("batch_size", batch_size)
+        check_least("max_tokens", max_tokens)
         folders = [model_dir] if isinstance(model_dir, Folder) else list(model_dir)
         if not folders:
             raise InputError("no folder of a model is given")
@@ -109,17 +109,8 @@ class NerPredictor:
             if not isinstance(text, str):
                 raise InputError(f"{place}: texts must be strings, got {type(text).__name__}")
         windows = [cut_text(self.tokenize(text), self.max_tokens, self.overlap) for text in texts]
-        found = iter(
-            predict_entities(
-                self.model,
-                [window.text for of_text in windows for window in of_text],
-                self.types,
-                self.tokenizer.pad_token_id,
-                self.batch_size,
-                self.show_progress,
-                thresholds,
-            )
-        )
+        parts = [window.text for of_text in windows for window in of_text]
+        found = iter(predict_entities(self.model, parts, self.batch_size, self.show_progress, thresholds))
         entities = [merge_windows(of_text, [next(found) for _ in of_text]) for of_text in windows]
         if self.model.config.allow_overlap or thresholds is not None:
             return entities
@@ -134,28 +125,18 @@ class NerPredictor:
 def predict_entities(
     model: NerModel,
     texts: list[TokenizedText],
-    types: list[str],
-    pad_token_id: int,
     batch_size: int,
     show_progress: bool = False,
     thresholds: float | list[float] | None = None,
 ) -> list[list[Entity]]:
-    """Entities of tokenized texts, computed in batches of like length.
+    """For each of the tokenized texts its entities, ordered; computed in batches of like length.
 
     Args:
         model: a :class:`~tasks.ner.model.NerModel`, or what predicts as one.
-        texts: the texts.
-        types: names of the types, in the model's order.
-        pad_token_id: id of padding.
-        batch_size: texts a batch at most.
-        show_progress: show a progress bar.
-        thresholds: instead of those of the model.
-
-    Returns:
-        For each text its entities, ordered.
+        texts, batch_size, show_progress, thresholds: as of :class:`NerPredictor` and its :meth:`~NerPredictor.find`.
     """
     entities: list[list[Entity]] = [[] for _ in texts]
-    collate = SpanCollator(pad_token_id, with_labels=False)
+    types, collate = model.config.types, SpanCollator(model.config.pad_token_id, with_labels=False)
     outputs = outputs_of(
         model, texts, collate, batch_size, model.scores_of_text, MAX_BATCH_SCORES, show_progress=show_progress
     )
@@ -168,8 +149,8 @@ def predict_entities(
     return entities
 
 
-def batch_logits(model: NerModel, texts: list[TokenizedText], pad_token_id: int) -> paddle.Tensor:
+def batch_logits(model: NerModel, texts: list[TokenizedText]) -> paddle.Tensor:
     """Logits of texts as one batch, without dropout and gradients."""
-    batch = SpanCollator(pad_token_id, with_labels=False)(texts)
+    batch = SpanCollator(model.config.pad_token_id, with_labels=False)(texts)
     with evaluation_mode(model):
         return model(**{name: paddle.to_tensor(array) for name, array in batch.items()})

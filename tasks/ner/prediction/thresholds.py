@@ -84,9 +84,7 @@ def thresholds_for(
     thresholds: else a lower threshold would seem to let in what :func:`without_overlaps` takes out again.
 
     Args:
-        examples: list of :class:`tasks.ner.examples.Example`.
         candidates, types: as of :func:`tune_thresholds`.
-        allow_overlap: whether entities may overlap.
 
     Returns:
         List of floats, one for each type, which give these examples at least the F1 of threshold 0.

@@ -22,8 +22,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple, Optional
 
+from tasks.common.scores import f1_row
 from tasks.ner.examples import Entity, Example
-from tasks.ner.metrics import f1_row
 
 PAIRED = ("correct", "type", "boundary", "both")
 BOUNDARY_ERRORS = ("too_long", "too_short", "crossing")

@@ -4,6 +4,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from tasks.common.reports.tables import terminal_table
+
 BAR = 30
 
 
@@ -30,16 +32,8 @@ def print_inspection(result):
     _print_findings(console, splits, result["findings"])
 
 
-def _table(title, first_column, columns):
-    """An empty table; all columns but the first are set to the right."""
-    table = Table(first_column, title=title, title_justify="left")
-    for name in columns:
-        table.add_column(name, justify="right")
-    return table
-
-
 def _counts_table(splits):
-    table = _table("data", "split", ("texts", "without entities", "characters", "entities", "entities a text"))
+    table = terminal_table("data", "split", ("texts", "without entities", "characters", "entities", "entities a text"))
     for split, row in splits.items():
         counts = (str(row[key]) for key in ("texts", "texts_without_entities", "characters", "entities"))
         table.add_row(split, *counts, f"{row['entities'] / max(row['texts'], 1):.2f}")
@@ -47,7 +41,7 @@ def _counts_table(splits):
 
 
 def _types_table(splits):
-    table = _table("entities by type", "type", (name for split in splits for name in (split, "share")))
+    table = terminal_table("entities by type", "type", (name for split in splits for name in (split, "share")))
     for type_ in next(iter(splits.values()))["types"]:
         cells = []
         for row in splits.values():
@@ -59,7 +53,7 @@ def _types_table(splits):
 
 def _lengths_table(splits, key, title):
     names = ("min", "median", "p95", "p99", "max")
-    table = _table(title, "split", names)
+    table = terminal_table(title, "split", names)
     for split, row in splits.items():
         table.add_row(split, *(str(row[key][name]) if row[key] else "-" for name in names))
     return table
@@ -76,7 +70,7 @@ def _histogram_table(split, histogram):
 
 def _print_findings(console, splits, findings):
     found = {name: finding for name, finding in findings.items() if any(finding["counts"].values())}
-    table = _table("findings", "what", splits)
+    table = terminal_table("findings", "what", splits)
     for finding in found.values():
         table.add_row(finding["meaning"], *(str(finding["counts"][split]) for split in splits))
     if found:

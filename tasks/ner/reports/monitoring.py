@@ -72,13 +72,14 @@ class NerMonitor(VisualDLMonitor):
         for kind, curve in precision_recall_curves(gold, candidates, self._types, CURVE_STEPS).items():
             curve = {name: values.tolist() for name, values in curve.items()}
             # LogWriter.add_pr_curve of VisualDL 2.5.3 needs np.float, which numpy 1.24 has removed
-            record = pr_curve_raw(tag=f"dev/{_tag(kind)}", step=step, walltime=round(time.time() * 1000), **curve)
+            tag = f"dev/{kind.replace('%', '％')}"  # VisualDL allows no % in it
+            record = pr_curve_raw(tag=tag, step=step, walltime=round(time.time() * 1000), **curve)
             self.writer._get_file_writer().add_record(record)
 
     def _show_samples(self, model, dataset, step):
         rows = _spread([row for row, example in enumerate(dataset.examples) if example.entities], SAMPLES)
         texts = [dataset.texts[row] for row in rows]
-        found = predict_entities(model, texts, model.config.types, model.config.pad_token_id, SAMPLES)
+        found = predict_entities(model, texts, SAMPLES)
         for number, (row, entities) in enumerate(zip(rows, found), 1):
             self.writer.add_text(f"dev/text_{number}", _compared(dataset.examples[row], entities), step)
 
@@ -105,7 +106,7 @@ def span_scores(model, text, characters):
         Array ``[types, characters, characters]``, logits by first and last character, NaN where there is no span; and
         how many spans of the whole text score above ``LOWEST_LOGIT``.
     """
-    logits = batch_logits(model, [text], model.config.pad_token_id)[0]  # [types, first, last or last - first]
+    logits = batch_logits(model, [text])[0]  # [types, first, last or last - first]
     logits = logits.astype("float32").numpy()
     is_span = logits > MASKED_LOGIT / 2
     scores = np.full([len(logits), characters, characters], np.nan, dtype=np.float32)
@@ -159,8 +160,3 @@ def _compared(example, entities):
 
 def _named(entity, example):
     return f"{entity.type} {example.surface(entity)} [{entity.start}, {entity.end})"
-
-
-def _tag(name):
-    """A type's name as part of a tag, in which VisualDL allows no %."""
-    return name.replace("%", "％")

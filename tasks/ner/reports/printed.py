@@ -4,16 +4,14 @@ import itertools
 
 from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
+from tasks.common.reports.tables import print_score_rows
 from tasks.ner.reports.error_analysis import BOUNDARY_ERRORS
 
 MOST_TYPES = 40  # rows of a table
 MOST_CONFUSED = 16  # types of a table of confusion, and lines of the list that takes its place
 MOST_ERRORS = 20  # of one worst example
 LONGEST_TEXT = 200  # characters of a worst example
-COLUMNS = ("precision", "recall", "F1", "gold", "predicted")
 
 
 def print_scores(title: str, scores: dict) -> None:
@@ -23,8 +21,8 @@ def print_scores(title: str, scores: dict) -> None:
     """
     per_type = scores["per_type"]
     most = set(sorted(per_type, key=lambda kind: per_type[kind]["support"], reverse=True)[:MOST_TYPES])
-    shown = [(kind, row) for kind, row in per_type.items() if kind in most]
-    _print_rows(title, "type", [*shown, None, ("all (micro)", scores)])
+    shown = [(_one_line(kind), row) for kind, row in per_type.items() if kind in most]
+    print_score_rows(title, "type", [*shown, None, ("all (micro)", scores)])
     if len(shown) < len(per_type):
         print(f"  and {len(per_type) - len(shown)} types with fewer gold entities, which count in the last line")
 
@@ -46,9 +44,9 @@ def print_errors(analysis: dict) -> None:
         _print_confusion_table(analysis["confusion"])
     else:
         _print_confusions(analysis["confusion"])
-    _print_rows("by length in characters", "length", [(_length_name(row), row) for row in analysis["by_length"]])
+    print_score_rows("by length in characters", "length", [(_length_name(row), row) for row in analysis["by_length"]])
     if analysis["by_nesting"]:
-        _print_rows("by nesting", "entities", analysis["by_nesting"].items())
+        print_score_rows("by nesting", "entities", analysis["by_nesting"].items())
 
 
 def print_worst_examples(examples: list[dict]) -> None:
@@ -120,21 +118,6 @@ def _print_confusion_table(confusion):
 
 def _dotted(counts):
     return [str(count) if count else "." for count in counts]
-
-
-def _print_rows(title, first_column, rows):
-    """Print a table of names and their scores; None is a line between."""
-    table = Table(first_column, title=Text(title), title_justify="left")
-    for name in COLUMNS:
-        table.add_column(name, justify="right")
-    for row in rows:
-        if row is None:
-            table.add_section()
-        else:
-            name, scores = row
-            shares = (f"{scores[key]:.4f}" for key in ("precision", "recall", "f1"))
-            table.add_row(Text(_one_line(name)), *shares, str(scores["support"]), str(scores["predicted"]))
-    Console(soft_wrap=True).print(table)
 
 
 def _print_title(title):

@@ -60,17 +60,14 @@ def draw_scores(text, scores, gold, types, title):
         axes.tick_params(length=0, pad=2)
         for start, end, of_kind in gold:
             if of_kind == kind and end <= len(text):
-                axes.add_patch(_frame(start, end - 1))
+                corner = (end - 1.5, start - 0.5)
+                axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor="black", linewidth=1.4))
     bar = figure.add_axes([1 - 0.75 / width, 0.45 / height, 0.13 / width, (height - 1.2) / height])
     figure.colorbar(image, cax=bar).set_label("logit; above 0 is an entity", fontsize=8)
     bar.tick_params(labelsize=7)
     figure.text(0.45 / width, 1 - 0.28 / height, _printable(title), **_style(font, 11))
-    figure.text(
-        0.45 / width,
-        1 - 0.46 / height,
-        "down: first character, to the right: last character; framed: gold",
-        **_style(font, 8),
-    )
+    axes_named = "down: first character, to the right: last character; framed: gold"
+    figure.text(0.45 / width, 1 - 0.46 / height, axes_named, **_style(font, 8))
     canvas = FigureCanvasAgg(figure)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # drawn as an empty box
@@ -99,7 +96,3 @@ def _printable(text):
 def _style(font, size):
     # in what a user gives, a $ is a $ and begins no formula
     return {"fontfamily": font or "sans-serif", "fontsize": size, "parse_math": False}
-
-
-def _frame(row, column):
-    return Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor="black", linewidth=1.4)

@@ -9,7 +9,8 @@ import pytest
 import train_ner
 
 from tasks.common.errors import InputError
-from tasks.ner.data.splits import has_overlap, hold_out
+from tasks.common.training.splits import hold_out
+from tasks.ner.data.splits import has_overlap
 from tasks.ner.examples import Entity, Example, without_overlaps
 
 

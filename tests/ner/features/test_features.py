@@ -158,7 +158,7 @@ def test_a_training_text_does_not_find_its_own_labels_but_a_dev_text_does():
     training = [example("王明在青川", ("王明", "person"), ("青川", "place")), example("去青川", ("青川", "place"))]
     features = WordFeatures.from_examples(training, ["gazetteer"])
     offsets = each_character(training[0].text)
-    as_training, as_dev = features.of_training_example(training[0], offsets), features(training[0].text, offsets)
+    as_training, as_dev = (features(training[0].text, offsets, own) for own in (training[0], None))
     assert np.flatnonzero(as_dev.flags.any(axis=1)).tolist() == [0, 1, 3, 4]
     assert np.flatnonzero(as_training.flags.any(axis=1)).tolist() == [3, 4]  # the other text has 青川
 
@@ -266,7 +266,7 @@ def test_saving_and_loading_gives_equal_features(features, examples, tmp_path):
     for one in examples[:20]:
         offsets = each_character(one.text)
         assert same(loaded(one.text, offsets), features(one.text, offsets))
-        assert same(loaded.of_training_example(one, offsets), features.of_training_example(one, offsets))
+        assert same(loaded(one.text, offsets, one), features(one.text, offsets, one))
 
 
 def test_another_jieba_than_that_of_the_file_is_a_warning(features, tmp_path, caplog):

@@ -113,7 +113,7 @@ class BracketModel:
     """Finds what stands between brackets, wherever it sees both, in place of a trained model."""
 
     training = False
-    config = SimpleNamespace(types=["round"], max_tokens=16, features=None, allow_overlap=True)
+    config = SimpleNamespace(types=["round"], max_tokens=16, pad_token_id=0, features=None, allow_overlap=True)
 
     def __init__(self, tokenizer):
         self.open, self.close = tokenizer.encode("()").ids[1:3]

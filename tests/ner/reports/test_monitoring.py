@@ -130,7 +130,7 @@ def small_model(types, max_span_length=None):
 def test_scores_of_a_text_are_those_of_prediction(max_span_length):
     model, tokenizer = small_model(["a", "b"], max_span_length)
     (text,) = NerDataset([Example("甲乙e\u0301丁", (), "f:1")], tokenizer, ["a", "b"], 9).texts
-    (spans,) = predict_entities(model, [text], ["a", "b"], 0, 1, thresholds=-1e3)
+    (spans,) = predict_entities(model, [text], 1, thresholds=-1e3)
     for characters in (5, 3):
         expected = np.full([2, characters, characters], np.nan)
         for start, end, kind, score in spans:
