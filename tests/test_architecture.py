@@ -98,7 +98,7 @@ def parts_of(imports, package):
     return graph
 
 
-@pytest.mark.parametrize("package", ["tasks.ner", "tasks.common"])
+@pytest.mark.parametrize("package", ["tasks.ner", "tasks.common", "tasks.experiments"])
 def test_no_circle_leads_through_folders(imports, package):
     graph = parts_of(imports, package)
     assert len(graph) > 5

@@ -6,9 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tasks.common.errors import exit_on_input_error
-from tasks.common.tool.process import prepare
-
 BUSY = 75  # exit status: another process has the run
 
 
@@ -23,26 +20,6 @@ def call_apart(job, given, **options):
     """
     path = [str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
     # -P: a tasks.py where the user works is not ours
-    words = [sys.executable, "-P", "-m", "tasks.experiments.apart", job]
+    words = [sys.executable, "-P", "-m", "tasks.experiments.child", job]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
     return subprocess.run(words, input=json.dumps(given), text=True, env=environment, **options)
-
-
-@exit_on_input_error
-def main(argv=None):
-    (job,) = sys.argv[1:] if argv is None else argv
-    given = json.load(sys.stdin)
-    prepare()
-    if job == "measure":
-        from tasks.experiments.benchmarks.models import measure
-
-        print(json.dumps(measure(**given)))
-        return 0
-    from tasks.experiments.cells import run_cell
-    from tasks.experiments.plan import Cell
-
-    return 0 if run_cell(Cell(**given)) else BUSY
-
-
-if __name__ == "__main__":
-    sys.exit(main())

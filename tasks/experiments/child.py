@@ -1,0 +1,28 @@
+"""What the process does that :mod:`tasks.experiments.apart` starts: one training run or one measurement."""
+
+import json
+import sys
+
+from tasks.common.errors import exit_on_input_error
+from tasks.common.tool.process import prepare
+from tasks.experiments.apart import BUSY
+
+
+@exit_on_input_error
+def main(argv=None):
+    (job,) = sys.argv[1:] if argv is None else argv
+    given = json.load(sys.stdin)
+    prepare()
+    if job == "measure":
+        from tasks.experiments.benchmarks.models import measure
+
+        print(json.dumps(measure(**given)))
+        return 0
+    from tasks.experiments.cells import run_cell
+    from tasks.experiments.plan import Cell
+
+    return 0 if run_cell(Cell(**given)) else BUSY
+
+
+if __name__ == "__main__":
+    sys.exit(main())
