@@ -1,1 +1,1 @@
-"""Comparison of kinds of attention: one plan of training runs, and time and memory against length."""
+"""Many training runs at one call, as a plan says; benchmarks; what only one experiment has."""
