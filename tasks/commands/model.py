@@ -42,7 +42,7 @@ def tune(words):
     add_computing(parser, "ner")
     options = parser.parse_args(words)
     prepare()
-    from tasks.ner.prediction.thresholds import tune_model
+    from tasks.ner.deployment.tuning import tune_model
 
     tune_model(options.model_dir, options.data, options.device, options.batch_size, options.max_tokens)
     return 0
