@@ -21,7 +21,7 @@ def check_fingerprints(before, config):
     for path, digest in before.items():
         if now.get(path) != digest:
             raise InputError(
-                f"{path}: has changed since the run began, which cannot go on with other data; put it back as it was, "
+                f"{path}: has changed since the run began, which cannot resume with other data; put it back as it was, "
                 "or train anew in another --output_dir"
             )
 
