@@ -1,5 +1,6 @@
 """Training, evaluation and prediction of documents, by the tools."""
 
+import gc
 import io
 import json
 import shutil
@@ -94,6 +95,7 @@ def cut_run(train, tmp_path, monkeypatch):
         with monkeypatch.context() as patch, pytest.raises(PowerCut):
             patch.setattr(VisualDLMonitor, "on_step_end", cut)
             train(tmp_path / "cut", **options)
+        gc.collect()  # ends the progress bar that is left, before what the next command prints
         return tmp_path / "cut"
 
     return cut_run
