@@ -1,6 +1,5 @@
 """Training, evaluation and prediction of documents, by the tools."""
 
-import gc
 import io
 import json
 import shutil
@@ -95,7 +94,6 @@ def cut_run(train, tmp_path, monkeypatch):
         with monkeypatch.context() as patch, pytest.raises(PowerCut):
             patch.setattr(VisualDLMonitor, "on_step_end", cut)
             train(tmp_path / "cut", **options)
-        gc.collect()  # ends the progress bar that is left, before what the next command prints
         return tmp_path / "cut"
 
     return cut_run
