@@ -1,5 +1,6 @@
 """The command line. Help is there without paddle, and so is all that needs no model."""
 
+import os
 import sys
 
 import paddle_rope
@@ -35,5 +36,14 @@ def main(argv=None):
     if words[:1] == ["--version"]:
         print(f"{COMMAND} {paddle_rope.__version__}")
         return 0
-    verb, words = choose(COMMAND, "verb", words or ["--help"], {name: line for name, (_, line) in VERBS.items()})
-    return VERBS[verb][0](words)
+    try:
+        try:
+            verb, words = choose(
+                COMMAND, "verb", words or ["--help"], {name: line for name, (_, line) in VERBS.items()}
+            )
+            return VERBS[verb][0](words)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # the reader of standard output, such as head, has left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+        return 1

@@ -1,5 +1,6 @@
 """The command line: verbs and their help, which come without paddle."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -107,3 +108,14 @@ def test_what_a_user_gets_wrong_is_one_line_and_status_2(words, message, capsys,
     assert main(words) == 2
     captured = capsys.readouterr()
     assert captured.out == "" and captured.err.startswith(f"error: {message}") and captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["--help"], ["train", "ner", "--help"]])
+def test_a_reader_that_leaves_ends_it_without_a_traceback(words):
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "paddle_rope", *words], stdout=write, stderr=subprocess.PIPE, text=True, cwd=REPOSITORY
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (1, "")
