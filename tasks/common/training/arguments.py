@@ -161,7 +161,7 @@ class RecipeArguments(EncoderArguments):
     test_file: Optional[str] = option(None, "labeled data, scored once at the end")
     ema_decay: float = option(0.0, "moving average of the weights, such as 0.998; 0: none")
     early_stopping_patience: Optional[int] = option(
-        None, "stop after so many epochs without a better dev; empty: never"
+        None, "stop after so many epochs without a better dev score; empty: never"
     )
 
     REQUIRED = ("train_file", "output_dir")
