@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 from typing import TYPE_CHECKING
 
 from tasks.common.errors import InputError
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from tasks.common.recipe import Recipe
 
 _HOMES = {
-    "ner": ("tasks.ner.recipe", "NerRecipe"),
-    "matching": ("tasks.matching.recipe", "MatchingRecipe"),
-    "classification": ("tasks.classification.recipe", "ClassificationRecipe"),
-    "pretraining": ("tasks.pretraining.recipe", "PretrainingRecipe"),
-    "language_model": ("tasks.language_model.recipe", "LanguageModelRecipe"),
-    "relative_position": ("tasks.experiments.relative_position.recipe", "RelativePositionRecipe"),
+    "ner": "tasks.ner.recipe:NerRecipe",
+    "matching": "tasks.matching.recipe:MatchingRecipe",
+    "classification": "tasks.classification.recipe:ClassificationRecipe",
+    "pretraining": "tasks.pretraining.recipe:PretrainingRecipe",
+    "language_model": "tasks.language_model.recipe:LanguageModelRecipe",
+    "relative_position": "tasks.experiments.relative_position.recipe:RelativePositionRecipe",
 }
 RECIPES = tuple(_HOMES)
 
@@ -29,5 +29,4 @@ def get_recipe(name: str) -> Recipe:
     """
     if name not in _HOMES:
         raise InputError(f"no recipe {name!r}; the recipes are {', '.join(RECIPES)}")
-    module, class_name = _HOMES[name]
-    return vars(importlib.import_module(module))[class_name]()
+    return pkgutil.resolve_name(_HOMES[name])()
