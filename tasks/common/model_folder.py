@@ -44,7 +44,7 @@ def damage_reported(folder, what):
 
 
 def load_model(folder, model_class, check):
-    """The tokenizer and the model of a folder.
+    """The tokenizer and the model of a folder; the model is in evaluation mode, so that threads may share it.
 
     Args:
         folder: with the ``MODEL_FILES``.
@@ -61,6 +61,7 @@ def load_model(folder, model_class, check):
             stored = set(file.keys())
         model = model_class.from_pretrained(str(folder), config=config)
         _check_names(model, stored)
+    model.eval()
     return tokenizer, model
 
 

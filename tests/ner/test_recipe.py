@@ -291,3 +291,17 @@ def test_configurations_of_the_project_are_valid(monkeypatch):
         given = {"train_file": "train", "output_dir": "run", **yaml.safe_load(path.read_text(encoding="utf-8"))}
         config, run, training = get_recipe("ner").resolve(given)
         assert config["train_file"] == run.train_file and training.num_train_epochs == config["num_train_epochs"]
+
+
+@pytest.mark.parametrize("kind", ["占比%", "a/b", "a b", "🙂", "长" * 200])
+def test_a_type_may_have_any_name(train, tmp_path, kind):
+    lines = [{"text": f"增长{n}个百分点", "label": [[2, 4, kind]]} for n in range(1, 9)]
+    path = tmp_path / "train.jsonl"
+    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
+    run = train(tmp_path / "run", train_file=path, dev_file=path, num_train_epochs=1)
+    assert run.metrics["dev"]["per_type"].keys() == {kind}
+
+
+def test_others_may_read_the_weights_as_they_may_read_the_configuration(trained):
+    modes = {(trained.model / name).stat().st_mode for name in ("config.json", "model.safetensors")}
+    assert len(modes) == 1

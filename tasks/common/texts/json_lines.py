@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 
 from tasks.common.errors import InputError
@@ -37,8 +38,7 @@ def distinct_keys(pairs: list[tuple[str, object]], where: str) -> dict:
     """A JSON object; raises InputError where a key is repeated, as its first value would be lost."""
     record = dict(pairs)
     if len(record) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
         raise InputError(f"{where}: key {shown(twice)} is repeated in a JSON object; merge its values into one")
     return record
 

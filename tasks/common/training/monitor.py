@@ -108,7 +108,7 @@ class VisualDLMonitor(TrainerCallback):
     def _write(self, group, values, step):
         for name, value in values.items():
             tag = f"{group}_{name}" if "/" in name else f"{group}/{name}"
-            self.writer.add_scalar(tag, float(value), step)
+            self.writer.add_scalar(allowed_tag(tag), float(value), step)
         self.writer.flush()
 
     def _write_histograms(self, group, tensors, step, scale=1.0):
@@ -116,3 +116,8 @@ class VisualDLMonitor(TrainerCallback):
             values = tensor.astype("float32").numpy().ravel() / scale
             if np.isfinite(values).all():  # gradients of mixed precision may overflow; that step is then left out
                 self.writer.add_histogram(f"{group}/{name}", values, step, buckets=HISTOGRAM_BUCKETS)
+
+
+def allowed_tag(tag):
+    """A tag without the one character that VisualDL refuses."""
+    return tag.replace("%", "％")

@@ -42,6 +42,7 @@ class NerEnsemble(nn.Layer):
         self.config.max_tokens = min(config.max_tokens for config in configs)
         thresholds = [np.broadcast_to(config.thresholds, len(config.types)) for config in configs]
         self.config.thresholds = np.mean(thresholds, axis=0).tolist()
+        self.eval()
 
     def forward(self, input_ids, attention_mask, token_mask, columns=None, flags=None):
         """Logits of a batch, from the arguments of a model."""

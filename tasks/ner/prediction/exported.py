@@ -1,6 +1,7 @@
 """Trained NER models as static graphs that Paddle Inference runs: for use, not for training."""
 
 import os
+import threading
 import warnings
 from pathlib import Path
 
@@ -40,6 +41,7 @@ class ExportedNerModel:
         self.config = config
         with damage_reported(folder, WEIGHTS_FILE):
             self._predictor = inference.create_predictor(_settings(folder))
+        self._lock = threading.Lock()  # its inputs and outputs are the same objects for every caller
 
     def eval(self):
         """It is never in training."""
@@ -47,11 +49,12 @@ class ExportedNerModel:
 
     def __call__(self, **batch):
         """Logits of a batch of tensors, named as the arguments of :meth:`tasks.ner.model.NerModel.forward`."""
-        for name in self._predictor.get_input_names():
-            self._predictor.get_input_handle(name).copy_from_cpu(batch[name].numpy())
-        self._predictor.run()
-        (name,) = self._predictor.get_output_names()
-        return paddle.to_tensor(self._predictor.get_output_handle(name).copy_to_cpu())
+        with self._lock:
+            for name in self._predictor.get_input_names():
+                self._predictor.get_input_handle(name).copy_from_cpu(batch[name].numpy())
+            self._predictor.run()
+            (name,) = self._predictor.get_output_names()
+            return paddle.to_tensor(self._predictor.get_output_handle(name).copy_to_cpu())
 
 
 def is_exported(folder: str | os.PathLike) -> bool:

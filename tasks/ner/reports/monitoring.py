@@ -10,7 +10,7 @@ import numpy as np
 from visualdl.component.base_component import pr_curve_raw
 
 from paddle_rope.global_pointer import MASKED_LOGIT
-from tasks.common.training.monitor import VisualDLMonitor
+from tasks.common.training.monitor import VisualDLMonitor, allowed_tag
 from tasks.ner.metrics import precision_recall_curves
 from tasks.ner.prediction.predictor import batch_logits, predict_entities
 from tasks.ner.reports.error_analysis import match_entities
@@ -72,8 +72,9 @@ class NerMonitor(VisualDLMonitor):
         for kind, curve in precision_recall_curves(gold, candidates, self._types, CURVE_STEPS).items():
             curve = {name: values.tolist() for name, values in curve.items()}
             # LogWriter.add_pr_curve of VisualDL 2.5.3 needs np.float, which numpy 1.24 has removed
-            tag = f"dev/{kind.replace('%', '％')}"  # VisualDL allows no % in it
-            record = pr_curve_raw(tag=tag, step=step, walltime=round(time.time() * 1000), **curve)
+            record = pr_curve_raw(
+                tag=allowed_tag(f"dev/{kind}"), step=step, walltime=round(time.time() * 1000), **curve
+            )
             self.writer._get_file_writer().add_record(record)
 
     def _show_samples(self, model, dataset, step):

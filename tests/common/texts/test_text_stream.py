@@ -9,6 +9,7 @@ import pytest
 
 from tasks.common.errors import InputError
 from tasks.common.texts import line_stream
+from tasks.common.texts.json_lines import distinct_keys
 from tasks.common.texts.text_stream import TextStream
 
 
@@ -119,3 +120,19 @@ def test_a_long_file_is_read_in_parts(tmp_path, monkeypatch):
     chunks = list(map(texts, TextStream(path)))
     assert sum(chunks, []) == lines
     assert max(map(len, chunks)) < 150
+
+
+def test_a_repeated_key_is_found_without_comparing_every_two(tmp_path):
+    class Key(str):
+        compared = 0
+
+        def __eq__(self, other):
+            Key.compared += 1
+            return super().__eq__(other)
+
+        __hash__ = str.__hash__
+
+    pairs = [(Key(f"key {number}"), 1) for number in range(2000)]
+    with pytest.raises(InputError, match="key 'key 1999' is repeated"):
+        distinct_keys([*pairs, (Key("key 1999"), 2)], "x:1")
+    assert Key.compared < 4 * len(pairs)

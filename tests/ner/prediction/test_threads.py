@@ -1,0 +1,36 @@
+"""Threads that share a predictor get what one caller gets."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tasks.ner import NerPredictor
+from tasks.ner.data.reading import read_texts
+from tasks.ner.deployment.export import export
+
+THREADS, ROUNDS = 8, 4
+
+
+@pytest.fixture(scope="module", params=["trained", "exported", "ensemble"])
+def predictor(request, trained, tmp_path_factory):
+    if request.param == "exported":
+        folder = tmp_path_factory.mktemp("exported") / "model"
+        export([trained.model], folder)
+        return NerPredictor(folder, "cpu")
+    return NerPredictor([trained.model] * (2 if request.param == "ensemble" else 1), "cpu")
+
+
+def test_threads_get_the_results_of_one_caller(predictor, corpus):
+    texts = [text for text, _ in read_texts(corpus.dev)]
+    parts = [texts[start::THREADS] for start in range(THREADS)] * ROUNDS
+    alone = [predictor(part) for part in parts]
+    assert any(record["entities"] for of_part in alone for record in of_part)
+    with ThreadPoolExecutor(THREADS) as pool:
+        assert list(pool.map(predictor, parts)) == alone
+
+
+def test_a_predictor_is_never_in_training(predictor, corpus):
+    assert not predictor.model.training
+    predictor([text for text, _ in read_texts(corpus.dev)])
+    assert not predictor.model.training
+    assert not any(layer.training for layer in getattr(predictor.model, "sublayers", list)())
