@@ -69,11 +69,6 @@ class Run:
         """Processes times accumulated gradients."""
         return self.training.gradient_accumulation_steps * self.training.dataset_world_size
 
-    @property
-    def scored(self) -> list[str]:
-        """The splits that are scored."""
-        return [name for name in ("dev", "test") if name in self.datasets]
-
 
 class Recipe:
     """How to train for one task. A subclass says how to read, build, batch, score and report; what is here is the same
@@ -325,7 +320,7 @@ class Recipe:
     def score_and_save(self, run: Run) -> dict[str, Any]:
         """Score the trained model, write its folder and its predictions; returns the scores of each split."""
         metrics, predictions = {}, {}
-        for split in run.scored:
+        for split in sorted(run.datasets.keys() - {"train"}):  # dev first, which may choose a threshold
             metrics[split], predictions[split] = self.score(run, split)
             self.report(split, metrics[split])
         life.save_model(run.output_dir, run.model, *filter(None, [run.tokenizer, *run.saved]))

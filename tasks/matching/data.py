@@ -84,11 +84,6 @@ class ExampleStream(LineStream):
         return []
 
 
-def read_unlabeled(path):
-    """All examples of an :class:`ExampleStream` as a list."""
-    return [example for chunk in ExampleStream(path) for example in chunk]
-
-
 class _LineParser:
     """From lines of a file called ``name``, in turn, to lists of at most one :class:`Example`. The first line that is
     not blank tells the format."""

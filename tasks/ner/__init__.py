@@ -1,12 +1,6 @@
 """Named entity recognition with RoFormer and GlobalPointer."""
 
-import importlib
+from paddle_rope.lazy import lazy_names
 
-__all__ = ["NerPredictor"]
-
-
-def __getattr__(name):
-    # loaded when first asked for: the readers and the corpus generator do without paddle
-    if name == "NerPredictor":
-        return importlib.import_module("tasks.ner.prediction.predictor").NerPredictor
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# the readers and the corpus generator do without paddle
+__getattr__, __all__ = lazy_names(__name__, {"prediction.predictor": "NerPredictor"})

@@ -1,12 +1,13 @@
 """Reading pairs and triples: formats, what is refused and where, and that B and C are exchanged."""
 
 import json
+from itertools import chain
 
 import numpy as np
 import pytest
 
 from tasks.common.errors import InputError
-from tasks.matching.data import prediction_records, read_labeled, read_unlabeled
+from tasks.matching.data import ExampleStream, prediction_records, read_labeled
 from tasks.matching.examples import Example, task_of
 
 
@@ -86,7 +87,7 @@ def test_labels_other_than_0_and_1_are_grades(write, label, task):
 
 
 def test_unlabeled_pairs_may_have_two_columns_and_labels_are_left_out(write):
-    examples = read_unlabeled(write("sentence1\tsentence2\nx\ty\nv\tw\t1\n"))
+    examples = list(chain.from_iterable(ExampleStream(write("sentence1\tsentence2\nx\ty\nv\tw\t1\n"))))
     assert parts(examples) == [("x", "y", None), ("v", "w", None)]
 
 
@@ -106,7 +107,7 @@ def test_unlabeled_triples_have_b_as_the_closer_one_and_are_exchanged_at_random(
     assert 150 < sum(labels) < 250
     assert labels != sorted(labels)
     assert read_labeled(path) == examples
-    in_order = read_unlabeled(path)
+    in_order = list(chain.from_iterable(ExampleStream(path)))
     assert [example.texts[1] for example in in_order] == [f"乙{number}" for number in range(400)]
 
 
@@ -195,7 +196,7 @@ def test_published_files_are_read_whole(shared_data):
     if afqmc.is_file():
         labels = [example.label for example in read_labeled(afqmc)]
         assert (labels.count(0), labels.count(1)) == (2978, 1338)
-        assert len(read_unlabeled(afqmc.with_name("test.txt"))) == 3861
+        assert len(list(chain.from_iterable(ExampleStream(afqmc.with_name("test.txt"))))) == 3861
     if scm.is_file():
         examples = read_labeled(scm)
         assert len(examples) == 500 and len({example.text for example in examples}) == 210

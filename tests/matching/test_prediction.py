@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,7 +17,7 @@ import pytest
 
 from tasks.commands.predict import CHUNK_BATCHES
 from tasks.common.errors import InputError
-from tasks.matching.data import read_labeled, read_unlabeled
+from tasks.matching.data import ExampleStream, read_labeled
 from tasks.matching.prediction import MatchingPredictor
 from tests.verbs import verb
 
@@ -33,7 +34,7 @@ def predictors(bi_encoder, cross_encoder, of_triples):
 
 @pytest.fixture(scope="module")
 def pairs(data):
-    return [example.texts for example in read_unlabeled(data.pairs_dev)]
+    return [example.texts for example in chain.from_iterable(ExampleStream(data.pairs_dev))]
 
 
 # ---- the Python interface
@@ -64,7 +65,7 @@ def test_search_finds_the_question_that_means_the_same(predictors, data):
 
 
 def test_triples_are_scored_by_any_model(predictors, data):
-    triples = [example.texts for example in read_unlabeled(data.triples)][:5]
+    triples = [example.texts for example in chain.from_iterable(ExampleStream(data.triples))][:5]
     for predictor in predictors.values():
         scores = predictor.score_triples(triples)
         assert scores.shape == (5, 2)
