@@ -23,8 +23,8 @@ from tasks.serving.settings import Settings
 
 STUCK_SECONDS = 120  # of one batch, after which the service no longer calls itself healthy
 DESCRIPTION = """\
-Models of paddle_rope. Every error is JSON, `{"error": "what is wrong and what to do"}`. Open a path, choose
-*Try it out* and *Execute*."""
+Models of paddle_rope. Every error is JSON, `{"error": "what is wrong and what to do"}`. Open a path and
+choose *Execute*: its example is sent."""
 
 
 class Entity(BaseModel):
@@ -63,6 +63,12 @@ class Problem(BaseModel):
     error: str
 
 
+SUMMARIES = {
+    TextEntities: "entities of texts",
+    TextClass: "classes of texts",
+    PairScore: "scores of pairs of texts",
+    TextVector: "vectors of texts",
+}
 RESULTS = {"ner": TextEntities, "classification": TextClass, "matching": PairScore, "embed": TextVector}
 PROBLEMS = {
     400: "malformed JSON",
@@ -79,7 +85,11 @@ class Service:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.batcher = Batcher(
-            settings.batch_size, settings.max_wait_ms / 1000, settings.max_queue, metrics.count_batch
+            settings.batch_size,
+            settings.max_wait_ms / 1000,
+            settings.max_queue,
+            on_batch=metrics.count_batch,
+            on_waiting=metrics.WAITING.set,
         )
         self.works: dict[tuple[str, str], Work] = {}
         self.ready = self.stopping = False
@@ -120,7 +130,6 @@ class Service:
         self.check()
         job = self.batcher.submit(self.works[model, verb], items)
         self.jobs.add(job)
-        metrics.WAITING.set(self.batcher.waiting)
         left = asyncio.ensure_future(_has_left(request))
         seconds = self.settings.max_seconds
         try:
@@ -135,7 +144,6 @@ class Service:
             left.cancel()
             self.jobs.discard(job)
             self.batcher.drop(job)
-            metrics.WAITING.set(self.batcher.waiting)
 
 
 async def _has_left(request):
@@ -146,7 +154,11 @@ async def _has_left(request):
 def build_application(service: Service) -> Limits:
     """The ASGI application of a service."""
     app = FastAPIOffline(
-        title="paddle_rope", version=paddle_rope.__version__, description=DESCRIPTION, redoc_url=None, docs_url="/docs"
+        title="paddle_rope",
+        version=paddle_rope.__version__,
+        description=DESCRIPTION,
+        redoc_url=None,
+        swagger_ui_parameters={"defaultModelsExpandDepth": 0, "tryItOutEnabled": True, "validatorUrl": None},
     )
     _add_models(app, service)
     _add_status(app, service)
@@ -160,9 +172,9 @@ def _add_models(app, service):
     embedding = [source for source in models if source.embeds]
     for verb, sources in (("predict", models), ("embed", embedding)):
         for source in sources[:1]:
-            _add_route(app, service, source, verb, f"/{verb}", f"{verb}, by the default model, {source.name}")
+            _add_route(app, service, source, verb, f"/{verb}", "the default model")
         for source in sources:
-            _add_route(app, service, source, verb, f"/{verb}/{source.name}", f"{verb}, by the model {source.name}")
+            _add_route(app, service, source, verb, f"/{verb}/{source.name}", "the model")
         _add_unknown_names(app, verb, sources)
 
 
@@ -174,7 +186,7 @@ def _add_unknown_names(app, verb, sources):
         raise Refusal(404, f"no model {name!r} for {verb}; there are: {names}")
 
 
-def _add_route(app, service, source, verb, path, summary):
+def _add_route(app, service, source, verb, path, whose):
     settings = service.settings
     is_pairs = (source.recipe, verb) == ("matching", "predict")
     text = Annotated[str, StringConstraints(strict=True, max_length=settings.max_characters)]
@@ -192,7 +204,7 @@ def _add_route(app, service, source, verb, path, summary):
 
     app.post(
         path,
-        summary=summary,
+        summary=f"{SUMMARIES[result]}; {whose}, {source.name}",
         tags=["models"],
         response_model=create_model(f"{result.__name__}Results", results=(list[result], ...)),
         responses={status: {"model": Problem, "description": why} for status, why in PROBLEMS.items()},
@@ -259,7 +271,11 @@ def _add_errors(app):
 
     @app.exception_handler(HTTPException)
     async def wrong_request(request, error):
-        reason = {404: f"no such path: {request.url.path}; see /docs", 405: f"{request.method} is not for this path"}
+        reason = {
+            400: "the body cannot be read; send JSON in UTF-8",
+            404: f"no such path: {request.url.path}; see /docs",
+            405: f"{request.method} is not possible here; see /docs",
+        }
         return answer(error.status_code, reason.get(error.status_code, error.detail), error.headers)
 
     @app.exception_handler(Exception)

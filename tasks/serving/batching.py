@@ -49,6 +49,7 @@ class Batcher:
         max_wait: seconds.
         max_queue: items that may wait; a job that comes while there is room is taken whole.
         on_batch: called with the work, the number of items and the seconds of each batch.
+        on_waiting: called with the number of items that wait, whenever that changes.
     """
 
     def __init__(
@@ -57,8 +58,10 @@ class Batcher:
         max_wait: float,
         max_queue: int,
         on_batch: Callable[[Work, int, float], None] = lambda work, items, seconds: None,
+        on_waiting: Callable[[int], None] = lambda items: None,
     ) -> None:
-        self.batch_size, self.max_wait, self.max_queue, self.on_batch = batch_size, max_wait, max_queue, on_batch
+        self.batch_size, self.max_wait, self.max_queue = batch_size, max_wait, max_queue
+        self.on_batch, self.on_waiting = on_batch, on_waiting
         self.waiting = 0  # items
         self.computing_since: float | None = None
         self._jobs: deque[Job] = deque()
@@ -81,7 +84,7 @@ class Batcher:
         job = Job(work, items)
         if items:
             self._jobs.append(job)
-            self.waiting += len(items)
+            self._count(len(items))
             self._news.set()
         else:
             job.done.set_result(None)
@@ -96,7 +99,11 @@ class Batcher:
     def _remove(self, job):
         with contextlib.suppress(ValueError):  # all of it was taken
             self._jobs.remove(job)
-            self.waiting -= len(job.items) - job.taken
+            self._count(job.taken - len(job.items))
+
+    def _count(self, change):
+        self.waiting += change
+        self.on_waiting(self.waiting)
 
     async def run(self) -> None:
         """Compute what comes, until cancelled."""
@@ -106,6 +113,7 @@ class Batcher:
             if not parts:
                 continue
             work, count = parts[0][0].work, sum(len(items) for _, _, items in parts)
+            self._count(-count)
             self.computing_since = time.monotonic()
             outcomes = await self.in_thread(_compute, work, [items for _, _, items in parts])
             seconds, self.computing_since = time.monotonic() - self.computing_since, None
@@ -138,7 +146,7 @@ class Batcher:
                 characters += _length(job.items[job.taken])
                 if count and characters > BATCH_CHARACTERS:
                     break
-                count, job.taken, self.waiting = count + 1, job.taken + 1, self.waiting - 1
+                count, job.taken = count + 1, job.taken + 1
             if job.taken > start:
                 yield job, start, job.items[start : job.taken]
             if job.taken < len(job.items):

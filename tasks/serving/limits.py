@@ -12,7 +12,7 @@ from tasks.serving.batching import Busy
 
 BODY_SECONDS = 20  # in which a body must have arrived
 BODIES_AT_ONCE = 100  # as many bodies of the largest size may be held while they arrive
-DRAIN_SECONDS = 2  # for which what is still sent is read after a refusal, so that the client sees the answer
+DRAIN_SECONDS = 1  # for which what is still sent is read after a refusal, so that the client sees the answer
 DRAIN_BODIES = 8  # and how much of it, in bodies of the largest size
 CLIENT_LEFT = 499  # status that is counted for requests whose client has left; nobody sees it
 

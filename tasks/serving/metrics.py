@@ -18,9 +18,7 @@ from prometheus_client import (
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client at its import: where workers put their numbers together
 SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 
-REQUESTS = Counter(
-    "paddle_rope_requests", "Requests; status 499: the client has left.", ["path", "status"]
-)
+REQUESTS = Counter("paddle_rope_requests", "Requests; status 499: the client has left.", ["path", "status"])
 REQUEST_SECONDS = Histogram(
     "paddle_rope_request_seconds", "From the head of a request to the end of its answer.", ["path"], buckets=SECONDS
 )

@@ -7,7 +7,6 @@ import os
 import resource
 import signal
 import socket
-import sys
 import time
 from collections.abc import Callable
 
@@ -148,7 +147,7 @@ class Server(uvicorn.Server):
         self.stop()
 
     def serve_until_stopped(self, listener: socket.socket) -> None:
-        """Serve at a bound socket; returns when the server was told to stop and has stopped.
+        """Serve at a bound socket; returns when the server was told to stop and has stopped; its thread may go on.
 
         Raises:
             InputError: a model cannot be opened.
@@ -157,9 +156,6 @@ class Server(uvicorn.Server):
         self.run([listener])
         if self.error is not None:
             raise self.error
-        if not self._opening.done() or self.service.batcher.computing_since is not None:
-            sys.stdout.flush()
-            os._exit(0)  # the thread that computes cannot be ended otherwise
 
 
 def _allow_many_connections():

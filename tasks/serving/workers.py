@@ -39,7 +39,6 @@ def serve(settings: Settings) -> int:
         _tell(f"http://{host}:{listener.getsockname()[1]} ({_count(settings)}); its page is /docs; Ctrl-C stops it")
         if settings.workers == 1:
             _serve_here(settings, listener)
-            return 0
         with tempfile.TemporaryDirectory(prefix="paddle_rope_metrics_") as folder:
             os.environ[FOLDER] = folder
             return Supervisor(settings, listener, folder).run()
@@ -55,6 +54,13 @@ def _serve_here(settings, listener):
             told.append(_tell("ready"))
 
     Server(settings, tick=tick).serve_until_stopped(listener)
+    _leave()
+
+
+def _leave():
+    """End the process, whatever its thread computes; the libraries take seconds to clean up."""
+    sys.stdout.flush()
+    os._exit(0)
 
 
 def _listener(settings):
@@ -62,7 +68,7 @@ def _listener(settings):
         family = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((settings.host, settings.port), family=family)
     except OSError as error:
-        reason = error.strerror or str(error)
+        reason = os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror or str(error)
         remedy = "give another --port or --host"
         raise InputError(f"{settings.host}:{settings.port}: cannot be served at ({reason}); {remedy}") from None
 
@@ -165,9 +171,9 @@ class Supervisor:
 
     def _stop(self):
         """Tell the workers to end, and wait until they have; a second signal ends them at once."""
+        known = len(self.signals)
         for worker in self.workers:
             worker.stop()
-        known = len(self.signals)
         by = time.monotonic() + self.settings.stop_seconds + KILL_SECONDS
         while any(worker.process.is_alive() for worker in self.workers) and time.monotonic() < by:
             if len(self.signals) > known:
@@ -200,3 +206,4 @@ def _work(settings: Settings, listener: socket.socket, link: Connection) -> None
     except InputError as error:
         link.send(("failed", str(error)))
         sys.exit(2)
+    _leave()
