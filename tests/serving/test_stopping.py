@@ -101,7 +101,7 @@ def test_what_is_wrong_at_the_start_is_told_in_a_line(refused, stub_folder, tmp_
     assert "invalid int value" in refused(stub_folder, "--port", "http")
     assert "cannot be served at" in refused(stub_folder, "--host", "203.0.113.7", "--port", 0)
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        assert "in use; give another --port" in refused(stub_folder, "--port", taken.getsockname()[1])
+        assert "already in use); give another --port" in refused(stub_folder, "--port", taken.getsockname()[1])
 
 
 @pytest.mark.parametrize("workers", [1, 2])
