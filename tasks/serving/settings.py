@@ -46,7 +46,7 @@ class Settings:
     workers: int = 1
     batch_size: int = 32
     max_wait_ms: float = 5.0
-    max_queue: int = 512
+    max_queue: int = 256
     max_texts: int = 256
     max_characters: int = 10_000
     max_body_bytes: int = 2_000_000
