@@ -2,7 +2,7 @@
 
 import os
 
-from paddle_rope.machine import physical_cores
+from paddle_rope.machine import physical_cores, prepare_process
 from tasks.commands.options import new_parser
 from tasks.serving.settings import Settings, model_sources
 
@@ -43,6 +43,7 @@ def serve(words):
     if not os.environ.get("OMP_NUM_THREADS", "").isdigit():  # which the libraries that compute read
         os.environ["OMP_NUM_THREADS"] = str(max(1, physical_cores() // max(1, options["workers"])))
     settings = Settings(models, **options, threads=int(os.environ["OMP_NUM_THREADS"]))
+    prepare_process()
     from tasks.serving.workers import serve
 
     return serve(settings)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from tasks.matching.data import prediction_records
+from tasks.recipes import open_predictor
 from tasks.serving.settings import ModelSource, Settings
 
 EXAMPLE_TEXTS = ["浙商银行企业信贷部叶老桂博士在杭州出席了会议。", "今天天气很好。"]
@@ -46,16 +48,9 @@ def examples(source: ModelSource, verb: str) -> list:
 
 
 def _open(source, settings):
-    from tasks.common.tool.process import prepare
-    from tasks.recipes import get_recipe
-
-    prepare()
-    predictor = get_recipe(source.recipe).predictor(
-        source.folder, device=settings.device, batch_size=settings.batch_size
-    )
+    predictor = open_predictor(source.folder, device=settings.device, batch_size=settings.batch_size)
     if source.recipe != "matching":
         return {"predict": lambda texts: list(map(_json, predictor(texts)))}
-    from tasks.matching.data import prediction_records
 
     def score(pairs):
         pairs = list(map(tuple, pairs))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tasks.common.errors import InputError
+from tasks.recipes import recipe_of_model
 
-SERVED = ("ner", "classification", "matching")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 LARGEST = {"port": 65535, "workers": 1024, "max_wait_ms": 60_000, "max_seconds": 86_400, "stop_seconds": 86_400}
 
@@ -84,21 +84,9 @@ def model_sources(words: list[str]) -> tuple[ModelSource, ...]:
 
 
 def _source(name, folder):
-    path = Path(folder)
-    if not path.is_dir():
-        raise InputError(f"{folder}: no such folder; give the folder OUTPUT_DIR/model of a training run, or an export")
-    try:
-        config = json.loads((path / "config.json").read_text(encoding="utf-8"))
-        recipe = config["model_type"]
-    except FileNotFoundError:
-        right = f"; give {path / 'model'}" if (path / "model" / "config.json").is_file() else ""
-        raise InputError(f"{folder}: no model here (config.json missing){right}") from None
-    except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(f"{path / 'config.json'}: is damaged; copy the whole folder of the model again") from None
-    recipe = str(recipe).removeprefix("paddle_rope_")
-    if recipe not in SERVED:
-        raise InputError(f"{folder}: is a model of {recipe!r}; served are those of {', '.join(SERVED)}")
+    recipe = recipe_of_model(folder)
     name = name or recipe
     if not NAME.fullmatch(name):
         raise InputError(f"{name!r}: names of models are letters, digits, '.', '_' and '-'")
-    return ModelSource(name, str(path), recipe, recipe == "matching" and config.get("architecture") == "bi_encoder")
+    config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
+    return ModelSource(name, folder, recipe, recipe == "matching" and config.get("architecture") == "bi_encoder")

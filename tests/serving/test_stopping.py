@@ -87,13 +87,11 @@ def refused(fails, monkeypatch):
 
 def test_what_is_wrong_at_the_start_is_told_in_a_line(refused, stub_folder, tmp_path):
     assert "no such folder" in refused("nowhere")
-    assert "config.json missing" in refused(tmp_path)
+    assert "no model here (config.json missing)" in refused(tmp_path)
     (tmp_path / "run" / "model").mkdir(parents=True)
     (tmp_path / "run" / "model" / "config.json").write_text("{", encoding="utf-8")
-    assert refused("run") == "run: no model here (config.json missing); give run/model"
-    assert "config.json: is damaged" in refused("run/model")
-    (tmp_path / "run" / "model" / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
-    assert "is a model of 'bert'; served are those of ner, classification, matching" in refused("run/model")
+    assert refused("run") == "run: is a training run, not a model; give run/model"
+    assert "config.json is not that of a model for ner" in refused("run/model")
     assert "the name 'ner' is taken" in refused(stub_folder, stub_folder)
     assert "names of models" in refused(f"a b={stub_folder}")
     for option, value in (("port", 70000), ("port", -1), ("workers", 0), ("max_seconds", "nan"), ("max_texts", 0)):
