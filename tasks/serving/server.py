@@ -110,14 +110,13 @@ class Server(uvicorn.Server):
         self._computing = loop.create_task(self.service.batcher.run())
 
     async def on_tick(self, counter: int) -> bool:
+        self._take_signals()  # again and again: paddle takes SIGTERM when it is imported
         self.tick(self)
         for task in (self._opening, self._computing):
             if task.done() and task.exception() is not None and self.error is None:
                 self.error = task.exception()
                 self.stop()
                 self.should_exit = True
-        if self._opening.done():
-            self._take_signals()  # opening imported what may have taken them
         if self.service.stopping and (not self.service.jobs or time.monotonic() > self._stop_by):
             self.service.give_up()
             self.should_exit = True
