@@ -15,8 +15,12 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[2]
 START_SECONDS = 120
 JSON = {"Content-Type": "application/json"}
-for module in ("fastapi", "uvicorn", "prometheus_client", "fastapi_offline"):
-    pytest.importorskip(module, reason=f"{module} is missing: pip install -r requirements-serve.txt")
+
+
+def skip_without_extra():
+    """Skip the test where what a service needs is not installed."""
+    for module in ("fastapi", "uvicorn", "prometheus_client", "fastapi_offline"):
+        pytest.importorskip(module, reason=f"{module} is missing: pip install -r requirements-serve.txt")
 
 
 class Client:
@@ -84,7 +88,13 @@ class Client:
 @contextlib.contextmanager
 def running(*words):
     """A :class:`Client` of a Python program that serves; the process is killed at the end."""
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"}
+    skip_without_extra()
+    environment = {
+        **os.environ,
+        "PYTHONWARNINGS": "ignore",
+        "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]),
+        "OMP_NUM_THREADS": "1",
+    }
     process = subprocess.Popen(
         [sys.executable, *map(str, words), "--port", "0"],
         stdout=subprocess.PIPE,

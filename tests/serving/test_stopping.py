@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from tests.serving.conftest import skip_without_extra
 from tests.verbs import verb
 
 END_SECONDS = 60
@@ -81,6 +82,7 @@ def test_a_request_waits_no_longer_than_its_bound(start, gate):
 @pytest.fixture
 def refused(fails, monkeypatch):
     """``refused(word ...)``: the line with which the service does not start."""
+    skip_without_extra()
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     return lambda *words: fails(verb("serve"), *words)
 

@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass, field
 
@@ -21,6 +22,7 @@ from tasks.common.model_folder import check_least
 from tasks.common.reports.tables import as_markdown
 from tasks.common.texts.plain_texts import read_plain_texts
 
+SERVE = (sys.executable, "-m", "paddle_rope", "serve")
 MOST_CONNECTIONS = 1000
 LOST_SECONDS = 60  # without an answer
 HEALTH_SECONDS = 0.1  # between two questions for /health
@@ -76,23 +78,27 @@ def measure_service(folder, input_file, output=None, seconds=10.0, connections=6
 @contextlib.contextmanager
 def _service(folder, options):
     """The port of a service that is ready; it is stopped at the end."""
-    command = [sys.executable, "-m", "paddle_rope", "serve", str(folder), "--port", "0", *options]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        told = []
-        for line in process.stdout:
-            told.append(line)
-            if line == "ready\n":
-                break
-        else:
-            raise InputError(process.stderr.read().strip().removeprefix("error: ") or "the service did not start")
-        print("".join(told[:1]), end="", flush=True)
-        yield int(re.match(r"\S+:(\d+) ", told[0])[1])
-        process.send_signal(signal.SIGTERM)
-        print(f"stopped with status {process.wait(LOST_SECONDS)}\n")
-    finally:
-        process.kill()
-        process.communicate()
+    command = [*SERVE, str(folder), "--port", "0", *options]
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+    ):
+        try:
+            told = []
+            for line in process.stdout:
+                told.append(line)
+                if line == "ready\n":
+                    break
+            else:
+                errors.seek(0)
+                *_, reason = ["the service did not start", *errors.read().splitlines()]
+                raise InputError(reason.removeprefix("error: "))
+            print("".join(told[:1]), end="", flush=True)
+            yield int(re.match(r"\S+:(\d+) ", told[0])[1])
+            process.send_signal(signal.SIGTERM)
+            print(f"stopped with status {process.wait(LOST_SECONDS)}\n")
+        finally:
+            process.kill()
 
 
 async def _measure(port, lines, texts, seconds, connections, generator):
@@ -101,6 +107,8 @@ async def _measure(port, lines, texts, seconds, connections, generator):
     requests = list(_requests(client, lines, texts, recipe == "matching"))
     await _saturate(client, requests, WARM_SECONDS, connections)
     rows = [await _saturate(client, requests, seconds, connections)]
+    if not rows[0].answered:
+        raise InputError("no request was answered; look at the texts of --input, and at the bounds of the service")
     capacity = rows[0].answered / rows[0].seconds
     for times, name in ((0.5, "50 %"), (10, "10 times")):
         rows.append(await _load(client, requests, seconds, capacity * times, name, generator))
