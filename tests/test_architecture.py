@@ -67,6 +67,12 @@ RULES = {
         and not is_in(one, "tasks.experiments")
         and not is_in(one, "tasks.commands")
     ),
+    "of tasks, only tasks.commands imports tasks.serving": lambda one, other: (
+        is_in(one, "tasks")
+        and is_in(other, "tasks.serving")
+        and not is_in(one, "tasks.serving")
+        and not is_in(one, "tasks.commands")
+    ),
     "only tasks.commands imports the demo corpus": lambda one, other: (
         is_in(one, "tasks")
         and is_in(other, "tasks.ner.demo")
