@@ -3,6 +3,7 @@
 import functools
 import os
 
+from paddle_rope.machine import physical_cores
 from tasks.commands.options import computing
 from tasks.common.errors import InputError
 from tasks.common.texts.text_files import STDIN
@@ -19,6 +20,7 @@ def add_options(parser, task):
     """The options for many documents."""
     group = parser.add_argument_group("many documents")
     group.add_argument("--processes", type=int, metavar="N", help="processes, each with its own model (default: 1)")
+    group.add_argument("--threads", type=int, metavar="N", help="of a process (default: cores / processes; on Ray 1)")
     group.add_argument(
         "--ray",
         nargs="?",
@@ -57,10 +59,12 @@ def predict_many(task, options, chunk_records):
     for name in ("html", "embed"):
         if getattr(options, name, None):
             raise InputError(f"--{name}: is for one file of texts; leave it out, or give one --input alone")
-    processes = 1 if options.processes is None else options.processes
-    if processes < 1:
-        raise InputError(f"--processes {processes}: must be 1 or more")
-    from paddle_rope.machine import physical_cores
+    for name in ("processes", "threads"):
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            raise InputError(f"--{name} {value}: must be 1 or more")
+    processes = options.processes or 1
+    threads = 1 if options.ray else max(1, physical_cores() // processes)
     from tasks.scaling.run import run_documents
     from tasks.scaling.worker import Job
 
@@ -71,7 +75,7 @@ def predict_many(task, options, chunk_records):
         output=os.path.abspath(options.output),
         text_column=getattr(options, "text_column", "text"),
         chunk_records=chunk_records,
-        threads=max(1, physical_cores() // processes),
+        threads=options.threads or threads,
         options={**computing(options), **more},
     )
     return run_documents(job, inputs, options.part_records, runner(processes, options.ray))

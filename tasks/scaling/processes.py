@@ -6,6 +6,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import traceback
 from collections import Counter, deque
@@ -14,10 +15,10 @@ from multiprocessing.connection import wait
 from tqdm import tqdm
 
 from tasks.common.errors import InputError
-from tasks.scaling.worker import Job, Part, PartWorker
+from tasks.scaling.formats import Part
+from tasks.scaling.worker import MOST_DEATHS, Job, PartWorker
 
 SPAWN = multiprocessing.get_context("spawn")  # a forked process with threads of paddle would hang
-MOST_DEATHS = 3  # of processes over the same part, before it is given up
 
 
 def run_in_processes(job: Job, parts: list[Part], events, count: int) -> None:
@@ -86,6 +87,8 @@ class _Process:
 def _replace(worker, job, waiting, deaths, events):
     """A new process in the place of one that has died."""
     worker.end()
+    code = worker.process.exitcode
+    cause = f"signal {-code}, {signal.strsignal(-code)}" if code and code < 0 else f"exit status {code}"
     where, part = "before its first part", worker.part
     if part:
         where = f"in {part.path}, records {part.first} to {part.last}"
@@ -93,12 +96,11 @@ def _replace(worker, job, waiting, deaths, events):
         events.advance(-worker.advanced)
     deaths[part] += 1
     if deaths[part] == MOST_DEATHS:
-        code = worker.process.exitcode
-        cause = f"signal {-code}, {signal.strsignal(-code)}" if code and code < 0 else f"exit status {code}"
         raise InputError(
             f"{MOST_DEATHS} processes have died {where} ({cause}); take fewer --processes or a smaller --batch_size if "
             "the memory was too small, and run the same command again to go on"
         )
+    tqdm.write(f"a process has died {where} ({cause}); another takes its place", file=sys.stderr)
     return _Process(job)
 
 

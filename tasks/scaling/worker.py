@@ -15,6 +15,7 @@ from tasks.scaling.sources import open_source
 
 REJECTED_FOLDER = ".rejected"  # in the output: what could not be answered, a file for each part that has such
 DIGITS = 5
+MOST_DEATHS = 3  # of processes over the same part, before it is given up
 
 
 @dataclass(frozen=True)
