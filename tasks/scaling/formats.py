@@ -237,6 +237,8 @@ class Parquet(Source):
             for row, record in enumerate(wanted.to_pylist(), number + first + 1):
                 yield Found(row, record, "", record)
             number += batch.num_rows
+            if number >= part.last:
+                return
 
 
 def _check_columns(header, keys, where):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections import deque
 from pathlib import Path
 
@@ -77,6 +78,7 @@ def _start(address, processors):
         import ray
     except ImportError as error:
         raise InputError(f"--ray: {error}; pip install -r requirements-ray.txt") from None
+    _check_reachable(address)
     cluster = {"address": address}
     if address == LOCAL:
         path = os.pathsep.join([ROOT, *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -85,10 +87,23 @@ def _start(address, processors):
     try:
         ray.init(**cluster, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError) as error:
-        reason = " ".join(str(error).split())
-        remedy = "start one, or leave the address out"
-        raise InputError(f"--ray {address}: no cluster there ({reason:.200}); {remedy}") from None
+        raise _no_cluster(address, error) from None
     return ray
+
+
+def _check_reachable(address):
+    """Raise InputError if nobody listens at HOST:PORT, for which Ray would wait five minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        try:
+            socket.create_connection((host, int(port)), timeout=10).close()
+        except (OSError, OverflowError) as error:
+            raise _no_cluster(address, error) from None
+
+
+def _no_cluster(address, error):
+    reason = " ".join(str(error).split())
+    return InputError(f"--ray {address}: no cluster there ({reason:.200}); start one, or leave the address out")
 
 
 def _result(ray, call, part):

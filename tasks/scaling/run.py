@@ -54,7 +54,8 @@ def run_documents(job: Job, inputs: list[str], part_records: int, run_parts: Cal
         except KeyboardInterrupt:
             call.close()
             count = sum(part_file(job, part.number).exists() for part in parts)
-            print(f"stopped: {count} of {len(parts)} parts are finished; run the same command again to go on")
+            note = f"stopped: {count} of {len(parts)} parts are finished; run the same command again to go on"
+            print(note, file=sys.stderr)
             return INTERRUPTED
     return _finish(job, parts, call)
 
@@ -148,11 +149,11 @@ def _finish(job, parts, call):
         write_json(folder / SUMMARY_FILE, summary)
     if not answered and rejected:
         raise InputError(f"{folder / REJECTED_FILE}: every record was rejected; see the reasons there")
-    speed = (
-        "{seconds} s, {documents_per_second} a second".format(**summary["last_call"])
-        if call.finished
-        else "nothing left to do"
-    )
+    speed = "nothing was left to do"
+    if call.finished:
+        speed = "{answered:,} in this call in {seconds} s, {documents_per_second} a second".format(
+            **summary["last_call"]
+        )
     note = f", {rejected:,} rejected (see {folder / REJECTED_FILE})" if rejected else ""
     print(f"{folder}: {answered:,} documents in {len(parts):,} parts{note}; {speed}")
     return 0

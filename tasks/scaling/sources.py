@@ -49,9 +49,9 @@ def find_files(inputs: list[str]) -> list[str]:
             raise InputError(f"{given}: no files in this folder; give a folder with files that end with {_OR_ENDINGS}")
         found += [os.path.join(given, name) for name in names]
     for path in found:
+        open_bytes(path).close()
         if not path.endswith(ENDINGS):
             raise InputError(f"{path}: unknown kind of file; its name has to end with {_OR_ENDINGS}")
-        open_bytes(path).close()
     if len(set(map(os.path.realpath, found))) < len(found):
         twice = next(path for path, count in Counter(map(os.path.realpath, found)).items() if count > 1)
         raise InputError(f"{twice}: is given twice; give it once")
