@@ -32,6 +32,7 @@ def run_on_ray(job: Job, parts: list[Part], events, count: int, address: str = L
     actor = ray.remote(
         num_cpus=job.threads,
         num_gpus=int((job.options.get("device") or "").startswith("gpu")),
+        runtime_env={"env_vars": {"OMP_NUM_THREADS": str(job.threads)}},
         max_restarts=-1,
         max_task_retries=MOST_DEATHS - 1,
     )(_Actor)

@@ -56,7 +56,10 @@ def build(arguments: Arguments) -> serve.Application:
         num_replicas=arguments.replicas,
         max_ongoing_requests=MAX_ONGOING,
         max_queued_requests=arguments.max_queued,
-        ray_actor_options={"num_cpus": arguments.threads},
+        ray_actor_options={
+            "num_cpus": arguments.threads,
+            "runtime_env": {"env_vars": {"OMP_NUM_THREADS": str(arguments.threads)}},
+        },
     )
     return service.bind(arguments.model_dump())
 
