@@ -10,7 +10,6 @@ from typing import NamedTuple
 from paddle_rope.machine import prepare_process
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer
-from tasks.recipes import get_predictor
 from tasks.scaling.answers import Answers, answerable, keys_of
 from tasks.scaling.formats import Found, Part, as_json
 from tasks.scaling.sources import open_source
@@ -66,6 +65,8 @@ def rejected_file(job: Job, number: int) -> Path:
 def open_job_predictor(job: Job):
     """The predictor of a job; raises InputError as predictors do."""
     prepare_process()
+    from tasks.recipes import get_predictor
+
     models = list(job.models) if job.task == "ner" else job.models[0]
     return get_predictor(job.task)(models, show_progress=False, **job.options)
 
