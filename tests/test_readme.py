@@ -32,7 +32,7 @@ SYSTEM_COMMANDS = {"cat", "head", "tail", "mkdir", "export", ".venv/bin/pip", ".
 SIZES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
 SMALL = {**SIZES, "num_train_epochs": 1, "device": "cpu"}
 SMALL_WORDS = [f"--{key}={value}" for key, value in SMALL.items()]
-VERBS_WITH_TASKS = ("train", "predict", "evaluate", "export", "tune", "demo", "benchmark")
+VERBS_WITH_TASKS = ("train", "predict", "select", "evaluate", "export", "tune", "demo", "benchmark")
 
 
 def text_of(page):
