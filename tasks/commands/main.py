@@ -4,7 +4,20 @@ import os
 import sys
 
 import paddle_rope
-from tasks.commands import benchmark, compare, data, decay, demo, evaluate, experiment, model, predict, select, train, weights
+from tasks.commands import (
+    benchmark,
+    compare,
+    data,
+    decay,
+    demo,
+    evaluate,
+    experiment,
+    model,
+    predict,
+    select,
+    train,
+    weights,
+)
 from tasks.commands.options import choose
 from tasks.common.errors import exit_on_input_error
 from tasks.common.tool.process import show_any_text

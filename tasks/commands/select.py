@@ -47,7 +47,9 @@ def _parse(words):
     parser = new_parser("select ner", SELECT)
     add_model_dirs(parser)
     parser.add_argument("--input", default=STDIN, metavar="FILE", help="texts; - is standard input (default)")
-    parser.add_argument("--output", default=STDIN, metavar="FILE", help="selected texts; - is standard output (default)")
+    parser.add_argument(
+        "--output", default=STDIN, metavar="FILE", help="what is selected; - is standard output (default)"
+    )
     parser.add_argument("--count", type=int, required=True, metavar="N", help="how many texts to select")
     parser.add_argument("--labeled", metavar="FILE", help=f"texts that need no more labels: {LABELED}")
     parser.add_argument("--format", default="jsonl", choices=FORMATS, help="of the output (default: jsonl)")

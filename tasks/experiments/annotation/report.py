@@ -26,9 +26,9 @@ def report(results):
         {"variant": variant, "seed": seed, **point} for variant, seeds in curves.items() for seed in seeds
         for point in seeds[seed]
     ]  # fmt: skip
-    lines = ["# The annotation loop, simulated", "", as_markdown(*_scores(curves)), *_savings(curves)]
+    lines = ["# The annotation loop, simulated", "", as_markdown(*_scores(curves)).rstrip(), *_savings(curves)]
     return {
-        "results.md": "\n".join([*lines, "", "![curves](curves.png)", ""]),
+        "results.md": "\n".join([*lines, "![curves](curves.png)", ""]),
         "curves.csv": as_csv(rows, list(rows[0])),
         "curves.png": png(draw(curves)),
     }
@@ -81,25 +81,24 @@ def _scores(curves):
 
 
 def _savings(curves):
-    """Lines: how many labels each strategy saves, in each unit."""
-    lines = []
+    """Lines: a table of the labels that each strategy saves, in each unit."""
+    rows, last = [], 0
     for variant in curves if REFERENCE in curves else ():
         shared = [seed for seed in curves[variant] if seed in curves[REFERENCE]]
         if variant == REFERENCE or not shared:
             continue
         pairs = [_until_the_same_number(curves[variant][seed], curves[REFERENCE][seed]) for seed in shared]
-        texts = pairs[0][1][-1]["texts"]
-        parts = []
+        last = max(last, *(reference[-1]["texts"] for _, reference in pairs))
+        row = {"next texts": TITLES[variant], "seeds": len(shared)}
         for unit in UNITS:
             shares = [saved(*pair, unit) for pair in pairs]
             each = ", ".join("not reached" if share is None else f"{share:.0%}" for share in shares)
-            mean = "" if None in shares else f"{statistics.fmean(shares):.0%} of the {unit} "
-            parts.append(f"{mean}({each})" if mean else f"{unit}: {each}")
-        lines.append(
-            f"- {TITLES[variant].capitalize()} has the F1 of {texts:,} texts chosen at random with fewer labels. Saved, "
-            f"and in brackets for each seed: {'; '.join(parts)}."
-        )
-    return ["", *lines] if lines else []
+            row[f"{unit} saved"] = each if None in shares else f"{statistics.fmean(shares):.0%} ({each})"
+        rows.append(row)
+    if not rows:
+        return []
+    head = f"Labels saved at the F1 of {last:,} texts chosen at random: the mean, and each seed in brackets."
+    return ["", head, "", as_markdown(rows, list(rows[0]))]
 
 
 def _until_the_same_number(curve, reference):
