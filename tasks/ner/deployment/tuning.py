@@ -10,6 +10,7 @@ from tasks.common.tool.quiet import quiet_paddlenlp
 from tasks.ner.batching import check_types
 from tasks.ner.data.reading import read_examples
 from tasks.ner.metrics import score_predictions
+from tasks.ner.prediction.model_folder import refuse_exported
 from tasks.ner.prediction.predictor import NerPredictor
 from tasks.ner.prediction.thresholds import LOWEST_THRESHOLD, above, thresholds_for
 from tasks.ner.reports.printed import print_scores
@@ -38,6 +39,7 @@ def tune_model(
     examples = read_examples(data_file)
     if not any(example.entities for example in examples):
         raise InputError(f"{data_file}: no entity is labeled in it; give data with entities")
+    refuse_exported([model_dir], "is exported; tune the trained model, then export it")
     config_file = Path(model_dir) / "config.json"
     predictor = NerPredictor(model_dir, device, batch_size, max_tokens, show_progress=True)
     check_output_file(config_file)
