@@ -19,8 +19,8 @@ EXAMPLES = [make_example(text, (), f"f:{number}") for number, text in enumerate(
 
 
 def find(texts):
-    """The scores come nearer to 0, the threshold, from text to text."""
-    return [[Entity(0, 1, "t", 4 - 0.1 * NUMBERS.index(text))] for text in texts]
+    """The probabilities come nearer to one half from text to text."""
+    return [[Entity(0, 1, "t", 1.0, 0.99 - 0.01 * NUMBERS.index(text))] for text in texts]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

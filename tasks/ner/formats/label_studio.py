@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from xml.sax.saxutils import quoteattr
@@ -242,14 +241,10 @@ def prediction_task(record: dict, model_version: str) -> dict:
     regions, scores = [], []
     for found in record["entities"]:
         entity = Entity(found["start"], found["end"], found["type"])
-        scores.append(round(_probability(found), 4))
+        scores.append(round(found["probability"], 4))
         regions.append({**_region(record["text"], entity), "score": scores[-1]})
     prediction = {"model_version": model_version, "score": min(scores, default=1.0), "result": regions}
     return {"data": {TEXT_KEY: record["text"]}, "predictions": [prediction]}
-
-
-def _probability(found):
-    return found.get("probability", 1 / (1 + math.exp(-found["score"])))
 
 
 def labeling_configuration(types: Iterable[str]) -> str:

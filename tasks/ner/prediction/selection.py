@@ -18,7 +18,7 @@ from collections.abc import Iterable
 
 from tasks.ner.examples import Entity
 
-# Spans with lower logits (a probability below 0.7 %) do not count: there are as many as pairs of characters.
+# Spans with lower logits do not count (0.7 % where nothing is calibrated): there are as many as pairs of characters.
 LOWEST_LOGIT = -5.0
 # Texts are near duplicates from this Jaccard similarity of their sets of character pairs (Broder 1997).
 NEAR_DUPLICATE = 0.8
@@ -31,13 +31,12 @@ def uncertainty(candidates: Iterable[Entity]) -> float:
         candidates: all spans that score above :data:`LOWEST_LOGIT`, overlapping ones too, as of
             :meth:`tasks.ner.prediction.predictor.NerPredictor.find` with that threshold.
     """
-    return math.fsum(_entropy(entity.score) for entity in candidates)
+    return math.fsum(_entropy(entity.probability) for entity in candidates)
 
 
-def _entropy(logit: float) -> float:
-    """Entropy of yes with probability sigmoid(logit): log(1 + e^-|x|) + |x| / (1 + e^|x|)."""
-    size = abs(logit)
-    return math.log1p(math.exp(-size)) + size * math.exp(-size) / (1 + math.exp(-size))
+def _entropy(probability: float) -> float:
+    """Entropy of a yes with this probability; 0 for 0 and 1."""
+    return -math.fsum(p * math.log(p) for p in (probability, 1 - probability) if p > 0)
 
 
 def rank(texts: list[str], uncertainties: list[float], count: int, known: Iterable[str] = ()) -> list[int]:

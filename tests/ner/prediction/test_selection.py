@@ -10,7 +10,7 @@ from tasks.ner.prediction.selection import DistinctTexts, rank, uncertainty
 
 
 def candidate(probability):
-    return Entity(0, 1, "t", math.log(probability / (1 - probability)))
+    return Entity(0, 1, "t", math.log(probability / (1 - probability)), probability)
 
 
 @pytest.mark.parametrize("probability", [0.01, 0.3, 0.5, 0.9, 0.9999])
@@ -28,9 +28,9 @@ def test_uncertainty_of_a_text_is_the_joint_entropy_of_its_spans():
     assert uncertainty([]) == 0
 
 
-@pytest.mark.parametrize("logit", [-2000.0, 2000.0])
-def test_sure_scores_do_not_overflow(logit):
-    assert uncertainty([Entity(0, 1, "t", logit)]) == 0
+@pytest.mark.parametrize("probability", [0.0, 1.0])
+def test_a_sure_span_has_no_entropy(probability):
+    assert uncertainty([Entity(0, 1, "t", 99.0, probability)]) == 0
 
 
 TEXTS = ["王明去年在青川市工作。", "天气很好，适合出门。", "王明去年在青川市工作！", "  ", "", "新开的书店在哪里？"]
