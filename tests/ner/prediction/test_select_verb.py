@@ -8,17 +8,18 @@ from tasks.commands.main import main
 from tasks.ner.data.reading import read_examples
 from tasks.ner.prediction.predictor import NerPredictor
 from tasks.ner.prediction.selection import LOWEST_LOGIT, uncertainty
+from tests.ner.exports import FORMATS, export
 
 
 @pytest.fixture
 def select(trained, tmp_path):
     """Select from texts: ``select(texts, count, *words)`` -> path of what is written."""
 
-    def select(texts, count, *words):
+    def select(texts, count, *words, model=trained.model):
         given, output = tmp_path / "given.txt", tmp_path / "selected"
         given.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
         words = ["--input", given, "--output", output, "--count", count, "--device", "cpu", *words]
-        assert main(["select", "ner", str(trained.model), *map(str, words)]) == 0
+        assert main(["select", "ner", str(model), *map(str, words)]) == 0
         return output
 
     return select
@@ -43,6 +44,13 @@ def test_the_texts_of_highest_entropy_come_with_what_the_model_finds(select, tex
         found["entities"] for found in predictor([record["text"] for record in records])
     ]
     assert capsys.readouterr().err == f"selected 5 of {len(texts)} texts\n"
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_an_exported_model_selects_the_same_texts(select, texts, trained, tmp_path, format):
+    exported = export(tmp_path / "exported", format, trained.model)
+    chosen = [record["text"] for record in records_of(select(texts, 8))]
+    assert [record["text"] for record in records_of(select(texts, 8, model=exported))] == chosen
 
 
 def test_labeled_texts_and_repeated_ones_are_not_selected(select, texts, corpus, capsys):
