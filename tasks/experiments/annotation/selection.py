@@ -8,38 +8,30 @@ from collections.abc import Callable
 from tasks.ner.examples import Entity, Example
 from tasks.ner.prediction.selection import rank, uncertainty
 
-Candidates = Callable[[list[str]], list[list[Entity]]]
+# Gives for each of some texts its candidates, as :func:`tasks.ner.prediction.selection.uncertainty` takes them.
+Find = Callable[[list[str]], list[list[Entity]]]
 
 
-def _uncertain(pool, known, count, find, draw):
-    """As ``paddle-rope select``: total entropy, without near duplicates."""
-    texts = [example.text for example in pool]
-    return rank(texts, list(map(uncertainty, find(texts))), count, [example.text for example in known])
+def total_entropy(texts: list[str], find: Find) -> list[float]:
+    """The measure of ``paddle-rope select``."""
+    return [uncertainty(candidates) for candidates in find(texts)]
 
 
-def _doubtful_span(pool, known, count, find, draw):
-    """By the one span of a text that is nearest to the threshold, however many others there are."""
-    texts = [example.text for example in pool]
-    measure = [max((uncertainty([entity]) for entity in entities), default=0.0) for entities in find(texts)]
-    return rank(texts, measure, count, [example.text for example in known])
+def most_doubtful_span(texts: list[str], find: Find) -> list[float]:
+    """The entropy of one span of a text, however many others there are: long texts are not preferred."""
+    return [max((uncertainty([one]) for one in candidates), default=0.0) for candidates in find(texts)]
 
 
-def _longest(pool, known, count, find, draw):
-    """The longest texts: what of the gain is length alone."""
-    texts = [example.text for example in pool]
-    return rank(texts, list(map(len, texts)), count, [example.text for example in known])
+def length(texts: list[str], find: Find) -> list[float]:
+    """Characters: what of the gain is length alone."""
+    return [float(len(text)) for text in texts]
 
 
-def _at_random(pool, known, count, find, draw):
-    return draw.sample(range(len(pool)), count)
+MEASURES = {"uncertain": total_entropy, "doubtful_span": most_doubtful_span, "longest": length}
+STRATEGIES = ("random", *MEASURES)
 
 
-STRATEGIES = {"random": _at_random, "uncertain": _uncertain, "doubtful_span": _doubtful_span, "longest": _longest}
-
-
-def grow(
-    examples: list[Example], labeled: list[int], total: int, strategy: str, seed: int, find: Candidates
-) -> list[int]:
+def grow(examples: list[Example], labeled: list[int], total: int, strategy: str, seed: int, find: Find) -> list[int]:
     """Choose more texts to label.
 
     Args:
@@ -48,15 +40,15 @@ def grow(
         total: how many are to be labeled after this.
         strategy: one of :data:`STRATEGIES`.
         seed: of what is drawn at random.
-        find: gives for each of some texts its candidates, as :func:`tasks.ner.prediction.selection.uncertainty` takes
-            them.
+        find: of the model of the round before.
 
     Returns:
         The indices of ``labeled``, and after them the new ones.
     """
-    draw = random.Random(f"{seed} {len(labeled)}")
     rest = sorted(set(range(len(examples))) - set(labeled))
-    choose = STRATEGIES[strategy] if labeled else _at_random
-    pool, known = [examples[index] for index in rest], [examples[index] for index in labeled]
-    chosen = choose(pool, known, total - len(labeled), find, draw)
+    if strategy == "random" or not labeled:
+        chosen = random.Random(f"{seed} {len(labeled)}").sample(range(len(rest)), total - len(labeled))
+    else:
+        texts, known = ([examples[index].text for index in some] for some in (rest, labeled))
+        chosen = rank(texts, MEASURES[strategy](texts, find), total - len(labeled), known)
     return [*labeled, *(rest[index] for index in chosen)]
