@@ -110,10 +110,12 @@ def points(*pairs):
 @pytest.mark.parametrize(
     "curve, share",
     [
-        (points((100, 0.2), (200, 0.6)), 0.25),  # 0.4 at 150 of 200
+        (points((100, 0.2), (400, 0.6)), 0.0),  # 0.4 at 200, in the middle between the logarithms
+        (points((50, 0.2), (200, 0.6)), 0.5),
         (points((100, 0.2), (200, 0.4)), 0.0),
         (points((100, 0.2), (200, 0.3)), None),
         (points((100, 0.5), (200, 0.6)), 0.5),
+        (points((100, 0.2), (800, 0.5)), -1.0),
     ],
 )
 def test_labels_saved_at_the_last_f1_of_the_reference(curve, share):

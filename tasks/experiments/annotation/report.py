@@ -1,8 +1,7 @@
 """The report of the simulated annotation loop: curves over labeled texts and characters, and labels saved."""
 
+import math
 import statistics
-
-import numpy as np
 
 from tasks.common.reports.figures import BLUE, GRAY, GREEN, ORANGE, new_figure, png
 from tasks.common.reports.tables import as_csv, as_markdown, mean_and_deviation
@@ -55,43 +54,55 @@ def saved(curve, reference, unit):
         unit: of :data:`UNITS`.
 
     Returns:
-        A share, from straight lines between the points of the curve; None if the curve does not reach that F1.
+        A share, less than 0 if more labels are needed; None if the curve does not reach that F1. Between its points the
+        curve is straight over the logarithm of the labels, as learning curves nearly are.
     """
-    amounts, losses = [point[unit] for point in curve], [-point["f1"] for point in curve]
+    amounts, losses = [math.log(point[unit]) for point in curve], [-point["f1"] for point in curve]
     needed = first_step_below(amounts, losses, -reference[-1]["f1"])
-    return None if needed is None else 1 - needed / reference[-1][unit]
+    return None if needed is None else 1 - math.exp(needed) / reference[-1][unit]
+
+
+def _last(curves):
+    """The most labeled texts of any point."""
+    return max(points[-1]["texts"] for seeds in curves.values() for points in seeds.values())
+
+
+def _rounds(seeds):
+    """The points of all seeds with as many texts, by the number of texts."""
+    rounds = {}
+    for point in (point for points in seeds.values() for point in points):
+        rounds.setdefault(point["texts"], []).append(point)
+    return [rounds[texts] for texts in sorted(rounds)]
 
 
 def _scores(curves):
     """Rows and columns of the table of F1."""
     rows = []
     for variant, seeds in curves.items():
-        values = {}
-        for points in seeds.values():
-            for point in points:
-                values.setdefault(point["texts"], []).append(point["f1"])
-        scores = {f"F1, {texts:,} texts": mean_and_deviation(values[texts]) for texts in sorted(values)}
-        characters = statistics.fmean(points[-1]["characters"] / points[-1]["texts"] for points in seeds.values())
-        entities = statistics.fmean(points[-1]["entities"] / points[-1]["texts"] for points in seeds.values())
-        rows.append({
-            "next texts": TITLES[variant], "seeds": len(seeds), **scores,
-            "characters a text": round(characters, 1), "entities a text": round(entities, 2),
-        })  # fmt: skip
+        row = {"next texts": TITLES[variant], "seeds": len(seeds)}
+        for points in _rounds(seeds):
+            row[f"F1, {points[0]['texts']:,} texts"] = mean_and_deviation([point["f1"] for point in points])
+        ends = [points[-1] for points in seeds.values() if points[-1]["texts"] == _last(curves)]
+        for unit in UNITS[1:] if ends else ():
+            row[f"{unit} a text"] = f"{statistics.fmean(end[unit] / end['texts'] for end in ends):.1f}"
+        rows.append(row)
     return rows, list(dict.fromkeys(key for row in rows for key in row))
 
 
 def _savings(curves):
     """Lines: a table of the labels that each strategy saves, in each unit."""
-    rows, last = [], 0
-    for variant in curves if REFERENCE in curves else ():
-        shared = [seed for seed in curves[variant] if seed in curves[REFERENCE]]
-        if variant == REFERENCE or not shared:
+    rows, last = [], _last(curves)
+    whole = {
+        variant: {seed: points for seed, points in seeds.items() if points[-1]["texts"] == last}
+        for variant, seeds in curves.items()
+    }
+    for variant in (name for name in whole if name != REFERENCE):
+        shared = [seed for seed in whole[variant] if seed in whole.get(REFERENCE, ())]
+        if not shared:
             continue
-        pairs = [_until_the_same_number(curves[variant][seed], curves[REFERENCE][seed]) for seed in shared]
-        last = max(last, *(reference[-1]["texts"] for _, reference in pairs))
         row = {"next texts": TITLES[variant], "seeds": len(shared)}
         for unit in UNITS:
-            shares = [saved(*pair, unit) for pair in pairs]
+            shares = [saved(whole[variant][seed], whole[REFERENCE][seed], unit) for seed in shared]
             each = ", ".join("not reached" if share is None else f"{share:.0%}" for share in shares)
             row[f"{unit} saved"] = each if None in shares else f"{statistics.fmean(shares):.0%} ({each})"
         rows.append(row)
@@ -101,26 +112,22 @@ def _savings(curves):
     return ["", head, "", as_markdown(rows, list(rows[0]))]
 
 
-def _until_the_same_number(curve, reference):
-    """Both curves up to the last number of texts that both have."""
-    last = max({point["texts"] for point in curve} & {point["texts"] for point in reference})
-    return [[point for point in points if point["texts"] <= last] for points in (curve, reference)]
-
-
 def draw(curves):
     """F1 over labeled texts on the left, over labeled characters on the right: means, and bands from the least to the
     most over the seeds."""
     figure, panels = new_figure(10, 4.2, 1, 2, sharey=True)
     for axes, unit in zip(panels, UNITS):
         for variant, seeds in curves.items():
-            shortest = min(map(len, seeds.values()))
-            amounts = np.mean([[point[unit] for point in points[:shortest]] for points in seeds.values()], axis=0)
-            f1 = np.array([[point["f1"] for point in points[:shortest]] for points in seeds.values()])
+            rounds = _rounds(seeds)
+            amounts = [statistics.fmean(point[unit] for point in points) for points in rounds]
+            f1 = [[point["f1"] for point in points] for points in rounds]
             color = COLORS[variant]
-            axes.plot(amounts, f1.mean(axis=0), color=color, marker="o", ms=4, lw=1.5, label=TITLES[variant])
-            axes.fill_between(amounts, f1.min(axis=0), f1.max(axis=0), color=color, alpha=0.15, lw=0)
+            means = list(map(statistics.fmean, f1))
+            axes.plot(amounts, means, color=color, marker="o", ms=4, lw=1.5, label=TITLES[variant])
+            axes.fill_between(amounts, list(map(min, f1)), list(map(max, f1)), color=color, alpha=0.15, lw=0)
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(amounts, [f"{amount:,.0f}" for amount in amounts])  # of the last curve, that of chance
         axes.set_xlabel(f"labeled {unit}")
-        axes.xaxis.set_major_formatter("{x:,.0f}")
     panels[0].set_ylabel("F1 on the test file")
     panels[0].legend(title="next texts", fontsize=9)
     return figure
