@@ -49,9 +49,8 @@ class OnnxGraph:
                 providers,
                 disabled_optimizers=["SkipLayerNormFusion"],  # its kernel is slower than the parts that it fuses
             )
-        # among the latter are inputs that need not be given, such as thresholds
-        nodes = [*self._session.get_inputs(), *self._session.get_overridable_initializers()]
-        self._inputs = {node.name for node in nodes}
+        inputs = (*self._session.get_inputs(), *self._session.get_overridable_initializers())
+        self._inputs = {node.name for node in inputs}
         self.outputs = [node.name for node in self._session.get_outputs()]
         self._run_options = onnxruntime.RunOptions()
         self._run_options.only_execute_path_to_fetches = True

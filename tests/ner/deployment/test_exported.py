@@ -24,7 +24,7 @@ from tasks.ner import NerPredictor
 from tasks.ner.deployment.export import NerExporter
 from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.prediction.exported import ExportedNerModel
-from tests.ner.exports import FORMATS, export
+from tests.exports import FORMATS, export
 from tests.verbs import verb
 
 tune_threshold = verb("tune", "ner")
@@ -44,7 +44,7 @@ SIZES = {
 @pytest.fixture(scope="module", params=FORMATS)
 def exported(request, trained, tmp_path_factory):
     """The folder of the trained model's export. Do not change its files."""
-    return export(tmp_path_factory.mktemp("exported") / "model", request.param, trained.model)
+    return export("ner", tmp_path_factory.mktemp("exported") / "model", request.param, trained.model)
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_finds_what_the_trained_model_finds(trained, exported, corpus, options):
 @pytest.mark.parametrize("format", FORMATS)
 def test_several_models_become_one(trained, train, corpus, tmp_path, format):
     other = train(tmp_path / "other", seed=43, attention="linear", num_train_epochs=4).model
-    together = export(tmp_path / "together", format, trained.model, other)
+    together = export("ner", tmp_path / "together", format, trained.model, other)
     assert_finds_the_same([trained.model, other], together, [record["text"] for record in corpus.dev_records])
 
 
@@ -81,7 +81,7 @@ def test_word_features_and_short_spans_go_along(train, corpus, tmp_path):
     options = {"features": "segmentation,bigrams,gazetteer", "max_span_length": 9, "tune_thresholds": True}
     run = train(tmp_path / "run", num_train_epochs=4, **options)
     for format in FORMATS:
-        exported = export(tmp_path / format, format, run.model)
+        exported = export("ner", tmp_path / format, format, run.model)
         assert_finds_the_same(run.model, exported, [record["text"] for record in corpus.dev_records])
 
 
@@ -188,7 +188,7 @@ def test_the_tools_take_the_folder(trained, copied, corpus, tmp_path, capsys):
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_the_graph_runs_without_the_project(trained, tmp_path, format):
-    exported = export(tmp_path / "exported", format, trained.model)
+    exported = export("ner", tmp_path / "exported", format, trained.model)
     vocab = (exported / "vocab.txt").read_text(encoding="utf-8").split("\n")
     text = "王明在青川市。"
     ids = [vocab.index(token) if token in vocab else vocab.index("[UNK]") for token in ["[CLS]", *text, "[SEP]"]]
@@ -298,7 +298,7 @@ def test_both_are_scored_on_a_labeled_file(trained, corpus, tmp_path, capsys, fo
 
 @pytest.mark.skipif("onnx" not in FORMATS, reason="paddle2onnx wants Paddle 3")
 def test_int8_is_smaller_and_finds_nearly_the_same(trained, corpus, tmp_path, capsys):
-    plain = export(tmp_path / "plain", "onnx", trained.model)
+    plain = export("ner", tmp_path / "plain", "onnx", trained.model)
     words = [trained.model, "--output", tmp_path / "int8", "--quantize", "int8"]
     assert export_ner.main([*map(str, words)]) == 0
     texts = [record["text"] for record in corpus.dev_records]
@@ -316,7 +316,7 @@ def test_int8_is_smaller_and_finds_nearly_the_same(trained, corpus, tmp_path, ca
 
 @pytest.mark.skipif("onnx" not in FORMATS, reason="paddle2onnx wants Paddle 3")
 def test_prediction_with_onnx_imports_neither_paddle_nor_paddlenlp(trained, corpus, tmp_path):
-    exported = export(tmp_path / "exported", "onnx", trained.model)
+    exported = export("ner", tmp_path / "exported", "onnx", trained.model)
     text = corpus.dev_records[0]["text"]
     program = f"""
 import sys
@@ -338,7 +338,7 @@ def test_paddle_2_exports_no_onnx(trained, tmp_path, capsys, monkeypatch):
 
 
 def test_a_graph_of_a_newer_paddle_is_named(trained, tmp_path, capsys, monkeypatch):
-    copied = export(tmp_path / "copied", "paddle", trained.model)
+    copied = export("ner", tmp_path / "copied", "paddle", trained.model)
     graph = next(path for path in (copied / "inference.json", copied / "inference.pdmodel") if path.is_file())
     graph.rename(copied / "inference.json")
     write_checksums(copied)
