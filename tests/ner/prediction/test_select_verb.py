@@ -8,7 +8,7 @@ from tasks.commands.main import main
 from tasks.ner.data.reading import read_examples
 from tasks.ner.prediction.predictor import NerPredictor
 from tasks.ner.prediction.selection import LOWEST_LOGIT, uncertainty
-from tests.ner.exports import FORMATS, export
+from tests.exports import FORMATS, export
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_the_texts_of_highest_entropy_come_with_what_the_model_finds(select, tex
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_an_exported_model_selects_the_same_texts(select, texts, trained, tmp_path, format):
-    exported = export(tmp_path / "exported", format, trained.model)
+    exported = export("ner", tmp_path / "exported", format, trained.model)
     chosen = [record["text"] for record in records_of(select(texts, 8))]
     assert [record["text"] for record in records_of(select(texts, 8, model=exported))] == chosen
 
