@@ -29,11 +29,22 @@ READMES = ["README.md", "README.zh.md"]
 TWINS = [READMES, ["docs/ner.md", "docs/ner.zh.md"]]
 DOCS = sorted(str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / "docs").rglob("*.md"))
 PAGES = [*READMES, *DOCS]
-SYSTEM_COMMANDS = {"cat", "curl", "head", "tail", "mkdir", "export", ".venv/bin/pip", ".venv/bin/visualdl", "done"}
+SYSTEM_COMMANDS = {
+    "cat",
+    "curl",
+    "shuf",
+    "head",
+    "tail",
+    "mkdir",
+    "export",
+    ".venv/bin/pip",
+    ".venv/bin/visualdl",
+    "done",
+}
 SIZES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
 SMALL = {**SIZES, "num_train_epochs": 1, "device": "cpu"}
 SMALL_WORDS = [f"--{key}={value}" for key, value in SMALL.items()]
-VERBS_WITH_TASKS = ("train", "predict", "evaluate", "export", "tune", "demo", "benchmark")
+VERBS_WITH_TASKS = ("train", "predict", "select", "evaluate", "export", "tune", "demo", "benchmark")
 
 
 def text_of(page):

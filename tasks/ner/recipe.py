@@ -41,13 +41,17 @@ class NerRecipe(Recipe):
     report = staticmethod(print_scores)
 
     def read(self, run: Run) -> None:
-        run.examples = read_splits(run.keys)
+        run.examples = self.read_examples(run)
         run.more_texts = read_more_texts(run.keys)
         run.features = None
         if run.keys.features is not None:
             kinds = run.keys.features.split(",")
             run.features = WordFeatures.from_examples(run.examples["train"], kinds, more=run.more_texts)
-            run.saved = [run.features]
+            run.saved.append(run.features)
+
+    def read_examples(self, run: Run) -> dict[str, list]:
+        """The examples of each split."""
+        return read_splits(run.keys)
 
     def texts(self, run: Run) -> Iterator[str]:
         return (example.text for example in (*run.examples["train"], *run.more_texts))
