@@ -31,6 +31,8 @@ class NerConfig(RoFormerConfig):
         max_span_length: longest entity, in tokens, that is scored, which makes the head linear in the length of the
             text; None for any length.
         thresholds: the logit above which a span is an entity, one number or one for each type.
+        temperatures: a span with the logit s has the probability sigmoid(s / temperature), one number above 0 or one
+            for each type.
         span_rope: rotate the head's queries and keys; False for comparisons.
         allow_overlap: whether entities may overlap; else the one that scores highest is taken.
         features: :attr:`tasks.ner.features.WordFeatures.sizes` of the features that stand beside the tokens; None for
@@ -54,6 +56,7 @@ class NerConfig(RoFormerConfig):
         max_tokens=None,
         max_span_length=None,
         thresholds=0.0,
+        temperatures=1.0,
         span_rope=True,
         allow_overlap=True,
         features=None,
@@ -83,6 +86,7 @@ class NerConfig(RoFormerConfig):
         self.max_tokens = max_length if max_tokens is None else max_tokens
         self.max_span_length = max_span_length
         self.thresholds = thresholds
+        self.temperatures = temperatures
         self.span_rope = span_rope
         self.allow_overlap = allow_overlap
         self.features = features
