@@ -10,7 +10,7 @@ from tasks.ner.examples import Entity
 
 # Spans that score less are not looked at: the loss trains for 0, and of lower ones there are as many as spans.
 LOWEST_THRESHOLD = -5.0
-MOST_CANDIDATES = 20  # a character
+MOST_CANDIDATES, LEAST_BOUND = 20, 1000  # a character; so many are never too many
 FIRST_TEXTS, TEXTS_AT_ONCE = 16, 256
 Text = TypeVar("Text")
 
@@ -34,7 +34,7 @@ def find_candidates(
         end = begin + (TEXTS_AT_ONCE if begin else min(FIRST_TEXTS, TEXTS_AT_ONCE))
         candidates += find(texts[begin:end])
         most = MOST_CANDIDATES * sum(lengths[begin:end])
-        if sum(map(len, candidates[begin:])) > max(most, 1000):
+        if sum(map(len, candidates[begin:])) > max(most, LEAST_BOUND):
             raise InputError(
                 f"the model scores more than {MOST_CANDIDATES} spans a character above {LOWEST_THRESHOLD}: it does not "
                 "tell spans apart yet; train it longer"

@@ -8,6 +8,7 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+from tasks.common.reports.figures import BLUE, GRAY, ORANGE, new_figure, pixels
 from tasks.common.reports.tables import terminal_table
 from tasks.ner.examples import Entity, spans_of
 from tasks.ner.prediction.temperatures import negative_log_likelihood, probabilities_of
@@ -85,6 +86,20 @@ def calibration(scores: np.ndarray, labels: np.ndarray, temperatures: np.ndarray
         "negative_log_likelihood": negative_log_likelihood(scores, labels, temperatures) / len(scores),
         "bins": bins,
     }
+
+
+def draw_reliability(result: dict, title: str) -> np.ndarray:
+    """The result of :func:`reliability` as a picture, uint8 ``[height, width, 3]``: a point for each bin."""
+    figure, axes = new_figure(4.5, 4.2)
+    axes.plot([0, 1], [0, 1], color=GRAY, linewidth=1, linestyle="--")
+    for name, color, marker in (("uncalibrated", ORANGE, "o"), ("calibrated", BLUE, "s")):
+        bins, error = result[name]["bins"], result[name]["expected_calibration_error"]
+        points = [(row["probability"], row["correct"]) for row in bins]
+        axes.plot(*zip(*points), color=color, marker=marker, markersize=4, label=f"{name}: error {error:.4f}")
+    axes.set(xlim=(0, 1.02), ylim=(0, 1.02), xlabel="mean probability", ylabel="share that is correct")
+    axes.set_title(f"{title}: {result['entities']} found entities", fontsize=9)
+    axes.legend(loc="upper left", fontsize=8)
+    return pixels(figure)
 
 
 def print_reliability(result: dict) -> None:

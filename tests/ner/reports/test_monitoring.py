@@ -92,7 +92,7 @@ def test_texts_show_gold_and_predictions_of_the_same_examples_at_each_evaluation
 
 
 def test_scores_of_one_text_are_a_picture_at_each_evaluation(log, trained):
-    assert log.get_tags()["image"] == ["dev/scores"]
+    assert set(log.get_tags()["image"]) == {"dev/scores", "dev/reliability"}
     pictures = [Image.open(io.BytesIO(r.image.encoded_image_string)) for r in log.get_data("image", "dev/scores")]
     assert len(pictures) == trained.config["num_train_epochs"]
     assert {picture.size for picture in pictures} == {pictures[0].size}
