@@ -12,9 +12,9 @@ from tasks.common.recipe import Recipe, Run
 from tasks.common.runs.life import MODEL_FOLDER
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator
-from tasks.ner.data.reading import entity_types, read_examples
+from tasks.ner.data.reading import entity_types, read_examples, read_lines
 from tasks.ner.data.splits import has_overlap, read_more_texts, read_splits
-from tasks.ner.examples import as_record, without_overlaps
+from tasks.ner.examples import Example, as_record, without_overlaps
 from tasks.ner.features import WordFeatures
 from tasks.ner.masked_lm import pretrain
 from tasks.ner.metrics import entity_scores, score_predictions
@@ -41,11 +41,13 @@ class NerRecipe(Recipe):
     scores = ("precision", "recall", "f1")
     next_step = "predict:  paddle-rope predict ner {model} --input FILE"
     read_labeled = staticmethod(read_examples)
+    read_lines = staticmethod(read_lines)
+    example_class = Example
     predictor = NerPredictor
     report = staticmethod(print_scores)
 
     def read(self, run: Run) -> None:
-        run.examples = read_splits(run.keys)
+        run.examples = read_splits(run.keys, run.memory)
         run.more_texts = read_more_texts(run.keys)
         run.features = None
         if run.keys.features is not None:
@@ -65,6 +67,10 @@ class NerRecipe(Recipe):
             "features": run.features and run.features.sizes,
             "unk_token_id": tokenizer.unk_token_id,
         }
+
+    def record_of(self, example: Example) -> dict[str, Any]:
+        entities = [{"start": start, "end": end, "type": kind} for start, end, kind, *_ in example.entities]
+        return {"text": example.text, "entities": entities}
 
     def dataset(self, run: Run, split: str) -> NerDataset:
         return self._dataset(run, run.examples[split], made_features=split == "train")
