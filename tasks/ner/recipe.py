@@ -66,6 +66,8 @@ class NerRecipe(Recipe):
             "allow_overlap": has_overlap(run.examples["train"]) if overlap is None else overlap,
             "features": run.features and run.features.sizes,
             "unk_token_id": tokenizer.unk_token_id,
+            "thresholds": 0.0,  # not those of a trained model in ``pretrained``
+            "temperatures": 1.0,
         }
 
     def record_of(self, example: Example) -> dict[str, Any]:
