@@ -3,13 +3,13 @@
 import os
 import sys
 
+from paddle_rope.machine import prepare_process
 from tasks.commands.options import add_computing, add_model_dir, add_model_dirs, choose, computing, new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_file
 from tasks.common.texts.json_lines import json_line
 from tasks.common.texts.text_files import STDIN
 from tasks.common.texts.text_stream import TextStream
-from tasks.common.tool.process import prepare
 from tasks.common.tool.streams import progress_bar, standard_output
 
 STREAMING = """
@@ -90,10 +90,10 @@ def check_files(options):
 
 
 def open_model(task, model, options, **more):
-    prepare()
-    from tasks.recipes import get_recipe
+    prepare_process()
+    from tasks.recipes import get_predictor
 
-    return get_recipe(task).predictor(model, show_progress=sys.stderr.isatty(), **computing(options), **more)
+    return get_predictor(task)(model, show_progress=sys.stderr.isatty(), **computing(options), **more)
 
 
 def chunk_size(task, options):

@@ -4,8 +4,6 @@ import json
 import os
 from pathlib import Path
 
-import numpy as np
-
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_file, write_json
 from tasks.common.tool.quiet import quiet_paddlenlp
@@ -13,7 +11,9 @@ from tasks.ner.batching import check_types
 from tasks.ner.data.reading import read_examples
 from tasks.ner.metrics import score_predictions
 from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, find_candidates
+from tasks.ner.prediction.model_folder import refuse_exported
 from tasks.ner.prediction.predictor import NerPredictor
+from tasks.ner.prediction.spans import of_types
 from tasks.ner.prediction.temperatures import temperatures_for
 from tasks.ner.prediction.thresholds import above, thresholds_for
 from tasks.ner.reports.printed import print_scores
@@ -52,6 +52,7 @@ def tune_model(
     examples = read_examples(data_file)
     if not any(example.entities for example in examples):
         raise InputError(f"{data_file}: no entity is labeled in it; give data with entities")
+    refuse_exported([model_dir], "is exported; tune the trained model, then export it")
     config_file = Path(model_dir) / "config.json"
     predictor = NerPredictor(model_dir, device, batch_size, max_tokens, show_progress=True)
     check_output_file(config_file)
@@ -63,7 +64,7 @@ def tune_model(
         lambda some: predictor.find(some, thresholds=LOWEST_THRESHOLD), texts, list(map(len, texts))
     )
     config, gold = predictor.model.config, [example.entities for example in examples]
-    before = {name: np.broadcast_to(getattr(config, name), len(types)).tolist() for name in TUNED}
+    before = {name: of_types(getattr(config, name), len(types)) for name in TUNED}
     after = dict(before)
     if only != TEMPERATURES:
         after[THRESHOLDS] = thresholds_for(examples, candidates, types, config.allow_overlap)

@@ -10,9 +10,11 @@ import numpy as np
 from visualdl.component.base_component import pr_curve_raw
 
 from paddle_rope.global_pointer import MASKED_LOGIT
+from tasks.common.inference import evaluated
 from tasks.common.training.monitor import VisualDLMonitor, allowed_tag
+from tasks.ner.batching import SpanCollator
 from tasks.ner.metrics import precision_recall_curves
-from tasks.ner.prediction.predictor import batch_logits, predict_entities
+from tasks.ner.prediction.predictor import predict_entities
 from tasks.ner.prediction.temperatures import temperatures_for
 from tasks.ner.prediction.thresholds import above
 from tasks.ner.reports.error_analysis import match_entities
@@ -124,7 +126,8 @@ def span_scores(model, text, characters):
         Array ``[types, characters, characters]``, logits by first and last character, NaN where there is no span; and
         how many spans of the whole text score above ``LOWEST_LOGIT``.
     """
-    logits = batch_logits(model, [text])[0]  # [types, first, last or last - first]
+    batch = SpanCollator(model.config.pad_token_id, with_labels=False)([text])
+    logits = evaluated(model, batch)[0]  # [types, first, last or last - first]
     logits = logits.astype("float32").numpy()
     is_span = logits > MASKED_LOGIT / 2
     scores = np.full([len(logits), characters, characters], np.nan, dtype=np.float32)

@@ -11,6 +11,7 @@ from rich.text import Text
 from tasks.common.reports.figures import BLUE, GRAY, ORANGE, new_figure, pixels
 from tasks.common.reports.tables import terminal_table
 from tasks.ner.examples import Entity, spans_of
+from tasks.ner.prediction.spans import of_types
 from tasks.ner.prediction.temperatures import negative_log_likelihood, probabilities_of
 
 BINS = 10
@@ -33,7 +34,7 @@ def reliability(
         dict with ``entities``, the number of found ones, ``temperatures``, a number for each type, and under
         ``calibrated`` and ``uncalibrated`` (all temperatures 1) what :func:`calibration` gives.
     """
-    of_type = dict(zip(types, np.broadcast_to(temperatures, len(types)).tolist()))
+    of_type = dict(zip(types, of_types(temperatures, len(types))))
     rows = [
         (entity.score, of_type[entity.type], entity[:3] in wanted)
         for wanted, entities in zip(map(spans_of, gold), found)
