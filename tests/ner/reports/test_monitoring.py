@@ -133,12 +133,12 @@ def test_scores_of_a_text_are_those_of_prediction(max_span_length):
     (spans,) = predict_entities(model, [text], 1, thresholds=-1e3)
     for characters in (5, 3):
         expected = np.full([2, characters, characters], np.nan)
-        for start, end, kind, score in spans:
+        for start, end, kind, score, _ in spans:
             if end <= characters:
                 expected["ab".index(kind), start, end - 1] = score
         scores, candidates = span_scores(model, text, characters)
         np.testing.assert_array_equal(scores, expected.astype(np.float32))
-        assert candidates == sum(score > LOWEST_LOGIT for *_, score in spans)
+        assert candidates == sum(span.score > LOWEST_LOGIT for span in spans)
     assert model.training
 
 
