@@ -162,7 +162,7 @@ class Recipe:
         return None
 
     @staticmethod
-    def read_labeled(path: str) -> list:
+    def read_labeled(path: str | os.PathLike) -> list:
         """The examples of a labeled file."""
         raise NotImplementedError
 
@@ -329,8 +329,9 @@ class Recipe:
         )
 
     def _read_records(self, records: Any, name: str) -> tuple[list, str]:
-        def record_of(record):
-            return self.record_of(record) if isinstance(record, self.example_class) else record
+        def record_of(record: Any) -> Any:
+            is_example = self.example_class is not None and isinstance(record, self.example_class)
+            return self.record_of(record) if is_example else record
 
         return read_records(records, name, record_of, self.read_lines)
 

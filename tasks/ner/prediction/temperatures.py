@@ -7,7 +7,7 @@ two classes). Above 1 it says that the scores promise too much. It changes neith
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from scipy.optimize import brentq
@@ -98,7 +98,7 @@ def fit_temperatures(scored: dict[str, tuple[np.ndarray, np.ndarray]]) -> list[f
 
 
 def temperatures_for(
-    gold: list[Iterable[Entity]], candidates: list[list[Entity]], types: list[str], allow_overlap: bool
+    gold: Sequence[Iterable[Entity]], candidates: list[list[Entity]], types: list[str], allow_overlap: bool
 ) -> list[float]:
     """The temperatures for labeled texts.
 

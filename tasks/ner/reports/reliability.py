@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from rich.console import Console
@@ -18,7 +18,7 @@ BINS = 10
 
 
 def reliability(
-    gold: list[Iterable[Entity]],
+    gold: Sequence[Iterable[Entity]],
     found: list[list[Entity]],
     types: list[str],
     temperatures: float | list[float] = 1.0,
