@@ -110,7 +110,8 @@ def test_graphs_of_all_kinds_score_texts_of_any_length_and_number(options, forma
         parameter.set_value(0.4 * paddle.randn(parameter.shape))
     batches = [random_batch(config, texts, length) for texts, length in ((2, 7), (1, 1), (3, 70))]
     expected = [evaluated(model, batch).numpy() for batch in batches]
-    spans = [model.find_spans(batch, [-0.5, 0.25]) for batch in batches]
+    bounds = [between(expected[2][:, kind]) for kind in range(2)]
+    spans = model.find_spans(batches[2], bounds)
     exporter, folder = NerExporter(), tmp_path / "model"
     folder.mkdir()
     config.save_pretrained(str(folder))
@@ -119,20 +120,28 @@ def test_graphs_of_all_kinds_score_texts_of_any_length_and_number(options, forma
     else:
         write_paddle_graph(model, exporter.inputs(config), folder)
     exported = ExportedNerModel(folder, "cpu")
-    for batch, scores, found in zip(batches, expected, spans):
+    for batch, scores in zip(batches, expected):
         np.testing.assert_allclose(exported.graph.run(batch)[0], scores, rtol=1e-4, atol=1e-4)
-        others = exported.find_spans(batch, [-0.5, 0.25])
-        assert [sorted(span[:3] for span in of_text) for of_text in others] == [
-            sorted(span[:3] for span in of_text) for of_text in found
-        ]
         if format == "paddle":
             np.testing.assert_allclose(by_paddle_alone(folder)(**batch), scores, rtol=1e-4, atol=1e-4)
-    assert np.abs(expected[2][expected[2] > -1e3]).mean() > 0.05 and any(spans[2])
+    found = exported.find_spans(batches[2], bounds)
+    assert [[span[:3] for span in sorted(of_text)] for of_text in found] == [
+        [span[:3] for span in sorted(of_text)] for of_text in spans
+    ]
+    assert sum(map(len, spans)) > 10
     if format == "onnx":
-        given = {**batches[2], "thresholds": np.array([-0.5, 0.25], dtype=np.float32)}
+        given = {**batches[2], "thresholds": np.array(bounds, dtype=np.float32)}
         found, scores, probabilities = exported.graph.run(given, ("spans", "scores", "probabilities"))
         temperatures = np.array([0.5, 2.0])[found[:, 1]]
-        np.testing.assert_allclose(probabilities, 1 / (1 + np.exp(-scores / temperatures)), rtol=1e-5)
+        np.testing.assert_allclose(probabilities, 1 / (1 + np.exp(-scores / temperatures)), rtol=1e-4)
+
+
+def between(logits):
+    """A number that is not near any logit: about half of them are higher."""
+    logits = np.sort(logits[logits > -1e3])
+    middle = logits[len(logits) // 4 : 3 * len(logits) // 4 + 2]
+    widest = np.argmax(np.diff(middle))
+    return float(middle[widest : widest + 2].mean())
 
 
 def by_paddle_alone(folder):
