@@ -214,6 +214,8 @@ def write_what_python_needs(page, request):
     elif page == "docs/matching.md":
         assert main(["demo", "matching", "runs/demo_matching_data"]) == 0
         assert main(["train", "matching", "configs/matching/demo.yaml", *SMALL_WORDS, "--output_dir", "runs/mine"]) == 0
+    elif page == "docs/python.md":
+        pytest.importorskip("paddle2onnx", reason="the page exports as ONNX: pip install -r requirements-onnx.txt")
     elif page == "docs/checkpoints.md":
         tokenizer = CharTokenizer.from_corpus(UNSEEN_SENTENCES)
         tokenizer.save_pretrained("roformer_chinese_base")

@@ -31,7 +31,7 @@ VERBS = {  # name -> (function of the words after it, what it does)
     "select": (select.select, "the texts to label next: select ner MODEL_DIR --input FILE --count N"),
     "evaluate": (evaluate.evaluate, "score a model on labeled data: evaluate ner MODEL_DIR DATA"),
     "export": (model.export, "export a model for deployment: export ner MODEL_DIR --output FOLDER"),
-    "tune": (model.tune, "tune the thresholds of a model: tune ner MODEL_DIR DEV_FILE"),
+    "tune": (model.tune, "thresholds and temperatures of a model: tune ner MODEL_DIR DEV_FILE"),
     "inspect": (data.inspect, "look at labeled NER data: inspect TRAIN [DEV] [TEST]"),
     "convert": (data.convert, "convert labeled NER data: convert SOURCE TARGET --to FORMAT"),
     "download": (data.download, "download a public NER data set: download cluener"),
