@@ -37,7 +37,7 @@ def decode_spans(
     Raises:
         ValueError: the thresholds are not one for each type.
     """
-    logits = logits.astype("float32").numpy() if hasattr(logits, "numpy") else np.asarray(logits)
+    logits = np.asarray(logits if isinstance(logits, np.ndarray) else logits.astype("float32").numpy())
     batch, types, seq, _ = logits.shape
     thresholds = np.asarray(threshold, dtype=np.float64)
     if thresholds.shape not in ((), (types,)):

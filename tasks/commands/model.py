@@ -13,7 +13,7 @@ Export a trained model to use it elsewhere.
 The folder it makes goes wherever a model's folder does: to paddle-rope predict, evaluate and serve, and to the
 predictors in Python. An ONNX model needs neither Paddle nor PaddleNLP there. Export compares the scores of both."""
 EXPORTERS = {
-    "ner": ("tasks.ner.deployment.export:NerExporter", "entities; several models become one with the mean scores"),
+    "ner": ("tasks.ner.export:NerExporter", "entities; several models become one with the mean scores"),
     "matching": ("tasks.matching.export:MatchingExporter", "scores of pairs, or vectors of texts"),
     "classification": ("tasks.classification.export:ClassificationExporter", "classes of texts"),
 }

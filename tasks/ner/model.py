@@ -15,7 +15,7 @@ from paddle_rope.roformer import RoFormerConfig, RoFormerModel, RoFormerPretrain
 from tasks.common.inference import evaluated
 from tasks.ner.feature_embedding import FeatureEmbedding, check_sizes
 from tasks.ner.features.kinds import UNKNOWN
-from tasks.ner.prediction.spans import check_of_types, scores_of_text
+from tasks.ner.spans import check_of_types, scores_of_text
 
 SPAN_HEADS = {"efficient": EfficientGlobalPointer, "dense": GlobalPointer}
 

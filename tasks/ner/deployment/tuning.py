@@ -13,11 +13,11 @@ from tasks.ner.metrics import score_predictions
 from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, find_candidates
 from tasks.ner.prediction.model_folder import refuse_exported
 from tasks.ner.prediction.predictor import NerPredictor
-from tasks.ner.prediction.spans import of_types
 from tasks.ner.prediction.temperatures import temperatures_for
 from tasks.ner.prediction.thresholds import above, thresholds_for
 from tasks.ner.reports.printed import print_scores
 from tasks.ner.reports.reliability import error_line, reliability
+from tasks.ner.spans import of_types
 
 THRESHOLDS, TEMPERATURES = TUNED = ("thresholds", "temperatures")
 

@@ -10,7 +10,7 @@ from paddle_rope.global_pointer.decoding import ScoredSpan, decode_spans
 from tasks.common.exported.model import ExportedModel
 from tasks.common.inference import Batch
 from tasks.common.model_folder import check_length, check_named
-from tasks.ner.prediction.spans import check_of_types, of_types, scores_of_text
+from tasks.ner.spans import check_of_types, of_types, scores_of_text
 
 
 class ExportedNerModel(ExportedModel):

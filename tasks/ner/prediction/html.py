@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from tasks.ner.examples import Entity, entities_of
-from tasks.ner.prediction.spans import probability
+from tasks.ner.spans import probability
 
 # The style sheet. A type sets --c, its color, --ink on it and --edge; a mark sets --h, the boxes stacked in it. Types
 # and probabilities are generated content: they are not in the way of searching or copying the text.

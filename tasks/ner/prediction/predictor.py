@@ -11,8 +11,8 @@ from tasks.common.model_folder import check_least
 from tasks.ner.batching import SpanCollator, TokenizedText
 from tasks.ner.examples import Entity, as_record, without_overlaps
 from tasks.ner.prediction.model_folder import Folder, open_models, refuse_exported
-from tasks.ner.prediction.spans import of_types, probability
 from tasks.ner.prediction.windows import cut_text, merge_windows
+from tasks.ner.spans import of_types, probability
 
 # Scores of one batch held at once: bounds memory for long texts.
 MAX_BATCH_SCORES = 1 << 25

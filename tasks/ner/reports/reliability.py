@@ -11,8 +11,8 @@ from rich.text import Text
 from tasks.common.reports.figures import BLUE, GRAY, ORANGE, new_figure, pixels
 from tasks.common.reports.tables import terminal_table
 from tasks.ner.examples import Entity, spans_of
-from tasks.ner.prediction.spans import of_types
 from tasks.ner.prediction.temperatures import negative_log_likelihood, probabilities_of
+from tasks.ner.spans import of_types
 
 BINS = 10
 

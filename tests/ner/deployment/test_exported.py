@@ -21,7 +21,7 @@ from tasks.common.errors import InputError
 from tasks.common.exported.folder import write_checksums
 from tasks.common.inference import evaluated
 from tasks.ner import NerPredictor
-from tasks.ner.deployment.export import NerExporter
+from tasks.ner.export import NerExporter
 from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.prediction.exported import ExportedNerModel
 from tests.exports import FORMATS, export

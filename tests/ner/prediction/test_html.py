@@ -9,7 +9,7 @@ import pytest
 
 from tasks.ner.examples import entities_of
 from tasks.ner.prediction.html import COLORS, nested_pieces, write_html
-from tasks.ner.prediction.spans import probability
+from tasks.ner.spans import probability
 
 VOID = {"meta", "br", "img", "link", "input"}
 

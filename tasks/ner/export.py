@@ -16,8 +16,8 @@ from tasks.ner.batching import SpanCollator
 from tasks.ner.features import COLUMNS
 from tasks.ner.features import FILE_NAME as FEATURES_FILE
 from tasks.ner.prediction.exported import ExportedNerModel
-from tasks.ner.prediction.spans import of_types
 from tasks.ner.recipe import NerRecipe
+from tasks.ner.spans import of_types
 
 EXACT = ("feature_embedding.flags.weight", "feature_embedding.projection.weight")
 CHECKED_SENTENCES = (
