@@ -19,6 +19,8 @@ from tasks.serving.limits import error_body
 from tasks.serving.settings import Settings
 
 BACKLOG = 2048  # connections that the system holds until they are accepted
+ACCEPTED_AT_ONCE = 100  # connections, before the others that are open are looked at
+SHARED_AT_ONCE = 8  # the same, where other workers wait for connections, too
 HEAD_SECONDS = 20  # in which the head of a request must have arrived
 IDLE_SECONDS = 75  # after which a connection without a request is closed; proxies mostly close theirs after 60
 LAST_SECONDS = 5  # for clients that do not read their answers, when the service stops
@@ -87,7 +89,7 @@ class Server(uvicorn.Server):
                 ws="none",
                 lifespan="off",
                 loop="asyncio",
-                backlog=1,  # connections accepted in one go: workers share them more evenly, see startup
+                backlog=ACCEPTED_AT_ONCE if settings.workers == 1 else SHARED_AT_ONCE,  # see startup
                 log_config=None,
                 log_level="error",
                 access_log=False,
@@ -104,7 +106,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for listener in sockets or ():
-            listener.listen(BACKLOG)
+            listener.listen(BACKLOG)  # uvicorn's backlog is both this and what is accepted at once
         loop = self.servers[0].get_loop()
         self._opening = loop.create_task(self.service.open())
         self._computing = loop.create_task(self.service.batcher.run())

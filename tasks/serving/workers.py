@@ -59,7 +59,6 @@ def _serve_here(settings, listener):
 
 def _leave():
     """End the process, whatever its thread computes; the libraries take seconds to clean up."""
-    sys.stdout.flush()
     os._exit(0)
 
 
@@ -80,7 +79,8 @@ def _count(settings):
 
 
 def _tell(line):
-    print(line, flush=True)
+    with contextlib.suppress(BrokenPipeError):  # nobody reads; the service goes on
+        print(line, flush=True)
     return True
 
 
