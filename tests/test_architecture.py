@@ -67,6 +67,12 @@ RULES = {
         and not is_in(one, "tasks.experiments")
         and not is_in(one, "tasks.commands")
     ),
+    "of tasks, only tasks.commands imports tasks.serving": lambda one, other: (
+        is_in(one, "tasks")
+        and is_in(other, "tasks.serving")
+        and not is_in(one, "tasks.serving")
+        and not is_in(one, "tasks.commands")
+    ),
     "of tasks, only tasks.commands and tasks.experiments import tasks.scaling": lambda one, other: (
         is_in(one, "tasks")
         and is_in(other, "tasks.scaling")

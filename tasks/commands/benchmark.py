@@ -24,6 +24,16 @@ LAYERS = """\
 Time our layers against Paddle's, the sparse loss against the dense one, packed linear attention against softmax
 attention, and our RoFormer against PaddleNLP's, forward and backward, side by side on CPU."""
 
+SERVICE = """\
+Start paddle-rope serve on a model, and load it from several connections of this machine:
+
+1. capacity: each connection sends its next request when it has the answer to the last one;
+2. 50 % of it: requests come at random times, whether or not others have been answered;
+3. 10 times as many as it can answer, or as many as this machine can send: the others are refused.
+
+Prints a table of requests a second and of milliseconds. Words after -- go to paddle-rope serve:
+
+    paddle-rope benchmark service MODEL_DIR --input FILE -- --workers 2"""
 DOCUMENTS = """\
 Predict a large corpus with several processes, and on Ray, side by side: documents per second, memory, and how many
 processes a million documents a day need.
@@ -39,6 +49,7 @@ def benchmark(words):
         "length": (benchmark_length, "time and memory against the length of the text"),
         "layers": (benchmark_layers, "our layers against Paddle's"),
         "export": (benchmark_export, "a NER model against its export"),
+        "service": (benchmark_service, "a model served over HTTP, under load"),
         "documents": (benchmark_documents, "many documents in several processes and on Ray"),
     }
     kind, words = choose("paddle-rope benchmark", "kind", words, {name: line for name, (_, line) in kinds.items()})
@@ -78,6 +89,33 @@ def benchmark_export(words):
     from tasks.experiments.benchmarks.export import print_export_times
 
     print_export_times(options.model_dirs, options.data, options.texts, options.batch_size)
+    return 0
+
+
+def benchmark_service(words):
+    parser = new_parser("benchmark service", SERVICE)
+    parser.add_argument("model_dir", metavar="FOLDER", help="of a trained or exported model")
+    parser.add_argument("--input", required=True, metavar="FILE", help="texts, one a line, or JSON lines with a text")
+    parser.add_argument("--output", metavar="FILE", help="JSON file to write")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each load (default: 10)")
+    parser.add_argument("--connections", type=int, default=64, help="for the capacity (default: 64)")
+    parser.add_argument("--texts", type=int, default=1, help="texts, or pairs, of a request (default: 1)")
+    parser.add_argument("--seed", type=int, default=0, help="of the times of the requests (default: 0)")
+    words, served = (words[: words.index("--")], words[words.index("--") + 1 :]) if "--" in words else (words, [])
+    options = parser.parse_args(words)
+    prepare()
+    from tasks.experiments.benchmarks.service import measure_service
+
+    measure_service(
+        options.model_dir,
+        options.input,
+        options.output,
+        options.seconds,
+        options.connections,
+        options.texts,
+        options.seed,
+        served,
+    )
     return 0
 
 
