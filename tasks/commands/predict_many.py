@@ -10,9 +10,10 @@ from tasks.common.texts.text_files import STDIN
 
 DESCRIPTION = """
 
-Many documents: with a folder or several files as --input, or with --processes or --ray, --output is a folder. Read are
-.txt, .jsonl, .json and .csv (each also with .gz) and .parquet. Results are JSON lines that keep the other keys of the
-input. What was rejected is in rejected.jsonl. The same command again goes on where it stopped."""
+Many documents: with a folder or several files as --input, or with one of the options for them, --output is a folder.
+Read are .txt, .jsonl, .json and .csv (each also with .gz) and .parquet. Results are JSON lines that keep the other keys
+of the input. What was rejected is in rejected.jsonl. The same command again goes on where it stopped."""
+PART_RECORDS = 10_000
 PACKED = (".gz", ".parquet")  # files that are no stream of text
 
 
@@ -29,18 +30,18 @@ def add_options(parser, task):
         help="on Ray: the cluster of an address (auto, HOST:PORT, ray://HOST:PORT), or one of this machine",
     )
     group.add_argument(
-        "--part_records", type=int, default=10_000, metavar="N", help="records of a finished file (default: 10000)"
+        "--part_records", type=int, metavar="N", help="records of a finished file at most (default: 10000)"
     )
     if task != "matching":
-        group.add_argument("--text_column", default="text", metavar="NAME", help="key of the text (default: text)")
+        group.add_argument("--text_column", metavar="NAME", help="key of the text (default: text)")
 
 
 def is_asked_for(options):
     """Whether this is about many documents, not about a stream."""
     inputs = options.input or [STDIN]
+    names = ("processes", "threads", "ray", "part_records", "text_column")
     return (
-        options.processes is not None
-        or options.ray is not None
+        any(getattr(options, name, None) is not None for name in names)
         or len(inputs) > 1
         or os.path.isdir(inputs[0])
         or inputs[0].endswith(PACKED)
@@ -73,12 +74,13 @@ def predict_many(task, options, chunk_records):
         task=task,
         models=tuple(os.path.abspath(path) for path in (options.model_dirs if task == "ner" else [options.model_dir])),
         output=os.path.abspath(options.output),
-        text_column=getattr(options, "text_column", "text"),
+        text_column=getattr(options, "text_column", None) or "text",
         chunk_records=chunk_records,
         threads=options.threads or threads,
         options={**computing(options), **more},
     )
-    return run_documents(job, inputs, options.part_records, runner(processes, options.ray))
+    part_records = PART_RECORDS if options.part_records is None else options.part_records
+    return run_documents(job, inputs, part_records, runner(processes, options.ray))
 
 
 def runner(processes, address=None):

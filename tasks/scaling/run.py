@@ -155,7 +155,7 @@ def _finish(job, parts, call):
             **summary["last_call"]
         )
     note = f", {rejected:,} rejected (see {folder / REJECTED_FILE})" if rejected else ""
-    print(f"{folder}: {answered:,} documents in {len(parts):,} parts{note}; {speed}")
+    print(f"{folder}: {answered:,} documents in {len(parts):,} part{'s' * (len(parts) > 1)}{note}; {speed}")
     return 0
 
 

@@ -210,6 +210,7 @@ def test_run_in_which_everything_is_rejected_fails(model, tmp_path, fails_once):
         (["--processes", "2"], "--input: many documents are read from files"),
         (["--input", "-", "in.jsonl"], "--input: many documents are read from files"),
         (["--input", "in.jsonl", "--processes", "2"], "many documents are written to a folder; give --output FOLDER"),
+        (["--input", "in.jsonl", "--text_column", "body"], "many documents are written to a folder; give --output"),
         (["--input", "in.jsonl", "--output", "out", "--processes", "0"], "--processes 0: must be 1 or more"),
         (["--input", "in.jsonl", "--output", "out", "--processes", "1", "--threads", "0"], "--threads 0: must be 1"),
         (["--input", "data", "--output", "out", "--part_records", "0"], "--part_records 0: must be 1 or more"),

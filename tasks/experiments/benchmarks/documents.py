@@ -90,7 +90,7 @@ def measure_ways(job_of, ways, output, part_records):
         rows.append(_row(name, processes, summary, seconds))
     different = [name for name in digests if digests[name] != next(iter(digests.values()))]
     note = f"The results of {', '.join(different)} differ from the first." if different else "All results are the same."
-    return f"{as_markdown(rows, list(rows[0]))}\n\n{note}"
+    return f"{as_markdown(rows, list(rows[0]))}\n{note}"
 
 
 def _row(name, processes, summary, seconds):
