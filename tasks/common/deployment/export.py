@@ -66,6 +66,10 @@ class Exporter:
     def finish(self, model: Any, config: Any) -> None:
         """Add to an ``onnx.ModelProto``."""
 
+    def exact(self, model: Any) -> list[str]:
+        """Names of the weights that quantization leaves as they are, in the graph of :meth:`layer`."""
+        return []
+
     def scores(self, predictor: Any) -> np.ndarray:
         """Scores of some texts."""
         raise NotImplementedError
@@ -122,7 +126,10 @@ def export(
             shutil.copyfile(Path(model_dirs[0]) / name, folder / name)
         graph = exporter.layer(trained.model), exporter.inputs(config), folder
         if format == ONNX:
-            write_onnx_graph(*graph, exporter.output, lambda model: exporter.finish(model, config), quantize == INT8)
+            exact = exporter.exact(trained.model)
+            write_onnx_graph(
+                *graph, exporter.output, lambda model: exporter.finish(model, config), quantize == INT8, exact
+            )
         else:
             write_paddle_graph(*graph)
         write_checksums(folder)

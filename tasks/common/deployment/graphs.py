@@ -6,13 +6,14 @@ import contextlib
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import paddle
 from paddle.static import InputSpec
 
+from tasks.common.deployment.onnx_passes import simplify
 from tasks.common.errors import InputError
 from tasks.common.exported.folder import GRAPH_FILES, ONNX_FILE, WEIGHTS_FILE
 
@@ -62,6 +63,7 @@ def write_onnx_graph(
     output: str,
     finish: Callable[[onnx.ModelProto], None] = lambda model: None,
     quantize: bool = False,
+    exact: Collection[str] = (),
 ) -> None:
     """Write ``ONNX_FILE``.
 
@@ -69,7 +71,8 @@ def write_onnx_graph(
         layer, inputs, folder: as of :func:`write_paddle_graph`; the layer has one output.
         output: its name in the graph.
         finish: changes the graph at last, before it is checked.
-        quantize: whether the weights of matrix products become int8.
+        quantize: whether the weights of matrix products and embeddings become int8.
+        exact: names of weights that stay as they are.
 
     Raises:
         InputError: paddle2onnx cannot convert the layer.
@@ -79,14 +82,14 @@ def write_onnx_graph(
     with tempfile.TemporaryDirectory() as temporary:
         write_paddle_graph(layer, inputs, Path(temporary))
         model = onnx.load_from_string(_converted(Path(temporary)))
-        _constants_to_initializers(model.graph)
+        simplify(model)
         _rename(model.graph, model.graph.output[0].name, output)
         finish(model)
         onnx.checker.check_model(model)
         plain = Path(temporary) / ONNX_FILE if quantize else folder / ONNX_FILE
         onnx.save(model, plain)
         if quantize:
-            _quantize(plain, folder / ONNX_FILE)
+            _quantize(plain, folder / ONNX_FILE, exact)
 
 
 def _converted(folder):
@@ -118,15 +121,6 @@ def _silence() -> Iterator[None]:
         yield
 
 
-def _constants_to_initializers(graph):
-    """paddle2onnx writes weights as the results of nodes, which quantization does not see."""
-    for node in [node for node in graph.node if node.op_type == "Constant" and node.attribute[0].name == "value"]:
-        tensor = node.attribute[0].t
-        tensor.name = node.output[0]
-        graph.initializer.append(tensor)
-        graph.node.remove(node)
-
-
 def _rename(graph, old, new):
     for node in graph.node:
         for names in (node.input, node.output):
@@ -135,8 +129,18 @@ def _rename(graph, old, new):
         value.name = new if value.name == old else value.name
 
 
-def _quantize(source, target):
+def _quantize(source, target, exact):
+    import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
+    kept = [node.name for node in onnx.load(source).graph.node if not set(node.input).isdisjoint(exact)]
     with _silence():
-        quantize_dynamic(source, target, per_channel=True, weight_type=QuantType.QInt8)
+        quantize_dynamic(
+            source,
+            target,
+            per_channel=True,
+            weight_type=QuantType.QInt8,  # unsigned weights are slow on CPUs with VNNI
+            op_types_to_quantize=["MatMul", "Gather"],
+            nodes_to_exclude=kept,
+            extra_options={"MatMulConstBOnly": True},
+        )

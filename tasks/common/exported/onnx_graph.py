@@ -39,10 +39,18 @@ class OnnxGraph:
         options.log_severity_level = _ONLY_FATAL
         # threads that wait in a loop for the next operator take the processor from other processes
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        # the shapes of batches differ: arenas for fixed ones only hold memory
+        options.enable_cpu_mem_arena = options.enable_mem_pattern = False
         providers = _providers(device, onnxruntime.get_available_providers())
         with damage_reported(folder, ONNX_FILE, "the exported folder"):
-            self._session = onnxruntime.InferenceSession(str(Path(folder) / ONNX_FILE), options, providers)
-        self._inputs = {node.name for node in self._session.get_inputs()}
+            self._session = onnxruntime.InferenceSession(
+                str(Path(folder) / ONNX_FILE),
+                options,
+                providers,
+                disabled_optimizers=["SkipLayerNormFusion"],  # its kernel is slower than the parts that it fuses
+            )
+        inputs = (*self._session.get_inputs(), *self._session.get_overridable_initializers())
+        self._inputs = {node.name for node in inputs}
         self.outputs = [node.name for node in self._session.get_outputs()]
         self._run_options = onnxruntime.RunOptions()
         self._run_options.only_execute_path_to_fetches = True

@@ -19,6 +19,7 @@ from tasks.ner.prediction.exported import ExportedNerModel
 from tasks.ner.prediction.spans import of_types
 from tasks.ner.recipe import NerRecipe
 
+EXACT = ("feature_embedding.flags.weight", "feature_embedding.projection.weight")
 CHECKED_SENTENCES = (
     "去年10月，雁潭市第二人民医院的护士长陆雨桐在碧洲县举办了健康讲座。",
     "我买了一台平板电脑S9 Pro。",
@@ -53,6 +54,11 @@ class NerExporter(Exporter):
 
     def finish(self, model: Any, config: Any) -> None:
         add_spans(model, len(config.types), config.thresholds, config.temperatures, config.max_span_length is not None)
+
+    def exact(self, model: Any) -> list[str]:
+        """The few weights of flags and of the projection of word features: as int8 they cost most."""
+        weights = [p.name for name, p in model.named_parameters() if name.endswith(EXACT)]
+        return ["temperatures", *weights]
 
     def scores(self, predictor: Any) -> np.ndarray:
         batch = SpanCollator(predictor.model.config.pad_token_id, with_labels=False)(

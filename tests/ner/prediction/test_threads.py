@@ -6,7 +6,7 @@ import pytest
 
 from tasks.ner import NerPredictor
 from tasks.ner.data.reading import read_texts
-from tests.ner.exports import FORMATS, export
+from tests.exports import FORMATS, export
 
 THREADS, ROUNDS = 8, 4
 
@@ -14,7 +14,9 @@ THREADS, ROUNDS = 8, 4
 @pytest.fixture(scope="module", params=["trained", *FORMATS, "ensemble"])
 def predictor(request, trained, tmp_path_factory):
     if request.param in FORMATS:
-        return NerPredictor(export(tmp_path_factory.mktemp("exported") / "model", request.param, trained.model), "cpu")
+        return NerPredictor(
+            export("ner", tmp_path_factory.mktemp("exported") / "model", request.param, trained.model), "cpu"
+        )
     return NerPredictor([trained.model] * (2 if request.param == "ensemble" else 1), "cpu")
 
 
