@@ -25,7 +25,8 @@ class Engine(NamedTuple):
     Attributes:
         title: its name in tables.
         model: what it reads: ``"trained"``, or one of the exports ``"paddle"``, ``"onnx"`` and ``"int8"``.
-        module: what has to be installed.
+        module: what it is in Python.
+        requirements: file of what has to be installed.
         exact: whether it finds the spans of the trained model but for rounding.
         open: folder of that model -> predictor.
     """
@@ -33,6 +34,7 @@ class Engine(NamedTuple):
     title: str
     model: str
     module: str
+    requirements: str
     exact: bool
     open: Callable[[str], Any]
 
@@ -69,13 +71,17 @@ def _open_computed_by(graph, folder):
     return _open(folder)
 
 
+_PADDLE = ("paddle", "requirements.txt")
+_ONNX = ("onnxruntime", "requirements-onnx.txt")
+_OPENVINO = ("openvino", "requirements-openvino.txt")
+_TORCH = ("torch", "requirements-peers.txt")
 ENGINES = {
-    "eager": Engine("Paddle, the trained model", "trained", "paddle", True, _open_with_paddle),
-    "paddle": Engine("Paddle Inference", "paddle", "paddle", True, _open_with_paddle),
-    "onnx": Engine("onnxruntime, float32", "onnx", "onnxruntime", True, _open),
-    "onnx_int8": Engine("onnxruntime, int8", "int8", "onnxruntime", False, _open),
-    "openvino": Engine("OpenVINO, float32", "onnx", "openvino", True, _open_with_openvino),
-    "torch": Engine("PyTorch, Hugging Face's RoFormer", "onnx", "torch", True, _open_with_torch),
+    "eager": Engine("Paddle, the trained model", "trained", *_PADDLE, True, _open_with_paddle),
+    "paddle": Engine("Paddle Inference", "paddle", *_PADDLE, True, _open_with_paddle),
+    "onnx": Engine("onnxruntime, float32", "onnx", *_ONNX, True, _open),
+    "onnx_int8": Engine("onnxruntime, int8", "int8", *_ONNX, False, _open),
+    "openvino": Engine("OpenVINO, float32", "onnx", *_OPENVINO, True, _open_with_openvino),
+    "torch": Engine("PyTorch, Hugging Face's RoFormer", "onnx", *_TORCH, True, _open_with_torch),
 }
 
 
@@ -101,7 +107,10 @@ def main(words: list[str]) -> None:
     try:
         predictor = engine.open(folder)
         predictor(texts[:1])
-    except (ImportError, InputError) as error:
+    except ImportError as error:
+        answer(left_out=f"{error}; pip install -r {engine.requirements}")
+        return
+    except InputError as error:
         answer(left_out=str(error))
         return
     first, version = time.process_time(), getattr(sys.modules[engine.module], "__version__", "")

@@ -17,7 +17,7 @@ from tasks.common.errors import InputError
 from tasks.common.reports.tables import as_markdown
 from tasks.experiments.benchmarks.engines import ENGINES, PEER_FOLDER
 from tasks.ner.data.reading import read_examples, read_texts
-from tasks.ner.examples import Entity
+from tasks.ner.examples import Entity, Example
 from tasks.ner.metrics import score_predictions
 
 REFERENCE = "eager"
@@ -75,9 +75,9 @@ def measure_engines(
     ):
         if value is not None and value < 1:
             raise InputError(f"--{name} {value}: must be at least 1")
-    examples, sentences = _read(data, texts)
+    notes: list[str] = []
+    examples, sentences = read_input(data, texts, notes)
     names = [name for name in ENGINES if name == REFERENCE or name in engines]
-    notes = [] if examples else [f"{data} has no labels: no F1"]
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
         folders = dict(_write_models(model_dir, names, Path(temporary), notes))
@@ -95,27 +95,24 @@ def measure_engines(
                         if name == REFERENCE:
                             raise
                         notes.append(f"{ENGINES[name].title} is left out: {error}")
-                rows += _measured(running, examples, rounds, notes, {"threads": count})
+                rows += measure_in_turns(running, examples, rounds, notes, {"threads": count})
         for row in rows:
             row["megabytes"] = _megabytes(folders[row["engine"]], row["engine"])
     size = {"texts": len(sentences), "characters": sum(map(len, sentences)), "batch_size": batch_size}
     return {**size, "notes": list(dict.fromkeys(notes)), "rows": rows}
 
 
-def _read(data, count):
-    """(examples, or None without labels; texts)."""
+def read_input(data: str | os.PathLike, count: int | None, notes: list[str]) -> tuple[list[Example] | None, list[str]]:
+    """(examples, or None without labels, of which ``notes`` then says so; texts): the first ``count`` of a file."""
     try:
         examples = read_examples(data)[:count]
         return examples, [example.text for example in examples]
     except InputError as error:
         texts = [text for text, _ in read_texts(data) if text][:count]
-        if not texts or not _is_text(texts):
-            raise error
+        if not texts:
+            raise
+        notes.append(f"no F1, as {data} is read as texts without labels ({error})")
         return None, texts
-
-
-def _is_text(texts):
-    return not texts[0].startswith(("{", "["))
 
 
 def _write_models(model_dir, names, folder, notes) -> Iterator[tuple[str, Path]]:
@@ -146,10 +143,23 @@ def _megabytes(folder, name):
     return round(sum(path.stat().st_size for path in folder.iterdir() if path.is_file()) / 1e6, 2)
 
 
-class _Worker:
-    """The process of an engine."""
+class Worker:
+    """The process of an engine, ready to predict.
 
-    def __init__(self, python, name, folder, file, settings):
+    Args:
+        python: the program.
+        name: of the engine.
+        folder, file: of its model; JSON of the texts.
+        settings: added to the environment.
+
+    Raises:
+        InputError: it cannot be started, or says why it cannot open the model.
+
+    Attributes:
+        first: its first answer, see :func:`tasks.experiments.benchmarks.engines.main`.
+    """
+
+    def __init__(self, python: str, name: str, folder: Path, file: Path, settings: dict[str, str]):
         path = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])] if python == sys.executable else [str(_ROOT)]
         environment = {**os.environ, **settings, "PYTHONPATH": os.pathsep.join(path), "TOKENIZERS_PARALLELISM": "false"}
         words = [python, "-P", "-m", "tasks.experiments.benchmarks.engines", name, str(folder), str(file)]
@@ -162,6 +172,7 @@ class _Worker:
         self.first = self.answer()
 
     def answer(self) -> dict[str, Any]:
+        """What it writes next."""
         line = self.process.stdout.readline()
         if not line:
             self.said.seek(0)
@@ -173,31 +184,36 @@ class _Worker:
         return values
 
     def predict(self) -> dict[str, Any]:
+        """Let it predict all texts once; returns its answer."""
         self.process.stdin.write("again\n")
         self.process.stdin.flush()
         return self.answer()
 
     def end(self) -> None:
+        """End the process."""
         self.process.kill()
         self.process.communicate()
         self.said.close()
 
 
 def _started(stack, python, name, folder, file, settings):
-    """The worker of an engine, opened several times for ``first_answers``, and ready to predict."""
+    """The worker of an engine, after others that only gave the first answer; ``first`` has the times of all."""
     first_answers = []
     for number in range(COLD_STARTS):
-        worker = _Worker(python, name, folder, file, settings)
+        worker = Worker(python, name, folder, file, settings)
         first_answers.append(worker.first["processor_seconds"])
         if number < COLD_STARTS - 1:
             worker.end()
     stack.callback(worker.end)
-    worker.first_answers = first_answers
+    worker.first["first_answer_seconds"] = first_answers
     return worker
 
 
-def _measured(workers, examples, rounds, notes, more):
-    """The rows of workers that predict in turns."""
+def measure_in_turns(
+    workers: dict[str, Worker], examples: list[Example] | None, rounds: int, notes: list[str], more: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """The rows, as of :func:`measure_engines` and with ``more``, of workers that predict in turns; an engine that finds
+    other spans than the trained model is left out, with a note."""
     found = {}
     for name, worker in list(workers.items()):
         found[name] = [[Entity(*entity) for entity in of_text] for of_text in worker.predict()["entities"]]
@@ -224,7 +240,7 @@ def _measured(workers, examples, rounds, notes, more):
                 **more,
                 **{key: [time[key] for time in times[name]] for key in times[name][0]},
                 "ratios": [one["seconds"] / other for one, other in zip(times[REFERENCE], seconds)],
-                "first_answer_seconds": worker.first_answers,
+                "first_answer_seconds": worker.first["first_answer_seconds"],
                 "changed": changed,
                 "score_difference": difference,
                 "f1": score_predictions(examples, found[name], [])["f1"] if examples else None,
