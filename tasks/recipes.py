@@ -62,6 +62,11 @@ def open_predictor(folder: str | os.PathLike, **options: Any) -> Any:
     Raises:
         InputError: the folder does not hold a model that predicts.
     """
+    return get_predictor(recipe_of_model(folder))(folder, **options)
+
+
+def recipe_of_model(folder: str | os.PathLike) -> str:
+    """The name of the recipe whose predictor opens a folder, by its config.json; raises InputError if there is none."""
     refuse_incomplete(folder, ["config.json"])
     try:
         kind = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))["model_type"]
@@ -72,4 +77,4 @@ def open_predictor(folder: str | os.PathLike, **options: Any) -> Any:
         raise InputError(
             f"{folder}: config.json is not that of a model for {', '.join(_PREDICTORS)}; give such a folder"
         )
-    return get_predictor(name)(folder, **options)
+    return name

@@ -4,7 +4,20 @@ import os
 import sys
 
 import paddle_rope
-from tasks.commands import benchmark, compare, data, decay, demo, evaluate, experiment, model, predict, train, weights
+from tasks.commands import (
+    benchmark,
+    compare,
+    data,
+    decay,
+    demo,
+    evaluate,
+    experiment,
+    model,
+    predict,
+    serve,
+    train,
+    weights,
+)
 from tasks.commands.options import choose
 from tasks.common.errors import exit_on_input_error
 from tasks.common.tool.process import show_any_text
@@ -13,6 +26,7 @@ COMMAND = "paddle-rope"
 VERBS = {  # name -> (function of the words after it, what it does)
     "train": (train.train, "train a model, or resume a run: train ner CONFIG.yaml"),
     "predict": (predict.predict, "entities, scores or classes of texts: predict ner MODEL_DIR --input FILE"),
+    "serve": (serve.serve, "serve models over HTTP: serve MODEL_DIR"),
     "evaluate": (evaluate.evaluate, "score a model on labeled data: evaluate ner MODEL_DIR DATA"),
     "export": (model.export, "export a model for deployment: export ner MODEL_DIR --output FOLDER"),
     "tune": (model.tune, "tune the thresholds of a model: tune ner MODEL_DIR DEV_FILE"),

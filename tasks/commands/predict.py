@@ -4,6 +4,7 @@ import os
 import sys
 
 from paddle_rope.machine import prepare_process
+from tasks.commands import predict_many
 from tasks.commands.options import add_computing, add_model_dir, add_model_dirs, choose, computing, new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_file
@@ -50,6 +51,9 @@ def predict(words):
     summaries = {name: text.split("\n", 1)[0] for name, text in TASKS.items()}
     task, words = choose("paddle-rope predict", "task", words, summaries)
     options = _parse(task, words)
+    if predict_many.is_asked_for(options):
+        return predict_many.predict_many(task, options, chunk_size(task, options))
+    (options.input,) = options.input or [STDIN]
     work = {"ner": find_entities, "matching": score, "classification": classify}[task]
     if getattr(options, "embed", False):
         work = embed
@@ -61,9 +65,10 @@ def predict(words):
 
 
 def _parse(task, words):
-    parser = new_parser(f"predict {task}", TASKS[task] + STREAMING)
+    parser = new_parser(f"predict {task}", TASKS[task] + STREAMING + predict_many.DESCRIPTION)
     (add_model_dirs if task == "ner" else add_model_dir)(parser)
-    parser.add_argument("--input", default=STDIN, metavar="FILE", help="texts; - is standard input (default)")
+    given = "texts; - is standard input (default); several files or a folder: see below"
+    parser.add_argument("--input", nargs="+", action="extend", metavar="FILE", help=given)
     parser.add_argument("--output", default=STDIN, metavar="FILE", help="results; - is standard output (default)")
     if task == "ner":
         from tasks.ner.prediction.output_formats import FORMATS
@@ -74,6 +79,7 @@ def _parse(task, words):
     if task == "matching":
         parser.add_argument("--embed", action="store_true", help="write vectors of texts to --output FILE.npy")
     add_computing(parser, task)
+    predict_many.add_options(parser, task)
     return parser.parse_args(words)
 
 

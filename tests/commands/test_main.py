@@ -20,7 +20,7 @@ VERBS_WITH_A_CHOICE = {
     "export": ("ner",),
     "tune": ("ner",),
     "demo": ("ner", "matching"),
-    "benchmark": ("length", "layers", "export"),
+    "benchmark": ("length", "layers", "export", "service", "documents"),
 }
 CALLS = [
     [],
