@@ -21,6 +21,7 @@ _HOMES = {
     "classification": "tasks.classification.recipe:ClassificationRecipe",
     "pretraining": "tasks.pretraining.recipe:PretrainingRecipe",
     "language_model": "tasks.language_model.recipe:LanguageModelRecipe",
+    "annotation": "tasks.experiments.annotation.recipe:AnnotationRecipe",
     "relative_position": "tasks.experiments.relative_position.recipe:RelativePositionRecipe",
 }
 RECIPES = tuple(_HOMES)

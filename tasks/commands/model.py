@@ -3,7 +3,7 @@
 import os
 import pkgutil
 
-from tasks.commands.options import LABELED, add_computing, add_model_dir, add_model_dirs, choose, new_parser
+from tasks.commands.options import LABELED, add_computing, add_model_dir, add_model_dirs, choose, computing, new_parser
 from tasks.common.exported.folder import FORMATS, ONNX
 from tasks.common.tool.process import prepare
 
@@ -18,10 +18,11 @@ EXPORTERS = {
     "classification": ("tasks.classification.export:ClassificationExporter", "classes of texts"),
 }
 TUNE = """\
-Tune the thresholds of a trained NER model, one for each type, for the micro F1 on labeled data.
+Tune a trained NER model on labeled data: for each entity type a threshold, for the micro F1, and a temperature, so that
+the probabilities of entities say how often they are right.
 
 Writes them into the config.json of the model, where prediction and evaluation find them. Tune on dev data, not on the
-data that you report. Tuning again starts from 0."""
+data that you report. Tuning again starts anew. Temperatures change no score and no entity."""
 
 
 def export(words):
@@ -56,14 +57,15 @@ def export(words):
 
 
 def tune(words):
-    _, words = choose("paddle-rope tune", "task", words, {"ner": "the thresholds of a NER model"})
+    _, words = choose("paddle-rope tune", "task", words, {"ner": "thresholds and temperatures of a NER model"})
     parser = new_parser("tune ner", TUNE)
     add_model_dir(parser)
     parser.add_argument("data", metavar="DEV_FILE", help=LABELED)
+    parser.add_argument("--only", choices=("thresholds", "temperatures"), help="leave the other as they are")
     add_computing(parser, "ner")
     options = parser.parse_args(words)
     prepare()
     from tasks.ner.deployment.tuning import tune_model
 
-    tune_model(options.model_dir, options.data, options.device, options.batch_size, options.max_tokens)
+    tune_model(options.model_dir, options.data, only=options.only, **computing(options))
     return 0

@@ -27,7 +27,9 @@ Reads plain text, one text a line, or JSON lines with a "text". Formats of the o
   doccano  {"text": ..., "label": [[start, end, type], ...]}, end exclusive
   bio      one character and its tag a line. Of nested and overlapping entities it holds only one: that with the
            highest score stays; a note at the end counts the others
-All are labeled data for the other verbs; an empty text is refused there, except in jsonl.""",
+  labelstudio  one list of tasks with predictions and their probabilities, for import into Label Studio, where
+           annotators correct them
+All but the last are labeled data for the other verbs; an empty text is refused there, except in jsonl.""",
     "matching": """\
 Score pairs or triples of texts, or embed texts, with a trained model of text matching.
 
@@ -107,10 +109,15 @@ def chunk_size(task, options):
     return CHUNK_BATCHES[task] * max(1, options.batch_size)
 
 
+def open_output(output):
+    """A context manager that gives the file of the path ``output``, or standard output for ``-``."""
+    return standard_output() if output == STDIN else atomic_writer(output)
+
+
 def answer(stream, output, write):
     """Call ``write(chunk, file)`` for the chunks of a :class:`tasks.common.texts.line_stream.LineStream`; the file is
     that of the path ``output``, or standard output for ``-``."""
-    with standard_output() if output == STDIN else atomic_writer(output) as file:
+    with open_output(output) as file:
         for chunk in chunks(stream):
             write(chunk, file)
             file.flush()
@@ -125,22 +132,24 @@ def chunks(stream):
 
 
 def find_entities(options):
-    from tasks.ner.prediction import output_formats
+    from tasks.ner.prediction.output_formats import PredictionWriter
 
     stream = TextStream(options.input, chunk_size("ner", options))
     predictor = open_model("ner", options.model_dirs, options, overlap=options.overlap)
     drawn, left_out = [], 0
-
-    def write(chunk, file):
-        nonlocal left_out
-        texts, where = zip(*chunk)
-        records = predictor(texts, where)
-        left_out += output_formats.write_predictions(records, where, file, options.format)
-        if options.html:
-            drawn.extend(records)
-
     try:
-        answer(stream, options.output, write)
+        with (
+            open_output(options.output) as file,
+            PredictionWriter(file, options.format, ", ".join(options.model_dirs)) as writer,
+        ):
+            for chunk in chunks(stream):
+                texts, where = zip(*chunk)
+                records = predictor(texts, where)
+                writer.write(records, where)
+                file.flush()
+                if options.html:
+                    drawn.extend(records)
+            left_out = writer.left_out
     except SystemExit:  # the reader of standard output, such as head, has left
         if options.html:
             raise InputError(f"{options.html}: not written, as not all results were read; give an --output") from None

@@ -16,6 +16,7 @@ TASKS = ("ner", "matching", "classification")
 VERBS_WITH_A_CHOICE = {
     "train": tuple(RECIPES),
     "predict": TASKS,
+    "select": ("ner",),
     "evaluate": TASKS,
     "export": ("ner",),
     "tune": ("ner",),

@@ -319,7 +319,7 @@ def test_page_is_missed_with_a_message_where_the_reader_leaves_early(fails, trai
     def reader_left(*arguments):
         raise SystemExit(0)
 
-    monkeypatch.setattr("tasks.ner.prediction.output_formats.write_predictions", reader_left)
+    monkeypatch.setattr("tasks.ner.prediction.output_formats.PredictionWriter.write", reader_left)
     message = fails(predict_ner, trained.model, "--input", corpus.dev, "--html", "page.html", "--device", "cpu")
     assert message.startswith("page.html: not written")
 

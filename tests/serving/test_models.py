@@ -17,7 +17,7 @@ from tasks.matching.model import MatchingConfig, MatchingModel
 from tasks.ner.demo.corpus import UNSEEN_SENTENCES
 from tasks.ner.model import NerConfig, NerModel
 from tasks.recipes import open_predictor
-from tests.ner.exports import FORMATS
+from tests.exports import FORMATS
 from tests.roformer.small_models import randomise
 from tests.serving.conftest import running
 from tests.verbs import verb

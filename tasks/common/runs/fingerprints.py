@@ -15,9 +15,8 @@ def fingerprints(config):
     return {path: digest_of(Path(path)) for path in paths if path and Path(path).exists()}
 
 
-def check_fingerprints(before, config):
-    """Raise InputError if a file of ``before``, from :func:`fingerprints`, is another now."""
-    now = fingerprints(config)
+def check_fingerprints(before, now):
+    """Raise InputError if data of ``before``, as from :func:`fingerprints`, are others ``now``."""
     for path, digest in before.items():
         if now.get(path) != digest:
             raise InputError(
