@@ -1,10 +1,11 @@
 """paddle-rope benchmark: time and memory."""
 
+import os
 from pathlib import Path
 
-from paddle_rope.machine import physical_cores
+from paddle_rope.machine import machine_in_words, physical_cores
 from tasks.commands import predict_many
-from tasks.commands.options import LABELED, add_model_dirs, choose, new_parser
+from tasks.commands.options import LABELED, add_model_dir, add_model_dirs, choose, new_parser
 from tasks.common.errors import InputError
 from tasks.common.tool.process import prepare
 
@@ -17,9 +18,18 @@ Measure time and peak memory against the length of the text, training and predic
 Each cell (job, variant, length) has a process of its own, whose peak memory is then its own; the fastest of two or
 three runs counts. A length is left out where the lengths before it foresee that it would pass a limit of the plan.
 Writes speed.csv, speed.md and speed.png. Call it again to resume: what is in the table is not measured again."""
-EXPORT = """\
-Time prediction of a trained NER model against its export, side by side on CPU: all that prediction does with texts
-(features, tokens, scores, decoding), and the scores alone."""
+PREDICTION = """\
+Time the engines that can predict with a trained NER model, side by side on CPU, from texts to entities.
+
+    paddle-rope benchmark prediction runs/cluener/model --input data/ner/cluener/dev.json --threads 1 2
+
+The model is exported as need be. Each engine has a process of its own; they take turns, A B C A B C ..., and medians
+count: what else the machine does then slows all of them. "Reading" is what comes before the model: tokens and word
+features. The first answer is the processor time from the start of Python to the entities of one text. All find the same
+entities, which is checked; int8 rounds, so its spans are compared.
+
+PyTorch wants an environment without Paddle: python -m venv PEERS, PEERS/bin/pip install -r requirements-peers.txt, then
+--peer_python PEERS/bin/python. What is not installed is left out with a note."""
 LAYERS = """\
 Time our layers against Paddle's, the sparse loss against the dense one, packed linear attention against softmax
 attention, and our RoFormer against PaddleNLP's, forward and backward, side by side on CPU."""
@@ -48,7 +58,7 @@ def benchmark(words):
     kinds = {
         "length": (benchmark_length, "time and memory against the length of the text"),
         "layers": (benchmark_layers, "our layers against Paddle's"),
-        "export": (benchmark_export, "a NER model against its export"),
+        "prediction": (benchmark_prediction, "a NER model in Paddle, ONNX, OpenVINO and PyTorch"),
         "service": (benchmark_service, "a model served over HTTP, under load"),
         "documents": (benchmark_documents, "many documents in several processes and on Ray"),
     }
@@ -78,17 +88,38 @@ def benchmark_layers(words):
     return 0
 
 
-def benchmark_export(words):
-    parser = new_parser("benchmark export", EXPORT)
-    add_model_dirs(parser)
-    parser.add_argument("data", metavar="DATA", help=LABELED)
-    parser.add_argument("--texts", type=int, default=640, help="of the file's beginning (default: 640)")
-    parser.add_argument("--batch_size", type=int, default=32, help="texts computed together (default: 32)")
-    options = parser.parse_args(words)
-    prepare()
-    from tasks.experiments.benchmarks.export import print_export_times
+def benchmark_prediction(words):
+    from tasks.experiments.benchmarks.engines import ENGINES
 
-    print_export_times(options.model_dirs, options.data, options.texts, options.batch_size)
+    parser = new_parser("benchmark prediction", PREDICTION)
+    add_model_dir(parser)
+    parser.add_argument("--input", required=True, metavar="FILE", help=f"{LABELED}; or texts, one a line")
+    parser.add_argument("--output", metavar="FILE", help="write all that was measured as JSON")
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES), help="(default: all)")
+    parser.add_argument("--threads", nargs="+", type=int, default=[1], help="numbers of threads (default: 1)")
+    parser.add_argument("--rounds", type=int, default=5, help="turns of each engine (default: 5)")
+    parser.add_argument("--texts", type=int, help="of the file's beginning (default: all)")
+    parser.add_argument("--batch_size", type=int, default=32, help="texts computed together (default: 32)")
+    parser.add_argument("--peer_python", metavar="PATH", help="Python with PyTorch (default: this one)")
+    options = parser.parse_args(words)
+    os.environ.setdefault("GLOG_minloglevel", "2")  # Paddle's notes on what its own layers do in graphs
+    prepare()
+    from tasks.common.files import check_output_file, write_json
+    from tasks.experiments.benchmarks.prediction import as_table, measure_engines
+
+    if options.output:
+        check_output_file(options.output, [options.input])
+    more = {
+        name: getattr(options, name) for name in ("engines", "threads", "rounds", "texts", "batch_size", "peer_python")
+    }
+    measured = {"machine": machine_in_words(), **measure_engines(options.model_dir, options.input, **more)}
+    if options.output:
+        write_json(options.output, measured)
+    print(measured["machine"])
+    print("{texts} texts, {characters} characters, batches of {batch_size}".format(**measured))
+    print(as_table(measured), end="")
+    for note in measured["notes"]:
+        print(f"note: {note}")
     return 0
 
 

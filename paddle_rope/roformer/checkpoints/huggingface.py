@@ -52,7 +52,7 @@ def write_huggingface(model: PretrainedModel, folder: str | os.PathLike, max_pos
     settings = {
         "model_type": "roformer",
         "architectures": [kind],
-        **{key: sizes[key] for key in SAME_KEYS},
+        **{key: sizes[key] for key in SAME_KEYS if sizes[key] is not None},  # there None is no number
         "embedding_size": config.embedding_size,
         "hidden_act": ACTIVATION_NAMES[config.hidden_act],
         "rotary_value": config.position_embedding == "qkv",
