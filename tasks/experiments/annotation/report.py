@@ -3,18 +3,13 @@
 import math
 import statistics
 
-from tasks.common.reports.figures import BLUE, GRAY, GREEN, ORANGE, new_figure, png
+from tasks.common.reports.figures import BLUE, GRAY, new_figure, png
 from tasks.common.reports.tables import as_csv, as_markdown, mean_and_deviation
 from tasks.experiments.performer.report import first_step_below
 
 REFERENCE = "random"
-TITLES = {
-    "uncertain": "total entropy",
-    "doubtful_span": "the most doubtful span",
-    "longest": "the longest texts",
-    REFERENCE: "at random",
-}
-COLORS = {"uncertain": BLUE, "doubtful_span": GREEN, "longest": ORANGE, REFERENCE: GRAY}
+TITLES = {"uncertain": "total entropy", REFERENCE: "at random"}
+COLORS = {"uncertain": BLUE, REFERENCE: GRAY}
 UNITS = ("texts", "characters", "entities")
 
 

@@ -12,23 +12,7 @@ from tasks.ner.prediction.selection import rank, uncertainty
 Find = Callable[[list[str]], list[list[Entity]]]
 
 
-def total_entropy(texts: list[str], find: Find) -> list[float]:
-    """The measure of ``paddle-rope select``."""
-    return [uncertainty(candidates) for candidates in find(texts)]
-
-
-def most_doubtful_span(texts: list[str], find: Find) -> list[float]:
-    """The entropy of one span of a text, however many others there are: long texts are not preferred."""
-    return [max((uncertainty([one]) for one in candidates), default=0.0) for candidates in find(texts)]
-
-
-def length(texts: list[str], find: Find) -> list[float]:
-    """Characters: what of the gain is length alone."""
-    return [float(len(text)) for text in texts]
-
-
-MEASURES = {"uncertain": total_entropy, "doubtful_span": most_doubtful_span, "longest": length}
-STRATEGIES = ("random", *MEASURES)
+STRATEGIES = ("random", "uncertain")
 
 
 def grow(examples: list[Example], labeled: list[int], total: int, strategy: str, seed: int, find: Find) -> list[int]:
@@ -38,7 +22,7 @@ def grow(examples: list[Example], labeled: list[int], total: int, strategy: str,
         examples: all of them.
         labeled: indices of those that are labeled; without any the first ones are drawn at random.
         total: how many are to be labeled after this.
-        strategy: one of :data:`STRATEGIES`.
+        strategy: ``"uncertain"``, the measure of ``paddle-rope select``, or ``"random"``.
         seed: of what is drawn at random.
         find: of the model of the round before.
 
@@ -50,5 +34,5 @@ def grow(examples: list[Example], labeled: list[int], total: int, strategy: str,
         chosen = random.Random(f"{seed} {len(labeled)}").sample(range(len(rest)), total - len(labeled))
     else:
         texts, known = ([examples[index].text for index in some] for some in (rest, labeled))
-        chosen = rank(texts, MEASURES[strategy](texts, find), total - len(labeled), known)
+        chosen = rank(texts, list(map(uncertainty, find(texts))), total - len(labeled), known)
     return [*labeled, *(rest[index] for index in chosen)]
