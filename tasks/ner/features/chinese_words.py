@@ -1,56 +1,150 @@
-"""Words of a text by jieba: its segmentation with parts of speech, and all words of its dictionary."""
-
-from __future__ import annotations
+"""Words of a text: all words of jieba's dictionary, and the segmentation of ``jieba.posseg``."""
 
 import functools
-import importlib.metadata
-import logging
-from typing import NamedTuple
+import re
 
-from tasks.ner.features.matching import find_words
+import numpy as np
+
+from tasks.ner.features.unknown_words import UnknownWords
 
 # Parts of speech of jieba's dictionary in groups: by its first two letters, else by its first, else "x".
 TAG_CLASSES = ("nr", "ns", "nt", "nz", "n", "v", "a", "i", "m", "t", "s", "j", "x")
 _SAME_CLASS = {"b": "a", "z": "a", "l": "i", "q": "m", "f": "s"}
-# Characters in which a word is looked for behind the one before it, should jieba leave some out.
-_SEARCHED = 64
+# What jieba looks up in its dictionary; of the rest each character is a word.
+_BLOCK = re.compile("[\u4e00-\u9fd5a-zA-Z0-9+#&._]+")
+_CHARACTER = re.compile("\r\n|.", re.DOTALL)
+# Of a block, what consists of unknown words; numbers, foreign words and symbols are words as they are.
+_RUN = re.compile("(?P<chinese>[\u4e00-\u9fd5]+)|(?P<m>[.0-9]+)|(?P<eng>[a-zA-Z0-9]+)|(?P<x>[+#&_]+)")
+_LEAST = float("-inf")
 
 
-class Word(NamedTuple):
-    """``text[start:end]`` with its part of speech."""
+class ChineseWords:
+    """Finds words in texts as jieba does. Threads may share it.
 
-    start: int
-    end: int
-    tag: str
+    Args:
+        arrays: those of :func:`tasks.ner.features.jieba_files.read_jieba`.
 
-
-def segment(text):
-    """jieba's segmentation of a text, with its hidden Markov model for words that the dictionary lacks.
-
-    Returns:
-        List of :class:`Word` in the order of the text; characters that jieba leaves out belong to none.
+    Attributes:
+        arrays: as given.
+        version: of the jieba whose words these are.
     """
-    words, end = [], 0
-    for word, tag in _tagger().cut(text):
-        start = end
-        if not text.startswith(word, start):
-            start = text.find(word, end, end + _SEARCHED + len(word))
-        if start >= 0 and word:
-            end = start + len(word)
-            words.append(Word(start, end, tag))
-    return words
 
+    def __init__(self, arrays):
+        self.arrays = arrays
+        self.version = str(arrays["version"])
+        children = arrays["node_children"].astype(np.int32)
+        # The children of a node begin at its first one and end at that of the next node: a search in a stretch of a
+        # string. Single numbers are faster read from a memoryview than from an array.
+        self._first_child = memoryview(np.append(0, np.cumsum(children, dtype=np.int32)) + 1)
+        self._characters = arrays["node_characters"].astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+        self._entries_of = memoryview(arrays["node_entries"])
+        tags = arrays["entry_tags"].tolist()
+        is_word = arrays["entry_is_word"].tolist()
+        # (score, tag) of the entries that are words, else None
+        self._entries = [
+            pair if counts else None for pair, counts in zip(zip(arrays["entry_scores"].tolist(), tags), is_word)
+        ]
+        self._unknown_score = float(arrays["entry_scores"][0])
+        roots = range(1, self._first_child[1])
+        self._roots = {self._characters[node]: node for node in roots}
+        self._tags = {self._characters[node]: tags[self._entries_of[node]] for node in roots}
+        self._unknown_words = UnknownWords(arrays)
 
-def dictionary_words(text):
-    """All words of two or more characters in jieba's dictionary that stand in a text, also overlapping ones.
+    def find(self, text):
+        """All words of the dictionary that stand in a text, also overlapping ones and single characters.
 
-    Returns:
-        List of :class:`Word`, ordered by start and end.
-    """
-    tagger = _tagger()
-    tags = tagger.word_tag_tab
-    found = find_words(text, tagger.tokenizer.FREQ, shortest=2)
-    return [Word(start, end, tags.get(text[start:end], "x")) for start, end in found]
+        Returns:
+            For each character a list of (end, (score, part of speech)), ordered by end.
+        """
+        first_child, entries_of, entries, roots = self._first_child, self._entries_of, self._entries, self._roots
+        child, size = self._characters.find, len(text)
+        characters = list(text)
+        found = []
+        for end, character in enumerate(characters, 1):
+            words: list = []
+            found.append(words)
+            node = roots.get(character, -1)
+            while node >= 0:
+                entry = entries[entries_of[node]]
+                if entry:
+                    words.append((end, entry))
+                if end == size:
+                    break
+                node = child(characters[end], first_child[node], first_child[node + 1])
+                end += 1
+        return found
+
+    def segment(self, text, found):
+        """jieba's segmentation of a text, with its hidden Markov model for words that the dictionary lacks.
+
+        Args:
+            text: string.
+            found: the words of :meth:`find`.
+
+        Returns:
+            List of (start, end, part of speech), which cover the text in its order.
+        """
+        words: list = []
+        end = 0
+        for block in _BLOCK.finditer(text):
+            start = block.start()
+            if end < start:
+                words += [(*match.span(), "x") for match in _CHARACTER.finditer(text, end, start)]
+            end = block.end()
+            self._segment_block(text, start, end, found, words)
+        if end < len(text):
+            words += [(*match.span(), "x") for match in _CHARACTER.finditer(text, end)]
+        return words
+
+    def _segment_block(self, text, first, stop, found, words):
+        """Append the words of ``text[first:stop]``: the most probable ones of the dictionary; but where it has single
+        characters only, words that it lacks."""
+        chosen = self._most_probable(first, stop, found)
+        singles = start = first  # single characters up to start
+        while start < stop:
+            end, entry = chosen[start - first]
+            if end - start > 1:
+                if singles < start:
+                    self._segment_singles(text, singles, start, found, words)
+                words.append((start, end, entry[1]))
+                singles = end
+            start = end
+        if singles < stop:
+            self._segment_singles(text, singles, stop, found, words)
+
+    def _most_probable(self, first, stop, found):
+        """From each character of ``first`` to ``stop`` the word (end, entry) of the most probable words to the stop;
+        of equally probable ones the longest. Without words of the dictionary it is the character."""
+        scores = [0.0] * (stop - first + 1)
+        chosen: list = [None] * (stop - first)
+        for start in range(stop - 1, first - 1, -1):
+            best, choice = _LEAST, None
+            for word in found[start]:
+                end, entry = word
+                if end > stop:
+                    break
+                score = entry[0] + scores[end - first]
+                if score >= best:
+                    best, choice = score, word
+            if choice is None:
+                best, choice = self._unknown_score + scores[start + 1 - first], (start + 1, None)
+            scores[start - first] = best
+            chosen[start - first] = choice
+        return chosen
+
+    def _segment_singles(self, text, start, stop, found, words):
+        """Append the words of ``text[start:stop]``, of which the dictionary had rather make single characters."""
+        if stop - start == 1 or any(end == stop for end, _ in found[start]):
+            words += [(at, at + 1, self._tags.get(text[at], "x")) for at in range(start, stop)]
+            return
+        for run in _RUN.finditer(text, start, stop):
+            if run.lastgroup != "chinese":
+                words.append((*run.span(), run.lastgroup))
+                continue
+            end = run.start()
+            for length, tag in self._unknown_words.cut(run.group()):
+                words.append((end, end + length, tag))
+                end += length
 
 
 @functools.cache
@@ -60,25 +154,3 @@ def tag_class(tag):
         if name in TAG_CLASSES:
             return TAG_CLASSES.index(name)
     return TAG_CLASSES.index("x")
-
-
-def jieba_version():
-    """Version of the installed jieba; does not load it."""
-    return importlib.metadata.version("jieba")
-
-
-@functools.cache
-def _tagger():
-    """jieba's tagger with a dictionary of its own, so that words a program adds to jieba change nothing; read once, at
-    the first text, without messages."""
-    logger = logging.getLogger("jieba")
-    import jieba.posseg  # sets the level of its logger
-
-    level = logger.level
-    logger.setLevel(logging.WARNING)
-    try:
-        cutter = jieba.Tokenizer()
-        cutter.initialize()
-        return jieba.posseg.POSTokenizer(cutter)
-    finally:
-        logger.setLevel(level)

@@ -5,32 +5,104 @@ its last one. Special tokens, whose offsets are empty, have no values.
 """
 
 from collections import Counter
+from itertools import repeat
+from operator import add
 
-PLACES = "BMES"  # begin, middle and end of a word, or all of it
+import numpy as np
+
+from tasks.ner.features.jieba_files import PLACES
+from tasks.ner.features.kinds import COLUMNS, UNKNOWN
+
+FIRST_VALUE = UNKNOWN + 1  # number of a vocabulary's first value
+_OTHER_TAG = 0  # number of the parts of speech that the vocabulary lacks
+_BEGINS, _ENDS = 2, 1  # a character begins a word, ends it; both, or none
 
 
-def token_columns(analysis, offsets, kind):
-    """Values of a kind.
+class TokenColumns:
+    """Numbers of the values of each token. Threads may share it.
 
     Args:
-        analysis: :class:`~tasks.ner.features.analysis.Analysis` of the text.
-        offsets: half-open characters of each token.
-        kind: a key of :data:`~tasks.ner.features.kinds.COLUMNS`.
-
-    Returns:
-        For each column of the kind a list of strings, one for each token, None where there is no value.
+        vocabularies: dict from some kinds of ``COLUMNS`` to the list of their values.
     """
-    return [[end > start and value(analysis, start, end) or None for start, end in offsets] for value in _VALUES[kind]]
+
+    def __init__(self, vocabularies):
+        self._kinds = [kind for kind in COLUMNS if kind in vocabularies]
+        self._size = sum(COLUMNS[kind] for kind in self._kinds)
+        self._numbers = {
+            kind: {value: number for number, value in enumerate(values, FIRST_VALUE)}
+            for kind, values in vocabularies.items()
+        }
+        places = self._numbers.get("segmentation", {})
+        tags = sorted({value[2:] for value in places})
+        self._tags = {tag: number for number, tag in enumerate(tags, _OTHER_TAG + 1)}
+        # row of a part of speech: within a word, at its end, at its beginning, both
+        self._places = np.full([len(tags) + 1, 4], UNKNOWN, dtype=np.int32)
+        for tag, number in self._tags.items():
+            self._places[number] = [places.get(f"{place}-{tag}", UNKNOWN) for place in "MEBS"]
+
+    def __call__(self, analysis, starts, ends):
+        """Columns of tokens.
+
+        Args:
+            analysis: :class:`~tasks.ner.features.analysis.Analysis` of the text.
+            starts, ends: int64 ``[tokens]``, half-open characters of each token; empty for special tokens.
+
+        Returns:
+            int32 ``[tokens, columns]``: 0 none, 1 unknown, then the vocabulary.
+        """
+        columns = np.zeros([self._size, len(starts)], dtype=np.int32)
+        tokens = np.flatnonzero(ends > starts)
+        if len(tokens) and self._size:
+            first, last = starts[tokens], ends[tokens] - 1
+            found = (column for kind in self._kinds for column in getattr(self, f"_{kind}")(analysis, first, last))
+            for row, column in zip(columns, found):
+                row[tokens] = column
+        return columns.T
+
+    def _segmentation(self, analysis, first, last):
+        places: list = []
+        numbers = self._tags
+        for start, end, tag in analysis.segmentation:
+            within = numbers.get(tag, _OTHER_TAG) * 4
+            if end - start == 1:
+                places.append(within + _BEGINS + _ENDS)
+            else:
+                places.append(within + _BEGINS)
+                places += [within] * (end - start - 2)
+                places.append(within + _ENDS)
+        of_characters = np.array(places)
+        yield self._places.take(of_characters[first] & ~_ENDS | of_characters[last] & _ENDS)
+
+    def _bigrams(self, analysis, first, last):
+        text = analysis.text
+        numbers = map(self._numbers["bigrams"].get, map(add, text, text[1:]), repeat(UNKNOWN))
+        bigrams = np.array([0, *numbers, 0])  # before each character and behind the last one
+        yield bigrams[first]
+        yield bigrams[last + 1]
+
+    def _words(self, analysis, first, last):
+        text, numbers = analysis.text, self._numbers["words"]
+        covering: list = []
+        for start, end, _ in analysis.segmentation:
+            covering += [numbers.get(text[start:end], UNKNOWN)] * (end - start)
+        yield np.array(covering)[first]
+        begin, end_here = [0] * len(text), [0] * len(text)
+        for start, end in analysis.longest_beginning.items():
+            begin[start] = numbers.get(text[start:end], UNKNOWN)
+        for end, start in analysis.longest_ending.items():
+            end_here[end - 1] = numbers.get(text[start:end], UNKNOWN)
+        yield np.array(begin)[first]
+        yield np.array(end_here)[last]
 
 
 def count_values(analysis, kind):
     """How often each value of a kind occurs in a text, a Counter; for ``"segmentation"`` each part of speech."""
     text = analysis.text
     if kind == "segmentation":
-        return Counter(word.tag for word in analysis.segmentation)
+        return Counter(tag for _, _, tag in analysis.segmentation)
     if kind == "bigrams":
-        return Counter(text[start : start + 2] for start in range(len(text) - 1))
-    places = {(word.start, word.end) for word in analysis.segmentation}
+        return Counter(map(add, text, text[1:]))
+    places = {(start, end) for start, end, _ in analysis.segmentation}
     places.update(analysis.longest_beginning.items())
     places.update((start, end) for end, start in analysis.longest_ending.items())
     return Counter(text[start:end] for start, end in places)
@@ -39,39 +111,3 @@ def count_values(analysis, kind):
 def segmentation_values(tags):
     """All values of ``"segmentation"`` with the given parts of speech."""
     return [f"{place}-{tag}" for tag in tags for place in PLACES]
-
-
-def _place_in_word(analysis, start, end):
-    first, last = analysis.covering[start], analysis.covering[end - 1]
-    if first is None:
-        return None
-    begins, ends = first.start == start, last is not None and last.end == end
-    return f"{'S' if begins and ends else 'B' if begins else 'E' if ends else 'M'}-{first.tag}"
-
-
-def _left_bigram(analysis, start, end):
-    return analysis.text[start - 1 : start + 1] if start else None
-
-
-def _right_bigram(analysis, start, end):
-    return analysis.text[end - 1 : end + 1] if end < len(analysis.text) else None
-
-
-def _covering_word(analysis, start, end):
-    word = analysis.covering[start]
-    return word and analysis.text[word.start : word.end]
-
-
-def _word_that_begins(analysis, start, end):
-    return analysis.text[start : analysis.longest_beginning.get(start, start)]
-
-
-def _word_that_ends(analysis, start, end):
-    return analysis.text[analysis.longest_ending.get(end, end) : end]
-
-
-_VALUES = {
-    "segmentation": (_place_in_word,),
-    "bigrams": (_left_bigram, _right_bigram),
-    "words": (_covering_word, _word_that_begins, _word_that_ends),
-}

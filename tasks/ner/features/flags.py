@@ -9,41 +9,64 @@ LENGTHS = 3  # 2, 3, 4 or more characters
 DICTIONARY_CLASSES = len(TAG_CLASSES) * LENGTHS
 
 
-def span_flags(spans, classes, offsets):
-    """Flags of tokens from spans of characters.
+class SpanFlags:
+    """Flags of tokens from spans of characters. Threads may share it.
 
     A token begins a span if its first character does, ends one if its last character does, and is inside if the span
     extends to both sides of it.
 
     Args:
-        spans: list of (start, end, class), half-open; a span of one character begins and ends with it.
-        classes: number of classes.
-        offsets: half-open characters of each token; empty for special tokens, which have no flags.
+        classes: number of classes of spans.
 
-    Returns:
-        uint8 0/1 ``[tokens, classes * PLACES]``.
+    Attributes:
+        num_flags: ``classes * PLACES``; the flags of a class follow each other.
     """
-    starts, ends = np.array(offsets, dtype=np.int64).reshape(-1, 2).T
-    flags = np.zeros([len(offsets), classes, PLACES], dtype=np.uint8)
-    rows = np.flatnonzero(ends > starts)
-    if not (spans and len(rows)):
-        return flags.reshape(len(offsets), -1)
-    first, end, kind = np.array(spans, dtype=np.int64).T
-    size = max(int(end.max()), int(ends.max())) + 1
-    by_character = np.zeros([size, classes, PLACES], dtype=np.uint8)
-    by_character[first, kind, 0] = 1
-    by_character[end - 1, kind, 2] = 1
-    # spans that begin before a character and end behind it: a difference at either end, summed up
-    steps = np.zeros([size, classes], dtype=np.int32)
-    has_inside = end - first > 2
-    np.add.at(steps, (first[has_inside] + 1, kind[has_inside]), 1)
-    np.add.at(steps, (end[has_inside] - 1, kind[has_inside]), -1)
-    by_character[:, :, 1] = np.cumsum(steps, axis=0) > 0
-    first_character, last_character = by_character[starts[rows]], by_character[ends[rows] - 1]
-    flags[rows, :, 0] = first_character[:, :, 0]
-    flags[rows, :, 1] = first_character[:, :, 1] & last_character[:, :, 1]
-    flags[rows, :, 2] = last_character[:, :, 2]
-    return flags.reshape(len(offsets), -1)
+
+    def __init__(self, classes):
+        self.num_flags = classes * PLACES
+        self._num_bytes = -(-self.num_flags // 8)
+        # The flags of a character are the bits of an integer, the first flag the highest one, as np.packbits has them.
+        highest = self._num_bytes * 8 - 1
+        self._bits = [
+            tuple(1 << highest - PLACES * number - place for place in range(PLACES)) for number in range(classes)
+        ]
+        self._masks = [self._packed([sum(bits)]) for bits in zip(*self._bits)]  # of all classes, by place
+
+    def __call__(self, spans, size, starts, ends):
+        """Flags of tokens.
+
+        Args:
+            spans: iterable of (start, end, class), half-open; a span of one character begins and ends with it.
+            size: characters of the text.
+            starts, ends: int64 ``[tokens]``, half-open characters of each token; empty for special tokens, which have
+                no flags.
+
+        Returns:
+            uint8 ``[tokens, bytes]``, eight flags in a byte as ``np.packbits`` has them.
+        """
+        flags = np.zeros([len(starts), self._num_bytes], dtype=np.uint8)
+        tokens = np.flatnonzero(ends > starts)
+        if not (len(tokens) and self._bits):
+            return flags
+        of_character = [0] * size
+        bits = self._bits
+        for start, end, number in spans:
+            begin, inside, last = bits[number]
+            end -= 1
+            of_character[start] |= begin
+            of_character[end] |= last
+            for place in range(start + 1, end):
+                of_character[place] |= inside
+        rows = self._packed(of_character)
+        first_rows, last_rows = rows[starts[tokens]], rows[ends[tokens] - 1]
+        begins, insides, ends_here = self._masks
+        flags[tokens] = first_rows & begins | first_rows & last_rows & insides | last_rows & ends_here
+        return flags
+
+    def _packed(self, integers):
+        size = self._num_bytes
+        joined = b"".join([number.to_bytes(size, "big") for number in integers])
+        return np.frombuffer(joined, dtype=np.uint8).reshape(len(integers), size)
 
 
 def dictionary_spans(analysis):

@@ -32,6 +32,8 @@ class Gazetteer:
         for number, kind in enumerate(self.types):
             for string, count in entities[kind].items():
                 self._types_of.setdefault(string, []).append((number, kind, count))
+        nothing: Counter = Counter()
+        self._classes = {string: self._classes_of(string, nothing, nothing) for string in self._types_of}
 
     @classmethod
     def from_examples(cls, examples):
@@ -59,18 +61,26 @@ class Gazetteer:
             List of (start, end, class); the class is the type's number * ``BINS`` + the bin of its share.
         """
         places = find_words(text, self._prefixes)
-        own_entities = Counter() if own is None else _own_entities(own)
-        own_occurrences = Counter() if own is None else Counter(text[start:end] for start, end in places)
-        spans = []
-        for start, end in places:
-            string = text[start:end]
-            total = self.occurrences[string] - own_occurrences[string]
-            for number, kind, count in self._types_of[string]:
-                count -= own_entities[string, kind]
-                if count > 0:
-                    share = count / total
-                    spans.append((start, end, number * BINS + sum(share >= bound for bound in SHARES)))
-        return spans
+        if own is None:
+            classes = self._classes
+            return [(start, end, number) for start, end in places for number in classes[text[start:end]]]
+        own_entities, own_occurrences = _own_entities(own), Counter(text[start:end] for start, end in places)
+        return [
+            (start, end, number)
+            for start, end in places
+            for number in self._classes_of(text[start:end], own_entities, own_occurrences)
+        ]
+
+    def _classes_of(self, string, own_entities, own_occurrences):
+        """List of the classes of a string without what an example brought in itself."""
+        total = self.occurrences[string] - own_occurrences[string]
+        classes = []
+        for number, kind, count in self._types_of[string]:
+            count -= own_entities[string, kind]
+            if count > 0:
+                share = count / total
+                classes.append(number * BINS + sum(share >= bound for bound in SHARES))
+        return classes
 
 
 def _own_entities(example):
