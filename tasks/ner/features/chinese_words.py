@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 
+from tasks.ner.features.matching import PairTable, pairs_of
 from tasks.ner.features.unknown_words import UnknownWords
 
 # Parts of speech of jieba's dictionary in groups: by its first two letters, else by its first, else "x".
@@ -33,57 +34,71 @@ class ChineseWords:
         self.arrays = arrays
         self.version = str(arrays["version"])
         children = arrays["node_children"].astype(np.int32)
+        characters = arrays["node_characters"].astype(np.int64)
         # The children of a node begin at its first one and end at that of the next node: a search in a stretch of a
         # string. Single numbers are faster read from a memoryview than from an array.
-        self._first_child = memoryview(np.append(0, np.cumsum(children, dtype=np.int32)) + 1)
+        first_child = np.append(0, np.cumsum(children, dtype=np.int32)) + 1
+        self._first_child = memoryview(first_child)
         self._characters = arrays["node_characters"].astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
         self._entries_of = memoryview(arrays["node_entries"])
-        tags = arrays["entry_tags"].tolist()
-        is_word = arrays["entry_is_word"].tolist()
+        scores, is_word, tags = (arrays[f"entry_{name}"] for name in ("scores", "is_word", "tags"))
         # (score, tag) of the entries that are words, else None
-        self._entries = [
-            pair if counts else None for pair, counts in zip(zip(arrays["entry_scores"].tolist(), tags), is_word)
-        ]
-        self._unknown_score = float(arrays["entry_scores"][0])
-        roots = range(1, self._first_child[1])
-        self._roots = {self._characters[node]: node for node in roots}
-        self._tags = {self._characters[node]: tags[self._entries_of[node]] for node in roots}
+        pairs = zip(scores.tolist(), tags.tolist())
+        self._entries = [pair if counts else None for pair, counts in zip(pairs, is_word.tolist())]
+        self._unknown_score = float(scores[0])
+        singles = slice(1, first_child[1])
+        seconds = np.arange(first_child[1], first_child[first_child[1]])
+        first_of_two = np.repeat(characters[singles], children[singles])
+        pairs = pairs_of(np.stack([first_of_two, characters[seconds]]))[0]
+        self._nodes_of_pairs = PairTable(pairs, seconds, -1)
+        entries = arrays["node_entries"][singles]
+        self._single_tags = dict(zip(self._characters[singles], tags[entries].tolist()))
+        self._single_scores = np.full(characters[singles].max() + 2, -np.inf)  # and one for all characters behind
+        self._single_scores[characters[singles]] = np.where(is_word[entries], scores[entries], -np.inf)
         self._unknown_words = UnknownWords(arrays)
 
-    def find(self, text):
-        """All words of the dictionary that stand in a text, also overlapping ones and single characters.
+    def find(self, text, pairs):
+        """All words of the dictionary with two or more characters that stand in a text, also overlapping ones.
+
+        Args:
+            text: string.
+            pairs: its :func:`~tasks.ner.features.matching.pairs_of`.
 
         Returns:
-            For each character a list of (end, (score, part of speech)), ordered by end.
+            dict from the characters at which words begin to a list of (end, (score, part of speech)); both ordered.
         """
-        first_child, entries_of, entries, roots = self._first_child, self._entries_of, self._entries, self._roots
+        first_child, entries_of, entries = self._first_child, self._entries_of, self._entries
         child, size = self._characters.find, len(text)
-        characters = list(text)
-        found = []
-        for end, character in enumerate(characters, 1):
+        nodes = self._nodes_of_pairs(pairs)
+        starts = np.flatnonzero(nodes >= 0)
+        found = {}
+        for start, node in zip(starts.tolist(), nodes[starts].tolist()):
             words: list = []
-            found.append(words)
-            node = roots.get(character, -1)
+            end = start + 2
             while node >= 0:
                 entry = entries[entries_of[node]]
                 if entry:
                     words.append((end, entry))
                 if end == size:
                     break
-                node = child(characters[end], first_child[node], first_child[node + 1])
+                node = child(text[end], first_child[node], first_child[node + 1])
                 end += 1
+            if words:
+                found[start] = words
         return found
 
-    def segment(self, text, found):
+    def segment(self, text, codes, found):
         """jieba's segmentation of a text, with its hidden Markov model for words that the dictionary lacks.
 
         Args:
             text: string.
+            codes: its code points, int64 ``[characters]``.
             found: the words of :meth:`find`.
 
         Returns:
             List of (start, end, part of speech), which cover the text in its order.
         """
+        scores = self._single_scores.take(codes, mode="clip").tolist()
         words: list = []
         end = 0
         for block in _BLOCK.finditer(text):
@@ -91,15 +106,15 @@ class ChineseWords:
             if end < start:
                 words += [(*match.span(), "x") for match in _CHARACTER.finditer(text, end, start)]
             end = block.end()
-            self._segment_block(text, start, end, found, words)
+            self._segment_block(text, start, end, scores, found, words)
         if end < len(text):
             words += [(*match.span(), "x") for match in _CHARACTER.finditer(text, end)]
         return words
 
-    def _segment_block(self, text, first, stop, found, words):
+    def _segment_block(self, text, first, stop, single_scores, found, words):
         """Append the words of ``text[first:stop]``: the most probable ones of the dictionary; but where it has single
         characters only, words that it lacks."""
-        chosen = self._most_probable(first, stop, found)
+        chosen = self._most_probable(first, stop, single_scores, found)
         singles = start = first  # single characters up to start
         while start < stop:
             end, entry = chosen[start - first]
@@ -112,30 +127,33 @@ class ChineseWords:
         if singles < stop:
             self._segment_singles(text, singles, stop, found, words)
 
-    def _most_probable(self, first, stop, found):
+    def _most_probable(self, first, stop, single_scores, found):
         """From each character of ``first`` to ``stop`` the word (end, entry) of the most probable words to the stop;
-        of equally probable ones the longest. Without words of the dictionary it is the character."""
+        of equally probable ones the longest. A single character has no entry."""
         scores = [0.0] * (stop - first + 1)
         chosen: list = [None] * (stop - first)
+        score = 0.0
         for start in range(stop - 1, first - 1, -1):
-            best, choice = _LEAST, None
-            for word in found[start]:
+            best, choice = single_scores[start] + score, None
+            for word in found.get(start, ()):
                 end, entry = word
                 if end > stop:
                     break
-                score = entry[0] + scores[end - first]
-                if score >= best:
-                    best, choice = score, word
+                with_word = entry[0] + scores[end - first]
+                if with_word >= best:
+                    best, choice = with_word, word
             if choice is None:
-                best, choice = self._unknown_score + scores[start + 1 - first], (start + 1, None)
-            scores[start - first] = best
+                choice = (start + 1, None)
+                if best == _LEAST:  # neither the character nor a word that it begins is in the dictionary
+                    best = self._unknown_score + score
+            scores[start - first] = score = best
             chosen[start - first] = choice
         return chosen
 
     def _segment_singles(self, text, start, stop, found, words):
         """Append the words of ``text[start:stop]``, of which the dictionary had rather make single characters."""
-        if stop - start == 1 or any(end == stop for end, _ in found[start]):
-            words += [(at, at + 1, self._tags.get(text[at], "x")) for at in range(start, stop)]
+        if stop - start == 1 or any(end == stop for end, _ in found.get(start, ())):
+            words += [(at, at + 1, self._single_tags.get(text[at], "x")) for at in range(start, stop)]
             return
         for run in _RUN.finditer(text, start, stop):
             if run.lastgroup != "chinese":

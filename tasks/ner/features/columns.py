@@ -5,13 +5,13 @@ its last one. Special tokens, whose offsets are empty, have no values.
 """
 
 from collections import Counter
-from itertools import repeat
 from operator import add
 
 import numpy as np
 
 from tasks.ner.features.jieba_files import PLACES
 from tasks.ner.features.kinds import COLUMNS, UNKNOWN
+from tasks.ner.features.matching import code_points, pairs_of, PairTable
 
 FIRST_VALUE = UNKNOWN + 1  # number of a vocabulary's first value
 _OTHER_TAG = 0  # number of the parts of speech that the vocabulary lacks
@@ -32,6 +32,9 @@ class TokenColumns:
             kind: {value: number for number, value in enumerate(values, FIRST_VALUE)}
             for kind, values in vocabularies.items()
         }
+        bigrams = {value: number for value, number in self._numbers.pop("bigrams", {}).items() if len(value) == 2}
+        pairs = pairs_of(code_points("".join(bigrams)))[::2]
+        self._bigram_numbers = PairTable(pairs, np.array([*bigrams.values()], dtype=np.int32), UNKNOWN)
         places = self._numbers.get("segmentation", {})
         tags = sorted({value[2:] for value in places})
         self._tags = {tag: number for number, tag in enumerate(tags, _OTHER_TAG + 1)}
@@ -74,9 +77,8 @@ class TokenColumns:
         yield self._places.take(of_characters[first] & ~_ENDS | of_characters[last] & _ENDS)
 
     def _bigrams(self, analysis, first, last):
-        text = analysis.text
-        numbers = map(self._numbers["bigrams"].get, map(add, text, text[1:]), repeat(UNKNOWN))
-        bigrams = np.array([0, *numbers, 0])  # before each character and behind the last one
+        bigrams = np.zeros(len(analysis.text) + 1, dtype=np.int32)  # before each character and behind the last one
+        bigrams[1:-1] = self._bigram_numbers(analysis.pairs)
         yield bigrams[first]
         yield bigrams[last + 1]
 

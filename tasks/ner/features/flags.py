@@ -71,4 +71,8 @@ class SpanFlags:
 
 def dictionary_spans(analysis):
     """The dictionary words of a text as spans, a class for each part of speech and length (2, 3, 4 or more)."""
-    return [(start, end, tag_class(tag) * LENGTHS + min(end - start, 4) - 2) for start, end, tag in analysis.dictionary]
+    return [
+        (start, end, tag_class(tag) * LENGTHS + min(end - start, 4) - 2)
+        for start, words in analysis.dictionary.items()
+        for end, (_, tag) in words
+    ]

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from tasks.ner.features.matching import find_words, is_storable, with_prefixes
+from tasks.ner.features.matching import StringFinder, code_points, is_storable, pairs_of
 
 LONGEST_ENTITY = 20  # characters; longer ones hardly come again, and the search takes time in proportion
 # Of the occurrences of a string, the share that is an entity of a type: below, between, or above these.
@@ -27,7 +27,7 @@ class Gazetteer:
         self.occurrences = occurrences
         self.types = sorted(entities)
         self.num_classes = len(self.types) * BINS
-        self._prefixes = with_prefixes(occurrences)
+        self._find = StringFinder(occurrences)
         self._types_of = {}
         for number, kind in enumerate(self.types):
             for string, count in entities[kind].items():
@@ -44,23 +44,25 @@ class Gazetteer:
                 if len(string) <= LONGEST_ENTITY and is_storable(string):
                     entities.setdefault(kind, Counter())[string] += count
         occurrences = Counter()
-        prefixes = with_prefixes({string: 1 for of_kind in entities.values() for string in of_kind})
+        find = StringFinder(string for of_kind in entities.values() for string in of_kind)
         for example in examples:
-            occurrences.update(example.text[start:end] for start, end in find_words(example.text, prefixes))
+            text = example.text
+            occurrences.update(text[start:end] for start, end in find(text, pairs_of(code_points(text))))
         return cls(entities, dict(occurrences))
 
-    def spans(self, text, own=None):
+    def spans(self, text, pairs, own=None):
         """Places of a text where an entity of the training data stands.
 
         Args:
             text: string.
+            pairs: its :func:`~tasks.ner.features.matching.pairs_of`.
             own: the :class:`~tasks.ner.examples.Example` of the text if it is one of the training data. Its own
                 entities and occurrences are then left out of the counts, which would give its labels away otherwise.
 
         Returns:
             List of (start, end, class); the class is the type's number * ``BINS`` + the bin of its share.
         """
-        places = find_words(text, self._prefixes)
+        places = self._find(text, pairs)
         if own is None:
             classes = self._classes
             return [(start, end, number) for start, end in places for number in classes[text[start:end]]]

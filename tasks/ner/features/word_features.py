@@ -120,7 +120,7 @@ class WordFeatures:
         spans = dictionary_spans(analysis) if "dictionary" in self.kinds else []
         if self.gazetteer is not None:
             first = self._first_gazetteer_class
-            spans += [(start, end, first + number) for start, end, number in self.gazetteer.spans(text, own)]
+            spans += [(start, end, first + number) for start, end, number in self.gazetteer.spans(text, analysis.pairs, own)]
         flags = self._flags(spans, len(text), starts, ends)
         return TokenFeatures(self._columns(analysis, starts, ends), flags, self._flags.num_flags)
 
