@@ -47,10 +47,10 @@ class ChineseWords:
         self._entries = [pair if counts else None for pair, counts in zip(pairs, is_word.tolist())]
         self._unknown_score = float(scores[0])
         singles = slice(1, first_child[1])
-        seconds = np.arange(first_child[1], first_child[first_child[1]])
+        self._first_pair = int(first_child[1])  # nodes of two characters, in the order of the pairs
+        seconds = slice(self._first_pair, first_child[self._first_pair])
         first_of_two = np.repeat(characters[singles], children[singles])
-        pairs = pairs_of(np.stack([first_of_two, characters[seconds]]))[0]
-        self._nodes_of_pairs = PairTable(pairs, seconds, -1)
+        self._pairs = PairTable(pairs_of(np.stack([first_of_two, characters[seconds]]))[0])
         entries = arrays["node_entries"][singles]
         self._single_tags = dict(zip(self._characters[singles], tags[entries].tolist()))
         self._single_scores = np.full(characters[singles].max() + 2, -np.inf)  # and one for all characters behind
@@ -69,10 +69,9 @@ class ChineseWords:
         """
         first_child, entries_of, entries = self._first_child, self._entries_of, self._entries
         child, size = self._characters.find, len(text)
-        nodes = self._nodes_of_pairs(pairs)
-        starts = np.flatnonzero(nodes >= 0)
+        starts, nodes = self._pairs(pairs)
         found = {}
-        for start, node in zip(starts.tolist(), nodes[starts].tolist()):
+        for start, node in zip(starts.tolist(), (nodes + self._first_pair).tolist()):
             words: list = []
             end = start + 2
             while node >= 0:
@@ -98,56 +97,50 @@ class ChineseWords:
         Returns:
             List of (start, end, part of speech), which cover the text in its order.
         """
-        scores = self._single_scores.take(codes, mode="clip").tolist()
+        single_scores = self._single_scores.take(codes, mode="clip").tolist()
         words: list = []
         end = 0
         for block in _BLOCK.finditer(text):
-            start = block.start()
+            start, stop = block.span()
             if end < start:
                 words += [(*match.span(), "x") for match in _CHARACTER.finditer(text, end, start)]
-            end = block.end()
-            self._segment_block(text, start, end, scores, found, words)
+            chosen = self._most_probable(start, stop, single_scores, found)
+            singles = end = start  # from singles to end, single characters
+            while end < stop:
+                word = chosen[end]
+                if word is None:
+                    end += 1
+                    continue
+                if singles < end:
+                    self._segment_singles(text, singles, end, found, words)
+                words.append((end, word[0], word[1][1]))
+                singles = end = word[0]
+            if singles < stop:
+                self._segment_singles(text, singles, stop, found, words)
         if end < len(text):
             words += [(*match.span(), "x") for match in _CHARACTER.finditer(text, end)]
         return words
 
-    def _segment_block(self, text, first, stop, single_scores, found, words):
-        """Append the words of ``text[first:stop]``: the most probable ones of the dictionary; but where it has single
-        characters only, words that it lacks."""
-        chosen = self._most_probable(first, stop, single_scores, found)
-        singles = start = first  # single characters up to start
-        while start < stop:
-            end, entry = chosen[start - first]
-            if end - start > 1:
-                if singles < start:
-                    self._segment_singles(text, singles, start, found, words)
-                words.append((start, end, entry[1]))
-                singles = end
-            start = end
-        if singles < stop:
-            self._segment_singles(text, singles, stop, found, words)
-
-    def _most_probable(self, first, stop, single_scores, found):
-        """From each character of ``first`` to ``stop`` the word (end, entry) of the most probable words to the stop;
-        of equally probable ones the longest. A single character has no entry."""
-        scores = [0.0] * (stop - first + 1)
-        chosen: list = [None] * (stop - first)
+    def _most_probable(self, start, stop, single_scores, found):
+        """dict from each character of a block to the word that begins there, of the most probable words up to its stop: the
+        longest of equally probable ones, as in :meth:`find`, or None for the character."""
+        chosen = {}
+        scores = {stop: 0.0}
         score = 0.0
-        for start in range(stop - 1, first - 1, -1):
-            best, choice = single_scores[start] + score, None
-            for word in found.get(start, ()):
+        words_of, unknown_score = found.get, self._unknown_score
+        for place in range(stop - 1, start - 1, -1):
+            best, choice = single_scores[place] + score, None
+            for word in words_of(place, ()):
                 end, entry = word
                 if end > stop:
                     break
-                with_word = entry[0] + scores[end - first]
-                if with_word >= best:
-                    best, choice = with_word, word
-            if choice is None:
-                choice = (start + 1, None)
-                if best == _LEAST:  # neither the character nor a word that it begins is in the dictionary
-                    best = self._unknown_score + score
-            scores[start - first] = score = best
-            chosen[start - first] = choice
+                score = entry[0] + scores[end]
+                if score >= best:
+                    best, choice = score, word
+            if best == _LEAST:  # neither the character nor a word that it begins is in the dictionary
+                best = unknown_score + scores[place + 1]
+            scores[place] = score = best
+            chosen[place] = choice
         return chosen
 
     def _segment_singles(self, text, start, stop, found, words):

@@ -11,7 +11,7 @@ import numpy as np
 
 from tasks.ner.features.jieba_files import PLACES
 from tasks.ner.features.kinds import COLUMNS, UNKNOWN
-from tasks.ner.features.matching import code_points, pairs_of, PairTable
+from tasks.ner.features.matching import PairTable, code_points, pairs_of
 
 FIRST_VALUE = UNKNOWN + 1  # number of a vocabulary's first value
 _OTHER_TAG = 0  # number of the parts of speech that the vocabulary lacks
@@ -30,71 +30,82 @@ class TokenColumns:
         self._size = sum(COLUMNS[kind] for kind in self._kinds)
         self._numbers = {
             kind: {value: number for number, value in enumerate(values, FIRST_VALUE)}
-            for kind, values in vocabularies.items()
+            for kind, values in ((kind, vocabularies.get(kind, ())) for kind in COLUMNS)
         }
-        bigrams = {value: number for value, number in self._numbers.pop("bigrams", {}).items() if len(value) == 2}
-        pairs = pairs_of(code_points("".join(bigrams)))[::2]
-        self._bigram_numbers = PairTable(pairs, np.array([*bigrams.values()], dtype=np.int32), UNKNOWN)
-        places = self._numbers.get("segmentation", {})
+        bigrams = sorted((value, number) for value, number in self._numbers["bigrams"].items() if len(value) == 2)
+        self._bigrams_found = PairTable(pairs_of(code_points("".join(value for value, _ in bigrams)))[::2])
+        self._bigram_numbers = np.array([number for _, number in bigrams], dtype=np.int32)
+        places = self._numbers["segmentation"]
         tags = sorted({value[2:] for value in places})
         self._tags = {tag: number for number, tag in enumerate(tags, _OTHER_TAG + 1)}
-        # row of a part of speech: within a word, at its end, at its beginning, both
-        self._places = np.full([len(tags) + 1, 4], UNKNOWN, dtype=np.int32)
+        # row of a part of speech: within a word, at its end, at its beginning, both; the last row for special tokens
+        self._places = np.full([len(tags) + 2, 4], UNKNOWN, dtype=np.int32)
+        self._places[-1] = 0
         for tag, number in self._tags.items():
             self._places[number] = [places.get(f"{place}-{tag}", UNKNOWN) for place in "MEBS"]
 
-    def __call__(self, analysis, starts, ends):
+    def __call__(self, analysis, first, last):
         """Columns of tokens.
 
         Args:
             analysis: :class:`~tasks.ner.features.analysis.Analysis` of the text.
-            starts, ends: int64 ``[tokens]``, half-open characters of each token; empty for special tokens.
+            first, last: int64 ``[tokens]``, first and last character of each token; the length of the text for special
+                tokens.
 
         Returns:
             int32 ``[tokens, columns]``: 0 none, 1 unknown, then the vocabulary.
         """
-        columns = np.zeros([self._size, len(starts)], dtype=np.int32)
-        tokens = np.flatnonzero(ends > starts)
-        if len(tokens) and self._size:
-            first, last = starts[tokens], ends[tokens] - 1
-            found = (column for kind in self._kinds for column in getattr(self, f"_{kind}")(analysis, first, last))
-            for row, column in zip(columns, found):
-                row[tokens] = column
-        return columns.T
+        columns = np.empty([len(first), self._size], dtype=np.int32)
+        number = 0
+        for kind in self._kinds:
+            for column in getattr(self, f"_{kind}")(analysis, first, last):
+                columns[:, number] = column
+                number += 1
+        return columns
 
     def _segmentation(self, analysis, first, last):
         places: list = []
-        numbers = self._tags
+        number_of = self._tags.get
         for start, end, tag in analysis.segmentation:
-            within = numbers.get(tag, _OTHER_TAG) * 4
+            within = number_of(tag, _OTHER_TAG) * 4
             if end - start == 1:
                 places.append(within + _BEGINS + _ENDS)
             else:
                 places.append(within + _BEGINS)
-                places += [within] * (end - start - 2)
+                if end - start > 2:
+                    places += [within] * (end - start - 2)
                 places.append(within + _ENDS)
+        places.append(self._places.size - 4)
         of_characters = np.array(places)
-        yield self._places.take(of_characters[first] & ~_ENDS | of_characters[last] & _ENDS)
+        return (self._places.take(of_characters[first] & ~_ENDS | of_characters[last] & _ENDS),)
 
     def _bigrams(self, analysis, first, last):
-        bigrams = np.zeros(len(analysis.text) + 1, dtype=np.int32)  # before each character and behind the last one
-        bigrams[1:-1] = self._bigram_numbers(analysis.pairs)
-        yield bigrams[first]
-        yield bigrams[last + 1]
+        # before each character, and twice behind the last one
+        bigrams = np.zeros(len(analysis.text) + 2, dtype=np.int32)
+        bigrams[1:-2] = UNKNOWN
+        found, places = self._bigrams_found(analysis.pairs)
+        bigrams[found + 1] = self._bigram_numbers[places]
+        return bigrams[first], bigrams[last + 1]
 
     def _words(self, analysis, first, last):
-        text, numbers = analysis.text, self._numbers["words"]
+        text, number_of = analysis.text, self._numbers["words"].get
         covering: list = []
         for start, end, _ in analysis.segmentation:
-            covering += [numbers.get(text[start:end], UNKNOWN)] * (end - start)
-        yield np.array(covering)[first]
-        begin, end_here = [0] * len(text), [0] * len(text)
-        for start, end in analysis.longest_beginning.items():
-            begin[start] = numbers.get(text[start:end], UNKNOWN)
-        for end, start in analysis.longest_ending.items():
-            end_here[end - 1] = numbers.get(text[start:end], UNKNOWN)
-        yield np.array(begin)[first]
-        yield np.array(end_here)[last]
+            number = number_of(text[start:end], UNKNOWN)
+            if end - start == 1:
+                covering.append(number)
+            else:
+                covering += [number] * (end - start)
+        covering.append(0)
+        beginning, ending = [0] * len(covering), [0] * len(covering)
+        for start, words in analysis.dictionary.items():
+            for end, _ in words:
+                number = number_of(text[start:end], UNKNOWN)
+                if not ending[end - 1]:  # else a longer one ends there
+                    ending[end - 1] = number
+            beginning[start] = number  # of the longest
+        of_characters = np.array([covering, beginning, ending], dtype=np.int32)
+        return of_characters[0, first], of_characters[1, first], of_characters[2, last]
 
 
 def count_values(analysis, kind):
@@ -105,8 +116,11 @@ def count_values(analysis, kind):
     if kind == "bigrams":
         return Counter(map(add, text, text[1:]))
     places = {(start, end) for start, end, _ in analysis.segmentation}
-    places.update(analysis.longest_beginning.items())
-    places.update((start, end) for end, start in analysis.longest_ending.items())
+    longest_ending = {}
+    for start, words in reversed(analysis.dictionary.items()):
+        places.add((start, words[-1][0]))
+        longest_ending.update((end, start) for end, _ in words)  # the longest comes last
+    places.update((start, end) for end, start in longest_ending.items())
     return Counter(text[start:end] for start, end in places)
 
 

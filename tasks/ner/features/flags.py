@@ -32,36 +32,32 @@ class SpanFlags:
         ]
         self._masks = [self._packed([sum(bits)]) for bits in zip(*self._bits)]  # of all classes, by place
 
-    def __call__(self, spans, size, starts, ends):
+    def __call__(self, spans, size, first, last):
         """Flags of tokens.
 
         Args:
             spans: iterable of (start, end, class), half-open; a span of one character begins and ends with it.
             size: characters of the text.
-            starts, ends: int64 ``[tokens]``, half-open characters of each token; empty for special tokens, which have
-                no flags.
+            first, last: int64 ``[tokens]``, first and last character of each token; ``size`` for special tokens.
 
         Returns:
             uint8 ``[tokens, bytes]``, eight flags in a byte as ``np.packbits`` has them.
         """
-        flags = np.zeros([len(starts), self._num_bytes], dtype=np.uint8)
-        tokens = np.flatnonzero(ends > starts)
-        if not (len(tokens) and self._bits):
-            return flags
-        of_character = [0] * size
+        of_character = [0] * (size + 1)
         bits = self._bits
         for start, end, number in spans:
-            begin, inside, last = bits[number]
+            begin, inside, last_of_span = bits[number]
             end -= 1
             of_character[start] |= begin
-            of_character[end] |= last
+            of_character[end] |= last_of_span
             for place in range(start + 1, end):
                 of_character[place] |= inside
-        rows = self._packed(of_character)
-        first_rows, last_rows = rows[starts[tokens]], rows[ends[tokens] - 1]
-        begins, insides, ends_here = self._masks
-        flags[tokens] = first_rows & begins | first_rows & last_rows & insides | last_rows & ends_here
-        return flags
+        flags = self._packed(of_character)
+        of_first = flags[first]
+        if (first == last).all():
+            return of_first
+        of_last, (begins, insides, ends) = flags[last], self._masks
+        return of_first & begins | of_first & of_last & insides | of_last & ends
 
     def _packed(self, integers):
         size = self._num_bytes

@@ -1,4 +1,4 @@
-"""The dictionary and the tables of the installed jieba, as arrays; jieba itself is not imported, which would take long."""
+"""The dictionary and the tables of the installed jieba, as arrays; its modules, which take long, are not imported."""
 
 import hashlib
 import importlib.metadata
@@ -14,6 +14,8 @@ from tasks.common.errors import InputError
 DICTIONARY = "dict.txt"
 TABLES = ("char_state_tab", "prob_start", "prob_trans", "prob_emit")  # modules of jieba.posseg, with a dict P each
 _FILES = (DICTIONARY, *(f"posseg/{name}.py" for name in TABLES))
+_UNKNOWN = (0, "x")  # frequency and part of speech of a word that is not in the dictionary
+UNSEEN = -3.14e100  # logarithm of the probability of a character that a state never emits
 PLACES = "BMES"  # begin, middle and end of a word, or all of it
 
 
@@ -83,9 +85,11 @@ def _trie(text):
     Returns:
         Nodes are numbered level by level, and the children of a node follow each other, ordered by character; node 0 is
         the root. ``node_characters`` uint ``[nodes]``, code points; ``node_children`` uint ``[nodes]``, how many
-        children; ``node_entries`` uint ``[nodes]``, entry of the word that ends there, 0 where none does. Entry 0 is
-        that of an unknown word: ``entry_scores`` float64 ``[entries]``, logarithm of the share of the frequency, of 1
-        if it is 0; ``entry_is_word`` bool ``[entries]``, frequency above 0; ``entry_tags`` ``[entries]``, part of speech.
+        children; ``node_entries`` uint ``[nodes]``, entry of the word that ends there, 0 where none does.
+
+        Words of like frequency and part of speech share an entry; entry 0 is that of unknown words. ``entry_scores``
+        float64 ``[entries]``, logarithm of the share of the frequency, of 1 if it is 0; ``entry_is_word`` bool
+        ``[entries]``, frequency above 0; ``entry_tags`` ``[entries]``, part of speech.
     """
     fields = text.replace("\n", " ").split()
     if len(fields) % 3 or text.count(" ") != len(fields) // 3 * 2:
@@ -94,8 +98,8 @@ def _trie(text):
     total = math.log(sum(frequencies))
     entry_of = dict(zip(fields[::3], zip(frequencies, fields[2::3])))
     words = sorted(entry_of)
-    entries = dict.fromkeys(map(entry_of.__getitem__, words))
-    entries = {entry: number for number, entry in enumerate(((0, "x"), *(one for one in entries if one != (0, "x"))))}
+    frequent_first = sorted(set(entry_of.values()) - {_UNKNOWN}, reverse=True)  # side by side in the processor's cache
+    entries = {entry: number for number, entry in enumerate((_UNKNOWN, *frequent_first))}
     ends, nodes = _nodes(words)
     node_entries = np.zeros(len(nodes["node_characters"]), dtype=np.int64)
     node_entries[ends] = [entries[entry_of[word]] for word in words]
@@ -145,8 +149,8 @@ def _markov_model(states_of, start, transitions, emissions):
     Returns:
         ``states`` ``[states]``, place and part of speech; ``start`` float64 ``[states]``; ``transitions`` float64
         ``[states, states]``, -inf where there is none; ``emission_characters`` ``[emissions]``, code points in order,
-        ``emission_states`` and ``emission_scores`` float64 ``[emissions]``; ``known_characters`` and ``known_states``
-        ``[known]``, ordered by character and state.
+        ``emission_states`` and ``emission_scores`` float64 ``[emissions]``; ``known_characters``, ``known_states`` and
+        ``known_scores`` ``[known]``, those of ``states_of``, ordered by character and state.
     """
     states = sorted(transitions, reverse=True)
     number = {state: index for index, state in enumerate(states)}
@@ -160,9 +164,13 @@ def _markov_model(states_of, start, transitions, emissions):
     emitted = sorted(
         (ord(char), number[state], score) for state, scores in emissions.items() for char, score in scores.items()
     )
-    known = sorted({(ord(char), number[state]) for char, of_char in states_of.items() for state in of_char})
+    known = sorted(
+        (ord(char), number[state], emissions[state].get(char, UNSEEN))
+        for char, of_char in states_of.items()
+        for state in set(of_char)
+    )
     emission_characters, emission_states, emission_scores = zip(*emitted)
-    known_characters, known_states = zip(*known)
+    known_characters, known_states, known_scores = zip(*known)
     return {
         "states": np.array([place + tag for place, tag in states]),
         "start": np.array([start[state] for state in states]),
@@ -172,6 +180,7 @@ def _markov_model(states_of, start, transitions, emissions):
         "emission_scores": np.array(emission_scores),
         "known_characters": _smallest(np.array(known_characters)),
         "known_states": _smallest(np.array(known_states)),
+        "known_scores": np.array(known_scores),
     }
 
 

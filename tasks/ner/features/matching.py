@@ -23,25 +23,21 @@ def pairs_of(codes):
 
 
 class PairTable:
-    """A value for some pairs of characters. A binary search in one small array misses the processor's cache less often
-    than dictionaries of strings do.
+    """Finds pairs of characters among those of a table. A binary search in one small array misses the processor's cache
+    less often than dictionaries of strings do.
 
     Args:
-        pairs: int64 ``[pairs]`` of :func:`pairs_of`, each once.
-        values: array ``[pairs]``.
-        missing: value of all others.
+        pairs: int64 ``[pairs]`` of :func:`pairs_of`, ascending, each once.
     """
 
-    def __init__(self, pairs, values, missing):
-        order = np.argsort(pairs)
-        self._pairs = np.append(pairs[order], np.iinfo(np.int64).max)  # no pair: the search ends within the array
-        self._values = np.append(values[order], missing)
-        self._missing = missing
+    def __init__(self, pairs):
+        self._pairs = np.append(pairs, np.iinfo(np.int64).max)  # no pair: the search ends within the array
 
     def __call__(self, pairs):
-        """Values of an array of pairs."""
+        """Of an array of pairs the numbers of those that the table has, and their numbers in the table, int64."""
         places = self._pairs.searchsorted(pairs)
-        return np.where(self._pairs.take(places) == pairs, self._values.take(places), self._missing)
+        found = (self._pairs.take(places) == pairs).nonzero()[0]
+        return found, places.take(found)
 
 
 class StringFinder:
@@ -57,8 +53,8 @@ class StringFinder:
         # the strings from two characters on; False for a prefix that is none of them
         self._is_string = {string[:end]: False for string in strings for end in range(2, len(string))}
         self._is_string.update((string, True) for string in strings if len(string) > 1)
-        pairs = pairs_of(code_points("".join(prefix for prefix in self._is_string if len(prefix) == 2)))[::2]
-        self._begins = PairTable(pairs, np.ones(len(pairs), dtype=bool), False)
+        pairs = pairs_of(code_points("".join(sorted(prefix for prefix in self._is_string if len(prefix) == 2))))[::2]
+        self._pairs = PairTable(pairs)
 
     def __call__(self, text, pairs):
         """All places of a text where one of the strings stands.
@@ -72,7 +68,7 @@ class StringFinder:
         """
         found = []
         is_string, size = self._is_string, len(text)
-        for start in np.flatnonzero(self._begins(pairs)).tolist():
+        for start in self._pairs(pairs)[0].tolist():
             end = start + 2
             has_end = is_string.get(text[start:end])
             while has_end is not None:

@@ -7,6 +7,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Optional
 
@@ -116,13 +117,16 @@ class WordFeatures:
                 occurrences out: a text must not find its own labels there, as texts to come will not find theirs.
         """
         analysis = Analysis(text, self._words)
-        starts, ends = np.array(offsets, dtype=np.int64).reshape(-1, 2).T
+        starts, ends = np.fromiter(chain.from_iterable(offsets), np.int64, 2 * len(offsets)).reshape(-1, 2).T
+        is_token = ends > starts
+        first, last = np.where(is_token, starts, len(text)), np.where(is_token, ends - 1, len(text))
         spans = dictionary_spans(analysis) if "dictionary" in self.kinds else []
         if self.gazetteer is not None:
-            first = self._first_gazetteer_class
-            spans += [(start, end, first + number) for start, end, number in self.gazetteer.spans(text, analysis.pairs, own)]
-        flags = self._flags(spans, len(text), starts, ends)
-        return TokenFeatures(self._columns(analysis, starts, ends), flags, self._flags.num_flags)
+            number = self._first_gazetteer_class
+            found = self.gazetteer.spans(text, analysis.pairs, own)
+            spans += [(start, end, number + of_string) for start, end, of_string in found]
+        flags = self._flags(spans, len(text), first, last)
+        return TokenFeatures(self._columns(analysis, first, last), flags, self._flags.num_flags)
 
     def _words(self):
         return self._given_words or installed_words()
