@@ -8,33 +8,33 @@ class Analysis:
 
     Args:
         text: string.
-        words: function that gives the :class:`~tasks.ner.features.chinese_words.ChineseWords`; called when they are first
-            needed.
+        table: :class:`~tasks.ner.features.matching.PairTable` of the three dictionaries below.
+        words: the :class:`~tasks.ner.features.chinese_words.ChineseWords`, if anything of them is asked for.
 
     Attributes:
         codes: code points, int64 ``[characters]``.
-        pairs: int64 ``[characters - 1]`` of :func:`~tasks.ner.features.matching.pairs_of`.
+        nodes, bigrams, begins: int32 ``[characters - 1]``, what the table says of each character with the one behind it: its
+            node among the Chinese words, its number as a bigram, and whether an entity of the gazetteer begins with it.
     """
 
-    def __init__(self, text, words):
+    def __init__(self, text, table, words):
         self.text = text
         self.codes = code_points(text)
-        self.pairs = pairs_of(self.codes)
+        self.nodes, self.bigrams, self.begins = table(pairs_of(self.codes))
         self._words = words
         # not cached_property, for whose lock threads would wait
         self._dictionary = self._segmentation = None
 
     @property
     def dictionary(self):
-        """Of the dictionary's words of two or more characters a dict from the character at which some begin to a list of
-        (end, (score, part of speech)); both ordered."""
+        """What :meth:`ChineseWords.find` finds."""
         if self._dictionary is None:
-            self._dictionary = self._words().find(self.text, self.pairs)
+            self._dictionary = self._words.find(self.text, self.nodes)
         return self._dictionary
 
     @property
     def segmentation(self):
         """List of (start, end, part of speech), which cover the text in its order."""
         if self._segmentation is None:
-            self._segmentation = self._words().segment(self.text, self.codes, self.dictionary)
+            self._segmentation = self._words.segment(self.text, self.codes, self.dictionary)
         return self._segmentation

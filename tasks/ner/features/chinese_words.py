@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 
-from tasks.ner.features.matching import PairTable, pairs_of
+from tasks.ner.features.matching import pairs_of
 from tasks.ner.features.unknown_words import UnknownWords
 
 # Parts of speech of jieba's dictionary in groups: by its first two letters, else by its first, else "x".
@@ -28,6 +28,7 @@ class ChineseWords:
     Attributes:
         arrays: as given.
         version: of the jieba whose words these are.
+        pair_nodes: for :class:`~tasks.ner.features.matching.PairTable`, the nodes of two characters.
     """
 
     def __init__(self, arrays):
@@ -47,31 +48,30 @@ class ChineseWords:
         self._entries = [pair if counts else None for pair, counts in zip(pairs, is_word.tolist())]
         self._unknown_score = float(scores[0])
         singles = slice(1, first_child[1])
-        self._first_pair = int(first_child[1])  # nodes of two characters, in the order of the pairs
-        seconds = slice(self._first_pair, first_child[self._first_pair])
+        pairs = np.arange(first_child[1], first_child[first_child[1]], dtype=np.int32)
         first_of_two = np.repeat(characters[singles], children[singles])
-        self._pairs = PairTable(pairs_of(np.stack([first_of_two, characters[seconds]]))[0])
+        self.pair_nodes = pairs_of(np.stack([first_of_two, characters[pairs]]))[0], pairs, 0
         entries = arrays["node_entries"][singles]
         self._single_tags = dict(zip(self._characters[singles], tags[entries].tolist()))
         self._single_scores = np.full(characters[singles].max() + 2, -np.inf)  # and one for all characters behind
         self._single_scores[characters[singles]] = np.where(is_word[entries], scores[entries], -np.inf)
         self._unknown_words = UnknownWords(arrays)
 
-    def find(self, text, pairs):
+    def find(self, text, nodes):
         """All words of the dictionary with two or more characters that stand in a text, also overlapping ones.
 
         Args:
             text: string.
-            pairs: its :func:`~tasks.ner.features.matching.pairs_of`.
+            nodes: int ``[characters - 1]``, :attr:`pair_nodes` of its pairs.
 
         Returns:
             dict from the characters at which words begin to a list of (end, (score, part of speech)); both ordered.
         """
         first_child, entries_of, entries = self._first_child, self._entries_of, self._entries
         child, size = self._characters.find, len(text)
-        starts, nodes = self._pairs(pairs)
+        starts = nodes.nonzero()[0]
         found = {}
-        for start, node in zip(starts.tolist(), (nodes + self._first_pair).tolist()):
+        for start, node in zip(starts.tolist(), nodes[starts].tolist()):
             words: list = []
             end = start + 2
             while node >= 0:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tasks.ner.features.jieba_files import PLACES
 from tasks.ner.features.kinds import COLUMNS, UNKNOWN
-from tasks.ner.features.matching import PairTable, code_points, pairs_of
+from tasks.ner.features.matching import code_points, pairs_of
 
 FIRST_VALUE = UNKNOWN + 1  # number of a vocabulary's first value
 _OTHER_TAG = 0  # number of the parts of speech that the vocabulary lacks
@@ -23,6 +23,9 @@ class TokenColumns:
 
     Args:
         vocabularies: dict from some kinds of ``COLUMNS`` to the list of their values.
+
+    Attributes:
+        bigram_numbers: for :class:`~tasks.ner.features.matching.PairTable`, the numbers of bigrams.
     """
 
     def __init__(self, vocabularies):
@@ -32,9 +35,9 @@ class TokenColumns:
             kind: {value: number for number, value in enumerate(values, FIRST_VALUE)}
             for kind, values in ((kind, vocabularies.get(kind, ())) for kind in COLUMNS)
         }
-        bigrams = sorted((value, number) for value, number in self._numbers["bigrams"].items() if len(value) == 2)
-        self._bigrams_found = PairTable(pairs_of(code_points("".join(value for value, _ in bigrams)))[::2])
-        self._bigram_numbers = np.array([number for _, number in bigrams], dtype=np.int32)
+        bigrams = {value: number for value, number in self._numbers["bigrams"].items() if len(value) == 2}
+        numbers = np.array([*bigrams.values()], dtype=np.int32)
+        self.bigram_numbers = pairs_of(code_points("".join(bigrams)))[::2], numbers, UNKNOWN
         places = self._numbers["segmentation"]
         tags = sorted({value[2:] for value in places})
         self._tags = {tag: number for number, tag in enumerate(tags, _OTHER_TAG + 1)}
@@ -82,9 +85,7 @@ class TokenColumns:
     def _bigrams(self, analysis, first, last):
         # before each character, and twice behind the last one
         bigrams = np.zeros(len(analysis.text) + 2, dtype=np.int32)
-        bigrams[1:-2] = UNKNOWN
-        found, places = self._bigrams_found(analysis.pairs)
-        bigrams[found + 1] = self._bigram_numbers[places]
+        bigrams[1 : 1 + len(analysis.bigrams)] = analysis.bigrams
         return bigrams[first], bigrams[last + 1]
 
     def _words(self, analysis, first, last):

@@ -32,13 +32,13 @@ class SpanFlags:
         ]
         self._masks = [self._packed([sum(bits)]) for bits in zip(*self._bits)]  # of all classes, by place
 
-    def __call__(self, spans, size, first, last):
+    def __call__(self, spans, size, tokens):
         """Flags of tokens.
 
         Args:
             spans: iterable of (start, end, class), half-open; a span of one character begins and ends with it.
             size: characters of the text.
-            first, last: int64 ``[tokens]``, first and last character of each token; ``size`` for special tokens.
+            tokens: :class:`~tasks.ner.features.token_features.TokenPlaces`.
 
         Returns:
             uint8 ``[tokens, bytes]``, eight flags in a byte as ``np.packbits`` has them.
@@ -53,10 +53,10 @@ class SpanFlags:
             for place in range(start + 1, end):
                 of_character[place] |= inside
         flags = self._packed(of_character)
-        of_first = flags[first]
-        if (first == last).all():
+        of_first = flags[tokens.first]
+        if tokens.are_characters:
             return of_first
-        of_last, (begins, insides, ends) = flags[last], self._masks
+        of_last, (begins, insides, ends) = flags[tokens.last], self._masks
         return of_first & begins | of_first & of_last & insides | of_last & ends
 
     def _packed(self, integers):

@@ -23,64 +23,76 @@ def pairs_of(codes):
 
 
 class PairTable:
-    """Finds pairs of characters among those of a table. A binary search in one small array misses the processor's cache
-    less often than dictionaries of strings do.
+    """What several dictionaries of pairs of characters say of the pairs of a text. One search in one small array misses the
+    processor's cache less often than searches in dictionaries of strings do.
 
     Args:
-        pairs: int64 ``[pairs]`` of :func:`pairs_of`, ascending, each once.
+        parts: for each dictionary (pairs, values, value of all other pairs): int64 and int ``[pairs]``.
     """
 
-    def __init__(self, pairs):
-        self._pairs = np.append(pairs, np.iinfo(np.int64).max)  # no pair: the search ends within the array
+    def __init__(self, parts):
+        known = np.unique(np.concatenate([pairs for pairs, _, _ in parts]))
+        self._pairs = np.append(known, np.iinfo(np.int64).max)  # no pair: the search ends within the array
+        self._values = np.empty([len(self._pairs), len(parts)], dtype=np.int32)
+        for column, (pairs, values, missing) in zip(self._values.T, parts):
+            column[:] = missing
+            column[known.searchsorted(pairs)] = values
 
     def __call__(self, pairs):
-        """Of an array of pairs the numbers of those that the table has, and their numbers in the table, int64."""
+        """int32 ``[parts, pairs]``, the values of an array of pairs."""
         places = self._pairs.searchsorted(pairs)
-        found = (self._pairs.take(places) == pairs).nonzero()[0]
-        return found, places.take(found)
+        places[self._pairs.take(places) != pairs] = -1
+        return self._values[places].T
+
+
+NO_PAIRS = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32), 0)
 
 
 class StringFinder:
     """Finds strings in texts. Threads may share it.
 
     Args:
-        strings: iterable of strings of one or more characters.
+        strings: dict from strings of one or more characters to anything but None.
+
+    Attributes:
+        beginnings: for :class:`PairTable`, 1 for the first two characters of a string.
     """
 
     def __init__(self, strings):
-        strings = frozenset(strings)
-        self._single = {string for string in strings if len(string) == 1}
-        # the strings from two characters on; False for a prefix that is none of them
-        self._is_string = {string[:end]: False for string in strings for end in range(2, len(string))}
-        self._is_string.update((string, True) for string in strings if len(string) > 1)
-        pairs = pairs_of(code_points("".join(sorted(prefix for prefix in self._is_string if len(prefix) == 2))))[::2]
-        self._pairs = PairTable(pairs)
+        self._singles = {string: value for string, value in strings.items() if len(string) == 1}
+        # the strings from two characters on, and None for a prefix that is none of them
+        self._values = {string[:end]: None for string in strings for end in range(2, len(string))}
+        self._values.update((string, value) for string, value in strings.items() if len(string) > 1)
+        pairs = pairs_of(code_points("".join(prefix for prefix in self._values if len(prefix) == 2)))[::2]
+        self.beginnings = pairs, np.ones(len(pairs), dtype=np.int32), 0
 
-    def __call__(self, text, pairs):
+    def __call__(self, text, begins):
         """All places of a text where one of the strings stands.
 
         Args:
             text: string.
-            pairs: its :func:`pairs_of`.
+            begins: int ``[characters - 1]``, :attr:`beginnings` of its pairs.
 
         Returns:
-            List of (start, end), ordered by start and end.
+            List of (start, end, value of the string), ordered by start and end.
         """
         found = []
-        is_string, size = self._is_string, len(text)
-        for start in self._pairs(pairs)[0].tolist():
+        values, size = self._values, len(text)
+        for start in begins.nonzero()[0].tolist():
             end = start + 2
-            has_end = is_string.get(text[start:end])
-            while has_end is not None:
-                if has_end:
-                    found.append((start, end))
+            string = text[start:end]
+            while string in values:
+                value = values[string]
+                if value is not None:
+                    found.append((start, end, value))
                 if end == size:
                     break
                 end += 1
-                has_end = is_string.get(text[start:end])
-        if not self._single:
-            return found
-        return sorted(found + [(at, at + 1) for at, char in enumerate(text) if char in self._single])
+                string = text[start:end]
+        if self._singles:
+            singles = [(at, at + 1, self._singles[char]) for at, char in enumerate(text) if char in self._singles]
+            found = sorted(singles + found, key=lambda place: place[:2])
+        return found
 
 
 def is_storable(string):

@@ -7,11 +7,8 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Optional
-
-import numpy as np
 
 from tasks.common.files import write_json
 from tasks.ner.examples import Example
@@ -24,8 +21,8 @@ from tasks.ner.features.flags import DICTIONARY_CLASSES, SpanFlags, dictionary_s
 from tasks.ner.features.gazetteer import Gazetteer
 from tasks.ner.features.jieba_files import jieba_version
 from tasks.ner.features.kinds import COLUMNS, JIEBA_KINDS, check_kinds
-from tasks.ner.features.matching import is_storable
-from tasks.ner.features.token_features import TokenFeatures
+from tasks.ner.features.matching import NO_PAIRS, PairTable, is_storable
+from tasks.ner.features.token_features import TokenFeatures, token_places
 
 FILE_NAME = "features.json"
 logger = logging.getLogger(__name__)
@@ -59,7 +56,9 @@ class WordFeatures:
             raise ValueError("a gazetteer is needed for the feature 'gazetteer', and for no other")
         self.vocabularies = vocabularies
         self.gazetteer = gazetteer
+        self._needs_jieba = any(kind in JIEBA_KINDS for kind in self.kinds)
         self._given_words = words
+        self._pair_table: Optional[PairTable] = None  # of all dictionaries, made for the first text
         self._columns = TokenColumns(vocabularies)
         self._first_gazetteer_class = ("dictionary" in self.kinds) * DICTIONARY_CLASSES
         self._flags = SpanFlags(self._first_gazetteer_class + (gazetteer.num_classes if gazetteer else 0))
@@ -84,8 +83,10 @@ class WordFeatures:
         """
         kinds = check_kinds(kinds)
         counts = {kind: (Counter(), Counter()) for kind in COLUMNS if kind in kinds}  # in examples; in all
+        words = installed_words() if any(kind in JIEBA_KINDS for kind in counts) else None
+        table = PairTable([words.pair_nodes if words else NO_PAIRS, NO_PAIRS, NO_PAIRS])
         for number, example in enumerate((*examples, *more) if counts else ()):
-            analysis = Analysis(example.text, installed_words)
+            analysis = Analysis(example.text, table, words)
             for kind, (of_examples, of_all) in counts.items():
                 values = count_values(analysis, kind)
                 of_all.update(values)
@@ -116,20 +117,32 @@ class WordFeatures:
             own: the example of the text if it is one of the training data. The gazetteer leaves its entities and
                 occurrences out: a text must not find its own labels there, as texts to come will not find theirs.
         """
-        analysis = Analysis(text, self._words)
-        starts, ends = np.fromiter(chain.from_iterable(offsets), np.int64, 2 * len(offsets)).reshape(-1, 2).T
-        is_token = ends > starts
-        first, last = np.where(is_token, starts, len(text)), np.where(is_token, ends - 1, len(text))
+        if self._pair_table is None:
+            self._pair_table = self._make_pair_table()
+        analysis = Analysis(text, self._pair_table, self._words())
+        tokens = token_places(tuple(offsets), len(text))
         spans = dictionary_spans(analysis) if "dictionary" in self.kinds else []
         if self.gazetteer is not None:
-            number = self._first_gazetteer_class
-            found = self.gazetteer.spans(text, analysis.pairs, own)
-            spans += [(start, end, number + of_string) for start, end, of_string in found]
-        flags = self._flags(spans, len(text), first, last)
-        return TokenFeatures(self._columns(analysis, first, last), flags, self._flags.num_flags)
+            first = self._first_gazetteer_class
+            spans += [
+                (start, end, first + number) for start, end, number in self.gazetteer.spans(text, analysis.begins, own)
+            ]
+        flags = self._flags(spans, len(text), tokens)
+        return TokenFeatures(self._columns(analysis, tokens.first, tokens.last), flags, self._flags.num_flags)
+
+    def _make_pair_table(self):
+        words, gazetteer = self._words(), self.gazetteer
+        return PairTable(
+            [
+                words.pair_nodes if words else NO_PAIRS,
+                self._columns.bigram_numbers,
+                gazetteer.beginnings if gazetteer else NO_PAIRS,
+            ]
+        )
 
     def _words(self):
-        return self._given_words or installed_words()
+        """The :class:`ChineseWords`, if the features need them."""
+        return (self._given_words or installed_words()) if self._needs_jieba else None
 
     def save_pretrained(self, folder: str | os.PathLike, with_dictionary: bool = False) -> None:
         """Write ``features.json``.
@@ -181,10 +194,6 @@ class WordFeatures:
                 f"find other words; install jieba=={jieba} to have the features of training"
             )
         return features
-
-    @property
-    def _needs_jieba(self):
-        return any(kind in JIEBA_KINDS for kind in self.kinds)
 
 
 def _check(kinds, vocabularies, gazetteer):
