@@ -13,8 +13,9 @@ class Analysis:
 
     Attributes:
         codes: code points, int64 ``[characters]``.
-        nodes, bigrams, begins: int32 ``[characters - 1]``, what the table says of each character with the one behind it: its
-            node among the Chinese words, its number as a bigram, and whether an entity of the gazetteer begins with it.
+        nodes, bigrams, begins: int32 ``[characters - 1]``, what the table says of each character with the one behind
+            it: its node among the Chinese words, its number as a bigram, and whether an entity of the gazetteer begins
+            with it.
     """
 
     def __init__(self, text, table, words):

@@ -122,8 +122,8 @@ class ChineseWords:
         return words
 
     def _most_probable(self, start, stop, single_scores, found):
-        """dict from each character of a block to the word that begins there, of the most probable words up to its stop: the
-        longest of equally probable ones, as in :meth:`find`, or None for the character."""
+        """dict from each character of a block to the word that begins there, of the most probable words up to its stop:
+        the longest of equally probable ones, as in :meth:`find`, or None for the character."""
         chosen = {}
         scores = {stop: 0.0}
         score = 0.0

@@ -23,8 +23,8 @@ def pairs_of(codes):
 
 
 class PairTable:
-    """What several dictionaries of pairs of characters say of the pairs of a text. One search in one small array misses the
-    processor's cache less often than searches in dictionaries of strings do.
+    """What several dictionaries of pairs of characters say of the pairs of a text. One search in one small array misses
+    the processor's cache less often than searches in dictionaries of strings do.
 
     Args:
         parts: for each dictionary (pairs, values, value of all other pairs): int64 and int ``[pairs]``.

@@ -31,10 +31,16 @@ class TokenPlaces(NamedTuple):
     are_characters: bool  # whether each token is one character
 
 
-@lru_cache(maxsize=1024)  # texts of one length mostly have the same ones
 def token_places(offsets, size):
-    """:class:`TokenPlaces` of a tuple of half-open characters, in a text of ``size`` characters; not to be changed."""
+    """:class:`TokenPlaces` of a list of half-open characters, in a text of ``size`` characters; not to be changed."""
+    return (_remembered if len(offsets) <= 128 else _token_places)(tuple(offsets), size)
+
+
+def _token_places(offsets, size):
     starts, ends = np.array(offsets, dtype=np.int64).reshape(-1, 2).T
     is_token = ends > starts
     first, last = np.where(is_token, starts, size), np.where(is_token, ends - 1, size)
     return TokenPlaces(first, last, bool((first == last).all()))
+
+
+_remembered = lru_cache(maxsize=256)(_token_places)  # short texts of one length mostly have the same tokens

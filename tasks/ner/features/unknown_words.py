@@ -108,8 +108,8 @@ class UnknownWords:
         return following, came_from
 
     def _observed(self, char):
-        """Of the states that a character may have those that begin a word, and those that continue one: lists of (state,
-        logarithm of the character's probability in it). Characters that jieba does not know may have any."""
+        """Of the states that a character may have those that begin a word, and those that continue one: lists of
+        (state, logarithm of the character's probability in it). Characters that jieba does not know may have any."""
         observed = self._of_character.get(char)
         if observed is None:
             rows = self._known.get(char)

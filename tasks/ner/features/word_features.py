@@ -35,8 +35,8 @@ class WordFeatures:
         kinds: some of ``FEATURE_KINDS``.
         vocabularies: dict from each of the kinds in ``COLUMNS`` to the list of its values.
         gazetteer: :class:`Gazetteer` if it is one of the kinds, else None.
-        words: the dictionary that words are looked up in; None for that of the installed jieba, which all share and which
-            is read at the first text that needs it.
+        words: the dictionary that words are looked up in; None for that of the installed jieba, which all share and
+            which is read at the first text that needs it.
 
     Raises:
         ValueError: a kind is unknown, or vocabularies or gazetteer are not those of the kinds.
@@ -58,7 +58,7 @@ class WordFeatures:
         self.gazetteer = gazetteer
         self._needs_jieba = any(kind in JIEBA_KINDS for kind in self.kinds)
         self._given_words = words
-        self._pair_table: Optional[PairTable] = None  # of all dictionaries, made for the first text
+        self._dictionaries: Optional[tuple] = None  # table of pairs and words, made for the first text
         self._columns = TokenColumns(vocabularies)
         self._first_gazetteer_class = ("dictionary" in self.kinds) * DICTIONARY_CLASSES
         self._flags = SpanFlags(self._first_gazetteer_class + (gazetteer.num_classes if gazetteer else 0))
@@ -117,10 +117,10 @@ class WordFeatures:
             own: the example of the text if it is one of the training data. The gazetteer leaves its entities and
                 occurrences out: a text must not find its own labels there, as texts to come will not find theirs.
         """
-        if self._pair_table is None:
-            self._pair_table = self._make_pair_table()
-        analysis = Analysis(text, self._pair_table, self._words())
-        tokens = token_places(tuple(offsets), len(text))
+        if self._dictionaries is None:
+            self._dictionaries = self._make_dictionaries()
+        analysis = Analysis(text, *self._dictionaries)
+        tokens = token_places(offsets, len(text))
         spans = dictionary_spans(analysis) if "dictionary" in self.kinds else []
         if self.gazetteer is not None:
             first = self._first_gazetteer_class
@@ -130,27 +130,22 @@ class WordFeatures:
         flags = self._flags(spans, len(text), tokens)
         return TokenFeatures(self._columns(analysis, tokens.first, tokens.last), flags, self._flags.num_flags)
 
-    def _make_pair_table(self):
-        words, gazetteer = self._words(), self.gazetteer
-        return PairTable(
-            [
-                words.pair_nodes if words else NO_PAIRS,
-                self._columns.bigram_numbers,
-                gazetteer.beginnings if gazetteer else NO_PAIRS,
-            ]
-        )
+    def _make_dictionaries(self):
+        words = self._words() if self._needs_jieba else None
+        nodes = words.pair_nodes if words else NO_PAIRS
+        begins = self.gazetteer.beginnings if self.gazetteer else NO_PAIRS
+        return PairTable([nodes, self._columns.bigram_numbers, begins]), words
 
     def _words(self):
-        """The :class:`ChineseWords`, if the features need them."""
-        return (self._given_words or installed_words()) if self._needs_jieba else None
+        return self._given_words or installed_words()
 
     def save_pretrained(self, folder: str | os.PathLike, with_dictionary: bool = False) -> None:
         """Write ``features.json``.
 
         Args:
             folder: an existing one.
-            with_dictionary: whether to write ``words.npz`` too (2 MB), jieba's dictionary as it is searched here, if the
-                features need it: they can then be read where jieba is not installed, and find the same words where
+            with_dictionary: whether to write ``words.npz`` too (2 MB), jieba's dictionary as it is searched here, if
+                the features need it: they can then be read where jieba is not installed, and find the same words where
                 another one is.
         """
         content = {
@@ -169,7 +164,8 @@ class WordFeatures:
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike) -> WordFeatures:
-        """Read what :meth:`save_pretrained` has written; without its dictionary, warns if another jieba was installed then.
+        """Read what :meth:`save_pretrained` has written; warns if the dictionary, that of the folder or else that of
+        the installed jieba, is of another jieba than the features.
 
         Raises:
             ValueError: a file cannot be read or lacks something.
@@ -190,8 +186,8 @@ class WordFeatures:
             raise ValueError(f"{FILE_NAME} lacks or misnames something ({type(error).__name__}: {error})") from None
         if features._needs_jieba and jieba != features._jieba_version():
             logger.warning(
-                f"{Path(folder) / FILE_NAME}: made with jieba {jieba}, but {features._jieba_version()} is here, which may "
-                f"find other words; install jieba=={jieba} to have the features of training"
+                f"{Path(folder) / FILE_NAME}: made with jieba {jieba}, but {features._jieba_version()} is installed, which "
+                f"may find other words; install jieba=={jieba} to have the features of training"
             )
         return features
 
