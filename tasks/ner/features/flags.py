@@ -54,7 +54,7 @@ class SpanFlags:
                 of_character[place] |= inside
         flags = self._packed(of_character)
         of_first = flags[tokens.first]
-        if tokens.are_characters:
+        if tokens.are_characters or not bits:
             return of_first
         of_last, (begins, insides, ends) = flags[tokens.last], self._masks
         return of_first & begins | of_first & of_last & insides | of_last & ends

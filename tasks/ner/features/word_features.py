@@ -186,8 +186,8 @@ class WordFeatures:
             raise ValueError(f"{FILE_NAME} lacks or misnames something ({type(error).__name__}: {error})") from None
         if features._needs_jieba and jieba != features._jieba_version():
             logger.warning(
-                f"{Path(folder) / FILE_NAME}: made with jieba {jieba}, but {features._jieba_version()} is installed, which "
-                f"may find other words; install jieba=={jieba} to have the features of training"
+                f"{Path(folder) / FILE_NAME}: made with jieba {jieba}, but {features._jieba_version()} is installed, "
+                f"which may find other words; install jieba=={jieba} to have the features of training"
             )
         return features
 

@@ -9,6 +9,8 @@ from tasks.ner.features.chinese_words import TAG_CLASSES, tag_class
 from tasks.ner.features.gazetteer import BINS, SHARES
 from tasks.ner.features.kinds import COLUMNS
 
+LONGEST = 16  # characters of a word in jieba's dictionary
+
 
 @functools.cache
 def tagger():
@@ -33,12 +35,13 @@ def segmentation(text):
 
 def dictionary(text):
     """(start, end, part of speech) of all words of jieba's dictionary with two or more characters."""
-    longest = 16
     frequencies, tags = tagger().tokenizer.FREQ, tagger().word_tag_tab
-    places = [
-        (start, end) for start in range(len(text)) for end in range(start + 2, min(start + longest, len(text)) + 1)
+    return [
+        (start, end, tags[text[start:end]])
+        for start in range(len(text))
+        for end in range(start + 2, min(start + LONGEST, len(text)) + 1)
+        if frequencies.get(text[start:end])
     ]
-    return [(start, end, tags[text[start:end]]) for start, end in places if frequencies.get(text[start:end])]
 
 
 def plain_columns(features, text, offsets):

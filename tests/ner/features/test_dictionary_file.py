@@ -18,14 +18,6 @@ TEXT = "他在北京大学学习计算机，龘龘3.5亿"
 OFFSETS = [(at, at + 1) for at in range(len(TEXT))]
 
 
-@pytest.fixture
-def cache(monkeypatch, tmp_path):
-    """An empty cache folder, and a process that has read nothing yet."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(dictionary_file, "_shared", [])
-    return tmp_path / "cache" / "paddle_rope"
-
-
 @pytest.fixture(scope="module")
 def features():
     return WordFeatures.from_examples([Example(TEXT, (Entity(2, 6, "school"),), "x:1")] * 3, FEATURE_KINDS)
@@ -38,6 +30,14 @@ def reads(monkeypatch):
     read = jieba_files.read_jieba
     monkeypatch.setattr(dictionary_file, "read_jieba", lambda: calls.append(1) or read())
     return calls
+
+
+@pytest.fixture
+def cache(monkeypatch, tmp_path):
+    """An empty cache folder, and a process that has read nothing yet."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(dictionary_file, "_shared", [])
+    return tmp_path / "cache" / "paddle_rope"
 
 
 def words_of(text):
@@ -102,7 +102,7 @@ def test_another_jieba_has_another_file(cache, monkeypatch, tmp_path):
     assert columns[4, 1] == 2
 
 
-def test_a_cache_folder_that_cannot_be_made_is_no_error(monkeypatch, tmp_path, reads):
+def test_a_cache_folder_that_cannot_be_made_is_no_error(reads, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     monkeypatch.setattr(dictionary_file, "_shared", [])
