@@ -31,7 +31,9 @@ class PairTable:
     """
 
     def __init__(self, parts):
-        known = np.unique(np.concatenate([pairs for pairs, _, _ in parts]))
+        # not np.unique, which is slow where most is in order already
+        pairs_of_all = np.sort(np.concatenate([pairs for pairs, _, _ in parts]), kind="stable")
+        known = pairs_of_all[np.diff(pairs_of_all, prepend=-1) > 0]
         self._pairs = np.append(known, np.iinfo(np.int64).max)  # no pair: the search ends within the array
         self._values = np.empty([len(self._pairs), len(parts)], dtype=np.int32)
         for column, (pairs, values, missing) in zip(self._values.T, parts):

@@ -14,7 +14,7 @@ LONGEST = 16  # characters of a word in jieba's dictionary
 
 @functools.cache
 def tagger():
-    """jieba's tagger, with its dictionary read from its own file: nobody vouches for its cache in the temporary folder."""
+    """jieba's tagger, with its dictionary read from its own file, not from its cache in the temporary folder."""
     import jieba.posseg
 
     logging.getLogger("jieba").setLevel(logging.WARNING)
@@ -90,7 +90,7 @@ def plain_flags(features, text, offsets, own=None):
     for kind in range(classes):  # inside one of the spans with its first character, and with its last
         inside = {at for first, stop, number in spans if number == kind for at in range(first + 1, stop - 1)}
         flags[:, kind, 1] = [end > start and start in inside and end - 1 in inside for start, end in offsets]
-    return flags.reshape(len(offsets), -1)
+    return flags.reshape(len(offsets), classes * 3)
 
 
 def _gazetteer_spans(gazetteer, text, own):
@@ -99,7 +99,7 @@ def _gazetteer_spans(gazetteer, text, own):
     ]
     for start, end in places:
         string = text[start:end]
-        own_entities = [entity for entity in own.entities] if own else []
+        own_entities = own.entities if own else ()
         total = gazetteer.occurrences[string] - (sum(text[a:b] == string for a, b in places) if own else 0)
         for number, kind in enumerate(gazetteer.types):
             count = gazetteer.entities[kind].get(string, 0)

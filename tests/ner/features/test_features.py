@@ -264,9 +264,7 @@ def test_features_of_a_corpus_are_those_of_the_plain_form(features, examples):
 
 def test_unknown_words_are_those_of_jieba():
     rng = np.random.default_rng(0)
-    common = [
-        *"的一是在不了有和人这中大为上个国我以要他时来用们生到作地于出就分对成会可主发年动同工也能下过子说产种面而方"
-    ]
+    common = [*"的一是在不了有和人这中大为上个国我以要他时来用们生到作地于出就分对成会可主发年动同工也能下过子说产种面"]
     mixed = [*common * 2, *"aB3.+&_ ，"]
     for number in range(150):
         text = "".join(rng.choice(mixed, 2 + number % 14)) + ("龘" if number % 50 == 0 else "")
