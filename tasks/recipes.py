@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 import pkgutil
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from tasks.common.errors import InputError
+from tasks.common.model_folder import refuse_incomplete
 
 if TYPE_CHECKING:
     from tasks.common.recipe import Recipe
@@ -16,9 +21,16 @@ _HOMES = {
     "classification": "tasks.classification.recipe:ClassificationRecipe",
     "pretraining": "tasks.pretraining.recipe:PretrainingRecipe",
     "language_model": "tasks.language_model.recipe:LanguageModelRecipe",
+    "annotation": "tasks.experiments.annotation.recipe:AnnotationRecipe",
     "relative_position": "tasks.experiments.relative_position.recipe:RelativePositionRecipe",
 }
 RECIPES = tuple(_HOMES)
+_PREDICTORS = {
+    "ner": "tasks.ner.prediction.predictor:NerPredictor",
+    "matching": "tasks.matching.prediction:MatchingPredictor",
+    "classification": "tasks.classification.prediction:Classifier",
+}
+_MODEL_TYPE = "paddle_rope_"  # in config.json, with the name of the recipe behind it
 
 
 def get_recipe(name: str) -> Recipe:
@@ -30,3 +42,40 @@ def get_recipe(name: str) -> Recipe:
     if name not in _HOMES:
         raise InputError(f"no recipe {name!r}; the recipes are {', '.join(RECIPES)}")
     return pkgutil.resolve_name(_HOMES[name])()
+
+
+def get_predictor(name: str) -> Callable[..., Any]:
+    """The class of the predictor of a recipe: ``ner``, ``matching`` or ``classification``. It imports no paddle."""
+    return pkgutil.resolve_name(_PREDICTORS[name])
+
+
+def open_predictor(folder: str | os.PathLike, **options: Any) -> Any:
+    """The predictor of a trained or exported model, whichever its recipe.
+
+    Args:
+        folder: OUTPUT_DIR/model of a training run, or that of an exported model.
+        options: of the predictor: ``device``, ``batch_size``, ...
+
+    Returns:
+        :class:`~tasks.ner.prediction.predictor.NerPredictor`, :class:`~tasks.classification.prediction.Classifier` or
+        :class:`~tasks.matching.prediction.MatchingPredictor`; its attribute ``recipe`` is the name of the recipe.
+
+    Raises:
+        InputError: the folder does not hold a model that predicts.
+    """
+    return get_predictor(recipe_of_model(folder))(folder, **options)
+
+
+def recipe_of_model(folder: str | os.PathLike) -> str:
+    """The name of the recipe whose predictor opens a folder, by its config.json; raises InputError if there is none."""
+    refuse_incomplete(folder, ["config.json"])
+    try:
+        kind = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))["model_type"]
+        name = kind.removeprefix(_MODEL_TYPE)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        name = None
+    if name not in _PREDICTORS:
+        raise InputError(
+            f"{folder}: config.json is not that of a model for {', '.join(_PREDICTORS)}; give such a folder"
+        )
+    return name

@@ -67,6 +67,17 @@ RULES = {
         and not is_in(one, "tasks.experiments")
         and not is_in(one, "tasks.commands")
     ),
+    "of tasks, only tasks.commands imports tasks.serving": lambda one, other: (
+        is_in(one, "tasks")
+        and is_in(other, "tasks.serving")
+        and not is_in(one, "tasks.serving")
+        and not is_in(one, "tasks.commands")
+    ),
+    "of tasks, only tasks.commands and tasks.experiments import tasks.scaling": lambda one, other: (
+        is_in(one, "tasks")
+        and is_in(other, "tasks.scaling")
+        and not any(is_in(one, f"tasks.{name}") for name in ("scaling", "commands", "experiments"))
+    ),
     "only tasks.commands imports the demo corpus": lambda one, other: (
         is_in(one, "tasks")
         and is_in(other, "tasks.ner.demo")
@@ -98,7 +109,7 @@ def parts_of(imports, package):
     return graph
 
 
-@pytest.mark.parametrize("package", ["tasks.ner", "tasks.common", "tasks.experiments"])
+@pytest.mark.parametrize("package", ["tasks.ner", "tasks.common", "tasks.experiments", "tasks.scaling"])
 def test_no_circle_leads_through_folders(imports, package):
     graph = parts_of(imports, package)
     assert len(graph) > 5

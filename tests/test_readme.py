@@ -22,17 +22,30 @@ from tasks.experiments.plan import read_plan
 from tasks.ner.demo.corpus import UNSEEN_SENTENCES
 from tasks.recipes import get_recipe
 from tests.document_keys import keys_of, with_tables
+from tests.exports import FORMATS
+from tests.serving.conftest import running
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 READMES = ["README.md", "README.zh.md"]
 TWINS = [READMES, ["docs/ner.md", "docs/ner.zh.md"]]
 DOCS = sorted(str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / "docs").rglob("*.md"))
 PAGES = [*READMES, *DOCS]
-SYSTEM_COMMANDS = {"cat", "head", "tail", "mkdir", "export", ".venv/bin/pip", ".venv/bin/visualdl", "done"}
+SYSTEM_COMMANDS = {
+    "cat",
+    "curl",
+    "shuf",
+    "head",
+    "tail",
+    "mkdir",
+    "export",
+    ".venv/bin/pip",
+    ".venv/bin/visualdl",
+    "done",
+}
 SIZES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
 SMALL = {**SIZES, "num_train_epochs": 1, "device": "cpu"}
 SMALL_WORDS = [f"--{key}={value}" for key, value in SMALL.items()]
-VERBS_WITH_TASKS = ("train", "predict", "evaluate", "export", "tune", "demo", "benchmark")
+VERBS_WITH_TASKS = ("train", "predict", "select", "evaluate", "export", "tune", "demo", "benchmark")
 
 
 def text_of(page):
@@ -183,6 +196,7 @@ def ner_folder(tmp_path_factory):
         for program, *words in commands("README.md"):
             if program == ".venv/bin/paddle-rope":
                 more = [*SMALL_WORDS, "--masked_lm_epochs=1"] if words[0] == "train" else []
+                more = ["--format", FORMATS[0]] if words[0] == "export" else more
                 assert main([*words, *more]) == 0
     return folder
 
@@ -202,10 +216,27 @@ def write_what_python_needs(page, request):
     elif page == "docs/matching.md":
         assert main(["demo", "matching", "runs/demo_matching_data"]) == 0
         assert main(["train", "matching", "configs/matching/demo.yaml", *SMALL_WORDS, "--output_dir", "runs/mine"]) == 0
+    elif page in ("docs/python.md", "docs/deployment.md"):
+        if "onnx" not in FORMATS:
+            pytest.skip("the page exports as ONNX, and paddle2onnx wants Paddle 3")
+        if page == "docs/deployment.md":
+            data = request.getfixturevalue("ner_folder") / "my" / "data.jsonl"
+            words = [*SMALL_WORDS, f"--train_file={data}", "--features=", "--output_dir=run"]
+            assert main(["train", "ner", "configs/ner/own_data.yaml", *words]) == 0
+            assert main(["export", "ner", "run/model", "--output", "mine_exported"]) == 0
     elif page == "docs/checkpoints.md":
         tokenizer = CharTokenizer.from_corpus(UNSEEN_SENTENCES)
         tokenizer.save_pretrained("roformer_chinese_base")
         RoFormerForMaskedLM(RoFormerConfig(len(tokenizer), **SIZES)).save_pretrained("roformer_chinese_base")
+
+
+@pytest.fixture
+def service_address(tmp_path_factory):
+    """Where a service listens."""
+    folder = tmp_path_factory.mktemp("served")
+    (folder / "config.json").write_text('{"model_type": "paddle_rope_ner"}', encoding="utf-8")
+    with running(REPOSITORY / "tests" / "serving" / "stub_service.py", folder) as client:
+        yield f"127.0.0.1:{client.wait_until_ready().port}"
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")])
@@ -214,6 +245,8 @@ def test_python_runs(page, tmp_path, monkeypatch, request):
     write_what_python_needs(page, request)
     names = {}
     for block in blocks(page, "python"):
+        if "127.0.0.1:8080" in block:
+            block = block.replace("127.0.0.1:8080", request.getfixturevalue("service_address"))
         exec(block, names)
     shapes = {"q": [1, 12, 5000, 64]} if page in READMES else {"logits": [1, 10, 40, 40]} if "logits" in names else {}
     assert {name: names[name].shape for name in shapes} == shapes

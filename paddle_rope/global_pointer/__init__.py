@@ -1,18 +1,23 @@
-from paddle_rope.global_pointer.decoding import ScoredSpan, decode_spans
-from paddle_rope.global_pointer.heads import MASKED_LOGIT, EfficientGlobalPointer, GlobalPointer
-from paddle_rope.global_pointer.losses import (
-    multilabel_categorical_crossentropy,
-    span_positives,
-    sparse_multilabel_categorical_crossentropy,
-)
+"""GlobalPointer: heads, losses, decoding. Names are loaded when they are first asked for; decoding needs no paddle."""
 
-__all__ = [
-    "MASKED_LOGIT",
-    "EfficientGlobalPointer",
-    "GlobalPointer",
-    "ScoredSpan",
-    "decode_spans",
-    "multilabel_categorical_crossentropy",
-    "span_positives",
-    "sparse_multilabel_categorical_crossentropy",
-]
+from typing import TYPE_CHECKING
+
+from paddle_rope.lazy import lazy_names
+
+if TYPE_CHECKING:  # the same names for type checkers
+    from paddle_rope.global_pointer.decoding import ScoredSpan, decode_spans
+    from paddle_rope.global_pointer.heads import MASKED_LOGIT, EfficientGlobalPointer, GlobalPointer
+    from paddle_rope.global_pointer.losses import (
+        multilabel_categorical_crossentropy,
+        span_positives,
+        sparse_multilabel_categorical_crossentropy,
+    )
+
+__getattr__, __all__ = lazy_names(
+    __name__,
+    {
+        "decoding": "ScoredSpan decode_spans",
+        "heads": "MASKED_LOGIT EfficientGlobalPointer GlobalPointer",
+        "losses": "multilabel_categorical_crossentropy span_positives sparse_multilabel_categorical_crossentropy",
+    },
+)

@@ -1,10 +1,14 @@
 """From GlobalPointer scores to spans."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from paddle import Tensor
+
+if TYPE_CHECKING:
+    from paddle import Tensor
 
 
 class ScoredSpan(NamedTuple):
@@ -33,7 +37,7 @@ def decode_spans(
     Raises:
         ValueError: the thresholds are not one for each type.
     """
-    logits = logits.astype("float32").numpy() if isinstance(logits, Tensor) else np.asarray(logits)
+    logits = np.asarray(logits if isinstance(logits, np.ndarray) else logits.astype("float32").numpy())
     batch, types, seq, _ = logits.shape
     thresholds = np.asarray(threshold, dtype=np.float64)
     if thresholds.shape not in ((), (types,)):

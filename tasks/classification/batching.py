@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from paddle.io import Dataset
 
 from tasks.common.batching import pad_tokens
 from tasks.common.errors import InputError
@@ -24,7 +23,7 @@ def tokenize(text, tokenizer, max_characters):
     return tokenizer.encode(text[:max_characters])[0]
 
 
-class ClassificationDataset(Dataset):
+class ClassificationDataset:
     """Tokenized examples.
 
     Args:
@@ -42,7 +41,6 @@ class ClassificationDataset(Dataset):
     """
 
     def __init__(self, examples, tokenizer, classes, max_characters):
-        super().__init__()
         self.examples = examples
         number = {name: index for index, name in enumerate(classes)}
         self.texts = []

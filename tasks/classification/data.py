@@ -39,7 +39,11 @@ def read_examples(path: str | os.PathLike) -> list[Example]:
         InputError: the file cannot be read, holds no text, or something in it is wrong.
     """
     content, name = read_text(path)
-    lines = split_lines(content)
+    return read_lines(split_lines(content), name)
+
+
+def read_lines(lines: list[str], name: str) -> list[Example]:
+    """As :func:`read_examples`, from the lines of a file called ``name``, or of records in memory."""
     first = first_non_blank(lines)
     if first is None:
         raise InputError(f"{name}:1: there is no text in it; give labeled texts")

@@ -1,6 +1,9 @@
 """The classification model: RoFormer, pooling and a classifier, with the names of the classes."""
 
+import paddle.nn.functional as F
+
 from paddle_rope.roformer import RoFormerConfig, RoFormerForSequenceClassification
+from tasks.common.inference import evaluated
 
 
 class ClassificationConfig(RoFormerConfig):
@@ -30,8 +33,6 @@ class ClassificationModel(RoFormerForSequenceClassification):
 
     config_class = ClassificationConfig
 
-    def numbers_of_text(self, length):
-        """How many numbers the largest tensor of a layer has for a text of ``length`` tokens."""
-        config = self.config
-        scores = config.num_attention_heads * length * length if "softmax" in config.layer_attention else 0
-        return max(scores, config.intermediate_size * length)
+    def find_probabilities(self, batch):
+        """Probabilities of the classes of a batch of arrays, in evaluation mode: a float32 array."""
+        return F.softmax(evaluated(self, batch).astype("float32"), axis=-1).numpy()

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import paddle.nn.functional as F
 
+from paddle_rope.machine import import_paddle
 from tasks.classification.batching import TextCollator, TokenizedText, tokenize
-from tasks.classification.model import ClassificationModel
 from tasks.common.errors import InputError
-from tasks.common.inference import outputs_of
+from tasks.common.exported.folder import is_exported
+from tasks.common.exported.model import ExportedModel, open_exported
+from tasks.common.inference import Batch, outputs_of
 from tasks.common.model_folder import check_least, check_length, check_named, open_model
 
 # Numbers of the largest tensor of one batch: bounds memory for long texts.
@@ -20,10 +21,10 @@ MAX_BATCH_NUMBERS = 1 << 26
 
 
 class Classifier:
-    """Finds the class of texts.
+    """Finds the class of texts. Threads may share it.
 
     Args:
-        model_dir: folder that training wrote as ``OUTPUT_DIR/model``.
+        model_dir: folder that training wrote as ``OUTPUT_DIR/model``, or of an exported model.
         device: ``"cpu"``, ``"gpu"`` ...; None takes a GPU where there is one.
         batch_size: texts a batch at most.
         max_characters: characters of a text that are read, from its beginning; None takes what the model was trained
@@ -33,6 +34,8 @@ class Classifier:
     Raises:
         InputError: the folder does not hold a model, the device cannot be used, or a size is out of range.
     """
+
+    recipe = "classification"
 
     def __init__(
         self,
@@ -44,7 +47,13 @@ class Classifier:
     ) -> None:
         check_least("batch_size", batch_size)
         check_least("max_characters", max_characters)
-        self.tokenizer, self.model = open_model(model_dir, device, ClassificationModel, _check_config)
+        if is_exported(model_dir):
+            self.tokenizer, self.model = open_exported(model_dir, device, ExportedClassificationModel)
+        else:
+            import_paddle()
+            from tasks.classification.model import ClassificationModel
+
+            self.tokenizer, self.model = open_model(model_dir, device, ClassificationModel, _check_config)
         self.classes = self.model.config.classes
         self.batch_size = batch_size
         self.max_characters = max_characters or self.model.config.max_characters
@@ -77,12 +86,42 @@ def predict_probabilities(model, texts, batch_size, show_progress=False):
     length: float32 array ``[texts, classes]``."""
     found = np.zeros([len(texts), len(model.config.classes)], dtype=np.float32)
     collate = TextCollator(model.config.pad_token_id, with_labels=False)
+
+    def numbers_of(length):
+        return numbers_of_text(model.config, length)
+
     outputs = outputs_of(
-        model, texts, collate, batch_size, model.numbers_of_text, MAX_BATCH_NUMBERS, show_progress=show_progress
+        model.find_probabilities, texts, collate, batch_size, numbers_of, MAX_BATCH_NUMBERS, show_progress
     )
-    for rows, logits in outputs:
-        found[rows] = F.softmax(logits.astype("float32"), axis=-1).numpy()
+    for rows, probabilities in outputs:
+        found[rows] = probabilities
     return found
+
+
+def numbers_of_text(config, length):
+    """How many numbers the largest tensor of a layer has for a text of ``length`` tokens."""
+    scores = config.num_attention_heads * length * length if "softmax" in config.attention else 0
+    return max(scores, config.intermediate_size * length)
+
+
+class ExportedClassificationModel(ExportedModel):
+    """The graph of an exported folder as a :class:`~tasks.classification.model.ClassificationModel`."""
+
+    kinds = {
+        "classes": list,
+        "max_characters": int,
+        "pad_token_id": int,
+        "attention": (str, list),
+        "num_attention_heads": int,
+        "intermediate_size": int,
+    }
+
+    def check(self):
+        _check_config(self.config)
+
+    def find_probabilities(self, batch: Batch) -> np.ndarray:
+        """As of the trained model."""
+        return self.graph.run(batch)[0]
 
 
 def _check_config(config):

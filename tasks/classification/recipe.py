@@ -5,7 +5,7 @@ from __future__ import annotations
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.classification.arguments import ClassificationArguments
 from tasks.classification.batching import ClassificationDataset, TextCollator
-from tasks.classification.data import class_names, read_examples
+from tasks.classification.data import Example, class_names, read_examples, read_lines
 from tasks.classification.metrics import classification_scores
 from tasks.classification.model import ClassificationModel
 from tasks.classification.prediction import Classifier, as_record, predict_probabilities
@@ -23,11 +23,16 @@ class ClassificationRecipe(Recipe):
     scores = ("accuracy", "macro_f1")
     next_step = "predict:  paddle-rope predict classification {model} --input FILE"
     read_labeled = staticmethod(read_examples)
+    read_lines = staticmethod(read_lines)
+    example_class = Example
     predictor = Classifier
     report = staticmethod(print_scores)
 
     def read(self, run: Run) -> None:
-        run.examples = read_splits(run.keys)
+        run.examples = read_splits(run.keys, run.memory)
+
+    def record_of(self, example: Example) -> dict:
+        return {"text": example.text, "label": example.label}
 
     def model_options(self, run: Run, tokenizer: Tokenizer) -> dict:
         classes = class_names(example for split in run.examples.values() for example in split)

@@ -4,7 +4,21 @@ import os
 import sys
 
 import paddle_rope
-from tasks.commands import benchmark, compare, data, decay, demo, evaluate, experiment, model, predict, train, weights
+from tasks.commands import (
+    benchmark,
+    compare,
+    data,
+    decay,
+    demo,
+    evaluate,
+    experiment,
+    model,
+    predict,
+    select,
+    serve,
+    train,
+    weights,
+)
 from tasks.commands.options import choose
 from tasks.common.errors import exit_on_input_error
 from tasks.common.tool.process import show_any_text
@@ -13,9 +27,11 @@ COMMAND = "paddle-rope"
 VERBS = {  # name -> (function of the words after it, what it does)
     "train": (train.train, "train a model, or resume a run: train ner CONFIG.yaml"),
     "predict": (predict.predict, "entities, scores or classes of texts: predict ner MODEL_DIR --input FILE"),
+    "serve": (serve.serve, "serve models over HTTP: serve MODEL_DIR"),
+    "select": (select.select, "the texts to label next: select ner MODEL_DIR --input FILE --count N"),
     "evaluate": (evaluate.evaluate, "score a model on labeled data: evaluate ner MODEL_DIR DATA"),
     "export": (model.export, "export a model for deployment: export ner MODEL_DIR --output FOLDER"),
-    "tune": (model.tune, "tune the thresholds of a model: tune ner MODEL_DIR DEV_FILE"),
+    "tune": (model.tune, "thresholds and temperatures of a model: tune ner MODEL_DIR DEV_FILE"),
     "inspect": (data.inspect, "look at labeled NER data: inspect TRAIN [DEV] [TEST]"),
     "convert": (data.convert, "convert labeled NER data: convert SOURCE TARGET --to FORMAT"),
     "download": (data.download, "download a public NER data set: download cluener"),

@@ -3,13 +3,14 @@
 import os
 import sys
 
+from paddle_rope.machine import prepare_process
+from tasks.commands import predict_many
 from tasks.commands.options import add_computing, add_model_dir, add_model_dirs, choose, computing, new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_file
 from tasks.common.texts.json_lines import json_line
 from tasks.common.texts.text_files import STDIN
 from tasks.common.texts.text_stream import TextStream
-from tasks.common.tool.process import prepare
 from tasks.common.tool.streams import progress_bar, standard_output
 
 STREAMING = """
@@ -26,7 +27,9 @@ Reads plain text, one text a line, or JSON lines with a "text". Formats of the o
   doccano  {"text": ..., "label": [[start, end, type], ...]}, end exclusive
   bio      one character and its tag a line. Of nested and overlapping entities it holds only one: that with the
            highest score stays; a note at the end counts the others
-All are labeled data for the other verbs; an empty text is refused there, except in jsonl.""",
+  labelstudio  one list of tasks with predictions and their probabilities, for import into Label Studio, where
+           annotators correct them
+All but the last are labeled data for the other verbs; an empty text is refused there, except in jsonl.""",
     "matching": """\
 Score pairs or triples of texts, or embed texts, with a trained model of text matching.
 
@@ -50,6 +53,9 @@ def predict(words):
     summaries = {name: text.split("\n", 1)[0] for name, text in TASKS.items()}
     task, words = choose("paddle-rope predict", "task", words, summaries)
     options = _parse(task, words)
+    if predict_many.is_asked_for(options):
+        return predict_many.predict_many(task, options, chunk_size(task, options))
+    (options.input,) = options.input or [STDIN]
     work = {"ner": find_entities, "matching": score, "classification": classify}[task]
     if getattr(options, "embed", False):
         work = embed
@@ -61,9 +67,10 @@ def predict(words):
 
 
 def _parse(task, words):
-    parser = new_parser(f"predict {task}", TASKS[task] + STREAMING)
+    parser = new_parser(f"predict {task}", TASKS[task] + STREAMING + predict_many.DESCRIPTION)
     (add_model_dirs if task == "ner" else add_model_dir)(parser)
-    parser.add_argument("--input", default=STDIN, metavar="FILE", help="texts; - is standard input (default)")
+    given = "texts; - is standard input (default); several files or a folder: see below"
+    parser.add_argument("--input", nargs="+", action="extend", metavar="FILE", help=given)
     parser.add_argument("--output", default=STDIN, metavar="FILE", help="results; - is standard output (default)")
     if task == "ner":
         from tasks.ner.prediction.output_formats import FORMATS
@@ -74,6 +81,7 @@ def _parse(task, words):
     if task == "matching":
         parser.add_argument("--embed", action="store_true", help="write vectors of texts to --output FILE.npy")
     add_computing(parser, task)
+    predict_many.add_options(parser, task)
     return parser.parse_args(words)
 
 
@@ -90,10 +98,10 @@ def check_files(options):
 
 
 def open_model(task, model, options, **more):
-    prepare()
-    from tasks.recipes import get_recipe
+    prepare_process()
+    from tasks.recipes import get_predictor
 
-    return get_recipe(task).predictor(model, show_progress=sys.stderr.isatty(), **computing(options), **more)
+    return get_predictor(task)(model, show_progress=sys.stderr.isatty(), **computing(options), **more)
 
 
 def chunk_size(task, options):
@@ -101,10 +109,15 @@ def chunk_size(task, options):
     return CHUNK_BATCHES[task] * max(1, options.batch_size)
 
 
+def open_output(output):
+    """A context manager that gives the file of the path ``output``, or standard output for ``-``."""
+    return standard_output() if output == STDIN else atomic_writer(output)
+
+
 def answer(stream, output, write):
     """Call ``write(chunk, file)`` for the chunks of a :class:`tasks.common.texts.line_stream.LineStream`; the file is
     that of the path ``output``, or standard output for ``-``."""
-    with standard_output() if output == STDIN else atomic_writer(output) as file:
+    with open_output(output) as file:
         for chunk in chunks(stream):
             write(chunk, file)
             file.flush()
@@ -119,22 +132,24 @@ def chunks(stream):
 
 
 def find_entities(options):
-    from tasks.ner.prediction import output_formats
+    from tasks.ner.prediction.output_formats import PredictionWriter
 
     stream = TextStream(options.input, chunk_size("ner", options))
     predictor = open_model("ner", options.model_dirs, options, overlap=options.overlap)
     drawn, left_out = [], 0
-
-    def write(chunk, file):
-        nonlocal left_out
-        texts, where = zip(*chunk)
-        records = predictor(texts, where)
-        left_out += output_formats.write_predictions(records, where, file, options.format)
-        if options.html:
-            drawn.extend(records)
-
     try:
-        answer(stream, options.output, write)
+        with (
+            open_output(options.output) as file,
+            PredictionWriter(file, options.format, ", ".join(options.model_dirs)) as writer,
+        ):
+            for chunk in chunks(stream):
+                texts, where = zip(*chunk)
+                records = predictor(texts, where)
+                writer.write(records, where)
+                file.flush()
+                if options.html:
+                    drawn.extend(records)
+            left_out = writer.left_out
     except SystemExit:  # the reader of standard output, such as head, has left
         if options.html:
             raise InputError(f"{options.html}: not written, as not all results were read; give an --output") from None

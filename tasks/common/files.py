@@ -1,6 +1,7 @@
 """Reading and writing files so that nothing is lost or half-written."""
 
 import contextlib
+import hashlib
 import json
 import os
 import shutil
@@ -129,3 +130,9 @@ def check_makeable(path, option):
     existing = next(parent for parent in [path, *path.absolute().parents] if parent.exists())
     if not existing.is_dir() or not os.access(existing, os.W_OK):
         raise InputError(f"{path}: cannot be made ({existing} is not a writable folder); give another {option}")
+
+
+def file_sha256(path):
+    """Hexadecimal SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

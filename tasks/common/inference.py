@@ -1,19 +1,25 @@
-"""Models in evaluation mode, in batches of like length that fit into memory."""
+"""Models in evaluation mode, in batches of like length that fit into memory. Without paddle, until a model is one."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import paddle
 from tqdm import tqdm
+
+if TYPE_CHECKING:
+    import paddle
+
+Batch = dict[str, np.ndarray]
 
 
 @contextlib.contextmanager
 def evaluation_mode(model: paddle.nn.Layer) -> Iterator[None]:
     """Within this block the model drops nothing out and keeps no gradients."""
+    import paddle
+
     was_training = model.training
     model.eval()
     try:
@@ -24,26 +30,32 @@ def evaluation_mode(model: paddle.nn.Layer) -> Iterator[None]:
             model.train()
 
 
+def evaluated(model: paddle.nn.Layer, batch: Batch, forward: Callable | None = None) -> paddle.Tensor:
+    """What a model, or its method ``forward``, gives for a batch of arrays in evaluation mode."""
+    import paddle
+
+    with evaluation_mode(model):
+        return (forward or model)(**{name: paddle.to_tensor(array) for name, array in batch.items()})
+
+
 def outputs_of(
-    model: paddle.nn.Layer,
+    forward: Callable[[Batch], Any],
     items: Sequence[Any],
-    collate: Callable[[list], dict[str, np.ndarray]],
+    collate: Callable[[list], Batch],
     batch_size: int,
     numbers_of: Callable[[int], int],
     most_numbers: int,
-    forward: Callable | None = None,
     show_progress: bool = False,
 ) -> Iterator[tuple[list[int], Any]]:
     """What a model gives for tokenized texts, longest first.
 
     Args:
-        model: put into evaluation mode meanwhile.
+        forward: called with each batch.
         items: tokenized texts, each with ``ids``.
         collate: makes a batch of a list of items.
         batch_size: items a batch at most.
         numbers_of: how many numbers the largest tensor has for an item of so many tokens.
         most_numbers: of the largest tensor of a batch, which bounds memory; an item that has more goes alone.
-        forward: called with the batch; None for ``model`` itself.
         show_progress: show a progress bar.
 
     Yields:
@@ -51,12 +63,10 @@ def outputs_of(
     """
     order = np.argsort([len(item.ids) for item in items], kind="stable")[::-1].tolist()
     # the bar stays where it is the only one, and disappears where it is that of a chunk of a stream
-    progress = tqdm(total=len(items), unit="text", disable=not show_progress, leave=None, delay=1)
-    with evaluation_mode(model), progress:
+    with tqdm(total=len(items), unit="text", disable=not show_progress, leave=None, delay=1) as progress:
         while order:
             size = most_numbers // max(1, numbers_of(len(items[order[0]].ids)))
             size = max(1, min(batch_size, size))
             rows, order = order[:size], order[size:]
-            batch = collate([items[row] for row in rows])
-            yield rows, (forward or model)(**{name: paddle.to_tensor(array) for name, array in batch.items()})
+            yield rows, forward(collate([items[row] for row in rows]))
             progress.update(len(rows))

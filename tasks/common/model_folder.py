@@ -3,8 +3,6 @@
 import contextlib
 from pathlib import Path
 
-from safetensors import safe_open
-
 from paddle_rope.roformer import load_tokenizer
 from tasks.common.errors import InputError
 from tasks.common.tool.device import choose_device
@@ -30,16 +28,16 @@ def refuse_incomplete(folder, needed):
 
 
 @contextlib.contextmanager
-def damage_reported(folder, what):
-    """Whatever goes wrong within, while ``what`` of a model's folder is read, becomes an InputError."""
+def damage_reported(folder, what, whole="the whole folder OUTPUT_DIR/model of the training run"):
+    """Whatever goes wrong within, while ``what`` of a model's folder is read, becomes an InputError; ``whole`` is what
+    is to be copied again."""
     try:
         yield
     except Exception as error:  # a damaged file can raise anything in the libraries that read it
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         reason = reason if len(reason) <= 200 else reason[:200] + "..."
         raise InputError(
-            f"{folder}: {what} is damaged or does not fit the other files ({reason}); "
-            "copy the whole folder OUTPUT_DIR/model of the training run again"
+            f"{folder}: {what} is damaged or does not fit the other files ({reason}); copy {whole} again"
         ) from error
 
 
@@ -54,6 +52,8 @@ def load_model(folder, model_class, check):
     Raises:
         InputError: files of the folder are damaged or do not fit together.
     """
+    from safetensors import safe_open
+
     folder = Path(folder)
     tokenizer, config = load_settings(folder, model_class.config_class, check)
     with damage_reported(folder, "model.safetensors"):

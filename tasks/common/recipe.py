@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -24,6 +25,14 @@ from tasks.common.tool.device import is_first_process
 from tasks.common.tool.quiet import quiet_paddlenlp
 from tasks.common.tool.run_config import read_run_config
 from tasks.common.training.arguments import BY_EPOCHS, EncoderArguments, Settings, resolve_config
+from tasks.common.training.memory import (
+    IN_MEMORY,
+    MemoryData,
+    check_resumed,
+    check_splits,
+    config_with,
+    read_records,
+)
 from tasks.common.training.monitor import VisualDLMonitor
 from tasks.common.training.trainer import RecipeTrainer, last_checkpoint
 
@@ -39,6 +48,7 @@ class Run:
         examples: dict from ``train`` and, where there are such, ``dev`` and ``test`` to lists of examples.
         datasets: the same, tokenized.
         saved: what goes into the model's folder beside model and tokenizer, each with ``save_pretrained(folder)``.
+        memory: dict from the splits that were given in memory, not as files, to their examples.
         facts: what ``metrics.json`` has beside the scores.
         claimed: the block within which the run's folder stays locked.
     """
@@ -49,6 +59,7 @@ class Run:
     claimed: contextlib.ExitStack
     examples: dict[str, list] = field(default_factory=dict)
     datasets: dict[str, Any] = field(default_factory=dict)
+    memory: dict[str, list] = field(default_factory=dict)
     saved: list = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
     tokenizer: Any = None
@@ -81,6 +92,7 @@ class Recipe:
         scores: names of the scores that are shown, and summed up over several runs.
         next_step: the line after training that says what to do, with ``{model}`` for the model's folder.
         predictor: class of the predictor of a trained model's folder; it takes device, batch_size, show_progress, ...
+        example_class: of the examples, which may be given in memory, too; None where data come from files only.
     """
 
     name: ClassVar[str]
@@ -90,6 +102,7 @@ class Recipe:
     scores: ClassVar[tuple[str, ...]] = ()
     next_step: ClassVar[str]
     predictor: ClassVar[Callable[..., Any]]
+    example_class: ClassVar[type | None] = None
 
     # ---- what a recipe says
 
@@ -149,8 +162,17 @@ class Recipe:
         return None
 
     @staticmethod
-    def read_labeled(path: str) -> list:
+    def read_labeled(path: str | os.PathLike) -> list:
         """The examples of a labeled file."""
+        raise NotImplementedError
+
+    @staticmethod
+    def read_lines(lines: list[str], name: str) -> list:
+        """The examples of the lines of a labeled file, or of as many records in memory."""
+        raise NotImplementedError
+
+    def record_of(self, example: Any) -> dict[str, Any]:
+        """The record, as a line of a file of JSON lines holds it, of an example."""
         raise NotImplementedError
 
     def evaluate_predictor(self, predictor: Any, examples: list, title: str, **shown: Any) -> dict[str, Any]:
@@ -163,36 +185,46 @@ class Recipe:
         """See :func:`tasks.common.training.arguments.resolve_config`."""
         return resolve_config(config, self.arguments)
 
-    def train(self, config: dict[str, Any]) -> dict[str, Any] | None:
+    def train(self, config: dict[str, Any], data: dict[str, Iterable[Any]] | None = None) -> dict[str, Any] | None:
         """Train one run and write its folder.
 
         Args:
             config: dict of configuration keys, such as a YAML file of ``configs/`` has; those of the recipe and of
-                PaddleNLP's ``TrainingArguments``.
+                PaddleNLP's ``TrainingArguments``. ``output_dir``, a new folder, and ``train_file`` must be there.
+            data: labeled data in memory, in place of files: dict from ``"train"``, ``"dev"`` and ``"test"`` to lists.
+                Each member is a dict, as a line of a file of JSON lines that the recipe reads holds it, or one of the
+                recipe's examples, such as ``read_labeled`` gives. A split that is not in it comes from its file.
+                Messages call the fourth member of train ``train[3]``.
 
         Returns:
-            dict as written to ``metrics.json``; None in processes other than the first.
+            dict as written to ``metrics.json``: ``train_seconds``, ``parameters``, ``seed``; under ``dev`` and
+            ``test``, where there are such data, a dict of scores, among them those that the class names in ``scores``;
+            and facts of the recipe. The trained model is in the folder ``model`` of ``output_dir``. None in processes
+            other than the first.
 
         Raises:
-            InputError: the configuration or a data file is wrong; nothing has been written then.
+            InputError: the configuration or the data are wrong; nothing has been written then.
         """
         quiet_paddlenlp()
-        settings = self.resolve(config)
+        memory = self._in_memory(data)
+        settings = self.resolve(config_with(config, memory.examples))
         if is_first_process():
             check_output_dir(settings.config["output_dir"])
-        return self._run(settings, None)
+        return self._run(settings, None, memory)
 
-    def resume(self, run_dir: str | Path) -> dict[str, Any] | None:
+    def resume(self, run_dir: str | Path, data: dict[str, Iterable[Any]] | None = None) -> dict[str, Any] | None:
         """Continue an interrupted run from its last whole checkpoint, to the result it would have had.
 
         Args:
             run_dir: folder of the run, with the configuration it was started with.
+            data: the data in memory that it was started with, if any, as of :meth:`train`.
 
         Returns:
             As :meth:`train`.
 
         Raises:
-            InputError: the folder is not that of an unfinished run, or no checkpoint was written before it ended.
+            InputError: the folder is not that of an unfinished run, no checkpoint was written before it ended, or the
+                data are not those that it was started with.
         """
         quiet_paddlenlp()
         run_dir = Path(run_dir)
@@ -202,28 +234,33 @@ class Recipe:
             raise InputError(f"{run_dir}: no {life.CONFIG_FILE} here; give the OUTPUT_DIR of an interrupted run")
         checkpoint = last_checkpoint(run_dir / "checkpoints")
         config = {**read_run_config(run_dir / life.CONFIG_FILE), "output_dir": str(run_dir)}
-        return self._run(self.resolve(config), checkpoint)
+        memory = self._in_memory(data)
+        check_resumed(config, memory.examples, run_dir)
+        return self._run(self.resolve(config), checkpoint, memory)
 
     def evaluate(
-        self, model_dir: Any, data_file: str, device: str | None = None, batch_size: int = 32, **options: Any
+        self, model_dir: Any, data: Any, device: str | None = None, batch_size: int = 32, **options: Any
     ) -> dict[str, Any]:
-        """Score a trained model on a labeled file, print the scores and return them.
+        """Score a trained model on labeled data, print the scores and return them.
 
         Args:
             model_dir: folder that training wrote as ``OUTPUT_DIR/model``; for NER also a list of them, an ensemble.
-            data_file: labeled file.
+            data: labeled file; or a list in memory, as of :meth:`train`.
             device: ``"cpu"``, ``"gpu"`` ...; None takes a GPU where there is one.
             batch_size: texts a batch at most.
             options: those of the predictor, such as ``max_tokens``; for NER also ``num_examples``.
 
         Raises:
-            InputError: the model or the file is wrong, or the file has a label that the model does not know.
+            InputError: the model or the data are wrong, or the data have a label that the model does not know.
         """
         quiet_paddlenlp()
-        examples = self.read_labeled(data_file)
+        if isinstance(data, (str, os.PathLike)):
+            title, examples = str(data), self.read_labeled(data)
+        else:
+            title, (examples, _) = "data", self._read_records(data, "data")
         shown = {name: options.pop(name) for name in ("num_examples",) if name in options}
         predictor = self.predictor(model_dir, device=device, batch_size=batch_size, show_progress=True, **options)
-        return self.evaluate_predictor(predictor, examples, str(data_file), **shown)
+        return self.evaluate_predictor(predictor, examples, title, **shown)
 
     def scores_line(self, scores: dict[str, Any]) -> str:
         """The scores that are shown, in one line."""
@@ -278,17 +315,37 @@ class Recipe:
             tqdm.write(f"epoch {run.trainer.state.epoch:4.1f}  dev {self.scores_line(scores)}")
         return scores
 
-    def _run(self, settings: Settings, checkpoint: Path | None) -> dict[str, Any] | None:
+    def _in_memory(self, data: Any) -> MemoryData:
+        """The examples of data in memory, checked."""
+        if data is None:
+            return MemoryData({}, {})
+        if self.example_class is None:
+            raise InputError(f"data: the recipe {self.name} reads files only; name them in the configuration")
+        check_splits(data)
+        read = {split: self._read_records(records, split) for split, records in data.items()}
+        return MemoryData(
+            {split: examples for split, (examples, _) in read.items()},
+            {f"{split} {IN_MEMORY}": digest for split, (_, digest) in read.items()},
+        )
+
+    def _read_records(self, records: Any, name: str) -> tuple[list, str]:
+        def record_of(record: Any) -> Any:
+            is_example = self.example_class is not None and isinstance(record, self.example_class)
+            return self.record_of(record) if is_example else record
+
+        return read_records(records, name, record_of, self.read_lines)
+
+    def _run(self, settings: Settings, checkpoint: Path | None, memory: MemoryData) -> dict[str, Any] | None:
         set_seed(settings.training.seed)
         # checkpoints know weights by names that count what the process has made
         with contextlib.ExitStack() as claimed, paddle.utils.unique_name.guard():
-            run = Run(*settings, claimed)
+            run = Run(*settings, claimed, memory=memory.examples)
             try:
-                return self._work(run, checkpoint)
+                return self._work(run, checkpoint, memory.fingerprints)
             finally:
                 run.trainer = None  # it knows the run, and the model would stay in memory until garbage is collected
 
-    def _work(self, run: Run, checkpoint: Path | None) -> dict[str, Any] | None:
+    def _work(self, run: Run, checkpoint: Path | None, in_memory: dict[str, str]) -> dict[str, Any] | None:
         started = time.perf_counter()
         self.read(run)
         self.build(run)
@@ -299,7 +356,7 @@ class Recipe:
             print(f"model: {run.model.config.attention} attention, {parameters:,} parameters")
             if "dev" not in run.datasets:
                 print("no dev data: the last epoch is kept")
-            life.claim(run.config, checkpoint, run.claimed)
+            life.claim(run.config, checkpoint, run.claimed, in_memory)
         run.trainer = self.make_trainer(run)
         training_started = time.perf_counter()
         if checkpoint is None:

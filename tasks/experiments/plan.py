@@ -12,6 +12,7 @@ from tasks.common.errors import InputError
 from tasks.common.runs.life import MODEL_FOLDER
 from tasks.common.tool.run_config import read_run_config
 from tasks.common.training.arguments import LARGEST_SEED, SIZE_KEYS
+from tasks.experiments.reports import OF_CASES
 
 _TEXT, _MAPPING, _NUMBER = (str,), (dict,), (int, float)
 KEYS = {  # of a plan -> types of their values
@@ -29,6 +30,8 @@ TYPE_NAMES = {
 }  # fmt: skip
 NAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")
 START_FROM = "start_from"  # of a variant: the variant whose trained weights it starts from
+PREVIOUS = "previous"  # of a case: the case before it, whose runs it goes on from
+PREVIOUS_RUN = "previous_run"  # the configuration key that then has the folder of that run
 TWIN = "-no-rope"
 # What a run cannot be given with ``pretrained``.
 OF_NEW_MODELS = (*SIZE_KEYS, "vocab_min_count")
@@ -42,7 +45,8 @@ class Cell:
         recipe: its name.
         config: its configuration keys, with ``output_dir``.
         labels: which of the plan's runs it is: ``case``, ``variant``, ``seed``, ``fold``, as far as there are such.
-        starts_from: folder of the cell whose trained weights it starts from.
+        starts_from: folder of the cell that has to be finished before it, whose trained weights it starts from, or
+            whose results its recipe reads.
     """
 
     recipe: str
@@ -144,7 +148,8 @@ def read_plan(path: str | Path, output_dir=None, seeds=None, settings: dict[str,
     cases = {str(name): _mapping(path, "cases", keys) for name, keys in (plan.get("cases") or {"": {}}).items()}
     if list(cases) != [""]:
         _check_names(path, "cases", cases)
-        if plan.get("report"):
+        _check_previous(path, cases)
+        if plan.get("report") and plan["report"] not in OF_CASES:
             raise InputError(f"{path}: the report {plan['report']!r} is of variants alone; leave cases or report out")
     scores = plan["scores"] if isinstance(plan["scores"], dict) else {place: place for place in plan["scores"]}
     reference = plan.get("reference")
@@ -245,16 +250,19 @@ def check_unchanged(name, place, before, now):
 
 
 def _cell(recipe, output_dir, case, variant, seed, config):
-    def folder(variant):
+    def folder(variant, case=case):
         return output_dir / "runs" / case / variant / f"seed_{seed}"
 
-    start = config.pop(START_FROM, None)
+    start, previous = config.pop(START_FROM, None), config.pop(PREVIOUS, None)
+    starts_from = None if start is None else folder(start)
     if start is not None:
         config = {key: value for key, value in config.items() if key not in OF_NEW_MODELS}
         config["pretrained"] = str(folder(start) / MODEL_FOLDER)
+    if previous is not None:
+        starts_from = folder(variant, str(previous))
+        config[PREVIOUS_RUN] = str(starts_from)
     config.update(seed=seed, output_dir=str(folder(variant)))
-    labels = {"case": case, "variant": variant, "seed": seed}
-    return Cell(recipe, config, labels, None if start is None else folder(start))
+    return Cell(recipe, config, {"case": case, "variant": variant, "seed": seed}, starts_from)
 
 
 def _mapping(path, key, value):
@@ -263,6 +271,15 @@ def _mapping(path, key, value):
     if not isinstance(value, dict):
         raise InputError(f"{path}: {key} is {value!r}, not a mapping; write 'key: value' under it, a line each")
     return value
+
+
+def _check_previous(path, cases):
+    """Raise InputError unless each case goes on from one that stands before it."""
+    before = []
+    for name, keys in cases.items():
+        if PREVIOUS in keys and str(keys[PREVIOUS]) not in before:
+            raise InputError(f"{path}: case {name!r} goes on from {keys[PREVIOUS]!r}, which is not a case before it")
+        before.append(name)
 
 
 def _check_names(path, key, names):

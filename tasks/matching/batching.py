@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from paddle.io import Dataset
 
 from tasks.common.batching import pad, pad_tokens
 
@@ -29,7 +28,7 @@ class Item(NamedTuple):
     label: float
 
 
-class MatchingDataset(Dataset):
+class MatchingDataset:
     """Tokenized examples. A sequence that several examples have in common is kept, and scored, once.
 
     Args:
@@ -46,7 +45,6 @@ class MatchingDataset(Dataset):
     """
 
     def __init__(self, examples, tokenizer, config, max_tokens=None):
-        super().__init__()
         self.examples = examples
         self.sequences = []
         self.num_cut = 0

@@ -22,7 +22,7 @@ import numpy as np
 from tasks.common.errors import InputError
 from tasks.common.texts.json_lines import check_encodable, json_text, parse_line
 from tasks.common.texts.line_stream import LineStream
-from tasks.common.texts.text_files import BLANKS, read_text, shown, split_lines
+from tasks.common.texts.text_files import BLANKS, place, read_text, shown, split_lines
 from tasks.matching.examples import Example
 
 HEADERS = {
@@ -49,9 +49,14 @@ def read_labeled(path):
         InputError: the file cannot be read, or a line is wrong or has no label.
     """
     content, name = read_text(path)
+    return read_lines(split_lines(content), name)
+
+
+def read_lines(lines, name):
+    """As :func:`read_labeled`, from the lines of a file called ``name``, or of records in memory."""
     parse = _LineParser(name)
-    lines = enumerate(split_lines(content), 1)
-    examples = [example for number, line in lines for example in parse(line, f"{name}:{number}")]
+    numbered = enumerate(lines, 1)
+    examples = [example for number, line in numbered for example in parse(line, place(name, number))]
     parse.check_found()
     if len(examples[0].texts) == 3:
         return _with_candidates_exchanged(examples)
@@ -184,6 +189,14 @@ def _with_candidates_exchanged(examples):
         else example._replace(label=1.0)
         for example, is_exchanged in zip(examples, exchanged)
     ]
+
+
+def labeled_record(example):
+    """The JSON object of a labeled :class:`Example`, which :func:`read_lines` reads."""
+    if len(example.texts) == 3:
+        label = {} if example.label is None else {"label": "B" if example.label == 1 else "C"}
+        return {**dict(zip(TRIPLE_KEYS, example.texts)), **label}
+    return {**dict(zip(PAIR_KEYS, example.texts)), "label": example.label}
 
 
 def prediction_records(tuples, scores, threshold=None):

@@ -7,6 +7,7 @@ import paddle.nn.functional as F
 from paddle_rope.precision import without_amp
 from paddle_rope.roformer import RoFormerConfig, RoFormerModel, RoFormerPretrainedModel
 from paddle_rope.roformer.heads import ClassificationHead, pool
+from tasks.common.inference import evaluated
 from tasks.matching.arguments import ARCHITECTURES, CROSS_ENCODER, SHORTEST
 from tasks.matching.examples import TASKS, TRIPLES
 from tasks.matching.losses import cosent_loss, grade_loss, ranking_loss
@@ -112,6 +113,10 @@ class MatchingModel(RoFormerPretrainedModel):
             return self.head(pooled).squeeze(-1)
         with without_amp():
             return F.normalize(pooled.astype("float32"), axis=-1)
+
+    def find_representations(self, batch):
+        """:meth:`represent` of a batch of arrays, in evaluation mode: a float32 array."""
+        return evaluated(self, batch, self.represent).astype("float32").numpy()
 
     def forward(self, input_ids, attention_mask, token_type_ids=None, labels=None):
         """Score a batch of examples.

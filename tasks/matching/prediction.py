@@ -8,20 +8,23 @@ from pathlib import Path
 
 import numpy as np
 
+from paddle_rope.machine import import_paddle
 from tasks.common.errors import InputError
-from tasks.common.model_folder import check_least, open_model
-from tasks.matching.arguments import SHORTEST
+from tasks.common.exported.folder import is_exported
+from tasks.common.exported.model import ExportedModel, open_exported
+from tasks.common.inference import Batch
+from tasks.common.model_folder import check_least, check_length, open_model
+from tasks.matching.arguments import ARCHITECTURES, CROSS_ENCODER, SHORTEST
 from tasks.matching.batching import MatchingDataset
 from tasks.matching.examples import Example
-from tasks.matching.model import MatchingModel
 from tasks.matching.scoring import represent_sequences, score_dataset
 
 
 class MatchingPredictor:
-    """Scores pairs and triples of texts, and embeds texts.
+    """Scores pairs and triples of texts, and embeds texts. Threads may share it.
 
     Args:
-        model_dir: folder that training wrote as ``OUTPUT_DIR/model``.
+        model_dir: folder that training wrote as ``OUTPUT_DIR/model``, or of an exported model.
         device: ``"cpu"``, ``"gpu"`` ...; None takes a GPU where there is one.
         batch_size: texts a batch at most.
         max_tokens: tokens of a sequence; None takes what the model was trained with. Longer ones are cut, see
@@ -35,6 +38,8 @@ class MatchingPredictor:
         InputError: the folder does not hold a model, the device cannot be used, or a size is out of range.
     """
 
+    recipe = "matching"
+
     def __init__(
         self,
         model_dir: str | os.PathLike,
@@ -46,7 +51,13 @@ class MatchingPredictor:
         check_least("batch_size", batch_size)
         check_least("max_tokens", max_tokens, SHORTEST)
         self.model_dir = Path(model_dir)
-        self.tokenizer, self.model = open_model(model_dir, device, MatchingModel)
+        if is_exported(model_dir):
+            self.tokenizer, self.model = open_exported(model_dir, device, ExportedMatchingModel)
+        else:
+            import_paddle()
+            from tasks.matching.model import MatchingModel
+
+            self.tokenizer, self.model = open_model(model_dir, device, MatchingModel)
         self.batch_size = batch_size
         self.max_tokens = max_tokens or self.model.config.max_tokens
         self.show_progress = show_progress
@@ -117,3 +128,29 @@ def _checked(items, count):
         if isinstance(texts, str) or len(texts) != count or not all(isinstance(text, str) for text in texts):
             raise InputError(f"give a list of {what}; number {number} is {texts!r:.60}")
     return [tuple(texts) for texts in tuples]
+
+
+class ExportedMatchingModel(ExportedModel):
+    """The graph of an exported folder as a :class:`~tasks.matching.model.MatchingModel`."""
+
+    kinds = {
+        "architecture": str,
+        "task": str,
+        "max_tokens": int,
+        "token_type_ids": bool,
+        "threshold": (int, float, type(None)),
+        "grades": (list, type(None)),
+        "hidden_size": int,
+        "pad_token_id": int,
+    }
+
+    def check(self):
+        config = self.config
+        check_length("max_tokens", config.max_tokens)
+        if config.architecture not in ARCHITECTURES:
+            raise ValueError(f"architecture is {config.architecture!r}")
+        config.is_cross_encoder = config.architecture == CROSS_ENCODER
+
+    def find_representations(self, batch: Batch) -> np.ndarray:
+        """As of the trained model."""
+        return self.graph.run(batch)[0]

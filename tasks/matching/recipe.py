@@ -9,8 +9,8 @@ from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.recipe import Recipe, Run
 from tasks.matching.arguments import CROSS_ENCODER, MatchingArguments
 from tasks.matching.batching import ItemCollator, MatchingDataset
-from tasks.matching.data import read_labeled
-from tasks.matching.examples import PAIRS, TRIPLES, task_of
+from tasks.matching.data import labeled_record, read_labeled, read_lines
+from tasks.matching.examples import PAIRS, TRIPLES, Example, task_of
 from tasks.matching.metrics import SCORES, best_threshold, choosing_score, matching_scores
 from tasks.matching.model import MatchingModel
 from tasks.matching.prediction import MatchingPredictor
@@ -28,10 +28,15 @@ class MatchingRecipe(Recipe):
     scores = SCORES
     next_step = "predict:  paddle-rope predict matching {model} --input FILE"
     read_labeled = staticmethod(read_labeled)
+    read_lines = staticmethod(read_lines)
+    example_class = Example
     predictor = MatchingPredictor
 
     def read(self, run: Run) -> None:
-        run.examples = read_splits(run.keys, run.training.seed)
+        run.examples = read_splits(run.keys, run.training.seed, run.memory)
+
+    def record_of(self, example: Example) -> dict[str, Any]:
+        return labeled_record(example)
 
     def texts(self, run: Run) -> Iterator[str]:
         return iter(dict.fromkeys(text for example in run.examples["train"] for text in example.texts))

@@ -40,8 +40,8 @@ def represent_sequences(model, sequences, batch_size, show_progress=False):
         return pad_sequences(items, model.config.pad_token_id)
 
     outputs = outputs_of(
-        model, sequences, collate, batch_size, lambda n: n**2, MAX_BATCH_WEIGHTS, model.represent, show_progress
+        model.find_representations, sequences, collate, batch_size, lambda n: n**2, MAX_BATCH_WEIGHTS, show_progress
     )
     for rows, represented in outputs:
-        found[rows] = represented.astype("float32").numpy()
+        found[rows] = represented
     return found

@@ -9,12 +9,13 @@ from tasks.matching.data import read_labeled
 from tasks.matching.examples import PAIRS, task_of
 
 
-def read_splits(run, seed):
+def read_splits(run, seed, memory=None):
     """The examples of a run.
 
     Args:
         run: :class:`tasks.matching.arguments.MatchingArguments`.
         seed: draws the folds.
+        memory: as of :func:`tasks.common.training.splits.read_files`.
 
     Returns:
         dict from ``train`` and, where there are any, ``dev`` and ``test`` to lists of examples.
@@ -22,10 +23,10 @@ def read_splits(run, seed):
     Raises:
         InputError: a file is wrong, the files do not go together, or there is nothing to learn in one.
     """
-    splits, names = read_files(run, read_labeled)
+    splits, names = read_files(run, read_labeled, memory)
     if run.fold is not None:
         splits["train"], splits["test"] = cut_fold(splits["train"], run.folds, run.fold, seed)
-        names["test"] = f"fold {run.fold} of {run.train_file}"
+        names["test"] = f"fold {run.fold} of {names['train']}"
     hold_out_dev(run, splits, names)
     _check_together(splits)
     if run.architecture == BI_ENCODER and task_of(splits["train"]) == PAIRS and "dev" not in splits:

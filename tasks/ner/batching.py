@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from paddle.io import Dataset
 
 from tasks.common.batching import pad, pad_tokens
 from tasks.common.errors import InputError
@@ -33,7 +32,7 @@ def check_length(text, where, max_characters):
         )
 
 
-class NerDataset(Dataset):
+class NerDataset:
     """Tokenized examples.
 
     Args:
@@ -64,7 +63,6 @@ class NerDataset(Dataset):
         features: WordFeatures | None = None,
         made_features: bool = False,
     ):
-        super().__init__()
         self.examples = examples
         self.max_span_length = max_span_length
         self.unaligned = []

@@ -10,12 +10,14 @@ from tasks.common.texts.text_files import shown
 
 
 class Entity(NamedTuple):
-    """A typed span of characters, ``text[start:end]``, with the logit of a prediction."""
+    """A typed span of characters, ``text[start:end]``; a predicted one has its logit, and the probability that it is
+    right."""
 
     start: int
     end: int
     type: str
-    score: float = None  # type: ignore[assignment]  # the logit of a predicted one; a labeled one has none
+    score: float = None  # type: ignore[assignment]
+    probability: float = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
@@ -97,12 +99,19 @@ def as_record(text: str, entities: Iterable[Entity]) -> dict:
     return {
         "text": text,
         "entities": [
-            {"start": start, "end": end, "type": kind, "text": text[start:end], "score": round(score, 4)}
-            for start, end, kind, score in entities
+            {
+                "start": entity.start,
+                "end": entity.end,
+                "type": entity.type,
+                "text": text[entity.start : entity.end],
+                "score": round(entity.score, 4),
+                "probability": round(entity.probability, 4),
+            }
+            for entity in entities
         ],
     }
 
 
 def entities_of(record: dict) -> list[Entity]:
     """The entities of a record as from :func:`as_record`."""
-    return [Entity(*(entity[name] for name in Entity._fields)) for entity in record["entities"]]
+    return [Entity(*(entity.get(name) for name in Entity._fields)) for entity in record["entities"]]

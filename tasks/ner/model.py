@@ -1,7 +1,5 @@
 """The NER model: RoFormer and a GlobalPointer head."""
 
-from numbers import Real
-
 import numpy as np
 import paddle
 
@@ -14,8 +12,10 @@ from paddle_rope.global_pointer import (
 )
 from paddle_rope.global_pointer.heads import check_max_span_length
 from paddle_rope.roformer import RoFormerConfig, RoFormerModel, RoFormerPretrainedModel
+from tasks.common.inference import evaluated
 from tasks.ner.feature_embedding import FeatureEmbedding, check_sizes
 from tasks.ner.features.kinds import UNKNOWN
+from tasks.ner.spans import check_of_types, scores_of_text
 
 SPAN_HEADS = {"efficient": EfficientGlobalPointer, "dense": GlobalPointer}
 
@@ -31,6 +31,7 @@ class NerConfig(RoFormerConfig):
         max_span_length: longest entity, in tokens, that is scored, which makes the head linear in the length of the
             text; None for any length.
         thresholds: the logit above which a span is an entity, one number or one for each type.
+        temperatures: the probability of a span is sigmoid(logit / temperature); one number or one for each type.
         span_rope: rotate the head's queries and keys; False for comparisons.
         allow_overlap: whether entities may overlap; else the one that scores highest is taken.
         features: :attr:`tasks.ner.features.WordFeatures.sizes` of the features that stand beside the tokens; None for
@@ -40,8 +41,9 @@ class NerConfig(RoFormerConfig):
         unk_token_id: id of ``[UNK]``, for ``character_dropout``.
 
     Raises:
-        ValueError: ``span_head`` is unknown, ``max_span_length`` is not a positive integer, the thresholds are no
-            numbers or not one for each type, the features are no sizes, or a dropout is not in [0, 1).
+        ValueError: ``span_head`` is unknown, ``max_span_length`` is not a positive integer, the thresholds or
+            temperatures are no numbers or not one for each type, the features are no sizes, or a dropout is not in
+            [0, 1).
     """
 
     model_type = "paddle_rope_ner"
@@ -54,6 +56,7 @@ class NerConfig(RoFormerConfig):
         max_tokens=None,
         max_span_length=None,
         thresholds=0.0,
+        temperatures=1.0,
         span_rope=True,
         allow_overlap=True,
         features=None,
@@ -67,9 +70,8 @@ class NerConfig(RoFormerConfig):
         if span_head not in SPAN_HEADS:
             raise ValueError(f"span_head must be one of {', '.join(SPAN_HEADS)}, got {span_head!r}")
         check_max_span_length(max_span_length)
-        each = thresholds if isinstance(thresholds, (list, tuple)) else [thresholds] * len(types)
-        if len(each) != len(types) or not all(isinstance(x, Real) and not isinstance(x, bool) for x in each):
-            raise ValueError(f"thresholds must be a number or one for each of {len(types)} types, got {thresholds!r}")
+        check_of_types("thresholds", thresholds, len(types))
+        check_of_types("temperatures", temperatures, len(types), positive=True)
         if features is not None:
             check_sizes(features)
         for name, value in (("character_dropout", character_dropout), ("feature_dropout", feature_dropout)):
@@ -83,6 +85,7 @@ class NerConfig(RoFormerConfig):
         self.max_tokens = max_length if max_tokens is None else max_tokens
         self.max_span_length = max_span_length
         self.thresholds = thresholds
+        self.temperatures = temperatures
         self.span_rope = span_rope
         self.allow_overlap = allow_overlap
         self.features = features
@@ -139,6 +142,11 @@ class NerModel(RoFormerPretrainedModel):
         positives = span_positives(labels, types, seq, self.config.max_span_length)
         return sparse_multilabel_categorical_crossentropy(logits.reshape([batch, types, -1]), positives).mean(), logits
 
+    def find_spans(self, batch, thresholds=None):
+        """Entities of a batch of arrays, named as the arguments of :meth:`forward`, in evaluation mode; as
+        :meth:`decode`."""
+        return self.decode(evaluated(self, batch), thresholds)
+
     def decode(self, logits, thresholds=None):
         """Entities of a batch of logits.
 
@@ -154,7 +162,7 @@ class NerModel(RoFormerPretrainedModel):
 
     def scores_of_text(self, length):
         """How many scores a text of ``length`` tokens has."""
-        return len(self.config.types) * length * (self.config.max_span_length or length)
+        return scores_of_text(self.config, length)
 
 
 def _drawn(x, probability):

@@ -7,22 +7,26 @@ from pathlib import Path
 from typing import Any
 
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
+from tasks.common.errors import InputError
 from tasks.common.recipe import Recipe, Run
 from tasks.common.runs.life import MODEL_FOLDER
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator
-from tasks.ner.data.reading import entity_types, read_examples
+from tasks.ner.data.reading import entity_types, read_examples, read_lines
 from tasks.ner.data.splits import has_overlap, read_more_texts, read_splits
-from tasks.ner.examples import as_record, without_overlaps
+from tasks.ner.examples import Example, as_record, without_overlaps
 from tasks.ner.features import WordFeatures
 from tasks.ner.masked_lm import pretrain
 from tasks.ner.metrics import entity_scores, score_predictions
 from tasks.ner.model import NerModel
+from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, find_candidates
 from tasks.ner.prediction.predictor import NerPredictor, predict_entities
-from tasks.ner.prediction.thresholds import LOWEST_THRESHOLD, above, thresholds_for
+from tasks.ner.prediction.temperatures import temperatures_for
+from tasks.ner.prediction.thresholds import above, thresholds_for
 from tasks.ner.reports.error_analysis import error_analysis, worst_examples
 from tasks.ner.reports.monitoring import LOWEST_LOGIT, NerMonitor
 from tasks.ner.reports.printed import print_data_report, print_errors, print_scores, print_worst_examples
+from tasks.ner.reports.reliability import print_reliability, reliability
 
 TYPES_NAMED = 40  # in what is printed
 
@@ -37,17 +41,23 @@ class NerRecipe(Recipe):
     scores = ("precision", "recall", "f1")
     next_step = "predict:  paddle-rope predict ner {model} --input FILE"
     read_labeled = staticmethod(read_examples)
+    read_lines = staticmethod(read_lines)
+    example_class = Example
     predictor = NerPredictor
     report = staticmethod(print_scores)
 
     def read(self, run: Run) -> None:
-        run.examples = read_splits(run.keys)
+        run.examples = self.read_examples(run)
         run.more_texts = read_more_texts(run.keys)
         run.features = None
         if run.keys.features is not None:
             kinds = run.keys.features.split(",")
             run.features = WordFeatures.from_examples(run.examples["train"], kinds, more=run.more_texts)
-            run.saved = [run.features]
+            run.saved.append(run.features)
+
+    def read_examples(self, run: Run) -> dict[str, list]:
+        """The examples of each split."""
+        return read_splits(run.keys, run.memory)
 
     def texts(self, run: Run) -> Iterator[str]:
         return (example.text for example in (*run.examples["train"], *run.more_texts))
@@ -60,7 +70,13 @@ class NerRecipe(Recipe):
             "allow_overlap": has_overlap(run.examples["train"]) if overlap is None else overlap,
             "features": run.features and run.features.sizes,
             "unk_token_id": tokenizer.unk_token_id,
+            "thresholds": 0.0,  # not those of a trained model in ``pretrained``
+            "temperatures": 1.0,
         }
+
+    def record_of(self, example: Example) -> dict[str, Any]:
+        entities = [{"start": start, "end": end, "type": kind} for start, end, kind, *_ in example.entities]
+        return {"text": example.text, "entities": entities}
 
     def dataset(self, run: Run, split: str) -> NerDataset:
         return self._dataset(run, run.examples[split], made_features=split == "train")
@@ -80,15 +96,31 @@ class NerRecipe(Recipe):
             pretrain(run.model, texts, run.tokenizer, run.training, run.keys.masked_lm_epochs)
 
     def after_training(self, run: Run) -> None:
+        """Choose thresholds, if wanted, and temperatures on dev."""
+        if "dev" not in run.datasets:
+            return
+        config, examples, texts = run.model.config, run.examples["dev"], run.datasets["dev"].texts
+
+        def find(texts):
+            return predict_entities(run.model, texts, run.batch_size, thresholds=LOWEST_THRESHOLD)
+
         if run.keys.tune_thresholds:
-            config = run.model.config
-            candidates = predict_entities(
-                run.model, run.datasets["dev"].texts, run.batch_size, thresholds=LOWEST_THRESHOLD
-            )
-            config.thresholds = thresholds_for(run.examples["dev"], candidates, config.types, config.allow_overlap)
+            candidates = find(texts)
+            config.thresholds = thresholds_for(examples, candidates, config.types, config.allow_overlap)
+        else:
+            try:
+                candidates = find_candidates(find, texts, [len(example.text) for example in examples])
+            except InputError as error:
+                print(f"note: all temperatures are 1, as {error}")
+                return
+        gold = [example.entities for example in examples]
+        config.temperatures = temperatures_for(gold, candidates, config.types, config.allow_overlap)
 
     def score(self, run: Run, split: str) -> tuple[dict[str, Any], Any]:
-        return evaluate_model(run.model, run.datasets[split], run.batch_size)
+        scores, found = evaluate_model(run.model, run.datasets[split], run.batch_size)
+        config, gold = run.model.config, [example.entities for example in run.examples[split]]
+        scores["reliability"] = reliability(gold, found, config.types, config.temperatures)
+        return scores, found
 
     def dev_scores(self, run: Run) -> dict[str, float]:
         dataset = run.datasets["dev"]
@@ -131,9 +163,12 @@ class NerRecipe(Recipe):
         print_data_report({title: dataset})
         found = predictor.find(texts)
         scores = scores_and_errors(examples, found, predictor.types)
+        gold = [example.entities for example in examples]
+        scores["reliability"] = reliability(gold, found, predictor.types, predictor.model.config.temperatures)
         scores["worst_examples"] = worst_examples(examples, found, num_examples)
         print_scores(title, scores)
         print_errors(scores)
+        print_reliability(scores["reliability"])
         print_worst_examples(scores["worst_examples"])
         return scores
 

@@ -16,11 +16,12 @@ TASKS = ("ner", "matching", "classification")
 VERBS_WITH_A_CHOICE = {
     "train": tuple(RECIPES),
     "predict": TASKS,
+    "select": ("ner",),
     "evaluate": TASKS,
     "export": ("ner",),
     "tune": ("ner",),
     "demo": ("ner", "matching"),
-    "benchmark": ("length", "layers", "export"),
+    "benchmark": ("length", "layers", "export", "service", "documents"),
 }
 CALLS = [
     [],

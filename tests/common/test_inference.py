@@ -1,5 +1,6 @@
 """Models in evaluation mode, in batches of like length."""
 
+import functools
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,7 +8,7 @@ import paddle
 import pytest
 from paddle import nn
 
-from tasks.common.inference import evaluation_mode, outputs_of
+from tasks.common.inference import evaluated, evaluation_mode, outputs_of
 
 LENGTHS = [3, 50, 5, 5, 2, 0]
 
@@ -35,7 +36,8 @@ def collate(items):
 
 def run(model, batch_size=3, most_numbers=100):
     items = [SimpleNamespace(ids=[index + 1] * length) for index, length in enumerate(LENGTHS)]
-    return list(outputs_of(model, items, collate, batch_size, lambda length: 2 * length**2, most_numbers))
+    forward = functools.partial(evaluated, model)
+    return list(outputs_of(forward, items, collate, batch_size, lambda length: 2 * length**2, most_numbers))
 
 
 def test_batches_never_hold_more_numbers_than_the_bound_and_every_text_is_seen_once():

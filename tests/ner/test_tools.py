@@ -266,7 +266,7 @@ def test_output_that_cannot_be_written_is_an_error_before_the_work(
     fails, trained, corpus, monkeypatch, output, message
 ):
     monkeypatch.setattr(
-        "tasks.ner.prediction.predictor.load_model", lambda folder: pytest.fail("the model has been loaded")
+        "tasks.ner.prediction.predictor.open_models", lambda *_: pytest.fail("the model has been loaded")
     )
     assert fails(evaluate_ner, trained.model, corpus.dev, "--output", output).startswith(message)
     assert fails(predict_ner, trained.model, "--input", corpus.dev, "--output", output).startswith(message)
@@ -319,7 +319,7 @@ def test_page_is_missed_with_a_message_where_the_reader_leaves_early(fails, trai
     def reader_left(*arguments):
         raise SystemExit(0)
 
-    monkeypatch.setattr("tasks.ner.prediction.output_formats.write_predictions", reader_left)
+    monkeypatch.setattr("tasks.ner.prediction.output_formats.PredictionWriter.write", reader_left)
     message = fails(predict_ner, trained.model, "--input", corpus.dev, "--html", "page.html", "--device", "cpu")
     assert message.startswith("page.html: not written")
 

@@ -22,8 +22,13 @@ def new_figure(width, height, rows=1, columns=1, grid="both", **options):
 
 def png(figure):
     """The bytes of a ``matplotlib.figure.Figure`` drawn as PNG, without a display."""
+    image = io.BytesIO()
+    Image.fromarray(pixels(figure)).quantize(COLORS).save(image, "png", optimize=True)
+    return image.getvalue()
+
+
+def pixels(figure):
+    """A ``matplotlib.figure.Figure`` drawn without a display: uint8 array ``[height, width, 3]``."""
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
-    image = io.BytesIO()
-    Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB").quantize(COLORS).save(image, "png", optimize=True)
-    return image.getvalue()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy()

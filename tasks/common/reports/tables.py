@@ -1,13 +1,16 @@
 """Tables as CSV, as Markdown, and in a terminal."""
 
+from __future__ import annotations
+
 import csv
 import io
 import statistics
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
 
 
 def as_csv(rows, columns):
@@ -35,6 +38,8 @@ def mean_and_deviation(values: Sequence[float], digits: int = 4) -> str:
 
 def terminal_table(title: str | Text, first_column: str, columns: Sequence[str]) -> Table:
     """An empty table of rich; all columns but the first are set to the right."""
+    from rich.table import Table
+
     table = Table(first_column, title=title, title_justify="left")
     for name in columns:
         table.add_column(name, justify="right")
@@ -43,6 +48,9 @@ def terminal_table(title: str | Text, first_column: str, columns: Sequence[str])
 
 def print_score_rows(title, first_column, rows):
     """Print a table of pairs of a name and its :func:`~tasks.common.scores.f1_row`; None is a line between."""
+    from rich.console import Console
+    from rich.text import Text
+
     table = terminal_table(Text(title), first_column, ("precision", "recall", "F1", "gold", "predicted"))
     for row in rows:
         if row is None:

@@ -12,12 +12,11 @@ def fingerprints(config):
     """dict from each path that a configuration names as data to the SHA-256 of the file, or of a folder's files."""
     named = [value for key, value in config.items() if key.endswith(_FILE_KEYS) and isinstance(value, str)]
     paths = [path.strip() for value in named for path in value.split(",")]
-    return {path: _sha256(Path(path)) for path in paths if path and Path(path).exists()}
+    return {path: digest_of(Path(path)) for path in paths if path and Path(path).exists()}
 
 
-def check_fingerprints(before, config):
-    """Raise InputError if a file of ``before``, from :func:`fingerprints`, is another now."""
-    now = fingerprints(config)
+def check_fingerprints(before, now):
+    """Raise InputError if data of ``before``, as from :func:`fingerprints`, are others ``now``."""
     for path, digest in before.items():
         if now.get(path) != digest:
             raise InputError(
@@ -26,7 +25,8 @@ def check_fingerprints(before, config):
             )
 
 
-def _sha256(path):
+def digest_of(path):
+    """The SHA-256 of a file, or of a folder's files with their names, in hexadecimal digits."""
     digest = hashlib.sha256()
     for file in sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]:
         digest.update(file.name.encode("utf-8", "surrogateescape"))

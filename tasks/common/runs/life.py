@@ -19,13 +19,14 @@ METRICS_FILE = "metrics.json"  # written last
 MODEL_FOLDER = "model"
 
 
-def claim(config, checkpoint, stack):
+def claim(config, checkpoint, stack, in_memory=()):
     """Make the folder of a new run with its configuration in it, or say from where a run is resumed.
 
     Args:
         config: of the run, with its ``output_dir``.
         checkpoint: from which it is resumed; None for a new run.
         stack: ``contextlib.ExitStack`` within which the folder stays locked.
+        in_memory: dict from data in memory to their fingerprints.
 
     Raises:
         InputError: another process works on the run, or a data file has changed since it began.
@@ -38,10 +39,11 @@ def claim(config, checkpoint, stack):
     if checkpoint is None:
         with atomic_writer(output_dir / CONFIG_FILE) as file:
             yaml.safe_dump(config, file, allow_unicode=True, sort_keys=False)
-        write_json(output_dir / INPUTS_FILE, fingerprints(config))
+        write_json(output_dir / INPUTS_FILE, {**fingerprints(config), **dict(in_memory)})
         return
     if (output_dir / INPUTS_FILE).is_file():
-        check_fingerprints(json.loads((output_dir / INPUTS_FILE).read_text(encoding="utf-8")), config)
+        before = json.loads((output_dir / INPUTS_FILE).read_text(encoding="utf-8"))
+        check_fingerprints(before, {**fingerprints(config), **dict(in_memory)})
     print(f"resuming from {checkpoint}")
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tasks.common.errors import InputError
-from tasks.common.texts.text_files import BLANKS, shown
+from tasks.common.texts.text_files import BLANKS, place, shown
 
 TEXT_KEYS = ("text", "sentence")  # where a text without a label, or of a class, may stand
 
@@ -16,7 +16,7 @@ def json_records(lines: list[str], name: str) -> Iterator[tuple[str, dict]]:
     """Pairs ("path:line", JSON object) of the lines that are not blank."""
     for number, line in enumerate(lines, 1):
         if line.strip(BLANKS):
-            where = f"{name}:{number}"
+            where = place(name, number)
             yield where, parse_line(line, where)
 
 

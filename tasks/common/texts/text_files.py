@@ -17,6 +17,15 @@ BYTE_ORDER_MARK = "\ufeff"
 BLANKS = " \t"
 
 
+class RecordsName(str):
+    """The name of a list of records in memory, whose lines of JSON are read as those of a file."""
+
+
+def place(name: str, number: int) -> str:
+    """Where line ``number``, from 1, is: "path:line", or for records in memory "name[index]", from 0."""
+    return f"{name}[{number - 1}]" if isinstance(name, RecordsName) else f"{name}:{number}"
+
+
 def read_text(path: str | os.PathLike) -> tuple[str, str]:
     """The content of a file, or of standard input if ``path`` is ``-``, and its name for messages."""
     name = os.fspath(path)

@@ -1,7 +1,5 @@
 """Which device to compute on."""
 
-import paddle
-
 from tasks.common.errors import InputError
 
 
@@ -14,6 +12,8 @@ def choose_device(name=None):
     Raises:
         InputError: paddle cannot use the device here.
     """
+    import paddle
+
     if name is None:
         name = "gpu" if paddle.is_compiled_with_cuda() and paddle.device.cuda.device_count() > 0 else "cpu"
     if name.startswith("gpu") and not paddle.is_compiled_with_cuda():
@@ -28,4 +28,6 @@ def choose_device(name=None):
 
 def is_first_process():
     """Whether this process is the only one, or the one among several that prints and writes."""
+    import paddle
+
     return paddle.distributed.get_rank() == 0

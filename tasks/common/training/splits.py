@@ -4,27 +4,40 @@ import numpy as np
 
 from tasks.common.errors import InputError
 from tasks.common.tool.device import is_first_process
+from tasks.common.training.memory import IN_MEMORY
 
 
-def read_files(keys, read):
-    """The labeled files of a run.
+def read_files(keys, read, memory=None):
+    """The labeled files of a run, or the examples that it was given in memory.
 
     Args:
         keys: with ``train_file``, ``dev_file`` and ``test_file``.
         read: function of a path; its examples.
+        memory: dict from a split to its examples, where the key says ``IN_MEMORY``.
 
     Returns:
         (splits, names): dict from ``train`` and, where there is one, ``dev`` and ``test`` to examples; dict from each
         to what messages call its data.
     """
     names = {"train": keys.train_file, "dev": keys.dev_file, "test": keys.test_file}
-    return {split: read(path) for split, path in names.items() if path}, names
+    splits = {}
+    for split, path in names.items():
+        if path == IN_MEMORY:
+            if split not in (memory or {}):
+                raise InputError(
+                    f"configuration: {split}_file is {IN_MEMORY!r}, of a run that had its data in memory; "
+                    "name a file, or give data to train in Python"
+                )
+            splits[split], names[split] = memory[split], split
+        elif path:
+            splits[split] = read(path)
+    return splits, names
 
 
 def hold_out_dev(keys, splits, names):
     """Where dev is wanted and not there, take ``dev_fraction`` of train for it, in the dicts of :func:`read_files`."""
     if "dev" not in splits and keys.has_dev:
-        names["dev"] = f"the {keys.dev_fraction:g} of {keys.train_file} that is held out"
+        names["dev"] = f"the {keys.dev_fraction:g} of {names['train']} that is held out"
         splits["train"], splits["dev"] = hold_out(splits["train"], keys.dev_fraction)
 
 

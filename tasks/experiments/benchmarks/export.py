@@ -8,7 +8,7 @@ from pathlib import Path
 from paddle_rope.machine import machine_in_words
 from tasks.ner import NerPredictor
 from tasks.ner.data.reading import read_examples
-from tasks.ner.deployment.export import export
+from tasks.ner.export import export
 
 ROUNDS = 5
 

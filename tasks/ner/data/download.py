@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import os
 import time
@@ -15,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from tqdm import tqdm
 
 from tasks.common.errors import InputError
+from tasks.common.files import file_sha256
 
 PART = ".part"
 _CHUNK = 1 << 16
@@ -158,12 +158,6 @@ def check_file(path, name, size=None, sha256=None):
         raise InputError(f"{name}: has {found} bytes instead of {size}; the file has changed or was not meant")
     if sha256 is not None and (digest := file_sha256(path)) != sha256:
         raise InputError(f"{name}: has SHA-256 {digest} instead of {sha256}; the file has changed or was damaged")
-
-
-def file_sha256(path):
-    """Hexadecimal SHA-256 of a file."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_zip_member(path, member, name):

@@ -59,6 +59,11 @@ def read_labeled(
     return examples, recognized
 
 
+def read_lines(lines: list[str], name: str) -> list[Example]:
+    """As :func:`read_examples`, from the lines of a file called ``name``, or of records in memory."""
+    return TEXT_FORMATS[recognize(lines, name)].read(lines, name)
+
+
 def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, format: str) -> None:
     """Write labeled examples, all or nothing.
 

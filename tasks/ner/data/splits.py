@@ -16,9 +16,14 @@ def has_overlap(examples):
     return False
 
 
-def read_splits(run):
-    """dict from ``train`` and, where there is one, ``dev`` and ``test`` to examples; tells of types not in train."""
-    splits, names = read_files(run, read_examples)
+def read_splits(run, memory=None):
+    """dict from ``train`` and, where there is one, ``dev`` and ``test`` to examples; tells of types not in train.
+
+    Args:
+        run: :class:`tasks.ner.arguments.NerArguments`.
+        memory: as of :func:`tasks.common.training.splits.read_files`.
+    """
+    splits, names = read_files(run, read_examples, memory)
     hold_out_dev(run, splits, names)
     for split in ("train", "dev"):
         if split in splits and not entity_types(splits[split]):

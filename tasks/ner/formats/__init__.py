@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from tasks.common.errors import InputError
+from tasks.common.texts.json_array import array_records
 from tasks.common.texts.text_files import BLANKS, first_non_blank, shown
 from tasks.ner.examples import Example
-from tasks.ner.formats import brat, cluener, cmeee, doccano, predictions, tags
+from tasks.ner.formats import brat, cluener, cmeee, doccano, label_studio, predictions, tags
 from tasks.ner.formats.tagging import SCHEMES, parse_tag
 
 
@@ -52,6 +53,18 @@ TEXT_FORMATS = {
         cmeee.read,
         cmeee.write,
     ),
+    "labelstudio": TextFormat(
+        '[{"data": {"text": "..."}, "annotations": [{"result": [{"type": "labels", "value": {"start": 9, "end": 12, '
+        '"text": "叶老桂", "labels": ["name"]}, ...}]}]}]',
+        label_studio.read,
+        label_studio.write,
+    ),
+    "labelstudio_min": TextFormat(
+        '[{"text": "...", "label": [{"start": 9, "end": 12, "text": "叶老桂", "labels": ["name"]}], '
+        '"annotation_id": 1}]',
+        label_studio.read_min,
+        label_studio.write_min,
+    ),
     "jsonl": TextFormat(
         '{"text": "...", "entities": [{"start": 9, "end": 12, "type": "name"}]}', predictions.read, predictions.write
     ),
@@ -77,7 +90,7 @@ def recognize(lines: list[str], name: str) -> str:
     if looks_like_json(first, "{"):
         return _recognize_records(lines)
     if looks_like_json(first, "["):
-        return "cmeee"
+        return _recognize_array(lines, name)
     scheme = tags.recognize_scheme(lines, name).name
     return f"{scheme}_sentences" if tags.is_sentence_layout(lines) else scheme
 
@@ -95,6 +108,17 @@ def looks_like_json(line: str, bracket: str) -> bool:
     if not line.startswith(bracket):
         return False
     return line.endswith(closing) or parse_tag(tags.split_tag(line)[1].split(tags.JOINT)[0]) is None
+
+
+def _recognize_array(lines: list[str], name: str) -> str:
+    """The format of one JSON list, by its first object; a broken one is left to the reader to complain of."""
+    try:
+        _, record = next(array_records("\n".join(lines), name))
+    except (InputError, StopIteration):
+        return "cmeee"
+    if "data" in record:
+        return "labelstudio"
+    return "labelstudio_min" if label_studio.ANNOTATION_ID in record else "cmeee"
 
 
 def _recognize_records(lines: list[str]) -> str:

@@ -13,17 +13,16 @@ import json
 from collections.abc import Iterable, Iterator
 
 from tasks.common.errors import InputError
-from tasks.common.texts.json_lines import distinct_keys
+from tasks.common.texts.json_array import array_records
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example
 from tasks.ner.formats.json_records import check_type, field, object_entities, read_records
 
 SHAPE = 'write it as {"start_idx": first, "end_idx": last, "type": "type", "entity": "surface"}'
-_SPACE = " \t\n\r"
 
 
 def read(lines: list[str], name: str) -> list[Example]:
-    return read_records(_records("\n".join(lines), name), ("entities",), '"entities": []', _entities)
+    return read_records(array_records("\n".join(lines), name), ("entities",), '"entities": []', _entities)
 
 
 def write(examples: Iterable[Example]) -> Iterator[str]:
@@ -36,47 +35,6 @@ def write(examples: Iterable[Example]) -> Iterator[str]:
         yield between + json.dumps({"text": example.text, "entities": entities}, ensure_ascii=False)
         between = ",\n"
     yield "\n]\n"
-
-
-def _records(content: str, name: str) -> Iterator[tuple[str, dict]]:
-    """Pairs ("path:line", JSON object) of a list; read one by one, as ``json.loads`` of all has no places."""
-    remedy = "the file has to be one JSON list of objects, [{...}, {...}]"
-
-    def fail(message: str, position: int):
-        return InputError(f"{name}:{content.count(chr(10), 0, position) + 1}: {message}; {remedy}")
-
-    def skip(position: int) -> int:
-        while position < len(content) and content[position] in _SPACE:
-            position += 1
-        return position
-
-    position = skip(0)
-    if content[position : position + 1] != "[":
-        raise fail("no JSON list", position)
-    position = skip(position + 1)
-    line, counted = 1, 0
-    more = content[position : position + 1] != "]"
-    while more:
-        line, counted = line + content.count("\n", counted, position), position
-        where = f"{name}:{line}"
-        decoder = json.JSONDecoder(object_pairs_hook=lambda pairs, where=where: distinct_keys(pairs, where))
-        try:
-            record, position = decoder.raw_decode(content, position)
-        except json.JSONDecodeError as error:
-            raise fail(f"broken JSON at column {error.colno} ({error.msg})", error.pos) from None
-        except (ValueError, RecursionError) as error:
-            raise fail(f"JSON that cannot be read ({error})", position) from None
-        if not isinstance(record, dict):
-            raise InputError(f"{where}: JSON {shown(record)} is not an object; {remedy}")
-        yield where, record
-        position = skip(position)
-        more = content[position : position + 1] == ","
-        if more:
-            position = skip(position + 1)
-        elif content[position : position + 1] != "]":
-            raise fail("neither ',' nor ']' after an object", position)
-    if skip(position + 1) < len(content):
-        raise fail("more text after the list", skip(position + 1))
 
 
 def _entities(entities: object, text: str, where: str) -> Iterator[Entity]:

@@ -30,7 +30,8 @@ class NerEnsemble(nn.Layer):
         InputError: the models do not read the same tokens and features, or do not find the same types.
 
     Attributes:
-        config: that of the first model, with the mean of the thresholds and the least ``max_tokens``.
+        config: that of the first model, with the means of the thresholds and of the temperatures, and the least
+            ``max_tokens``.
     """
 
     def __init__(self, folders: list[str | os.PathLike], models: list[NerModel]):
@@ -42,6 +43,8 @@ class NerEnsemble(nn.Layer):
         self.config.max_tokens = min(config.max_tokens for config in configs)
         thresholds = [np.broadcast_to(config.thresholds, len(config.types)) for config in configs]
         self.config.thresholds = np.mean(thresholds, axis=0).tolist()
+        temperatures = [np.broadcast_to(config.temperatures, len(config.types)) for config in configs]
+        self.config.temperatures = np.mean(temperatures, axis=0).tolist()
         self.eval()
 
     def forward(self, input_ids, attention_mask, token_mask, columns=None, flags=None):
@@ -49,17 +52,12 @@ class NerEnsemble(nn.Layer):
         scores = [member(input_ids, attention_mask, token_mask, columns, flags) for member in self.members]
         return sum(scores) / len(scores)
 
+    find_spans = NerModel.find_spans
     decode = NerModel.decode
     scores_of_text = NerModel.scores_of_text
 
 
 def _refuse_different(folders, models):
-    for folder, model in zip(folders, models):
-        if not isinstance(model, NerModel):
-            raise InputError(
-                f"{folder}: is exported and stands alone; give folders of training runs here, or export all of them "
-                "into one: paddle-rope export ner MODEL_DIR ... --output FOLDER"
-            )
     first, *others = [_reads_and_finds(folder, model.config) for folder, model in zip(folders, models)]
     for folder, other in zip(folders[1:], others):
         for name, value in first.items():

@@ -1,14 +1,13 @@
 """Texts with their entities as one HTML page that needs nothing else: no script, no other file.
 
-An entity is a box around its characters with its type and score behind them; boxes are nested as the entities are.
-HTML cannot nest two entities that cross, so that the one that ends later is drawn in pieces, open with a dashed edge
+An entity is a box around its characters with its type and probability behind them; boxes nest as the entities do. HTML
+cannot nest two entities that cross, so that the one that ends later is drawn in pieces, open with a dashed edge
 where it continues. Colors tell the types apart at a glance; the types' names do so without color.
 """
 
 from __future__ import annotations
 
 import heapq
-import math
 from collections import Counter
 from collections.abc import Iterable
 from html import escape
@@ -16,9 +15,10 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from tasks.ner.examples import Entity, entities_of
+from tasks.ner.spans import probability
 
 # The style sheet. A type sets --c, its color, --ink on it and --edge; a mark sets --h, the boxes stacked in it. Types
-# and scores are generated content: they are not in the way of searching or copying the text.
+# and probabilities are generated content: they are not in the way of searching or copying the text.
 STYLE = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
 # Red, green and blue, and the ink that is read best on it. Each has a contrast of at least 3 with the light and with
 # the dark background. They keep apart in normal vision and in simulated protanopia, deuteranopia and tritanopia
@@ -61,8 +61,8 @@ def write_html(file: TextIO, records: list[dict], types: Iterable[str], title: s
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{_escaped(title)}</title>\n<style>\n{STYLE}{_type_styles(len(counts))}</style>\n</head>\n<body>\n"
-        f"<header>\n<h1>{_escaped(title)}</h1>\n<p>{summary}. A box is an entity: its type, and its score, a logit. "
-        "Point at a box for its offsets.</p>\n<ul>\n"
+        f"<header>\n<h1>{_escaped(title)}</h1>\n<p>{summary}. A box is an entity: its type, and its probability. "
+        "Point at a box for its offsets and its score, a logit.</p>\n<ul>\n"
     )
     for number, (kind, count) in enumerate(counts.items()):
         file.write(f'<li class="t{number}"><span class="name">{_escaped(kind)}</span> {count:,}</li>\n')
@@ -127,18 +127,18 @@ def _paragraph(record, number_of):
 
 
 def _opening(piece, height, text, number_of):
-    start, end, kind, score = piece.entity
+    start, end, kind, score, certainty = piece.entity
+    certainty = probability(score, 1.0) if certainty is None else certainty
     classes = [f"t{number_of[kind]}"]
     classes += [] if piece.is_first else ["goes-on-left"]
     classes += [] if piece.is_last else ["goes-on-right"]
-    probability = (1 + math.tanh(score / 2)) / 2  # the sigmoid, for scores of any size
     title = (
         f"{kind}: {text[start:end]}\ncharacters {start} to {end} (exclusive)\n"
-        f"score {score:.2f}, probability {probability:.3f}"
+        f"probability {certainty:.3f}, score {score:.2f}"
     )
     return (
         f'<mark class="{" ".join(classes)}" style="--h:{height}" data-type="{_escaped(kind)}" '
-        f'data-score="{score:.1f}" title="{_escaped(title)}">'
+        f'data-probability="{certainty:.2f}" title="{_escaped(title)}">'
     )
 
 

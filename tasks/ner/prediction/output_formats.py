@@ -1,42 +1,71 @@
-"""Predictions as text: the formats of ``paddle-rope predict ner``."""
+"""Predictions as text: the formats of ``paddle-rope predict ner`` and ``select ner``."""
 
+from __future__ import annotations
+
+import json
 from collections.abc import Iterable
 from typing import TextIO
 
 from tasks.common.texts.json_lines import json_line
 from tasks.ner.examples import entities_of, make_example, without_overlaps
 from tasks.ner.formats import TEXT_FORMATS
+from tasks.ner.formats.label_studio import prediction_task
 
 # Names of tasks.ner.formats. The first is the one with everything in it, the scores too.
-FORMATS = ("jsonl", "cluener", "bio", "doccano")
+FORMATS = ("jsonl", "cluener", "bio", "doccano", "labelstudio")
 
 
-def write_predictions(records: Iterable[dict], where: Iterable[str], file: TextIO, format: str) -> int:
-    """Write records in one of :data:`FORMATS`.
+class PredictionWriter:
+    """Writes records as they come; a context manager, at whose end the file is whole.
 
     Args:
-        records: as from :class:`tasks.ner.prediction.predictor.NerPredictor`.
-        where: for each its place, for error messages.
         file: open for text.
-        format: name of the format.
+        format: one of :data:`FORMATS`.
+        model_version: what Label Studio is to call the model.
 
-    Returns:
-        How many entities the format could not hold and has left out.
-
-    Raises:
-        InputError: a text or a type cannot be written in the format.
+    Attributes:
+        left_out: how many entities the format could not hold.
     """
-    left_out = 0
-    for record, place in zip(records, where):
-        if format == "jsonl":
-            file.write(json_line(record))
-            continue
+
+    def __init__(self, file: TextIO, format: str, model_version: str = "paddle-rope"):
+        self.left_out = 0
+        self._file, self._format, self._model_version = file, format, model_version
+        self._between = "[\n"
+
+    def __enter__(self) -> PredictionWriter:
+        return self
+
+    def __exit__(self, kind, error, traceback) -> None:
+        if kind is None and self._format == "labelstudio":
+            self._file.write("[]\n" if self._between == "[\n" else "\n]\n")
+
+    def write(self, records: Iterable[dict], where: Iterable[str]) -> None:
+        """Write records.
+
+        Args:
+            records: as from :class:`tasks.ner.prediction.predictor.NerPredictor`.
+            where: for each its place, for error messages.
+
+        Raises:
+            InputError: a text or a type cannot be written in the format.
+        """
+        for record, place in zip(records, where):
+            self._write_one(record, place)
+
+    def _write_one(self, record, place):
+        if self._format == "jsonl":
+            self._file.write(json_line(record))
+            return
+        if self._format == "labelstudio":
+            task = json.dumps(prediction_task(record, self._model_version), ensure_ascii=False)
+            self._file.write(self._between + task)
+            self._between = ",\n"
+            return
         entities = entities_of(record)
-        if format == "bio":
+        if self._format == "bio":
             entities = without_overlaps(entities)
-            left_out += len(record["entities"]) - len(entities)
+            self.left_out += len(record["entities"]) - len(entities)
             if not record["text"]:
-                file.write("\n")  # a sentence without characters
-                continue
-        file.writelines(TEXT_FORMATS[format].write([make_example(record["text"], entities, place)]))
-    return left_out
+                self._file.write("\n")  # a sentence without characters
+                return
+        self._file.writelines(TEXT_FORMATS[self._format].write([make_example(record["text"], entities, place)]))

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-
-import paddle
+from typing import Any
 
 from tasks.common.errors import InputError
-from tasks.common.inference import evaluation_mode, outputs_of
+from tasks.common.inference import outputs_of
 from tasks.common.model_folder import check_least
-from tasks.common.tool.device import choose_device
-from tasks.common.tool.quiet import quiet_paddlenlp
 from tasks.ner.batching import SpanCollator, TokenizedText
 from tasks.ner.examples import Entity, as_record, without_overlaps
-from tasks.ner.model import NerModel
-from tasks.ner.prediction.ensemble import NerEnsemble
-from tasks.ner.prediction.model_folder import check_model_dir, load_features, load_model
+from tasks.ner.prediction.model_folder import Folder, open_models, refuse_exported
 from tasks.ner.prediction.windows import cut_text, merge_windows
+from tasks.ner.spans import of_types, probability
 
 # Scores of one batch held at once: bounds memory for long texts.
 MAX_BATCH_SCORES = 1 << 25
-Folder = str | os.PathLike
 
 
 class NerPredictor:
-    """Finds entities in texts.
+    """Finds entities in texts. Threads may share it.
 
     Args:
         model_dir: folder that training wrote as ``OUTPUT_DIR/model``; or a list of such folders, of runs on the same
-            training file, whose scores are averaged (:class:`tasks.ner.prediction.ensemble.NerEnsemble`).
+            training file, whose scores are averaged (:class:`tasks.ner.prediction.ensemble.NerEnsemble`); or the folder
+            of an exported model. Paddle is imported unless that is an ONNX model.
         device: ``"cpu"``, ``"gpu"`` ...; None takes a GPU where there is one.
         batch_size: texts a batch at most.
         max_tokens: tokens (a character each, mostly) that are computed at once; None takes what the model was trained
@@ -41,6 +36,8 @@ class NerPredictor:
         InputError: a folder does not hold a model, several do not fit together, the device cannot be used, or a size is
             out of range.
     """
+
+    recipe = "ner"
 
     def __init__(
         self,
@@ -56,14 +53,9 @@ class NerPredictor:
         folders = [model_dir] if isinstance(model_dir, Folder) else list(model_dir)
         if not folders:
             raise InputError("no folder of a model is given")
-        for folder in folders:
-            check_model_dir(folder)
-        choose_device(device)
-        quiet_paddlenlp()
-        tokenizers, models = zip(*map(load_model, folders))
-        self.tokenizer = tokenizers[0]
-        self.model = models[0] if len(models) == 1 else NerEnsemble(folders, list(models))
-        self.features = load_features(folders[0], self.model.config)
+        if len(folders) > 1:
+            refuse_exported(folders, "is exported and stands alone; export all of the models into one folder")
+        self.tokenizer, self.model, self.features = open_models(folders, device)
         self.types = self.model.config.types
         self.batch_size = batch_size
         self.max_tokens = max_tokens or self.model.config.max_tokens
@@ -81,8 +73,9 @@ class NerPredictor:
 
         Returns:
             For each text, in order, ``{"text": ..., "entities": [...]}``; each entity is a dict with the half-open
-            character offsets ``start`` and ``end``, ``type``, ``text`` and the logit ``score`` (above the threshold of
-            its type, 0 unless tuned). Entities are ordered by start, end and type, and may be nested.
+            character offsets ``start`` and ``end``, ``type``, ``text``, the logit ``score`` (above the threshold of its
+            type, 0 unless tuned) and the ``probability`` that it is right. Entities are ordered by start, end and type,
+            and may be nested.
 
         Raises:
             InputError: ``texts`` is not a list of strings.
@@ -123,7 +116,7 @@ class NerPredictor:
 
 
 def predict_entities(
-    model: NerModel,
+    model: Any,
     texts: list[TokenizedText],
     batch_size: int,
     show_progress: bool = False,
@@ -132,25 +125,23 @@ def predict_entities(
     """For each of the tokenized texts its entities, ordered; computed in batches of like length.
 
     Args:
-        model: a :class:`~tasks.ner.model.NerModel`, or what predicts as one.
+        model: a :class:`~tasks.ner.model.NerModel`, or what predicts as one; of the former, too, while it is trained.
         texts, batch_size, show_progress, thresholds: as of :class:`NerPredictor` and its :meth:`~NerPredictor.find`.
     """
     entities: list[list[Entity]] = [[] for _ in texts]
     types, collate = model.config.types, SpanCollator(model.config.pad_token_id, with_labels=False)
+    temperatures = of_types(model.config.temperatures, len(types))
     outputs = outputs_of(
-        model, texts, collate, batch_size, model.scores_of_text, MAX_BATCH_SCORES, show_progress=show_progress
+        lambda batch: model.find_spans(batch, thresholds),
+        *(texts, collate, batch_size, model.scores_of_text, MAX_BATCH_SCORES, show_progress),
     )
-    for rows, logits in outputs:
-        for row, spans in zip(rows, model.decode(logits, thresholds)):
+    for rows, found in outputs:
+        for row, spans in zip(rows, found):
             offsets = texts[row].offsets
             entities[row] = sorted(
-                Entity(offsets[span.start][0], offsets[span.end - 1][1], types[span.type], span.score) for span in spans
+                Entity(
+                    offsets[start][0], offsets[end - 1][1], types[kind], score, probability(score, temperatures[kind])
+                )
+                for start, end, kind, score in spans
             )
     return entities
-
-
-def batch_logits(model: NerModel, texts: list[TokenizedText]) -> paddle.Tensor:
-    """Logits of texts as one batch, without dropout and gradients."""
-    batch = SpanCollator(model.config.pad_token_id, with_labels=False)(texts)
-    with evaluation_mode(model):
-        return model(**{name: paddle.to_tensor(array) for name, array in batch.items()})

@@ -4,9 +4,7 @@ import numpy as np
 
 from tasks.ner.examples import Entity, Example, without_overlaps
 from tasks.ner.metrics import score_predictions
-
-# Spans that score less are not looked at: the loss trains for 0, and of lower ones there are as many as spans.
-LOWEST_THRESHOLD = -5.0
+from tasks.ner.prediction.candidates import LOWEST_THRESHOLD
 
 
 def tune_thresholds(gold: list[frozenset], candidates: list[list[Entity]], types: list[str]) -> list[float]:

@@ -10,10 +10,15 @@ import numpy as np
 from visualdl.component.base_component import pr_curve_raw
 
 from paddle_rope.global_pointer import MASKED_LOGIT
+from tasks.common.inference import evaluated
 from tasks.common.training.monitor import VisualDLMonitor, allowed_tag
+from tasks.ner.batching import SpanCollator
 from tasks.ner.metrics import precision_recall_curves
-from tasks.ner.prediction.predictor import batch_logits, predict_entities
+from tasks.ner.prediction.predictor import predict_entities
+from tasks.ner.prediction.temperatures import temperatures_for
+from tasks.ner.prediction.thresholds import above
 from tasks.ner.reports.error_analysis import match_entities
+from tasks.ner.reports.reliability import draw_reliability, reliability
 from tasks.ner.reports.score_image import MAX_CHARACTERS, draw_scores
 
 CURVE_STEPS = 100
@@ -28,7 +33,8 @@ DRAWN_CHARACTERS = 24  # longest text that is preferred for the picture
 
 class NerMonitor(VisualDLMonitor):
     """Adds to each evaluation: a precision-recall curve of each type, predictions of fixed dev texts beside the gold
-    entities, and the scores of all spans of one dev text as a picture.
+    entities, and as pictures the scores of all spans of one dev text, and the reliability of probabilities with the
+    temperatures that these dev data would give.
 
     Args: as of :class:`VisualDLMonitor`.
     """
@@ -44,7 +50,7 @@ class NerMonitor(VisualDLMonitor):
             step: training steps so far.
 
         Returns:
-            A function that draws the curves, to be called with the entities of each text that score above
+            A function that draws curves and reliability, to be called with the entities of each text that score above
             ``LOWEST_LOGIT``; None if they are too many.
         """
         if self.writer is None:
@@ -54,7 +60,12 @@ class NerMonitor(VisualDLMonitor):
         a_character = self._show_scores(model, dataset, step)
         if a_character * sum(len(example.text) for example in dataset.examples) > MOST_CANDIDATES:
             return None
-        return lambda candidates: self._show_curves(dataset, step, candidates)
+
+        def show(candidates):
+            self._show_curves(dataset, step, candidates)
+            self._show_reliability(model.config, dataset, step, candidates)
+
+        return show
 
     def on_evaluate(self, args, state, control, metrics=None, **kwargs):
         """Of many types only the scores of those that have a curve."""
@@ -76,6 +87,14 @@ class NerMonitor(VisualDLMonitor):
                 tag=allowed_tag(f"dev/{kind}"), step=step, walltime=round(time.time() * 1000), **curve
             )
             self.writer._get_file_writer().add_record(record)
+
+    def _show_reliability(self, config, dataset, step, candidates):
+        gold = [example.entities for example in dataset.examples]
+        temperatures = temperatures_for(gold, candidates, config.types, config.allow_overlap)
+        found = above(candidates, config.thresholds, config.types, config.allow_overlap)
+        result = reliability(gold, found, config.types, temperatures)
+        if result["entities"]:
+            self.writer.add_image("dev/reliability", draw_reliability(result, f"step {step}"), step)
 
     def _show_samples(self, model, dataset, step):
         rows = _spread([row for row, example in enumerate(dataset.examples) if example.entities], SAMPLES)
@@ -107,7 +126,8 @@ def span_scores(model, text, characters):
         Array ``[types, characters, characters]``, logits by first and last character, NaN where there is no span; and
         how many spans of the whole text score above ``LOWEST_LOGIT``.
     """
-    logits = batch_logits(model, [text])[0]  # [types, first, last or last - first]
+    batch = SpanCollator(model.config.pad_token_id, with_labels=False)([text])
+    logits = evaluated(model, batch)[0]  # [types, first, last or last - first]
     logits = logits.astype("float32").numpy()
     is_span = logits > MASKED_LOGIT / 2
     scores = np.full([len(logits), characters, characters], np.nan, dtype=np.float32)

@@ -10,7 +10,7 @@ from tasks.ner.formats.brat import NAME as BRAT
 from tests.ner.reading import contents, error_of
 
 TAGS = ["bio", "bioes", "bmes", "bio_sentences", "bioes_sentences", "bmes_sentences"]
-NESTED = ["cluener", "doccano", "doccano_entities", "cmeee", "jsonl", BRAT]
+NESTED = ["cluener", "doccano", "doccano_entities", "cmeee", "labelstudio", "labelstudio_min", "jsonl", BRAT]
 
 LONG = "很长的文本，" * 3000
 

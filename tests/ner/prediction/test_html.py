@@ -9,6 +9,7 @@ import pytest
 
 from tasks.ner.examples import entities_of
 from tasks.ner.prediction.html import COLORS, nested_pieces, write_html
+from tasks.ner.spans import probability
 
 VOID = {"meta", "br", "img", "link", "input"}
 
@@ -51,8 +52,9 @@ class Page(HTMLParser):
 
 
 def record(text, *entities):
+    """A record whose probabilities are those of the temperature 2."""
     keys = ("start", "end", "type", "score")
-    entities = [dict(zip(keys, entity)) for entity in sorted(entities)]
+    entities = [{**dict(zip(keys, entity)), "probability": probability(entity[3], 2.0)} for entity in sorted(entities)]
     return {"text": text, "entities": [{**e, "text": text[e["start"] : e["end"]]} for e in entities]}
 
 
@@ -63,37 +65,38 @@ def page(*records, types=("a", "b", "c"), title="title"):
 
 
 def drawn(parsed, number=0):
-    """(start, end, type, score, classes) of the marks of a text."""
+    """(start, end, type, probability, classes) of the marks of a text."""
     return [
-        (start, end, a["data-type"], a["data-score"], a["class"].split()[1:]) for start, end, a in parsed.marks[number]
+        (start, end, a["data-type"], a["data-probability"], a["class"].split()[1:])
+        for start, end, a in parsed.marks[number]
     ]
 
 
-def test_nested_entities_are_nested_marks_with_type_and_score():
+def test_nested_entities_are_nested_marks_with_type_and_probability():
     text = "北京大学附属医院在北京"
     entities = [(0, 2, "b", 3.04), (0, 4, "a", 2.0), (0, 8, "a", 1.5), (2, 4, "c", 12.0), (9, 11, "b", 0.26)]
     parsed = Page(page(record(text, *entities)))
     assert parsed.paragraphs == [text]
     assert drawn(parsed) == [
-        (0, 8, "a", "1.5", []),
-        (0, 4, "a", "2.0", []),
-        (0, 2, "b", "3.0", []),
-        (2, 4, "c", "12.0", []),
-        (9, 11, "b", "0.3", []),
+        (0, 8, "a", "0.68", []),
+        (0, 4, "a", "0.73", []),
+        (0, 2, "b", "0.82", []),
+        (2, 4, "c", "1.00", []),
+        (9, 11, "b", "0.53", []),
     ]
     assert [mark[2]["style"] for mark in parsed.marks[0]] == ["--h:2", "--h:1", "--h:0", "--h:0", "--h:0"]
-    assert parsed.marks[0][2][2]["title"] == ("b: 北京\ncharacters 0 to 2 (exclusive)\nscore 3.04, probability 0.954")
+    assert parsed.marks[0][2][2]["title"] == ("b: 北京\ncharacters 0 to 2 (exclusive)\nprobability 0.821, score 3.04")
     assert parsed.legend == ["a 2", "b 2", "c 1"]
 
 
 def test_of_crossing_entities_the_later_is_drawn_in_pieces_that_go_on():
     parsed = Page(page(record("abcdefgh", (0, 4, "a", 1.0), (2, 6, "b", 2.0), (5, 8, "c", 3.0))))
     assert drawn(parsed) == [
-        (0, 4, "a", "1.0", []),
-        (2, 4, "b", "2.0", ["goes-on-right"]),
-        (4, 6, "b", "2.0", ["goes-on-left"]),
-        (5, 6, "c", "3.0", ["goes-on-right"]),
-        (6, 8, "c", "3.0", ["goes-on-left"]),
+        (0, 4, "a", "0.62", []),
+        (2, 4, "b", "0.73", ["goes-on-right"]),
+        (4, 6, "b", "0.73", ["goes-on-left"]),
+        (5, 6, "c", "0.82", ["goes-on-right"]),
+        (6, 8, "c", "0.82", ["goes-on-left"]),
     ]
 
 
@@ -143,6 +146,12 @@ def test_the_page_needs_nothing_else():
 def test_scores_of_any_size_have_a_probability(score):
     parsed = Page(page(record("ab", (0, 1, "a", score))))
     assert f"probability {float(score > 0) if score else 0.5:.3f}" in parsed.marks[0][0][2]["title"]
+
+
+def test_records_without_probabilities_have_those_of_the_scores():
+    old = record("ab", (0, 1, "a", 2.0))
+    del old["entities"][0]["probability"]
+    assert drawn(Page(page(old)))[0][3] == "0.88"
 
 
 def test_texts_without_entities_and_no_texts_make_a_page():

@@ -43,7 +43,7 @@ def test_one_document_is_trained_on_and_predicted_whole(train, document, corpus,
     bound = float(np.partition(logits.ravel(), -300)[-300])
     (found,) = predictor.find([document.text], thresholds=bound)
     assert len(found) > 200
-    for start, end, kind, score in found:  # the special token comes first
+    for start, end, kind, score, _ in found:  # the special token comes first
         assert score == pytest.approx(logits[0, predictor.types.index(kind), start + 1, end - start - 1], abs=1e-4)
 
 

@@ -35,7 +35,7 @@ def test_predictions_have_the_promised_form(predictor, dev_texts):
     entities = [(record["text"], entity) for record in records for entity in record["entities"]]
     assert len(entities) > 20
     for text, entity in entities:
-        assert list(entity) == ["start", "end", "type", "text", "score"]
+        assert list(entity) == ["start", "end", "type", "text", "score", "probability"]
         assert 0 <= entity["start"] < entity["end"] <= len(text)
         assert text[entity["start"] : entity["end"]] == entity["text"]
         assert entity["type"] in predictor.types and entity["score"] > 0
@@ -112,19 +112,16 @@ def test_evaluation_tool_equals_the_metrics_of_the_run(evaluate, trained, corpus
 class BracketModel:
     """Finds what stands between brackets, wherever it sees both, in place of a trained model."""
 
-    training = False
-    config = SimpleNamespace(types=["round"], max_tokens=16, pad_token_id=0, features=None, allow_overlap=True)
+    config = SimpleNamespace(types=["round"], max_tokens=16, pad_token_id=0, allow_overlap=True, temperatures=1.0)
 
     def __init__(self, tokenizer):
         self.open, self.close = tokenizer.encode("()").ids[1:3]
 
-    def eval(self):
-        return self
-
     def scores_of_text(self, length):
         return length
 
-    def __call__(self, input_ids, attention_mask, token_mask):
+    def find_spans(self, batch, thresholds=None):
+        input_ids = batch["input_ids"]
         logits = np.full((len(input_ids), 1, input_ids.shape[1], input_ids.shape[1]), -1.0)
         for row, ids in enumerate(input_ids.tolist()):
             opened = []
@@ -133,9 +130,6 @@ class BracketModel:
                     opened.append(index)
                 elif token == self.close and opened:
                     logits[row, 0, opened.pop(), index] = 1.0
-        return logits
-
-    def decode(self, logits, thresholds=None):
         return decode_spans(logits, thresholds or 0.0)
 
 
@@ -169,14 +163,13 @@ def random_brackets(seed, size, longest):
 @pytest.mark.parametrize("max_tokens, overlap", [(16, None), (16, 14), (9, 2), (7, 5), (40, 12), (16, 4)])
 def test_no_entity_up_to_the_overlap_is_lost_or_found_twice_in_texts_of_any_length(monkeypatch, max_tokens, overlap):
     tokenizer = CharTokenizer.from_corpus(["(a)"])
-    monkeypatch.setattr(prediction, "check_model_dir", lambda folder: None)
-    monkeypatch.setattr(prediction, "load_model", lambda folder: (tokenizer, BracketModel(tokenizer)))
+    monkeypatch.setattr(prediction, "open_models", lambda *_: (tokenizer, BracketModel(tokenizer), None))
     predictor = NerPredictor("fake", "cpu", max_tokens=max_tokens, overlap=overlap)
     assert predictor.overlap == (max_tokens // 4 if overlap is None else overlap)
     texts = [random_brackets(seed, 3 * seed, predictor.overlap) for seed in range(60)]
     assert sum(len(text) > max_tokens for text in texts) > 30
     for text, entities in zip(texts, predictor.find(texts)):
-        assert [(start, end) for start, end, _, _ in entities] == brackets(text)
+        assert [(start, end) for start, end, *_ in entities] == brackets(text)
 
 
 def test_long_text_is_predicted_in_windows_with_offsets_of_the_whole(predictor, dev_texts):
@@ -293,7 +286,7 @@ DAMAGES = {
     "empty config": ("config.json", cut("config.json", 0)),
     "broken config": ("config.json", cut("config.json", 40)),
     "config is a list": ("config.json", lambda folder: (folder / "config.json").write_text("[]")),
-    "config without types": ("types is []", replace_in("config.json", '"types"', '"typos"')),
+    "config without types": ("for each of 0 types", replace_in("config.json", '"types"', '"typos"')),
     "config of other size": ("model.safetensors", replace_in("config.json", '"hidden_size": 32', '"hidden_size": 64')),
     "config of more layers": ("16 missing", replace_in("config.json", '_layers": 1', '_layers": 2')),
     "config of unknown attention": ("attention must be one of", replace_in("config.json", '"softmax"', '"hard"')),

@@ -2,17 +2,19 @@
 
 import io
 import json
+import math
 
 import pytest
 
 from tasks.common.errors import InputError
 from tasks.ner.data.reading import Entity, read_examples
-from tasks.ner.prediction.output_formats import FORMATS, write_predictions
+from tasks.ner.prediction.output_formats import FORMATS, PredictionWriter
 
 
 def record(text, *entities):
     keys = ("start", "end", "type", "score")
     entities = [dict(zip(keys, entity)) for entity in entities]
+    entities = [{**entity, "probability": 1 / (1 + math.exp(-entity["score"]))} for entity in entities]
     return {"text": text, "entities": [{**e, "text": text[e["start"] : e["end"]]} for e in entities]}
 
 
@@ -28,8 +30,9 @@ NESTED = record(
 
 def write(records, format, where=None):
     file = io.StringIO()
-    left_out = write_predictions(records, where or [f"in:{n}" for n in range(1, len(records) + 1)], file, format)
-    return file.getvalue(), left_out
+    with PredictionWriter(file, format, "my model") as writer:
+        writer.write(records, where or [f"in:{n}" for n in range(1, len(records) + 1)])
+    return file.getvalue(), writer.left_out
 
 
 def read(tmp_path, content, format=None):
@@ -42,14 +45,17 @@ def expected(records):
     return [(r["text"], [Entity(e["start"], e["end"], e["type"]) for e in r["entities"]]) for r in records]
 
 
-@pytest.mark.parametrize("format", FORMATS)
+LABELED = [format for format in FORMATS if format != "labelstudio"]
+
+
+@pytest.mark.parametrize("format", LABELED)
 def test_flat_predictions_read_back_the_same(tmp_path, format):
     content, left_out = write(FLAT, format)
     assert left_out == 0
     assert read(tmp_path, content) == expected(FLAT)
 
 
-@pytest.mark.parametrize("format", [format for format in FORMATS if format != "bio"])
+@pytest.mark.parametrize("format", [format for format in LABELED if format != "bio"])
 def test_nested_predictions_read_back_the_same(tmp_path, format):
     content, left_out = write([NESTED], format)
     assert left_out == 0
@@ -68,7 +74,7 @@ def test_jsonl_is_the_record_itself_with_scores():
     assert "北京" in content  # not \u escapes
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", LABELED)
 def test_an_empty_text_keeps_its_line(format):
     content, _ = write([record(""), record("甲")], format)
     lines = content.split("\n")
@@ -92,3 +98,38 @@ def test_bio_takes_the_earlier_of_entities_that_score_the_same(tmp_path):
     content, left_out = write([record("abcdef", (3, 5, "d", 0.5), (2, 4, "c", 0.5), (4, 6, "e", 0.5))], "bio")
     assert left_out == 1
     assert read(tmp_path, content) == [("abcdef", [Entity(2, 4, "c"), Entity(4, 6, "e")])]
+
+
+def test_label_studio_gets_one_list_of_tasks_whatever_the_chunks():
+    file = io.StringIO()
+    with PredictionWriter(file, "labelstudio", "my model") as writer:
+        writer.write(FLAT[:2], ["in:1", "in:2"])
+        writer.write(FLAT[2:], ["in:3"])
+    tasks = json.loads(file.getvalue())
+    assert [task["data"] for task in tasks] == [{"text": record["text"]} for record in FLAT]
+    first, second, third = (task["predictions"] for task in tasks)
+    names = {"from_name": "label", "to_name": "text", "type": "labels"}
+    assert first == [{
+        "model_version": "my model",
+        "score": 0.8176,  # the least sure entity
+        "result": [
+            {**names, "value": {"start": 0, "end": 3, "text": "叶老桂", "labels": ["name"]}, "score": 0.9993},
+            {**names, "value": {"start": 4, "end": 8, "text": "浙商银行", "labels": ["company"]}, "score": 0.8176},
+        ],
+    }]  # fmt: skip
+    assert second == [{"model_version": "my model", "score": 1.0, "result": []}]
+    assert third[0]["result"][0]["value"] == {"start": 2, "end": 5, "text": "b\t𠮷", "labels": ["书"]}
+
+
+def test_label_studio_gets_an_empty_list_of_no_texts():
+    content, _ = write([], "labelstudio")
+    assert json.loads(content) == []
+
+
+def test_an_unfinished_list_for_label_studio_stays_open():
+    file = io.StringIO()
+    with pytest.raises(KeyboardInterrupt), PredictionWriter(file, "labelstudio") as writer:
+        writer.write(FLAT, ["in:1", "in:2", "in:3"])
+        raise KeyboardInterrupt
+    with pytest.raises(ValueError):
+        json.loads(file.getvalue())

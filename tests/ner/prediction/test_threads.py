@@ -6,17 +6,17 @@ import pytest
 
 from tasks.ner import NerPredictor
 from tasks.ner.data.reading import read_texts
-from tasks.ner.deployment.export import export
+from tests.exports import FORMATS, export
 
 THREADS, ROUNDS = 8, 4
 
 
-@pytest.fixture(scope="module", params=["trained", "exported", "ensemble"])
+@pytest.fixture(scope="module", params=["trained", *FORMATS, "ensemble"])
 def predictor(request, trained, tmp_path_factory):
-    if request.param == "exported":
-        folder = tmp_path_factory.mktemp("exported") / "model"
-        export([trained.model], folder)
-        return NerPredictor(folder, "cpu")
+    if request.param in FORMATS:
+        return NerPredictor(
+            export("ner", tmp_path_factory.mktemp("exported") / "model", request.param, trained.model), "cpu"
+        )
     return NerPredictor([trained.model] * (2 if request.param == "ensemble" else 1), "cpu")
 
 
@@ -30,7 +30,6 @@ def test_threads_get_the_results_of_one_caller(predictor, corpus):
 
 
 def test_a_predictor_is_never_in_training(predictor, corpus):
-    assert not predictor.model.training
     predictor([text for text, _ in read_texts(corpus.dev)])
-    assert not predictor.model.training
+    assert not getattr(predictor.model, "training", False)
     assert not any(layer.training for layer in getattr(predictor.model, "sublayers", list)())

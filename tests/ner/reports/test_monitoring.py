@@ -92,7 +92,7 @@ def test_texts_show_gold_and_predictions_of_the_same_examples_at_each_evaluation
 
 
 def test_scores_of_one_text_are_a_picture_at_each_evaluation(log, trained):
-    assert log.get_tags()["image"] == ["dev/scores"]
+    assert set(log.get_tags()["image"]) == {"dev/scores", "dev/reliability"}
     pictures = [Image.open(io.BytesIO(r.image.encoded_image_string)) for r in log.get_data("image", "dev/scores")]
     assert len(pictures) == trained.config["num_train_epochs"]
     assert {picture.size for picture in pictures} == {pictures[0].size}
@@ -133,12 +133,12 @@ def test_scores_of_a_text_are_those_of_prediction(max_span_length):
     (spans,) = predict_entities(model, [text], 1, thresholds=-1e3)
     for characters in (5, 3):
         expected = np.full([2, characters, characters], np.nan)
-        for start, end, kind, score in spans:
+        for start, end, kind, score, _ in spans:
             if end <= characters:
                 expected["ab".index(kind), start, end - 1] = score
         scores, candidates = span_scores(model, text, characters)
         np.testing.assert_array_equal(scores, expected.astype(np.float32))
-        assert candidates == sum(score > LOWEST_LOGIT for *_, score in spans)
+        assert candidates == sum(span.score > LOWEST_LOGIT for span in spans)
     assert model.training
 
 

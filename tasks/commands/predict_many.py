@@ -1,0 +1,94 @@
+"""paddle-rope predict with many documents: files in, a folder of finished parts out, in several processes."""
+
+import functools
+import os
+
+from paddle_rope.machine import physical_cores
+from tasks.commands.options import computing
+from tasks.common.errors import InputError
+from tasks.common.texts.text_files import STDIN
+
+DESCRIPTION = """
+
+Many documents: with a folder or several files as --input, or with one of the options for them, --output is a folder.
+Read are .txt, .jsonl, .json and .csv (each also with .gz) and .parquet. Results are JSON lines that keep the other keys
+of the input. What was rejected is in rejected.jsonl. The same command again goes on where it stopped."""
+PART_RECORDS = 10_000
+PACKED = (".gz", ".parquet")  # files that are no stream of text
+
+
+def add_options(parser, task):
+    """The options for many documents."""
+    group = parser.add_argument_group("many documents")
+    group.add_argument("--processes", type=int, metavar="N", help="processes, each with its own model (default: 1)")
+    group.add_argument("--threads", type=int, metavar="N", help="of a process (default: cores / processes; on Ray 1)")
+    group.add_argument(
+        "--ray",
+        nargs="?",
+        const="local",
+        metavar="ADDRESS",
+        help="on Ray: the cluster of an address (auto, HOST:PORT, ray://HOST:PORT), or one of this machine",
+    )
+    group.add_argument(
+        "--part_records", type=int, metavar="N", help="records of a finished file at most (default: 10000)"
+    )
+    if task != "matching":
+        group.add_argument("--text_column", metavar="NAME", help="key of the text (default: text)")
+
+
+def is_asked_for(options):
+    """Whether this is about many documents, not about a stream."""
+    inputs = options.input or [STDIN]
+    names = ("processes", "threads", "ray", "part_records", "text_column")
+    return (
+        any(getattr(options, name, None) is not None for name in names)
+        or len(inputs) > 1
+        or os.path.isdir(inputs[0])
+        or inputs[0].endswith(PACKED)
+    )
+
+
+def predict_many(task, options, chunk_records):
+    """Predict many documents; returns the exit status."""
+    inputs = options.input or [STDIN]
+    if STDIN in inputs:
+        raise InputError("--input: many documents are read from files; give files or a folder")
+    if options.output == STDIN:
+        raise InputError("many documents are written to a folder; give --output FOLDER")
+    if getattr(options, "format", "jsonl") != "jsonl":
+        raise InputError(f"--format {options.format}: many documents are written as JSON lines; leave it out")
+    for name in ("html", "embed"):
+        if getattr(options, name, None):
+            raise InputError(f"--{name}: is for one file of texts; leave it out, or give one --input alone")
+    for name in ("processes", "threads"):
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            raise InputError(f"--{name} {value}: must be 1 or more")
+    processes = options.processes or 1
+    threads = 1 if options.ray else max(1, physical_cores() // processes)
+    from tasks.scaling.run import run_documents
+    from tasks.scaling.worker import Job
+
+    more = {"overlap": options.overlap} if task == "ner" else {}
+    job = Job(
+        task=task,
+        models=tuple(os.path.abspath(path) for path in (options.model_dirs if task == "ner" else [options.model_dir])),
+        output=os.path.abspath(options.output),
+        text_column=getattr(options, "text_column", None) or "text",
+        chunk_records=chunk_records,
+        threads=options.threads or threads,
+        options={**computing(options), **more},
+    )
+    part_records = PART_RECORDS if options.part_records is None else options.part_records
+    return run_documents(job, inputs, part_records, runner(processes, options.ray))
+
+
+def runner(processes, address=None):
+    """What does the parts: so many processes of this machine, or of Ray if there is an address."""
+    if address is not None:
+        from tasks.scaling.on_ray import run_on_ray
+
+        return functools.partial(run_on_ray, count=processes, address=address)
+    from tasks.scaling.processes import run_in_processes
+
+    return functools.partial(run_in_processes, count=processes)

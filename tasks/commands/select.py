@@ -1,0 +1,84 @@
+"""paddle-rope select: which unlabeled texts to label next."""
+
+import sys
+
+from tasks.commands.options import LABELED, add_computing, add_model_dirs, choose, new_parser
+from tasks.commands.predict import check_files, chunk_size, chunks, open_model, open_output
+from tasks.common.errors import InputError
+from tasks.common.files import check_output_file
+from tasks.common.texts.text_files import STDIN
+from tasks.common.texts.text_stream import TextStream
+
+SELECT = """\
+Select the texts that are most worth labeling next: those of whose entities a NER model is least certain.
+
+    paddle-rope select ner MODEL_DIR --input texts.txt --labeled train.jsonl --count 500 --output next.jsonl
+
+Reads plain text, one text a line, or JSON lines with a "text". Writes the texts with the entities that the model finds
+in them, for annotators to correct, the most uncertain text first. The uncertainty is the entropy, in nats, of all that
+the model says about the spans of a text; jsonl has it under "uncertainty". Near duplicates are not selected twice, nor
+are those of a labeled text. The formats are those of paddle-rope predict ner."""
+
+
+def select(words):
+    _, words = choose("paddle-rope select", "task", words, {"ner": "texts whose entities a model is uncertain of"})
+    options = _parse(words)
+    if options.count < 1:
+        raise InputError(f"--count {options.count}: must be 1 or more")
+    check_files(options)
+    known = []
+    if options.labeled:
+        if options.output != STDIN:
+            check_output_file(options.output, [options.labeled])
+        from tasks.ner.data.reading import read_examples
+
+        known = [example.text for example in read_examples(options.labeled)]
+    selected, seen = _select(options, known)
+    note = f"selected {selected} of {seen} texts"
+    if selected < options.count:
+        note += f", fewer than {options.count}: the others are empty or near duplicates"
+    print(note, file=sys.stderr)
+    return 0
+
+
+def _parse(words):
+    from tasks.ner.prediction.output_formats import FORMATS
+
+    parser = new_parser("select ner", SELECT)
+    add_model_dirs(parser)
+    parser.add_argument("--input", default=STDIN, metavar="FILE", help="texts; - is standard input (default)")
+    parser.add_argument(
+        "--output", default=STDIN, metavar="FILE", help="what is selected; - is standard output (default)"
+    )
+    parser.add_argument("--count", type=int, required=True, metavar="N", help="how many texts to select")
+    parser.add_argument("--labeled", metavar="FILE", help=f"texts that need no more labels: {LABELED}")
+    parser.add_argument("--format", default="jsonl", choices=FORMATS, help="of the output (default: jsonl)")
+    add_computing(parser, "ner")
+    return parser.parse_args(words)
+
+
+def _select(options, known):
+    """Writes the selected texts; returns how many there are, and of how many."""
+    from tasks.ner.prediction.output_formats import PredictionWriter
+    from tasks.ner.prediction.selection import LOWEST_LOGIT, rank, uncertainty
+
+    stream = TextStream(options.input, chunk_size("ner", options))
+    predictor = open_model("ner", options.model_dirs, options)
+    texts, places, uncertainties = [], [], []
+    for chunk in chunks(stream):
+        for text, place in chunk:
+            texts.append(text)
+            places.append(place)
+        found = predictor.find([text for text, _ in chunk], [place for _, place in chunk], LOWEST_LOGIT)
+        uncertainties.extend(map(uncertainty, found))
+    chosen = rank(texts, uncertainties, options.count, known)
+    where = [places[index] for index in chosen]
+    records = predictor([texts[index] for index in chosen], where)
+    for record, index in zip(records, chosen):
+        record["uncertainty"] = round(uncertainties[index], 4)
+    with (
+        open_output(options.output) as file,
+        PredictionWriter(file, options.format, ", ".join(options.model_dirs)) as writer,
+    ):
+        writer.write(records, where)
+    return len(chosen), len(texts)

@@ -1,0 +1,1 @@
+"""Export: from the folders of trained models to one for use."""

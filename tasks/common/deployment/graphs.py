@@ -1,0 +1,146 @@
+"""Layers as static graphs: for Paddle Inference, and as ONNX by paddle2onnx."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import paddle
+from paddle.static import InputSpec
+
+from tasks.common.deployment.onnx_passes import simplify
+from tasks.common.errors import InputError
+from tasks.common.exported.folder import GRAPH_FILES, ONNX_FILE, WEIGHTS_FILE
+
+if TYPE_CHECKING:
+    import onnx
+
+OPSET = 17  # the first with LayerNormalization
+
+
+def check_onnx_packages() -> None:
+    """Raise InputError unless this process can write and run ONNX graphs."""
+    if paddle.__version__.startswith("2."):
+        raise InputError(
+            f"paddle2onnx does not work with Paddle {paddle.__version__}; give --format paddle, or export with Paddle "
+            "3: folders of trained models are the same for both"
+        )
+    try:
+        import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
+        import paddle2onnx  # noqa: F401
+    except ImportError as error:
+        raise InputError(
+            f"ONNX needs the package {error.name}; pip install -r requirements-onnx.txt, or give --format paddle"
+        ) from None
+
+
+def write_paddle_graph(layer: paddle.nn.Layer, inputs: Sequence[InputSpec | None], folder: Path) -> None:
+    """Write a graph for Paddle Inference: one of ``GRAPH_FILES``, and ``WEIGHTS_FILE``.
+
+    Args:
+        layer: it can be neither trained nor called afterwards.
+        inputs: in the order of its arguments; None for those that it is not given.
+        folder: an existing one.
+    """
+    layer.eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of Paddle, on calls inside Paddle
+        graph = paddle.jit.to_static(layer, input_spec=list(inputs), full_graph=True)
+        paddle.jit.save(graph, str(folder / Path(WEIGHTS_FILE).stem))
+    (folder / "inference.pdiparams.info").unlink(missing_ok=True)  # Paddle 2 writes it for further training
+
+
+def write_onnx_graph(
+    layer: paddle.nn.Layer,
+    inputs: Sequence[InputSpec | None],
+    folder: Path,
+    output: str,
+    finish: Callable[[onnx.ModelProto], None] = lambda model: None,
+    quantize: bool = False,
+    exact: Collection[str] = (),
+) -> None:
+    """Write ``ONNX_FILE``.
+
+    Args:
+        layer, inputs, folder: as of :func:`write_paddle_graph`; the layer has one output.
+        output: its name in the graph.
+        finish: changes the graph at last, before it is checked.
+        quantize: whether the weights of matrix products and embeddings become int8.
+        exact: names of weights that stay as they are.
+
+    Raises:
+        InputError: paddle2onnx cannot convert the layer.
+    """
+    import onnx
+
+    with tempfile.TemporaryDirectory() as temporary:
+        write_paddle_graph(layer, inputs, Path(temporary))
+        model = onnx.load_from_string(_converted(Path(temporary)))
+        simplify(model)
+        _rename(model.graph, model.graph.output[0].name, output)
+        finish(model)
+        onnx.checker.check_model(model)
+        plain = Path(temporary) / ONNX_FILE if quantize else folder / ONNX_FILE
+        onnx.save(model, plain)
+        if quantize:
+            _quantize(plain, folder / ONNX_FILE, exact)
+
+
+def _converted(folder):
+    graph = next(file for name in GRAPH_FILES if (file := folder / name).is_file())
+    with _silence():
+        import paddle2onnx
+
+        try:
+            # its default optimization would install packages
+            return paddle2onnx.export(
+                str(graph), str(folder / WEIGHTS_FILE), None, opset_version=OPSET, optimize_tool="None"
+            )
+        except Exception as error:  # it raises all kinds, and prints the reason
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+    raise InputError(f"paddle2onnx cannot convert this model ({reason}); give --format paddle")
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Drop what libraries print, those in C++ too."""
+    with open(os.devnull, "w") as nowhere, contextlib.ExitStack() as stack:
+        for number in (1, 2):
+            saved = os.dup(number)
+            stack.callback(os.close, saved)
+            stack.callback(os.dup2, saved, number)
+            os.dup2(nowhere.fileno(), number)
+        stack.enter_context(contextlib.redirect_stdout(nowhere))
+        stack.enter_context(contextlib.redirect_stderr(nowhere))
+        yield
+
+
+def _rename(graph, old, new):
+    for node in graph.node:
+        for names in (node.input, node.output):
+            names[:] = [new if name == old else name for name in names]
+    for value in graph.output:
+        value.name = new if value.name == old else value.name
+
+
+def _quantize(source, target, exact):
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    kept = [node.name for node in onnx.load(source).graph.node if not set(node.input).isdisjoint(exact)]
+    with _silence():
+        quantize_dynamic(
+            source,
+            target,
+            per_channel=True,
+            weight_type=QuantType.QInt8,  # unsigned weights are slow on CPUs with VNNI
+            op_types_to_quantize=["MatMul", "Gather"],
+            nodes_to_exclude=kept,
+            extra_options={"MatMulConstBOnly": True},
+        )

@@ -1,0 +1,1 @@
+"""Folders of exported models: what is in them, and the engines that compute them. Without paddle for ONNX."""

@@ -1,0 +1,54 @@
+"""Exported models. Without paddle for ONNX."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, ClassVar
+
+from paddle_rope.roformer import load_tokenizer
+from tasks.common.exported.folder import ONNX, check_folder, format_of, read_config
+from tasks.common.model_folder import damage_reported
+
+
+class ExportedModel:
+    """The graph of an exported folder, and what prediction needs of its config.json.
+
+    Args:
+        folder: checked by :func:`~tasks.common.exported.folder.check_folder`.
+        device: as of the predictors.
+
+    Attributes:
+        kinds: the keys of config.json that are read, and their kinds; of a subclass.
+        config: these keys as attributes.
+        graph: :class:`~tasks.common.exported.onnx_graph.OnnxGraph` or
+            :class:`~tasks.common.exported.paddle_graph.PaddleGraph`.
+
+    Raises:
+        InputError: the configuration or the graph cannot be read, or the device not used.
+    """
+
+    kinds: ClassVar[dict[str, Any]]
+
+    def __init__(self, folder: str | os.PathLike, device: str | None = None):
+        self.config = read_config(folder, self.kinds)
+        with damage_reported(folder, "config.json", "the exported folder"):
+            self.check()
+        if format_of(folder) == ONNX:
+            from tasks.common.exported.onnx_graph import OnnxGraph
+
+            self.graph = OnnxGraph(folder, device)
+        else:
+            from tasks.common.exported.paddle_graph import PaddleGraph
+
+            self.graph = PaddleGraph(folder, device)
+
+    def check(self) -> None:
+        """Raise ValueError unless the values of ``config`` fit together."""
+
+
+def open_exported(folder: str | os.PathLike, device: str | None, model_class: type[ExportedModel]) -> tuple[Any, Any]:
+    """(tokenizer, model) of an exported folder; raises InputError if it is damaged or the device cannot be used."""
+    check_folder(folder)
+    with damage_reported(folder, "vocab.txt or tokenizer_config.json", "the exported folder"):
+        tokenizer = load_tokenizer(folder)
+    return tokenizer, model_class(folder, device)

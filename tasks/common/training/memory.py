@@ -1,0 +1,87 @@
+"""Labeled data in memory instead of files: lists of records, which are read and checked as lines of JSON are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tasks.common.errors import InputError, nearest
+from tasks.common.texts.text_files import RecordsName, shown
+
+SPLITS = ("train", "dev", "test")
+IN_MEMORY = "(in memory)"  # in the configuration of a run, in place of a file
+
+
+class MemoryData(NamedTuple):
+    """Labeled data that a run was given in memory."""
+
+    examples: dict[str, list]  # by split
+    fingerprints: dict[str, str]  # what inputs.json says of them
+
+
+def read_records(
+    records: Iterable[Any], name: str, record_of: Callable[[Any], Any], read_lines: Callable[[list[str], str], list]
+) -> tuple[list, str]:
+    """The examples of records, and their SHA-256.
+
+    Args:
+        records: dicts, each as a line of a file of JSON lines, or what ``record_of`` makes such a dict of.
+        name: of the list, for messages: the fourth record of ``train`` is ``train[3]``.
+        record_of: gives the dict of a record.
+        read_lines: of the recipe: lines and their name -> examples.
+
+    Raises:
+        InputError: there is no record, or something in one is wrong.
+    """
+    if isinstance(records, (str, bytes, dict)) or not isinstance(records, Iterable):
+        raise InputError(f"{name}: {shown(records)} is not a list of records; give dicts as the lines of a file hold")
+    lines = [_line(record_of(record), f"{name}[{number}]") for number, record in enumerate(records)]
+    if not lines:
+        raise InputError(f"{name}: there is no record in it; give labeled data")
+    return read_lines(lines, RecordsName(name)), hashlib.sha256("\n".join(lines).encode("ascii")).hexdigest()
+
+
+def check_splits(data: Any) -> None:
+    """Raise InputError unless ``data`` is a dict with names of splits."""
+    if not isinstance(data, dict):
+        raise InputError(f"data: {shown(data)} is not a dict; write data={{'train': records, 'dev': records}}")
+    for split in data:
+        if split not in SPLITS:
+            raise InputError(f"data: unknown split {split!r}; did you mean {nearest(str(split), SPLITS)!r}?")
+
+
+def config_with(config: dict[str, Any], data: Iterable[str]) -> dict[str, Any]:
+    """A configuration in which splits of ``data`` stand in place of files; raises InputError if both are given."""
+    for split in data:
+        if config.get(f"{split}_file"):
+            raise InputError(f"data: {split} is given, and {split}_file, too; leave one out")
+    return {**config, **{f"{split}_file": IN_MEMORY for split in data}}
+
+
+def check_resumed(config: dict[str, Any], data: Iterable[str], where: Any) -> None:
+    """Raise InputError unless a run that is resumed gets the splits that it had in memory."""
+    wanted = [split for split in SPLITS if config.get(f"{split}_file") == IN_MEMORY]
+    if set(data) == set(wanted):
+        return
+    if not wanted:
+        raise InputError(f"{where}: the run was trained on files only; leave data out")
+    raise InputError(f"{where}: the run had {' and '.join(wanted)} in memory; resume it in Python with the same data")
+
+
+def _line(record, where):
+    if not isinstance(record, dict):
+        raise InputError(f"{where}: {shown(record)} is not a record; give a dict as a line of a file holds")
+    try:
+        return json.dumps(record, default=_plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"{where}: {error}; give strings, numbers, lists and dicts") from None
+
+
+def _plain(value):
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is not plain data")

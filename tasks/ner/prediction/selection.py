@@ -1,0 +1,91 @@
+"""Which unlabeled texts are worth labeling next: those of whose entities a model is least certain.
+
+GlobalPointer decides on each typed span by itself, so the labels of a text are independent yes-or-no variables to the
+model, and their joint entropy is the sum of theirs: what the model does not know about the text, in nats. This is the
+total entropy that Settles and Craven (2008, "An analysis of active learning strategies for sequence labeling tasks",
+https://aclanthology.org/D08-1112) found to be among the best measures for sequence labeling, with spans in the place of
+tokens. It is not divided by the length of the text, as they advise against it: a text with several doubtful entities
+teaches more than a text with one.
+
+Texts that nearly repeat another one teach nothing, so of each group of such texts only the most uncertain is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+from tasks.ner.examples import Entity
+
+# Spans with lower logits do not count (0.7 % where nothing is calibrated): there are as many as pairs of characters.
+LOWEST_LOGIT = -5.0
+# Texts are near duplicates from this Jaccard similarity of their sets of character pairs (Broder 1997).
+NEAR_DUPLICATE = 0.8
+
+
+def uncertainty(candidates: Iterable[Entity]) -> float:
+    """Entropy in nats of what a model says about a text; 0 where it is sure.
+
+    Args:
+        candidates: all spans that score above :data:`LOWEST_LOGIT`, overlapping ones too, as of
+            :meth:`tasks.ner.prediction.predictor.NerPredictor.find` with that threshold.
+    """
+    return math.fsum(_entropy(entity.probability) for entity in candidates)
+
+
+def _entropy(probability: float) -> float:
+    """Entropy of a yes with this probability; 0 for 0 and 1."""
+    return -math.fsum(p * math.log(p) for p in (probability, 1 - probability) if p > 0)
+
+
+def rank(texts: list[str], uncertainties: list[float], count: int, known: Iterable[str] = ()) -> list[int]:
+    """The texts to label next.
+
+    Args:
+        texts: unlabeled ones.
+        uncertainties: for each of them, as from :func:`uncertainty`.
+        count: how many to take.
+        known: texts that are labeled.
+
+    Returns:
+        Indices of at most ``count`` texts, the most uncertain first, the first one among equals. Empty texts and near
+        duplicates of known texts, or of texts taken before, are left out.
+    """
+    kept = DistinctTexts()
+    for text in known:
+        kept.add(text)
+    chosen: list[int] = []
+    for index in sorted(range(len(texts)), key=lambda index: (-uncertainties[index], index)):
+        if len(chosen) == count:
+            break
+        if texts[index].strip() and kept.add(texts[index]):
+            chosen.append(index)
+    return chosen
+
+
+class DistinctTexts:
+    """Texts, no two of which are near duplicates."""
+
+    def __init__(self):
+        self._sizes: list[int] = []  # number of distinct pairs of each text
+        self._holders: dict[str, list[int]] = defaultdict(list)  # pair -> the texts that have it
+
+    def add(self, text: str) -> bool:
+        """Add a text unless it is a near duplicate of one that is here; returns whether it was added."""
+        pairs = _pairs(text)
+        shared = Counter(index for pair in pairs for index in self._holders.get(pair, ()))
+        if any(
+            both >= NEAR_DUPLICATE * (len(pairs) + self._sizes[index] - both) for index, both in shared.most_common()
+        ):
+            return False
+        for pair in pairs:
+            self._holders[pair].append(len(self._sizes))
+        self._sizes.append(len(pairs))
+        return True
+
+
+def _pairs(text):
+    """The distinct pairs of neighboring characters without white space; the text itself where there are none."""
+    text = "".join(text.split())
+    return {text[index : index + 2] for index in range(len(text) - 1)} or {text}

@@ -1,0 +1,131 @@
+"""Whether the probabilities of found entities say how often they are right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from rich.console import Console
+from rich.text import Text
+
+from tasks.common.reports.figures import BLUE, GRAY, ORANGE, new_figure, pixels
+from tasks.common.reports.tables import terminal_table
+from tasks.ner.examples import Entity, spans_of
+from tasks.ner.prediction.temperatures import negative_log_likelihood, probabilities_of
+from tasks.ner.spans import of_types
+
+BINS = 10
+
+
+def reliability(
+    gold: Sequence[Iterable[Entity]],
+    found: list[list[Entity]],
+    types: list[str],
+    temperatures: float | list[float] = 1.0,
+) -> dict:
+    """The reliability of the probabilities of found entities, with the temperatures of a model and without.
+
+    Args:
+        gold, found: for each text its entities; those found have the logit as ``score``.
+        types: names of the types.
+        temperatures: of the model, one or one for each type.
+
+    Returns:
+        dict with ``entities``, the number of found ones, ``temperatures``, a number for each type, and under
+        ``calibrated`` and ``uncalibrated`` (all temperatures 1) what :func:`calibration` gives.
+    """
+    of_type = dict(zip(types, of_types(temperatures, len(types))))
+    rows = [
+        (entity.score, of_type[entity.type], entity[:3] in wanted)
+        for wanted, entities in zip(map(spans_of, gold), found)
+        for entity in entities
+    ]
+    scores, divisors, labels = np.array(rows, dtype=np.float64).reshape(-1, 3).T
+    return {
+        "entities": len(rows),
+        "temperatures": of_type,
+        "calibrated": calibration(scores, labels, divisors),
+        "uncalibrated": calibration(scores, labels),
+    }
+
+
+def calibration(scores: np.ndarray, labels: np.ndarray, temperatures: np.ndarray | float = 1.0) -> dict:
+    """How far probabilities are from the share that is right.
+
+    The bins hold equal numbers of entities, from the least probable to the most (Nguyen and O'Connor 2015, arXiv
+    1508.05154): at most ``BINS``. The expected calibration error (Naeini et al. 2015) is the mean over entities of the
+    distance in their bin between mean probability and share. It is never quite 0: of n entities in a bin the share is
+    off by chance, by sqrt(p (1 - p) / n).
+
+    Args:
+        scores: logits ``[entities]``.
+        labels: ``[entities]``, 1 where the entity is right, else 0.
+        temperatures: one, or one for each entity.
+
+    Returns:
+        dict with ``expected_calibration_error`` and ``negative_log_likelihood``, the mean over entities in nats, both
+        None if there is no entity; and ``bins``, dicts with ``from`` and ``to``, the least and highest probability,
+        ``entities``, ``probability``, their mean, and ``correct``, the share that is right.
+    """
+    if not len(scores):
+        return {"expected_calibration_error": None, "negative_log_likelihood": None, "bins": []}
+    probabilities = probabilities_of(scores, temperatures)
+    order = np.argsort(probabilities, kind="stable")
+    bins = [
+        {
+            "from": float(probabilities[rows[0]]),
+            "to": float(probabilities[rows[-1]]),
+            "entities": len(rows),
+            "probability": float(probabilities[rows].mean()),
+            "correct": float(labels[rows].mean()),
+        }
+        for rows in np.array_split(order, min(BINS, len(order)))
+    ]
+    distance = sum(row["entities"] * abs(row["probability"] - row["correct"]) for row in bins)
+    return {
+        "expected_calibration_error": distance / len(scores),
+        "negative_log_likelihood": negative_log_likelihood(scores, labels, temperatures) / len(scores),
+        "bins": bins,
+    }
+
+
+def draw_reliability(result: dict, title: str) -> np.ndarray:
+    """The result of :func:`reliability` as a picture, uint8 ``[height, width, 3]``: a point for each bin."""
+    figure, axes = new_figure(4.5, 4.2)
+    axes.plot([0, 1], [0, 1], color=GRAY, linewidth=1, linestyle="--")
+    for name, color, marker in (("uncalibrated", ORANGE, "o"), ("calibrated", BLUE, "s")):
+        bins, error = result[name]["bins"], result[name]["expected_calibration_error"]
+        points = [(row["probability"], row["correct"]) for row in bins]
+        axes.plot(*zip(*points), color=color, marker=marker, markersize=4, label=f"{name}: error {error:.4f}")
+    axes.set(xlim=(0, 1.02), ylim=(0, 1.02), xlabel="mean probability", ylabel="share that is correct")
+    axes.set_title(f"{title}: {result['entities']} found entities", fontsize=9)
+    axes.legend(loc="upper left", fontsize=8)
+    return pixels(figure)
+
+
+def print_reliability(result: dict) -> None:
+    """Print the result of :func:`reliability` as a table."""
+    if not result["entities"]:
+        return
+    title = f"reliability of {result['entities']} found entities: equal numbers of them in each row"
+    table = terminal_table(Text(title), "probability", ("entities", "mean", "correct"))
+    for row in result["calibrated"]["bins"]:
+        table.add_row(
+            f"{row['from']:.3f} to {row['to']:.3f}",
+            str(row["entities"]),
+            f"{row['probability']:.3f}",
+            f"{row['correct']:.3f}",
+        )
+    Console(soft_wrap=True).print(table)
+    print(error_line(result))
+
+
+def error_line(result: dict) -> str:
+    """The expected calibration error of the result of :func:`reliability`, with the temperatures and without."""
+    if not result["entities"]:
+        return "expected calibration error: nothing is found"
+    after, before = (result[name]["expected_calibration_error"] for name in ("calibrated", "uncalibrated"))
+    line = f"expected calibration error of {result['entities']} found entities: {after:.4f}"
+    if set(result["temperatures"].values()) == {1.0}:
+        return f"{line}; all temperatures are 1"
+    return f"{line}; {before:.4f} with all temperatures 1"

@@ -1,0 +1,124 @@
+"""The parts of a run on Ray: on this machine, or on a cluster whose machines see the same files.
+
+Each actor has a predictor of its own and does a part at a time. An actor that dies, or whose machine is lost, is
+replaced, and its part computed again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections import deque
+from pathlib import Path
+
+from tasks.common.errors import InputError
+from tasks.scaling.formats import Part
+from tasks.scaling.worker import MOST_DEATHS, Done, Job, PartWorker
+
+LOCAL = "local"
+OBJECT_STORE_BYTES = 200 << 20  # of a cluster of our own: only places of parts and numbers go through it
+ROOT = str(Path(__file__).resolve().parents[2])
+
+
+def run_on_ray(job: Job, parts: list[Part], events, count: int, address: str = LOCAL) -> None:
+    """Do all parts; arguments and errors are those of :func:`tasks.scaling.processes.run_in_processes`.
+
+    Args:
+        count: of the actors. Those for which the cluster has no room, or none yet, get no part.
+        address: of a cluster, as for ``ray.init``; ``"local"`` starts one on this machine, for this call.
+    """
+    ray = _start(address, count * job.threads)
+    actor = ray.remote(
+        num_cpus=job.threads,
+        num_gpus=int((job.options.get("device") or "").startswith("gpu")),
+        runtime_env={"env_vars": {"OMP_NUM_THREADS": str(job.threads)}},
+        max_restarts=-1,
+        max_task_retries=MOST_DEATHS - 1,
+    )(_Actor)
+    try:
+        waiting, left = deque(parts), len(parts)
+        workers = [actor.remote(job) for _ in range(min(count, len(parts)))]
+        calls = {worker.open.remote(): (worker, None) for worker in workers}
+        while left:
+            (call,), _ = ray.wait(list(calls))
+            worker, part = calls.pop(call)
+            done = _result(ray, call, part)
+            if part is None:
+                events.ready()
+            else:
+                left -= 1
+                events.advance(part.last - part.first + 1)
+                events.done(done)
+            if waiting:
+                part = waiting.popleft()
+                calls[worker.do.remote(part)] = (worker, part)
+    finally:
+        ray.shutdown()
+
+
+class _Actor:
+    """A process of Ray with a :class:`PartWorker`; opened when it is first needed, also after a restart."""
+
+    def __init__(self, job):
+        self._job = job
+        self._worker = None
+
+    def open(self):
+        if self._worker is None:
+            self._worker = PartWorker(self._job)
+
+    def do(self, part) -> Done:
+        self.open()
+        return self._worker(part)
+
+
+def _start(address, processors):
+    """The module ``ray``, connected to a cluster, or to one of its own of so many processors."""
+    try:
+        import ray
+    except ImportError as error:
+        raise InputError(f"--ray: {error}; pip install -r requirements-ray.txt") from None
+    _check_reachable(address)
+    cluster = {"address": address}
+    if address == LOCAL:
+        path = os.pathsep.join([ROOT, *filter(None, [os.environ.get("PYTHONPATH")])])
+        cluster |= {"num_cpus": processors, "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
+        cluster |= {"runtime_env": {"env_vars": {"PYTHONPATH": path}}}
+    try:
+        ray.init(**cluster, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise _no_cluster(address, error) from None
+    return ray
+
+
+def _check_reachable(address):
+    """Raise InputError if nobody listens at HOST:PORT, for which Ray would wait five minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        try:
+            socket.create_connection((host, int(port)), timeout=10).close()
+        except (OSError, OverflowError) as error:
+            raise _no_cluster(address, error) from None
+
+
+def _no_cluster(address, error):
+    reason = " ".join(str(error).split())
+    return InputError(f"--ray {address}: no cluster there ({reason:.200}); start one, or leave the address out")
+
+
+def _result(ray, call, part):
+    """What a call of an actor gave."""
+    try:
+        return ray.get(call)
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, InputError):
+            raise InputError(str(error.cause)) from None
+        raise
+    except ray.exceptions.RayActorError as error:
+        where = f"over {part.path}, records {part.first} to {part.last}" if part else "before their first part"
+        reason = " ".join(str(error).split())
+        raise InputError(
+            f"{MOST_DEATHS} actors have died {where} ({reason:.200}); give them more memory, then run the same command "
+            "again to go on"
+        ) from None

@@ -1,0 +1,79 @@
+"""The files of a run, and how they are cut into parts."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import zlib
+from collections import Counter
+
+from tasks.common.errors import InputError
+from tasks.common.texts.text_files import open_bytes
+from tasks.scaling.formats import GZIP, Csv, JsonLines, Keys, Parquet, Part, PlainText, Source
+
+# by the end of a file's name
+SOURCES = {
+    ".txt": PlainText,
+    ".jsonl": JsonLines,
+    ".json": JsonLines,
+    ".csv": Csv,
+    ".parquet": Parquet,
+}
+ENDINGS = (*SOURCES, *(f"{ending}{GZIP}" for ending in SOURCES if ending != ".parquet"))
+
+
+def open_source(path: str, keys: Keys) -> Source:
+    """The source of a file, by the end of its name. Raises InputError if it cannot be read or lacks the
+    ``keys`` of the texts, see :class:`Source`."""
+    ending = next(ending for ending in ENDINGS if path.endswith(ending)).removesuffix(GZIP)
+    if SOURCES[ending] is PlainText and len(keys[0]) > 1:
+        names = " and ".join(keys[0])
+        raise InputError(f"{path}: plain text has one text a line; give JSON lines, CSV or Parquet with {names}")
+    return SOURCES[ending](path, keys)
+
+
+def find_files(inputs: list[str]) -> list[str]:
+    """The absolute paths of files given as they are or by their folder. Of a folder, files whose names begin with a dot
+    or an underscore are none, and folders in it are left out.
+
+    Raises:
+        InputError: there is none, one is given twice, or the end of its name is unknown.
+    """
+    found = []
+    for given in inputs:
+        if not os.path.isdir(given):
+            found.append(given)
+            continue
+        names = sorted(entry.name for entry in os.scandir(given) if entry.is_file() and entry.name[0] not in "._")
+        if not names:
+            raise InputError(f"{given}: no files in this folder; give a folder with files that end with {_OR_ENDINGS}")
+        found += [os.path.join(given, name) for name in names]
+    for path in found:
+        open_bytes(path).close()
+        if not path.endswith(ENDINGS):
+            raise InputError(f"{path}: unknown kind of file; its name has to end with {_OR_ENDINGS}")
+    if len(set(map(os.path.realpath, found))) < len(found):
+        twice = next(path for path, count in Counter(map(os.path.realpath, found)).items() if count > 1)
+        raise InputError(f"{twice}: is given twice; give it once")
+    return list(map(os.path.abspath, found))
+
+
+_OR_ENDINGS = f"{', '.join(SOURCES)} or, but for Parquet, such an end and {GZIP}"
+
+
+def parts_of(paths: list[str], keys: Keys, size: int) -> list[Part]:
+    """The parts of files, of ``size`` records at most, in order; reads each file once.
+
+    Raises:
+        InputError: a file cannot be read, or there is no record in any.
+    """
+    parts = []
+    for path in paths:
+        try:
+            with contextlib.closing(open_source(path, keys)) as source:
+                parts += [Part(0, path, *span) for span in source.parts(size)]
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputError(f"{path}: is damaged or cannot be read ({error}); give it whole") from None
+    if not parts:
+        raise InputError(f"{paths[0]}: no records in it{' and the others' * (len(paths) > 1)}; give texts")
+    return [part._replace(number=number) for number, part in enumerate(parts)]

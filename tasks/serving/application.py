@@ -1,0 +1,283 @@
+"""The routes of the service, what they take and what they answer."""
+
+import asyncio
+import re
+import time
+from typing import Annotated
+
+import fastapi
+from fastapi.exceptions import RequestValidationError
+from fastapi_offline import FastAPIOffline
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+
+import paddle_rope
+from tasks.common.errors import InputError
+from tasks.serving import metrics
+from tasks.serving.batching import Batcher, Busy, Job
+from tasks.serving.limits import CLIENT_LEFT, Limits, Refusal, as_refusal, error_body
+from tasks.serving.models import Work, examples, open_works
+from tasks.serving.settings import Settings
+
+STUCK_SECONDS = 120  # of one batch, after which the service no longer calls itself healthy
+DESCRIPTION = """\
+Models of paddle_rope. Every error is JSON, `{"error": "what is wrong and what to do"}`. Open a path and
+choose *Execute*: its example is sent."""
+
+
+class Entity(BaseModel):
+    start: int = Field(description="first character, counted from 0")
+    end: int = Field(description="the character after the last one")
+    type: str
+    text: str
+    score: float = Field(description="logit")
+    probability: float | None = None
+
+
+class TextEntities(BaseModel):
+    text: str
+    entities: list[Entity]
+
+
+class TextClass(BaseModel):
+    text: str
+    label: str
+    probability: float
+
+
+class PairScore(BaseModel):
+    sentence1: str
+    sentence2: str
+    score: float
+    label: int | None = Field(None, description="only of models of labels 0 and 1")
+
+
+class TextVector(BaseModel):
+    text: str
+    vector: list[float] = Field(description="of length 1: the dot product of two vectors is the score of the pair")
+
+
+class Problem(BaseModel):
+    error: str
+
+
+SUMMARIES = {
+    TextEntities: "entities of texts",
+    TextClass: "classes of texts",
+    PairScore: "scores of pairs of texts",
+    TextVector: "vectors of texts",
+}
+RESULTS = {"ner": TextEntities, "classification": TextClass, "matching": PairScore, "embed": TextVector}
+PROBLEMS = {
+    400: "malformed JSON",
+    413: "the body is too large",
+    415: "not JSON",
+    422: "the JSON is not what the model takes",
+    503: "too many requests, or the service starts or stops: try again after Retry-After seconds",
+}
+
+
+class Service:
+    """The state of a worker: its models, its queue, and whether it answers."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.batcher = Batcher(
+            settings.batch_size,
+            settings.max_wait_ms / 1000,
+            settings.max_queue,
+            on_batch=metrics.count_batch,
+            on_waiting=metrics.WAITING.set,
+        )
+        self.works: dict[tuple[str, str], Work] = {}
+        self.ready = self.stopping = False
+        self.jobs: set[Job] = set()  # of the requests in work
+
+    async def open(self) -> None:
+        """Open the models, after which the service is ready."""
+        self.works = await self.batcher.in_thread(open_works, self.settings)
+        self.ready = True
+        metrics.READY.set(1)
+
+    def check(self) -> None:
+        """Raise Refusal or Busy unless a request can be taken now."""
+        if self.stopping:
+            raise Refusal(503, "the service is stopping", {"retry-after": "1", "connection": "close"})
+        if not self.ready:
+            raise Refusal(503, "the service is starting", {"retry-after": "5"})
+        self.batcher.check_room()
+
+    def is_healthy(self) -> bool:
+        """Whether batches come to an end."""
+        since = self.batcher.computing_since
+        return since is None or time.monotonic() - since < STUCK_SECONDS
+
+    def stop(self) -> None:
+        """Take no more requests; those in work go on."""
+        self.stopping, self.ready = True, False
+        metrics.READY.set(0)
+
+    def give_up(self) -> None:
+        """Refuse the requests in work."""
+        for job in self.jobs:
+            if not job.done.done():
+                job.done.set_exception(Refusal(503, "the service has stopped", {"connection": "close"}))
+
+    async def answer(self, request: Request, model: str, verb: str, items: list) -> Response:
+        """Compute the items of a request together with those of others."""
+        self.check()
+        job = self.batcher.submit(self.works[model, verb], items)
+        self.jobs.add(job)
+        left = asyncio.ensure_future(_has_left(request))
+        seconds = self.settings.max_seconds
+        try:
+            await asyncio.wait({job.done, left}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if job.done.done():
+                job.done.result()  # raises what the computation raised
+                return Response('{"results": [' + ", ".join(job.results) + "]}", media_type="application/json")
+            if left.done():
+                return Response(status_code=CLIENT_LEFT)
+            raise Refusal(503, f"no answer within {seconds:g} s", {"retry-after": "1"})
+        finally:
+            left.cancel()
+            self.jobs.discard(job)
+            self.batcher.drop(job)
+
+
+async def _has_left(request):
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def build_application(service: Service) -> Limits:
+    """The ASGI application of a service."""
+    app = FastAPIOffline(
+        title="paddle_rope",
+        version=paddle_rope.__version__,
+        description=DESCRIPTION,
+        redoc_url=None,
+        swagger_ui_parameters={"defaultModelsExpandDepth": 0, "tryItOutEnabled": True, "validatorUrl": None},
+    )
+    _add_models(app, service)
+    _add_status(app, service)
+    _add_errors(app)
+    paths = {route.path for route in app.routes if "{" not in route.path}
+    return Limits(app, service.settings.max_body_bytes, service.check, paths)
+
+
+def _add_models(app, service):
+    models = service.settings.models
+    embedding = [source for source in models if source.embeds]
+    for verb, sources in (("predict", models), ("embed", embedding)):
+        for source in sources[:1]:
+            _add_route(app, service, source, verb, f"/{verb}", "the default model")
+        for source in sources:
+            _add_route(app, service, source, verb, f"/{verb}/{source.name}", "the model")
+        _add_unknown_names(app, verb, sources)
+
+
+def _add_unknown_names(app, verb, sources):
+    names = ", ".join(source.name for source in sources) or "none"
+
+    @app.post(f"/{verb}/{{name}}", include_in_schema=False)
+    async def no_such_model(name: str) -> Response:
+        raise Refusal(404, f"no model {name!r} for {verb}; there are: {names}")
+
+
+def _add_route(app, service, source, verb, path, whose):
+    settings = service.settings
+    is_pairs = (source.recipe, verb) == ("matching", "predict")
+    text = Annotated[str, StringConstraints(strict=True, max_length=settings.max_characters)]
+    item, field = (Annotated[list[text], Field(min_length=2, max_length=2)], "pairs") if is_pairs else (text, "texts")
+    sent = create_model(
+        "Pairs" if is_pairs else "Texts",
+        __config__=ConfigDict(extra="forbid"),
+        **{field: (Annotated[list[item], Field(max_length=settings.max_texts)], ...)},
+    )
+    result = RESULTS["embed" if verb == "embed" else source.recipe]
+    shown = {"example": {"value": {field: examples(source, verb)}}}
+
+    async def answer(request: Request, body: Annotated[sent, fastapi.Body(openapi_examples=shown)]) -> Response:
+        return await service.answer(request, source.name, verb, getattr(body, field))
+
+    app.post(
+        path,
+        summary=f"{SUMMARIES[result]}; {whose}, {source.name}",
+        tags=["models"],
+        response_model=create_model(f"{result.__name__}Results", results=(list[result], ...)),
+        responses={status: {"model": Problem, "description": why} for status, why in PROBLEMS.items()},
+    )(answer)
+
+
+def _add_status(app, service):
+    sources = service.settings.models
+    models = [
+        {"name": source.name, "recipe": source.recipe, "embeds": source.embeds, "default": source is sources[0]}
+        for source in sources
+    ]
+
+    @app.get("/models", tags=["service"], summary="the models by name")
+    async def list_models() -> dict:
+        return {"models": models}
+
+    @app.get("/health", tags=["service"], summary="200 while the process works; restart it otherwise")
+    async def health() -> Response:
+        if not service.is_healthy():
+            raise Refusal(503, f"a batch takes more than {STUCK_SECONDS} s")
+        return JSONResponse({"status": "healthy"})
+
+    @app.get("/ready", tags=["service"], summary="200 while requests are answered; 503 at the start and the stop")
+    async def ready() -> Response:
+        if not service.ready:
+            raise Refusal(503, "the service is stopping" if service.stopping else "the service is starting")
+        return JSONResponse({"status": "ready"})
+
+    @app.get("/metrics", tags=["service"], summary="counts and times for Prometheus", response_class=PlainTextResponse)
+    async def show_metrics() -> Response:
+        content, media_type = metrics.exposition()
+        return Response(content, media_type=media_type)
+
+    @app.get("/", include_in_schema=False)
+    async def home() -> Response:
+        return RedirectResponse("docs")
+
+
+def _add_errors(app):
+    def answer(status, reason, headers=None):
+        return Response(error_body(reason), status, headers, media_type="application/json")
+
+    @app.exception_handler(Refusal)
+    async def refused(request, error):
+        return answer(error.status, error.reason, error.headers)
+
+    @app.exception_handler(Busy)
+    async def busy(request, error):
+        return await refused(request, as_refusal(error))
+
+    @app.exception_handler(InputError)
+    async def wrong_input(request, error):
+        return answer(422, str(error))
+
+    @app.exception_handler(RequestValidationError)
+    async def wrong_body(request, error):
+        first, *others = error.errors()
+        if first["type"] == "json_invalid":
+            return answer(400, f"malformed JSON at character {first['loc'][-1]}: {first['ctx']['error']}")
+        place = re.sub(r"\.(\d+)", r"[\1]", ".".join(map(str, first["loc"][1:])) or "the body")
+        more = f" (and {len(others)} more)" if others else ""
+        return answer(422, f"{place}: {first['msg']}{more}")
+
+    @app.exception_handler(HTTPException)
+    async def wrong_request(request, error):
+        reason = {
+            400: "the body cannot be read; send JSON in UTF-8",
+            404: f"no such path: {request.url.path}; see /docs",
+            405: f"{request.method} is not possible here; see /docs",
+        }
+        return answer(error.status_code, reason.get(error.status_code, error.detail), error.headers)
+
+    @app.exception_handler(Exception)
+    async def failed(request, error):  # the server writes the traceback into its log
+        return answer(500, "the service failed at this request; its log says why")

@@ -1,0 +1,170 @@
+"""Training on data in memory: the same as on files, with the same checks."""
+
+import json
+
+import numpy as np
+import pytest
+import yaml
+
+from tasks.classification.data import Example as ClassificationExample
+from tasks.common.errors import InputError
+from tasks.common.training.monitor import VisualDLMonitor
+from tasks.matching.demo_data import write_demo_data
+from tasks.ner.demo.corpus import generate_demo_corpus
+from tasks.ner.examples import Entity, Example
+from tasks.ner.reports.monitoring import NerMonitor
+from tasks.recipes import get_recipe
+
+TINY = {
+    "hidden_size": 16,
+    "intermediate_size": 32,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "num_train_epochs": 2,
+    "vocab_min_count": 1,
+    "device": "cpu",
+}
+NER = [
+    {"text": "叶老桂在医院。", "entities": [{"start": 0, "end": 3, "type": "name"}]},
+    {"text": "陆雨桐在学校。", "entities": [{"start": 0, "end": 3, "type": "name"}]},
+    {"text": "没有人。", "entities": []},
+]
+
+
+@pytest.fixture(autouse=True)
+def without_pictures(monkeypatch):
+    monkeypatch.setattr(NerMonitor, "watch", lambda *_: None)
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    """dict from a recipe to records of train and dev."""
+    train, dev = generate_demo_corpus(train_size=40, dev_size=10)
+    pairs = write_demo_data(tmp_path_factory.mktemp("matching"))[0].read_text(encoding="utf-8").splitlines()[:60]
+    pairs = [dict(zip(("sentence1", "sentence2", "label"), line.split("\t"))) for line in pairs]
+    texts = [{"text": f"第{number}场{kind}很好", "label": kind} for number in range(20) for kind in ("球赛", "电影")]
+    return {"ner": (train, dev), "matching": (pairs[:40], pairs[40:]), "classification": (texts[:30], texts[30:])}
+
+
+def write_lines(path, rows):
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("name", ["ner", "matching", "classification"])
+def test_it_is_the_run_of_the_files(records, name, tmp_path):
+    recipe, (train, dev) = get_recipe(name), records[name]
+    files = {"train_file": write_lines(tmp_path / "train", train), "dev_file": write_lines(tmp_path / "dev", dev)}
+    expected = recipe.train({**TINY, **files, "output_dir": str(tmp_path / "files")})
+    examples = recipe.read_labeled(files["dev_file"])
+    result = recipe.train(
+        {**TINY, "output_dir": str(tmp_path / "memory")}, data={"train": iter(train), "dev": examples}
+    )
+    weights = [(tmp_path / run / "model" / "model.safetensors").read_bytes() for run in ("files", "memory")]
+    assert weights[0] == weights[1]
+    assert result["dev"] == expected["dev"]
+    assert result == json.loads((tmp_path / "memory" / "metrics.json").read_text(encoding="utf-8"))
+    config = yaml.safe_load((tmp_path / "memory" / "config.yaml").read_text(encoding="utf-8"))
+    assert config["train_file"] == config["dev_file"] == "(in memory)"
+    model = tmp_path / "memory" / "model"
+    scores = [recipe.evaluate(model, data, device="cpu") for data in (dev, files["dev_file"])]
+    places = [[example.pop("where") for example in one.pop("worst_examples", [])] for one in scores]
+    assert scores[0] == scores[1]
+    assert all(place.startswith("data[") for place in places[0])
+
+
+def test_without_dev_a_part_of_train_is_held_out_and_a_file_may_be_beside_it(tmp_path):
+    file = write_lines(tmp_path / "test.jsonl", NER)
+    config = {**TINY, "test_file": file, "dev_fraction": 0.3, "output_dir": str(tmp_path / "run")}
+    result = get_recipe("ner").train(config, data={"train": NER})
+    assert result["dev"]["support"] + 1 in (1, 2) and result["test"]["support"] == 2
+    inputs = json.loads((tmp_path / "run" / "inputs.json").read_text(encoding="utf-8"))
+    assert set(inputs) == {file, "train (in memory)"}
+
+
+def test_numbers_of_numpy_and_tuples_are_plain_data(tmp_path):
+    rows = [
+        {"text": "叶老桂在医院。", "label": [(np.int64(0), np.int64(3), "name")]},
+        {"text": "陆雨桐在学校。", "label": ((0, 3, "name"),)},
+    ]
+    examples, _ = get_recipe("ner")._read_records(rows, "train")
+    assert [example.entities for example in examples] == [(Entity(0, 3, "name"),)] * 2
+    assert [example.where for example in examples] == ["train[0]", "train[1]"]
+
+
+def train_ner(tmp_path, **data):
+    get_recipe("ner").train({**TINY, "dev_fraction": 0, "output_dir": str(tmp_path / "run")}, data=data)
+
+
+WRONG_SPAN = {"text": "叶老桂", "entities": [{"start": 0, "end": 4, "type": "name"}]}
+
+
+@pytest.mark.parametrize(
+    "rows, message",
+    [
+        ([*NER, WRONG_SPAN], r"^train\[3\]: span \[0, 4\] is not in the text of 3 characters"),
+        ([*NER, Example("叶老桂", (Entity(0, 4, "name"),), "mine:1")], r"^train\[3\]: span \[0, 4\]"),
+        ([NER[0], "叶老桂"], r"^train\[1\]: '叶老桂' is not a record"),
+        ([NER[0], ClassificationExample("甲", "乙", "")], r"^train\[1\]: Example.* is not a record"),
+        ([{**NER[0], "id": object()}], r"^train\[0\]: object is not plain data; give strings"),
+        ([{"text": "叶老桂"}], r'^train\[0\]: no "label"'),
+        ([{"text": "叶老\ud800", "entities": []}], r"^train\[0\]: .* surrogate"),
+        ([NER[0], {"text": "一" * 600, "entities": []}], r"^train\[1\]"),
+        ([], "^train: there is no record"),
+        (5, "^train: 5 is not a list of records"),
+        (NER[0], "^train: .* is not a list of records"),
+        ("data.jsonl", "^train: 'data.jsonl' is not a list of records"),
+        ([NER[2]], "^train: no entity is labeled"),
+    ],
+)
+def test_what_is_wrong_is_named_and_nothing_is_written(tmp_path, rows, message):
+    with pytest.raises(InputError, match=message):
+        train_ner(tmp_path, train=rows)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_data_that_do_not_go_with_the_configuration(tmp_path):
+    ner, config = get_recipe("ner"), {**TINY, "output_dir": str(tmp_path / "run")}
+    with pytest.raises(InputError, match="unknown split 'training'; did you mean 'train'"):
+        ner.train(config, data={"training": NER})
+    with pytest.raises(InputError, match="is not a dict"):
+        ner.train(config, data=NER)
+    with pytest.raises(InputError, match="train is given, and train_file, too"):
+        ner.train({**config, "train_file": "x"}, data={"train": NER})
+    with pytest.raises(InputError, match="no 'train_file'"):
+        ner.train(config, data={"dev": NER})
+    with pytest.raises(InputError, match="of a run that had its data in memory"):
+        ner.train({**config, "train_file": "(in memory)"})
+    with pytest.raises(InputError, match="the recipe pretraining reads files only"):
+        get_recipe("pretraining").train(config, data={"train": ["甲"]})
+    with pytest.raises(InputError, match="^train: all texts have the label 'a'"):
+        get_recipe("classification").train(config, data={"train": [{"text": "甲", "label": "a"}] * 3})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupted_run_resumes_with_the_same_data_only(tmp_path, monkeypatch):
+    ner, config = get_recipe("ner"), {**TINY, "num_train_epochs": 3}
+    data = {"train": NER * 4, "dev": NER}
+    ner.train({**config, "output_dir": str(tmp_path / "whole")}, data=data)
+
+    class PowerCut(Exception):
+        pass
+
+    def cut(self, args, state, control, **kwargs):
+        if state.global_step > 1:
+            raise PowerCut
+
+    with monkeypatch.context() as patch:
+        patch.setattr(VisualDLMonitor, "on_step_end", cut)
+        with pytest.raises(PowerCut):
+            ner.train({**config, "output_dir": str(tmp_path / "run")}, data=data)
+    run = tmp_path / "run"
+    with pytest.raises(InputError, match="run: the run had train and dev in memory; resume it in Python with the same"):
+        ner.resume(run)
+    with pytest.raises(InputError, match="the run had train and dev"):
+        ner.resume(run, data={"train": NER})
+    with pytest.raises(InputError, match=r"^train \(in memory\): has changed since the run began"):
+        ner.resume(run, data={**data, "train": NER * 3})
+    ner.resume(run, data=data)
+    weights = [(tmp_path / name / "model" / "model.safetensors").read_bytes() for name in ("whole", "run")]
+    assert weights[0] == weights[1]

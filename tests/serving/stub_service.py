@@ -1,0 +1,51 @@
+"""``paddle-rope serve`` with a model that does what its texts say, without paddle; workers are started from it, too.
+
+echo      the text comes back
+gate:F    the thread that computes waits until the file F exists
+fail      an error that nobody expected
+refuse    what the user sent is wrong
+die       the process ends
+"""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from tasks.commands.main import main
+from tasks.common.errors import InputError
+from tasks.serving import application
+from tasks.serving.models import Work
+
+NAME_OF_BROKEN = "broken"
+GATE_SECONDS = 60
+
+
+def compute(texts):
+    for text in texts:
+        kind, _, file = text.partition(":")
+        if kind == "gate":
+            Path(f"{file}.reached").touch()
+            until = time.monotonic() + GATE_SECONDS
+            while not Path(file).exists() and time.monotonic() < until:
+                time.sleep(0.01)
+        elif kind == "fail":
+            raise RuntimeError("a defect")
+        elif kind == "refuse":
+            raise InputError("this text cannot be computed")
+        elif kind == "die":
+            os._exit(1)
+    return [json.dumps({"text": text, "entities": [], "process": os.getpid()}, ensure_ascii=False) for text in texts]
+
+
+def open_works(settings):
+    if any(source.name == NAME_OF_BROKEN for source in settings.models):
+        raise InputError("the model is broken")
+    return {(source.name, "predict"): Work(source.name, "predict", compute) for source in settings.models}
+
+
+application.open_works = open_works
+
+if __name__ == "__main__":
+    sys.exit(main(["serve", *sys.argv[1:]]))

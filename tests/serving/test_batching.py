@@ -1,0 +1,113 @@
+"""What is computed together, and in which order."""
+
+import asyncio
+import threading
+
+import pytest
+
+from tasks.serving.batching import BATCH_CHARACTERS, Batcher, Busy
+from tasks.serving.models import Work
+
+
+class Recorder:
+    """Work that notes its batches, and waits before the first one until it may begin."""
+
+    def __init__(self, model="m"):
+        self.batches, self.begin = [], threading.Event()
+        self.work = Work(model, "predict", self.compute)
+
+    def compute(self, items):
+        assert self.begin.wait(60)
+        self.batches.append(list(items))
+        if "bad" in items:
+            raise ValueError("bad")
+        return [f"<{item}>" for item in items]
+
+
+def batches_of(requests, batch_size=4, max_wait=0.0, max_queue=100, drop=()):
+    """Batches and results (or exceptions) of lists of items that come while a first batch, ``first``, is computed."""
+    recorder = Recorder()
+
+    async def run():
+        batcher = Batcher(batch_size, max_wait, max_queue)
+        running = asyncio.create_task(batcher.run())
+        first = batcher.submit(recorder.work, ["first"])
+        while batcher.waiting:
+            await asyncio.sleep(0)
+        jobs = [batcher.submit(recorder.work, items) for items in requests]
+        for place in drop:
+            batcher.drop(jobs[place])
+        recorder.begin.set()
+        kept = [job for place, job in enumerate(jobs) if place not in drop]
+        outcomes = await asyncio.gather(first.done, *(job.done for job in kept), return_exceptions=True)
+        running.cancel()
+        assert batcher.waiting == 0
+        return [job.results if outcome is None else outcome for job, outcome in zip(kept, outcomes[1:])]
+
+    results = asyncio.run(run())
+    return recorder.batches[1:], results
+
+
+def test_requests_fill_batches_in_the_order_of_their_arrival():
+    batches, results = batches_of([["a", "b"], ["c", "d", "e"], ["f"]])
+    assert batches == [["a", "b", "c", "d"], ["e", "f"]]
+    assert results == [["<a>", "<b>"], ["<c>", "<d>", "<e>"], ["<f>"]]
+
+
+def test_a_request_larger_than_a_batch_is_computed_in_several():
+    batches, results = batches_of([[*"abcdefghi"], ["z"]])
+    assert batches == [[*"abcd"], [*"efgh"], ["i", "z"]]
+    assert results[0] == [f"<{item}>" for item in "abcdefghi"]
+
+
+def test_long_texts_go_into_smaller_batches():
+    long = "x" * (BATCH_CHARACTERS - 1)
+    assert batches_of([[long, "a", "b"], [long]])[0] == [[long, "a"], ["b", long]]
+    pair = ("x" * (BATCH_CHARACTERS // 2), "y" * (BATCH_CHARACTERS // 2))
+    assert batches_of([[pair, pair]])[0] == [[pair], [pair]]
+
+
+def test_dropped_requests_are_not_computed():
+    assert batches_of([["a"], ["b", "c"], ["d"]], drop=[1])[0] == [["a", "d"]]
+
+
+def test_an_error_is_that_of_its_request():
+    batches, results = batches_of([["a"], ["b", "bad"], ["c"]])
+    assert batches == [["a", "b", "bad", "c"], ["a"], ["b", "bad"], ["c"]]
+    assert results[::2] == [["<a>"], ["<c>"]] and isinstance(results[1], ValueError)
+
+
+def test_what_is_left_of_a_request_that_failed_is_not_computed():
+    batches, results = batches_of([["bad", *"abcdef"], ["z"]])
+    assert [*"cdef"] not in [batch[:4] for batch in batches] and isinstance(results[0], ValueError)
+    assert results[1] == ["<z>"]
+
+
+def test_a_full_queue_refuses_but_a_request_is_taken_whole():
+    async def run():
+        batcher = Batcher(4, 0.0, 3)
+        work = Recorder().work
+        batcher.submit(work, ["a", "b"])
+        batcher.submit(work, [*"cdefg"])
+        with pytest.raises(Busy) as busy:
+            batcher.submit(work, ["h"])
+        assert busy.value.retry_after >= 1
+        return batcher.waiting
+
+    assert asyncio.run(run()) == 7
+
+
+def test_models_do_not_share_batches():
+    one, other = Recorder("one"), Recorder("other")
+
+    async def run():
+        batcher = Batcher(4, 0.0, 100)
+        jobs = [batcher.submit(recorder.work, [item]) for recorder, item in zip([one, other] * 2, "abcd")]
+        running = asyncio.create_task(batcher.run())
+        one.begin.set()
+        other.begin.set()
+        await asyncio.gather(*(job.done for job in jobs))
+        running.cancel()
+
+    asyncio.run(run())
+    assert (one.batches, other.batches) == ([["a", "c"]], [["b", "d"]])

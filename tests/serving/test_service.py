@@ -1,0 +1,180 @@
+"""What a service answers to right and wrong requests, to many at once, and to clients that are slow or leave."""
+
+import json
+import re
+import socket
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def client(start):
+    options = ["--max_queue", "8", "--max_texts", "6", "--max_characters", "300", "--max_body_bytes", "4000"]
+    with start(*options, "--batch_size", "4") as client:
+        yield client.wait_until_ready()
+
+
+def texts_of(answer):
+    status, body = answer
+    assert status == 200, body
+    return [result["text"] for result in body["results"]]
+
+
+def test_results_come_in_the_order_of_the_texts(client):
+    texts = ["一", "", "c\u0000\u0007d", "😀", "一"]
+    assert texts_of(client.predict(*texts)) == texts
+    assert texts_of(client.predict("a", path="/predict/echo")) == ["a"]
+    assert texts_of(client.predict()) == []
+
+
+def test_status_pages(client):
+    assert client.get("/health") == (200, {"status": "healthy"})
+    assert client.get("/ready") == (200, {"status": "ready"})
+    assert client.get("/models")[1] == {"models": [{"name": "echo", "recipe": "ner", "embeds": False, "default": True}]}
+
+
+LARGE = json.dumps({"texts": ["a" * 299] * 20})
+WRONG = {  # method, path, body, headers, status, words of the error
+    "no JSON": ("POST", "/predict", "{", {}, 400, "malformed JSON at character 1"),
+    "cut off": ("POST", "/predict", '{"texts": ["a', {}, 400, "Unterminated string"),
+    "no UTF-8": ("POST", "/predict", b'{"texts": ["\xff"]}', {}, 400, "UTF-8"),
+    "deep": ("POST", "/predict", "[" * 3999, {}, 400, "cannot be read|malformed"),
+    "empty": ("POST", "/predict", "", {}, 422, "required"),
+    "a list": ("POST", "/predict", "[]", {}, 422, "dictionary"),
+    "no texts": ("POST", "/predict", "{}", {}, 422, "texts: Field required"),
+    "one text": ("POST", "/predict", '{"texts": "a"}', {}, 422, "texts: .*list"),
+    "a number": ("POST", "/predict", '{"texts": ["a", 1]}', {}, 422, r"texts\[1\]: .*string"),
+    "no number": ("POST", "/predict", '{"texts": [NaN]}', {}, 422, r"texts\[0\]: .*string"),
+    "half a character": ("POST", "/predict", r'{"texts": ["\ud800"]}', {}, 422, r"texts\[0\]: .*unicode"),
+    "another key": ("POST", "/predict", '{"texts": [], "model": "x"}', {}, 422, "model: .*not permitted"),
+    "many texts": ("POST", "/predict", json.dumps({"texts": ["a"] * 7}), {}, 422, "at most 6"),
+    "a long text": ("POST", "/predict", json.dumps({"texts": ["a" * 301]}), {}, 422, "at most 300"),
+    "a large body": ("POST", "/predict", LARGE, {}, 413, "4000 bytes"),
+    "no content type": ("POST", "/predict", "{}", {"Content-Type": ""}, 415, "application/json"),
+    "a form": (
+        "POST",
+        "/predict",
+        "{}",
+        {"Content-Type": "application/x-www-form-urlencoded"},
+        415,
+        "is application/x",
+    ),
+    "no such model": ("POST", "/predict/other", "{}", {}, 404, "no model 'other' for predict; there are: echo"),
+    "nothing to embed": ("POST", "/embed", '{"texts": []}', {}, 404, "no such path: /embed"),
+    "no such path": ("GET", "/nothing", None, {}, 404, "no such path: /nothing"),
+    "a wrong method": ("GET", "/predict", None, {}, 405, "GET is not possible"),
+    "a wrong text": ("POST", "/predict", '{"texts": ["refuse"]}', {}, 422, "this text cannot be computed"),
+    "a defect": ("POST", "/predict", '{"texts": ["fail"]}', {}, 500, "its log says why"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_wrong_requests_are_answered_by_a_line_of_json(client, kind):
+    method, path, body, headers, status, words = WRONG[kind]
+    body = body.encode("utf-8") if isinstance(body, str) else body
+    answered, _, answer = client.ask(method, path, body, {"Content-Type": "application/json", **headers})
+    assert answered == status and list(answer) == ["error"]
+    assert re.search(words, answer["error"]) and "\n" not in answer["error"] and "Traceback" not in answer["error"]
+    assert texts_of(client.predict("after")) == ["after"]
+
+
+def talk(client, *parts):
+    """What the service answers to bytes, until it closes the connection."""
+    with socket.create_connection(("127.0.0.1", client.port), timeout=60) as connection:
+        for part in parts:
+            connection.sendall(part)
+        return b"".join(iter(lambda: connection.recv(1 << 16), b""))
+
+
+HEAD = b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+
+
+@pytest.mark.parametrize(
+    "parts, status",
+    [
+        ([b"NONSENSE\r\n\r\n"], 400),
+        ([HEAD + b"Content-Length: -5\r\n\r\n"], 400),
+        ([HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"], 400),
+        ([HEAD + b"Content-Length: 99999999999\r\n\r\n"], 413),  # refused before the body comes
+        ([HEAD + b"Transfer-Encoding: chunked\r\n\r\n", *[b"3e8\r\n" + b"x" * 1000 + b"\r\n"] * 6], 413),
+    ],
+)
+def test_broken_http_is_answered_by_json(client, parts, status):
+    head, _, body = talk(client, *parts).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 %d " % status) and b"application/json" in head
+    assert list(json.loads(body)) == ["error"]
+
+
+def test_requests_of_several_connections_are_computed_together(client, gate):
+    held = gate(client)
+    before = client.metric("paddle_rope_batch_texts_count")
+    for number in range(4):
+        held.send(f"text {number}")
+    answers = [texts_of(answer) for answer in held.open()]
+    assert sorted(texts for texts in answers if "gate" not in texts[0]) == [[f"text {number}"] for number in range(4)]
+    assert client.metric("paddle_rope_batch_texts_count") == before + 2  # that of the gate, and one of four texts
+
+
+def test_an_error_is_only_that_of_its_request(client, gate):
+    held = gate(client)
+    held.send("good")
+    held.send("fail")
+    held.send("refuse")
+    assert sorted(status for status, _ in held.open()) == [200, 200, 422, 500]
+
+
+def test_status_pages_answer_while_a_batch_is_computed(client, gate):
+    held = gate(client)
+    assert client.get("/health")[0] == client.get("/ready")[0] == 200
+    assert held.threads[0].is_alive()
+
+
+def test_while_the_queue_is_full_requests_are_refused_and_the_others_answered(client, gate):
+    held = gate(client)
+    held.send(*"abcd")
+    held.send(*"efgh")
+    for _ in range(20):
+        status, headers, answer = client.ask("POST", "/predict", '{"texts": ["one more"]}')
+        assert status == 503 and int(headers["Retry-After"]) >= 1 and "queue is full" in answer["error"]
+    assert sorted(texts_of(answer) for answer in held.open() if answer[1]["results"][0]["text"] in "ae") == [
+        ["a", "b", "c", "d"],
+        ["e", "f", "g", "h"],
+    ]
+    assert texts_of(client.predict("after")) == ["after"]
+
+
+def test_texts_whose_client_has_left_are_not_computed(client, gate):
+    held = gate(client)
+    computed = client.metric("paddle_rope_texts_total")
+    body = b'{"texts": ["left", "left"]}'
+    with socket.create_connection(("127.0.0.1", client.port)) as leaving:
+        leaving.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        while held.waiting() < 2:
+            pass
+    while held.waiting() > 0:
+        pass
+    held.open()
+    assert client.metric("paddle_rope_texts_total") == computed + 1  # that of the gate
+
+
+def test_slow_clients_do_not_hold_up_others(client):
+    connections = [socket.create_connection(("127.0.0.1", client.port)) for _ in range(50)]
+    for place, connection in enumerate(connections):
+        connection.sendall([b"", b"POST /pre", HEAD, HEAD + b"Content-Length: 100\r\n\r\n{"][place % 4])
+    assert texts_of(client.predict("meanwhile")) == ["meanwhile"]
+    for connection in connections:
+        connection.close()
+    assert texts_of(client.predict("after")) == ["after"]
+
+
+def test_the_page_needs_no_internet_and_its_examples_work(client):
+    status, page = client.get("/docs")
+    assert status == 200
+    sources = re.findall(r'(?:src|href)="([^"]+)"', page)
+    assert len(sources) >= 3 and not [source for source in sources if "//" in source]
+    for source in sources:
+        assert client.get(source)[0] == 200
+    paths = client.get("/openapi.json")[1]["paths"]
+    assert {"/predict", "/predict/echo", "/models", "/health", "/ready", "/metrics"} == set(paths)
+    example = paths["/predict"]["post"]["requestBody"]["content"]["application/json"]["examples"]["example"]["value"]
+    assert texts_of(client.predict(*example["texts"])) == example["texts"]
