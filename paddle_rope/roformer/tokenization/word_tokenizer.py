@@ -1,14 +1,18 @@
 """Word tokenizer of the Chinese RoFormer, with exact character offsets."""
 
+from __future__ import annotations
+
 import functools
 import logging
 import re
 import unicodedata
 from collections.abc import Iterable
-
-import jieba
+from typing import TYPE_CHECKING
 
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import jieba
 
 MAX_WORD = 100  # normalized characters; BERT's WordPiece takes a longer word as unknown
 MAX_REMEMBERED = 1 << 16  # chunks whose tokens are kept for the next text
@@ -126,7 +130,9 @@ _CLEAN = _CleanTable()
 
 @functools.cache
 def jieba_cutter() -> jieba.Tokenizer:
-    """jieba with its own dictionary, read without its messages."""
+    """jieba with its own dictionary, imported and read at the first text, without its messages."""
+    import jieba  # sets the level of its logger
+
     logger = logging.getLogger("jieba")
     level = logger.level
     cutter = jieba.Tokenizer()

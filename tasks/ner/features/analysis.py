@@ -1,41 +1,41 @@
-"""What jieba says of one text, each part computed when it is first asked for."""
+"""The words of one text, each part computed when it is first asked for."""
 
-from dataclasses import dataclass
-from functools import cached_property
-
-from tasks.ner.features.chinese_words import dictionary_words, segment
+from tasks.ner.features.matching import code_points, pairs_of
 
 
-@dataclass
 class Analysis:
-    """Words of a text."""
+    """Words of a text.
 
-    text: str
+    Args:
+        text: string.
+        table: :class:`~tasks.ner.features.matching.PairTable` of the three dictionaries below.
+        words: the :class:`~tasks.ner.features.chinese_words.ChineseWords`, if anything of them is asked for.
 
-    @cached_property
-    def segmentation(self):
-        """:class:`~tasks.ner.features.chinese_words.Word` of the segmentation, in order."""
-        return segment(self.text)
+    Attributes:
+        codes: code points, int64 ``[characters]``.
+        nodes, bigrams, begins: int32 ``[characters - 1]``, what the table says of each character with the one behind
+            it: its node among the Chinese words, its number as a bigram, and whether an entity of the gazetteer begins
+            with it.
+    """
 
-    @cached_property
+    def __init__(self, text, table, words):
+        self.text = text
+        self.codes = code_points(text)
+        self.nodes, self.bigrams, self.begins = table(pairs_of(self.codes))
+        self._words = words
+        # not cached_property, for whose lock threads would wait
+        self._dictionary = self._segmentation = None
+
+    @property
     def dictionary(self):
-        """:class:`~tasks.ner.features.chinese_words.Word` of jieba's dictionary, ordered by start and end."""
-        return dictionary_words(self.text)
+        """What :meth:`ChineseWords.find` finds."""
+        if self._dictionary is None:
+            self._dictionary = self._words.find(self.text, self.nodes)
+        return self._dictionary
 
-    @cached_property
-    def covering(self):
-        """For each character its word in the segmentation, or None."""
-        words = [None] * len(self.text)
-        for word in self.segmentation:
-            words[word.start : word.end] = [word] * (word.end - word.start)
-        return words
-
-    @cached_property
-    def longest_beginning(self):
-        """dict from a character to the end of the longest dictionary word that begins there."""
-        return {word.start: word.end for word in self.dictionary}  # the longest comes last
-
-    @cached_property
-    def longest_ending(self):
-        """dict from the end of dictionary words to the start of the longest of them."""
-        return {word.end: word.start for word in reversed(self.dictionary)}  # the longest comes last
+    @property
+    def segmentation(self):
+        """List of (start, end, part of speech), which cover the text in its order."""
+        if self._segmentation is None:
+            self._segmentation = self._words.segment(self.text, self.codes, self.dictionary)
+        return self._segmentation

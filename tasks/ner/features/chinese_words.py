@@ -1,56 +1,161 @@
-"""Words of a text by jieba: its segmentation with parts of speech, and all words of its dictionary."""
-
-from __future__ import annotations
+"""Words of a text: all words of jieba's dictionary, and the segmentation of ``jieba.posseg``."""
 
 import functools
-import importlib.metadata
-import logging
-from typing import NamedTuple
+import re
 
-from tasks.ner.features.matching import find_words
+import numpy as np
+
+from tasks.ner.features.matching import pairs_of
+from tasks.ner.features.unknown_words import UnknownWords
 
 # Parts of speech of jieba's dictionary in groups: by its first two letters, else by its first, else "x".
 TAG_CLASSES = ("nr", "ns", "nt", "nz", "n", "v", "a", "i", "m", "t", "s", "j", "x")
 _SAME_CLASS = {"b": "a", "z": "a", "l": "i", "q": "m", "f": "s"}
-# Characters in which a word is looked for behind the one before it, should jieba leave some out.
-_SEARCHED = 64
+# What jieba looks up in its dictionary; of the rest each character is a word.
+_BLOCK = re.compile("[\u4e00-\u9fd5a-zA-Z0-9+#&._]+")
+_CHARACTER = re.compile("\r\n|.", re.DOTALL)
+# Of a block, what consists of unknown words; numbers, foreign words and symbols are words as they are.
+_RUN = re.compile("(?P<chinese>[\u4e00-\u9fd5]+)|(?P<m>[.0-9]+)|(?P<eng>[a-zA-Z0-9]+)|(?P<x>[+#&_]+)")
+_LEAST = float("-inf")
 
 
-class Word(NamedTuple):
-    """``text[start:end]`` with its part of speech."""
+class ChineseWords:
+    """Finds words in texts as jieba does. Threads may share it.
 
-    start: int
-    end: int
-    tag: str
+    Args:
+        arrays: those of :func:`tasks.ner.features.jieba_files.read_jieba`.
 
-
-def segment(text):
-    """jieba's segmentation of a text, with its hidden Markov model for words that the dictionary lacks.
-
-    Returns:
-        List of :class:`Word` in the order of the text; characters that jieba leaves out belong to none.
+    Attributes:
+        arrays: as given.
+        version: of the jieba whose words these are.
+        pair_nodes: for :class:`~tasks.ner.features.matching.PairTable`, the nodes of two characters.
     """
-    words, end = [], 0
-    for word, tag in _tagger().cut(text):
-        start = end
-        if not text.startswith(word, start):
-            start = text.find(word, end, end + _SEARCHED + len(word))
-        if start >= 0 and word:
-            end = start + len(word)
-            words.append(Word(start, end, tag))
-    return words
 
+    def __init__(self, arrays):
+        self.arrays = arrays
+        self.version = str(arrays["version"])
+        children = arrays["node_children"].astype(np.int32)
+        characters = arrays["node_characters"].astype(np.int64)
+        # The children of a node begin at its first one and end at that of the next node: a search in a stretch of a
+        # string. Single numbers are faster read from a memoryview than from an array.
+        first_child = np.append(0, np.cumsum(children, dtype=np.int32)) + 1
+        self._first_child = memoryview(first_child)
+        self._characters = arrays["node_characters"].astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+        self._entries_of = memoryview(arrays["node_entries"])
+        scores, is_word, tags = (arrays[f"entry_{name}"] for name in ("scores", "is_word", "tags"))
+        # (score, tag) of the entries that are words, else None
+        pairs = zip(scores.tolist(), tags.tolist())
+        self._entries = [pair if counts else None for pair, counts in zip(pairs, is_word.tolist())]
+        self._unknown_score = float(scores[0])
+        singles = slice(1, first_child[1])
+        pairs = np.arange(first_child[1], first_child[first_child[1]], dtype=np.int32)
+        first_of_two = np.repeat(characters[singles], children[singles])
+        self.pair_nodes = pairs_of(np.stack([first_of_two, characters[pairs]]))[0], pairs, 0
+        entries = arrays["node_entries"][singles]
+        self._single_tags = dict(zip(self._characters[singles], tags[entries].tolist()))
+        self._single_scores = np.full(characters[singles].max() + 2, -np.inf)  # and one for all characters behind
+        self._single_scores[characters[singles]] = np.where(is_word[entries], scores[entries], -np.inf)
+        self._unknown_words = UnknownWords(arrays)
 
-def dictionary_words(text):
-    """All words of two or more characters in jieba's dictionary that stand in a text, also overlapping ones.
+    def find(self, text, nodes):
+        """All words of the dictionary with two or more characters that stand in a text, also overlapping ones.
 
-    Returns:
-        List of :class:`Word`, ordered by start and end.
-    """
-    tagger = _tagger()
-    tags = tagger.word_tag_tab
-    found = find_words(text, tagger.tokenizer.FREQ, shortest=2)
-    return [Word(start, end, tags.get(text[start:end], "x")) for start, end in found]
+        Args:
+            text: string.
+            nodes: int ``[characters - 1]``, :attr:`pair_nodes` of its pairs.
+
+        Returns:
+            dict from the characters at which words begin to a list of (end, (score, part of speech)); both ordered.
+        """
+        first_child, entries_of, entries = self._first_child, self._entries_of, self._entries
+        child, size = self._characters.find, len(text)
+        starts = nodes.nonzero()[0]
+        found = {}
+        for start, node in zip(starts.tolist(), nodes[starts].tolist()):
+            words: list = []
+            end = start + 2
+            while node >= 0:
+                entry = entries[entries_of[node]]
+                if entry:
+                    words.append((end, entry))
+                if end == size:
+                    break
+                node = child(text[end], first_child[node], first_child[node + 1])
+                end += 1
+            if words:
+                found[start] = words
+        return found
+
+    def segment(self, text, codes, found):
+        """jieba's segmentation of a text, with its hidden Markov model for words that the dictionary lacks.
+
+        Args:
+            text: string.
+            codes: its code points, int64 ``[characters]``.
+            found: the words of :meth:`find`.
+
+        Returns:
+            List of (start, end, part of speech), which cover the text in its order.
+        """
+        single_scores = self._single_scores.take(codes, mode="clip").tolist()
+        words: list = []
+        end = 0
+        for block in _BLOCK.finditer(text):
+            start, stop = block.span()
+            if end < start:
+                words += [(*match.span(), "x") for match in _CHARACTER.finditer(text, end, start)]
+            chosen = self._most_probable(start, stop, single_scores, found)
+            singles = end = start  # from singles to end, single characters
+            while end < stop:
+                word = chosen[end]
+                if word is None:
+                    end += 1
+                    continue
+                if singles < end:
+                    self._segment_singles(text, singles, end, found, words)
+                words.append((end, word[0], word[1][1]))
+                singles = end = word[0]
+            if singles < stop:
+                self._segment_singles(text, singles, stop, found, words)
+        if end < len(text):
+            words += [(*match.span(), "x") for match in _CHARACTER.finditer(text, end)]
+        return words
+
+    def _most_probable(self, start, stop, single_scores, found):
+        """dict from each character of a block to the word that begins there, of the most probable words up to its stop:
+        the longest of equally probable ones, as in :meth:`find`, or None for the character."""
+        chosen = {}
+        scores = {stop: 0.0}
+        score = 0.0
+        words_of, unknown_score = found.get, self._unknown_score
+        for place in range(stop - 1, start - 1, -1):
+            best, choice = single_scores[place] + score, None
+            for word in words_of(place, ()):
+                end, entry = word
+                if end > stop:
+                    break
+                score = entry[0] + scores[end]
+                if score >= best:
+                    best, choice = score, word
+            if best == _LEAST:  # neither the character nor a word that it begins is in the dictionary
+                best = unknown_score + scores[place + 1]
+            scores[place] = score = best
+            chosen[place] = choice
+        return chosen
+
+    def _segment_singles(self, text, start, stop, found, words):
+        """Append the words of ``text[start:stop]``, of which the dictionary had rather make single characters."""
+        if stop - start == 1 or any(end == stop for end, _ in found.get(start, ())):
+            words += [(at, at + 1, self._single_tags.get(text[at], "x")) for at in range(start, stop)]
+            return
+        for run in _RUN.finditer(text, start, stop):
+            if run.lastgroup != "chinese":
+                words.append((*run.span(), run.lastgroup))
+                continue
+            end = run.start()
+            for length, tag in self._unknown_words.cut(run.group()):
+                words.append((end, end + length, tag))
+                end += length
 
 
 @functools.cache
@@ -60,25 +165,3 @@ def tag_class(tag):
         if name in TAG_CLASSES:
             return TAG_CLASSES.index(name)
     return TAG_CLASSES.index("x")
-
-
-def jieba_version():
-    """Version of the installed jieba; does not load it."""
-    return importlib.metadata.version("jieba")
-
-
-@functools.cache
-def _tagger():
-    """jieba's tagger with a dictionary of its own, so that words a program adds to jieba change nothing; read once, at
-    the first text, without messages."""
-    logger = logging.getLogger("jieba")
-    import jieba.posseg  # sets the level of its logger
-
-    level = logger.level
-    logger.setLevel(logging.WARNING)
-    try:
-        cutter = jieba.Tokenizer()
-        cutter.initialize()
-        return jieba.posseg.POSTokenizer(cutter)
-    finally:
-        logger.setLevel(level)

@@ -9,43 +9,66 @@ LENGTHS = 3  # 2, 3, 4 or more characters
 DICTIONARY_CLASSES = len(TAG_CLASSES) * LENGTHS
 
 
-def span_flags(spans, classes, offsets):
-    """Flags of tokens from spans of characters.
+class SpanFlags:
+    """Flags of tokens from spans of characters. Threads may share it.
 
     A token begins a span if its first character does, ends one if its last character does, and is inside if the span
     extends to both sides of it.
 
     Args:
-        spans: list of (start, end, class), half-open; a span of one character begins and ends with it.
-        classes: number of classes.
-        offsets: half-open characters of each token; empty for special tokens, which have no flags.
+        classes: number of classes of spans.
 
-    Returns:
-        uint8 0/1 ``[tokens, classes * PLACES]``.
+    Attributes:
+        num_flags: ``classes * PLACES``; the flags of a class follow each other.
     """
-    starts, ends = np.array(offsets, dtype=np.int64).reshape(-1, 2).T
-    flags = np.zeros([len(offsets), classes, PLACES], dtype=np.uint8)
-    rows = np.flatnonzero(ends > starts)
-    if not (spans and len(rows)):
-        return flags.reshape(len(offsets), -1)
-    first, end, kind = np.array(spans, dtype=np.int64).T
-    size = max(int(end.max()), int(ends.max())) + 1
-    by_character = np.zeros([size, classes, PLACES], dtype=np.uint8)
-    by_character[first, kind, 0] = 1
-    by_character[end - 1, kind, 2] = 1
-    # spans that begin before a character and end behind it: a difference at either end, summed up
-    steps = np.zeros([size, classes], dtype=np.int32)
-    has_inside = end - first > 2
-    np.add.at(steps, (first[has_inside] + 1, kind[has_inside]), 1)
-    np.add.at(steps, (end[has_inside] - 1, kind[has_inside]), -1)
-    by_character[:, :, 1] = np.cumsum(steps, axis=0) > 0
-    first_character, last_character = by_character[starts[rows]], by_character[ends[rows] - 1]
-    flags[rows, :, 0] = first_character[:, :, 0]
-    flags[rows, :, 1] = first_character[:, :, 1] & last_character[:, :, 1]
-    flags[rows, :, 2] = last_character[:, :, 2]
-    return flags.reshape(len(offsets), -1)
+
+    def __init__(self, classes):
+        self.num_flags = classes * PLACES
+        self._num_bytes = -(-self.num_flags // 8)
+        # The flags of a character are the bits of an integer, the first flag the highest one, as np.packbits has them.
+        highest = self._num_bytes * 8 - 1
+        self._bits = [
+            tuple(1 << highest - PLACES * number - place for place in range(PLACES)) for number in range(classes)
+        ]
+        self._masks = [self._packed([sum(bits)]) for bits in zip(*self._bits)]  # of all classes, by place
+
+    def __call__(self, spans, size, tokens):
+        """Flags of tokens.
+
+        Args:
+            spans: iterable of (start, end, class), half-open; a span of one character begins and ends with it.
+            size: characters of the text.
+            tokens: :class:`~tasks.ner.features.token_features.TokenPlaces`.
+
+        Returns:
+            uint8 ``[tokens, bytes]``, eight flags in a byte as ``np.packbits`` has them.
+        """
+        of_character = [0] * (size + 1)
+        bits = self._bits
+        for start, end, number in spans:
+            begin, inside, last_of_span = bits[number]
+            end -= 1
+            of_character[start] |= begin
+            of_character[end] |= last_of_span
+            for place in range(start + 1, end):
+                of_character[place] |= inside
+        flags = self._packed(of_character)
+        of_first = flags[tokens.first]
+        if tokens.are_characters or not bits:
+            return of_first
+        of_last, (begins, insides, ends) = flags[tokens.last], self._masks
+        return of_first & begins | of_first & of_last & insides | of_last & ends
+
+    def _packed(self, integers):
+        size = self._num_bytes
+        joined = b"".join([number.to_bytes(size, "big") for number in integers])
+        return np.frombuffer(joined, dtype=np.uint8).reshape(len(integers), size)
 
 
 def dictionary_spans(analysis):
     """The dictionary words of a text as spans, a class for each part of speech and length (2, 3, 4 or more)."""
-    return [(start, end, tag_class(tag) * LENGTHS + min(end - start, 4) - 2) for start, end, tag in analysis.dictionary]
+    return [
+        (start, end, tag_class(tag) * LENGTHS + min(end - start, 4) - 2)
+        for start, words in analysis.dictionary.items()
+        for end, (_, tag) in words
+    ]

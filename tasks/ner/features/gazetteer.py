@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from tasks.ner.features.matching import find_words, is_storable, with_prefixes
+from tasks.ner.features.matching import PairTable, StringFinder, code_points, is_storable, pairs_of
 
 LONGEST_ENTITY = 20  # characters; longer ones hardly come again, and the search takes time in proportion
 # Of the occurrences of a string, the share that is an entity of a type: below, between, or above these.
@@ -27,11 +27,12 @@ class Gazetteer:
         self.occurrences = occurrences
         self.types = sorted(entities)
         self.num_classes = len(self.types) * BINS
-        self._prefixes = with_prefixes(occurrences)
         self._types_of = {}
         for number, kind in enumerate(self.types):
             for string, count in entities[kind].items():
                 self._types_of.setdefault(string, []).append((number, kind, count))
+        nothing: Counter = Counter()
+        self._find = StringFinder({string: self._classes_of(string, nothing, nothing) for string in self._types_of})
 
     @classmethod
     def from_examples(cls, examples):
@@ -42,35 +43,50 @@ class Gazetteer:
                 if len(string) <= LONGEST_ENTITY and is_storable(string):
                     entities.setdefault(kind, Counter())[string] += count
         occurrences = Counter()
-        prefixes = with_prefixes({string: 1 for of_kind in entities.values() for string in of_kind})
+        find = StringFinder(dict.fromkeys((string for of_kind in entities.values() for string in of_kind), True))
+        table = PairTable([find.beginnings])
         for example in examples:
-            occurrences.update(example.text[start:end] for start, end in find_words(example.text, prefixes))
+            text = example.text
+            (begins,) = table(pairs_of(code_points(text)))
+            occurrences.update(text[start:end] for start, end, _ in find(text, begins))
         return cls(entities, dict(occurrences))
 
-    def spans(self, text, own=None):
+    @property
+    def beginnings(self):
+        """For :class:`~tasks.ner.features.matching.PairTable`, 1 for the first two characters of an entity."""
+        return self._find.beginnings
+
+    def spans(self, text, begins, own=None):
         """Places of a text where an entity of the training data stands.
 
         Args:
             text: string.
+            begins: int ``[characters - 1]``, :attr:`beginnings` of its pairs of characters.
             own: the :class:`~tasks.ner.examples.Example` of the text if it is one of the training data. Its own
                 entities and occurrences are then left out of the counts, which would give its labels away otherwise.
 
         Returns:
             List of (start, end, class); the class is the type's number * ``BINS`` + the bin of its share.
         """
-        places = find_words(text, self._prefixes)
-        own_entities = Counter() if own is None else _own_entities(own)
-        own_occurrences = Counter() if own is None else Counter(text[start:end] for start, end in places)
-        spans = []
-        for start, end in places:
-            string = text[start:end]
-            total = self.occurrences[string] - own_occurrences[string]
-            for number, kind, count in self._types_of[string]:
-                count -= own_entities[string, kind]
-                if count > 0:
-                    share = count / total
-                    spans.append((start, end, number * BINS + sum(share >= bound for bound in SHARES)))
-        return spans
+        places = self._find(text, begins)
+        if own is not None:
+            own_entities, own_occurrences = _own_entities(own), Counter(text[start:end] for start, end, _ in places)
+            places = [
+                (start, end, self._classes_of(text[start:end], own_entities, own_occurrences))
+                for start, end, _ in places
+            ]
+        return [(start, end, number) for start, end, classes in places for number in classes]
+
+    def _classes_of(self, string, own_entities, own_occurrences):
+        """List of the classes of a string without what an example brought in itself."""
+        total = self.occurrences[string] - own_occurrences[string]
+        classes = []
+        for number, kind, count in self._types_of[string]:
+            count -= own_entities[string, kind]
+            if count > 0:
+                share = count / total
+                classes.append(number * BINS + sum(share >= bound for bound in SHARES))
+        return classes
 
 
 def _own_entities(example):

@@ -1,5 +1,6 @@
 """Features of the tokens of one text."""
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -20,3 +21,26 @@ class TokenFeatures(NamedTuple):
     def of_tokens(self, rows):
         """The features of some of the tokens, in the order of their numbers ``rows``."""
         return self._replace(columns=self.columns[rows], packed_flags=self.packed_flags[rows])
+
+
+class TokenPlaces(NamedTuple):
+    """Where the tokens of a text are."""
+
+    first: np.ndarray  # int64 [tokens], first character; for special tokens the length of the text
+    last: np.ndarray  # int64 [tokens], last character; for special tokens the length of the text
+    are_characters: bool  # whether each token is one character
+
+
+def token_places(offsets, size):
+    """:class:`TokenPlaces` of a list of half-open characters, in a text of ``size`` characters; not to be changed."""
+    return (_remembered if len(offsets) <= 128 else _token_places)(tuple(offsets), size)
+
+
+def _token_places(offsets, size):
+    starts, ends = np.array(offsets, dtype=np.int64).reshape(-1, 2).T
+    is_token = ends > starts
+    first, last = np.where(is_token, starts, size), np.where(is_token, ends - 1, size)
+    return TokenPlaces(first, last, bool((first == last).all()))
+
+
+_remembered = lru_cache(maxsize=256)(_token_places)  # short texts of one length mostly have the same tokens

@@ -10,37 +10,45 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Optional
 
-import numpy as np
-
 from tasks.common.files import write_json
 from tasks.ner.examples import Example
 from tasks.ner.features.analysis import Analysis
-from tasks.ner.features.chinese_words import jieba_version
-from tasks.ner.features.columns import count_values, segmentation_values, token_columns
-from tasks.ner.features.flags import DICTIONARY_CLASSES, PLACES, dictionary_spans, span_flags
+from tasks.ner.features.chinese_words import ChineseWords
+from tasks.ner.features.columns import FIRST_VALUE, TokenColumns, count_values, segmentation_values
+from tasks.ner.features.dictionary_file import FILE_NAME as DICTIONARY_FILE
+from tasks.ner.features.dictionary_file import installed_words, read_words, write_words
+from tasks.ner.features.flags import DICTIONARY_CLASSES, SpanFlags, dictionary_spans
 from tasks.ner.features.gazetteer import Gazetteer
-from tasks.ner.features.kinds import COLUMNS, JIEBA_KINDS, UNKNOWN, check_kinds
-from tasks.ner.features.matching import is_storable
-from tasks.ner.features.token_features import TokenFeatures
+from tasks.ner.features.jieba_files import jieba_version
+from tasks.ner.features.kinds import COLUMNS, JIEBA_KINDS, check_kinds
+from tasks.ner.features.matching import NO_PAIRS, PairTable, is_storable
+from tasks.ner.features.token_features import TokenFeatures, token_places
 
 FILE_NAME = "features.json"
-FIRST_VALUE = UNKNOWN + 1  # number of a vocabulary's first value
 logger = logging.getLogger(__name__)
 
 
 class WordFeatures:
-    """Turns texts into :class:`TokenFeatures`.
+    """Turns texts into :class:`TokenFeatures`. Threads may share it.
 
     Args:
         kinds: some of ``FEATURE_KINDS``.
         vocabularies: dict from each of the kinds in ``COLUMNS`` to the list of its values.
         gazetteer: :class:`Gazetteer` if it is one of the kinds, else None.
+        words: the dictionary that words are looked up in; None for that of the installed jieba, which all share and
+            which is read at the first text that needs it.
 
     Raises:
         ValueError: a kind is unknown, or vocabularies or gazetteer are not those of the kinds.
     """
 
-    def __init__(self, kinds: Iterable[str], vocabularies: dict[str, list[str]], gazetteer: Optional[Gazetteer] = None):
+    def __init__(
+        self,
+        kinds: Iterable[str],
+        vocabularies: dict[str, list[str]],
+        gazetteer: Optional[Gazetteer] = None,
+        words: Optional[ChineseWords] = None,
+    ):
         self.kinds = check_kinds(kinds)
         if set(vocabularies) != set(COLUMNS).intersection(self.kinds):
             raise ValueError(f"vocabularies of {', '.join(vocabularies) or 'nothing'} for {', '.join(self.kinds)}")
@@ -48,14 +56,12 @@ class WordFeatures:
             raise ValueError("a gazetteer is needed for the feature 'gazetteer', and for no other")
         self.vocabularies = vocabularies
         self.gazetteer = gazetteer
-        self._numbers = {
-            kind: {value: number for number, value in enumerate(values, FIRST_VALUE)}
-            for kind, values in vocabularies.items()
-        }
-        self._segmentations = {}  # of training texts that have yet to be seen as such: they take long
-        self._num_flags = PLACES * (
-            ("dictionary" in self.kinds) * DICTIONARY_CLASSES + (gazetteer.num_classes if gazetteer else 0)
-        )
+        self._needs_jieba = any(kind in JIEBA_KINDS for kind in self.kinds)
+        self._given_words = words
+        self._dictionaries: Optional[tuple] = None  # table of pairs and words, made for the first text
+        self._columns = TokenColumns(vocabularies)
+        self._first_gazetteer_class = ("dictionary" in self.kinds) * DICTIONARY_CLASSES
+        self._flags = SpanFlags(self._first_gazetteer_class + (gazetteer.num_classes if gazetteer else 0))
 
     @classmethod
     def from_examples(
@@ -77,16 +83,15 @@ class WordFeatures:
         """
         kinds = check_kinds(kinds)
         counts = {kind: (Counter(), Counter()) for kind in COLUMNS if kind in kinds}  # in examples; in all
-        segmentations = {}
+        words = installed_words() if any(kind in JIEBA_KINDS for kind in counts) else None
+        table = PairTable([words.pair_nodes if words else NO_PAIRS, NO_PAIRS, NO_PAIRS])
         for number, example in enumerate((*examples, *more) if counts else ()):
-            analysis = Analysis(example.text)
+            analysis = Analysis(example.text, table, words)
             for kind, (of_examples, of_all) in counts.items():
                 values = count_values(analysis, kind)
                 of_all.update(values)
                 if number < len(examples):
                     of_examples.update(values)
-            if "segmentation" in kinds or "words" in kinds:
-                segmentations[example.text] = analysis.segmentation
         vocabularies = {}
         for kind, (of_examples, of_all) in counts.items():
             values = sorted(
@@ -95,15 +100,13 @@ class WordFeatures:
                 if (of_examples[value] >= min_count or count >= more_min_count) and is_storable(value)
             )
             vocabularies[kind] = segmentation_values(values) if kind == "segmentation" else values
-        features = cls(kinds, vocabularies, Gazetteer.from_examples(examples) if "gazetteer" in kinds else None)
-        features._segmentations = segmentations
-        return features
+        return cls(kinds, vocabularies, Gazetteer.from_examples(examples) if "gazetteer" in kinds else None)
 
     @property
     def sizes(self) -> dict:
         """What a model must know: ``{"tables": {kind: values with none and unknown}, "flags": number of flags}``."""
         tables = {kind: FIRST_VALUE + len(self.vocabularies[kind]) for kind in COLUMNS if kind in self.kinds}
-        return {"tables": tables, "flags": self._num_flags}
+        return {"tables": tables, "flags": self._flags.num_flags}
 
     def __call__(self, text: str, offsets: list[tuple[int, int]], own: Optional[Example] = None) -> TokenFeatures:
         """Features of a text.
@@ -114,40 +117,61 @@ class WordFeatures:
             own: the example of the text if it is one of the training data. The gazetteer leaves its entities and
                 occurrences out: a text must not find its own labels there, as texts to come will not find theirs.
         """
-        analysis = Analysis(text)
-        if text in self._segmentations:
-            analysis.segmentation = self._segmentations.pop(text)
-        columns = [
-            [0 if value is None else numbers.get(value, UNKNOWN) for value in values]
-            for kind, numbers in self._numbers.items()
-            for values in token_columns(analysis, offsets, kind)
-        ]
-        columns = np.array(columns, dtype=np.int32).reshape(len(columns), len(offsets)).T
-        flags = [np.zeros([len(offsets), 0], dtype=np.uint8)]
-        if "dictionary" in self.kinds:
-            flags.append(span_flags(dictionary_spans(analysis), DICTIONARY_CLASSES, offsets))
+        if self._dictionaries is None:
+            self._dictionaries = self._make_dictionaries()
+        analysis = Analysis(text, *self._dictionaries)
+        tokens = token_places(offsets, len(text))
+        spans = dictionary_spans(analysis) if "dictionary" in self.kinds else []
         if self.gazetteer is not None:
-            flags.append(span_flags(self.gazetteer.spans(text, own), self.gazetteer.num_classes, offsets))
-        return TokenFeatures(columns, np.packbits(np.concatenate(flags, axis=1), axis=1), self._num_flags)
+            first = self._first_gazetteer_class
+            spans += [
+                (start, end, first + number) for start, end, number in self.gazetteer.spans(text, analysis.begins, own)
+            ]
+        flags = self._flags(spans, len(text), tokens)
+        return TokenFeatures(self._columns(analysis, tokens.first, tokens.last), flags, self._flags.num_flags)
 
-    def save_pretrained(self, folder: str | os.PathLike) -> None:
-        """Write ``features.json``."""
+    def _make_dictionaries(self):
+        words = self._words() if self._needs_jieba else None
+        nodes = words.pair_nodes if words else NO_PAIRS
+        begins = self.gazetteer.beginnings if self.gazetteer else NO_PAIRS
+        return PairTable([nodes, self._columns.bigram_numbers, begins]), words
+
+    def _words(self):
+        return self._given_words or installed_words()
+
+    def save_pretrained(self, folder: str | os.PathLike, with_dictionary: bool = False) -> None:
+        """Write ``features.json``.
+
+        Args:
+            folder: an existing one.
+            with_dictionary: whether to write ``words.npz`` too (2 MB), jieba's dictionary as it is searched here, if
+                the features need it: they can then be read where jieba is not installed, and find the same words where
+                another one is.
+        """
         content = {
             "kinds": list(self.kinds),
-            "jieba": jieba_version() if self._needs_jieba else None,
+            "jieba": self._jieba_version() if self._needs_jieba else None,
             "vocabularies": self.vocabularies,
         }
         if self.gazetteer is not None:
             content["gazetteer"] = {name: getattr(self.gazetteer, name) for name in ("occurrences", "entities")}
+        if with_dictionary and self._needs_jieba:
+            write_words(Path(folder) / DICTIONARY_FILE, self._words())
         write_json(Path(folder) / FILE_NAME, content)
+
+    def _jieba_version(self):
+        return self._given_words.version if self._given_words else jieba_version()
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike) -> WordFeatures:
-        """Read what :meth:`save_pretrained` has written; warns if another jieba was installed then.
+        """Read what :meth:`save_pretrained` has written; warns if the dictionary, that of the folder or else that of
+        the installed jieba, is of another jieba than the features.
 
         Raises:
-            ValueError: the file cannot be read or lacks something.
+            ValueError: a file cannot be read or lacks something.
+            InputError: the features need jieba, which is not installed, and there is no dictionary in the folder.
         """
+        dictionary = Path(folder) / DICTIONARY_FILE
         content = json.loads((Path(folder) / FILE_NAME).read_text(encoding="utf-8"))
         try:
             kinds, jieba, vocabularies = (content[key] for key in ("kinds", "jieba", "vocabularies"))
@@ -155,19 +179,17 @@ class WordFeatures:
             _check(kinds, vocabularies, gazetteer)
             if gazetteer is not None:
                 gazetteer = Gazetteer(gazetteer["entities"], gazetteer["occurrences"])
-            features = cls(kinds, {kind: vocabularies[kind] for kind in COLUMNS if kind in vocabularies}, gazetteer)
+            words = read_words(dictionary) if dictionary.exists() else None
+            vocabularies = {kind: vocabularies[kind] for kind in COLUMNS if kind in vocabularies}
+            features = cls(kinds, vocabularies, gazetteer, words)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{FILE_NAME} lacks or misnames something ({type(error).__name__}: {error})") from None
-        if features._needs_jieba and jieba != jieba_version():
+        if features._needs_jieba and jieba != features._jieba_version():
             logger.warning(
-                f"{Path(folder) / FILE_NAME}: made with jieba {jieba}, but {jieba_version()} is installed, which may "
-                f"find other words; install jieba=={jieba} to have the features of training"
+                f"{Path(folder) / FILE_NAME}: made with jieba {jieba}, but {features._jieba_version()} is installed, "
+                f"which may find other words; install jieba=={jieba} to have the features of training"
             )
         return features
-
-    @property
-    def _needs_jieba(self):
-        return any(kind in JIEBA_KINDS for kind in self.kinds)
 
 
 def _check(kinds, vocabularies, gazetteer):

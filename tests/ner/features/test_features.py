@@ -14,13 +14,16 @@ from tasks.ner.data.reading import read_examples
 from tasks.ner.examples import Entity, Example
 from tasks.ner.features import FEATURE_KINDS, WordFeatures
 from tasks.ner.features.analysis import Analysis
-from tasks.ner.features.chinese_words import TAG_CLASSES, Word, segment, tag_class
-from tasks.ner.features.columns import token_columns
-from tasks.ner.features.flags import span_flags
+from tasks.ner.features.chinese_words import TAG_CLASSES, tag_class
+from tasks.ner.features.dictionary_file import installed_words
+from tasks.ner.features.flags import SpanFlags
 from tasks.ner.features.gazetteer import Gazetteer
-from tasks.ner.features.matching import find_words, with_prefixes
+from tasks.ner.features.kinds import COLUMNS
+from tasks.ner.features.matching import NO_PAIRS, PairTable, StringFinder, code_points, pairs_of
+from tasks.ner.features.token_features import token_places
 from tasks.ner.prediction.windows import cut_text
 from tests.ner.arrays import same
+from tests.ner.features.plain_features import plain_columns, plain_flags, segmentation
 
 TEXT = "他在北京大学学习"  # jieba: 他/r 在/p 北京大学/nt 学习/v
 HOSTILE = [
@@ -46,16 +49,42 @@ def example(text, *entities):
     )
 
 
+def segment(text):
+    words = installed_words()
+    return Analysis(text, PairTable([words.pair_nodes, NO_PAIRS, NO_PAIRS]), words).segmentation
+
+
+def begins_of(finder, text):
+    (begins,) = PairTable([finder.beginnings])(pairs_of(code_points(text)))
+    return begins
+
+
+def values_of(text, offsets, kind):
+    """For each column of a kind the values of the tokens, None where there is none."""
+    features = WordFeatures.from_examples([example(text)], [kind], min_count=1)
+    values = [None, "unknown", *features.vocabularies[kind]]
+    columns = features(text, offsets).columns
+    assert columns.shape == (len(offsets), COLUMNS[kind]) and columns.dtype == np.int32
+    return [[values[number] for number in column] for column in columns.T]
+
+
+def span_flags(spans, classes, offsets):
+    flags = SpanFlags(classes)
+    size = max(end for _, end in offsets)
+    packed = flags(spans, size, token_places(offsets, size))
+    return np.unpackbits(packed, axis=1, count=flags.num_flags)
+
+
 # ---- by hand
 
 
 def test_place_in_the_word_and_part_of_speech_of_each_character():
-    (places,) = token_columns(Analysis(TEXT), each_character(TEXT), "segmentation")
+    (places,) = values_of(TEXT, each_character(TEXT), "segmentation")
     assert places == ["S-r", "S-p", "B-nt", "M-nt", "M-nt", "E-nt", "B-v", "E-v"]
 
 
 def test_bigrams_left_and_right():
-    assert token_columns(Analysis("甲乙丙"), each_character("甲乙丙"), "bigrams") == [
+    assert values_of("甲乙丙", each_character("甲乙丙"), "bigrams") == [
         [None, "甲乙", "乙丙"],
         ["甲乙", "乙丙", None],
     ]
@@ -63,7 +92,7 @@ def test_bigrams_left_and_right():
 
 def test_covering_word_and_longest_words_that_begin_and_end():
     # in the dictionary: 北京, 北京大学, 大学, 学学, 学学习, 学习
-    covering, begin, end = token_columns(Analysis(TEXT), each_character(TEXT), "words")
+    covering, begin, end = values_of(TEXT, each_character(TEXT), "words")
     assert covering == ["他", "在", *["北京大学"] * 4, "学习", "学习"]
     assert begin == [None, None, "北京大学", None, "大学", "学学习", "学习", None]
     assert end == [None, None, None, "北京", None, "北京大学", "学学", "学学习"]
@@ -71,12 +100,12 @@ def test_covering_word_and_longest_words_that_begin_and_end():
 
 def test_token_of_several_characters_has_the_beginning_of_its_first_and_the_end_of_its_last():
     offsets = [(0, 0), (0, 1), (1, 2), (2, 4), (4, 6), (6, 8), (2, 6), (0, 0)]
-    (places,) = token_columns(Analysis(TEXT), offsets, "segmentation")
+    (places,) = values_of(TEXT, offsets, "segmentation")
     assert places == [None, "S-r", "S-p", "B-nt", "E-nt", "S-v", "S-nt", None]
-    left, right = token_columns(Analysis(TEXT), offsets, "bigrams")
+    left, right = values_of(TEXT, offsets, "bigrams")
     assert left == [None, None, "他在", "在北", "京大", "学学", "在北", None]
     assert right == [None, "他在", "在北", "京大", "学学", None, "学学", None]
-    _, begin, end = token_columns(Analysis(TEXT), offsets, "words")
+    _, begin, end = values_of(TEXT, offsets, "words")
     assert begin[3:7] == ["北京大学", "大学", "学习", "北京大学"]
     assert end[3:7] == ["北京", "北京大学", "学学习", "北京大学"]
 
@@ -108,11 +137,21 @@ def test_parts_of_speech_fall_into_classes():
     assert {tag: TAG_CLASSES[tag_class(tag)] for tag in tags} == tags
 
 
-def test_words_of_a_prefix_dictionary_are_found_wherever_they_stand():
-    counts = with_prefixes({"甲乙丙": 2, "乙": 1, "丙丁": 5})
-    assert counts == {"甲": 0, "甲乙": 0, "甲乙丙": 2, "乙": 1, "丙": 0, "丙丁": 5}
-    assert find_words("甲乙丙丁甲乙", counts) == [(0, 3), (1, 2), (2, 4), (5, 6)]
-    assert find_words("甲乙丙丁", counts, shortest=2) == [(0, 3), (2, 4)]
+def test_strings_are_found_wherever_they_stand():
+    finder = StringFinder({"甲乙丙": 2, "乙": 1, "丙丁": 5})
+    assert finder("甲乙丙丁甲乙", begins_of(finder, "甲乙丙丁甲乙")) == [(0, 3, 2), (1, 2, 1), (2, 4, 5), (5, 6, 1)]
+    finder = StringFinder({"甲乙丙": 2, "丙丁": 5})
+    assert finder("甲乙甲乙丙丁", begins_of(finder, "甲乙甲乙丙丁")) == [(2, 5, 2), (4, 6, 5)]
+    assert finder("甲", begins_of(finder, "甲")) == []
+
+
+def test_table_of_pairs_has_the_values_of_each_part_and_else_the_missing_one():
+    def pairs(*strings):
+        return pairs_of(code_points("".join(strings)))[::2]
+
+    table = PairTable([(pairs("甲乙", "😀甲"), np.array([7, 8]), -1), (pairs("丙甲", "甲乙"), np.array([5, 6]), 0)])
+    assert table(pairs_of(code_points("甲乙丙甲乙😀甲"))).tolist() == [[7, -1, -1, 7, -1, 8], [6, 0, 5, 6, 0, 0]]
+    assert table(pairs_of(code_points("甲"))).shape == table(pairs_of(code_points(""))).shape == (2, 0)
 
 
 def test_values_that_are_rarer_than_min_count_are_unknown():
@@ -136,7 +175,8 @@ def test_more_texts_add_the_values_that_are_frequent_in_all():
 
 def spans_of(gazetteer, text, own=None):
     return {
-        (text[start:end], gazetteer.types[number // 3], number % 3) for start, end, number in gazetteer.spans(text, own)
+        (text[start:end], gazetteer.types[number // 3], number % 3)
+        for start, end, number in gazetteer.spans(text, begins_of(gazetteer, text), own)
     }
 
 
@@ -177,7 +217,7 @@ def test_features_of_a_training_text_do_not_depend_on_its_labels():
 def test_entities_that_are_very_long_or_no_utf_8_are_left_out_of_the_gazetteer():
     long = "长" * 21
     gazetteer = Gazetteer.from_examples([example(f"在{long}和\ud83d处", (long, "place"), ("\ud83d", "place"))])
-    assert gazetteer.occurrences == {} and gazetteer.spans(long) == []
+    assert gazetteer.occurrences == {} and gazetteer.spans(long, begins_of(gazetteer, long)) == []
 
 
 # ---- hostile texts
@@ -186,8 +226,8 @@ def test_entities_that_are_very_long_or_no_utf_8_are_left_out_of_the_gazetteer()
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
 def test_words_are_found_at_their_place_in_any_text(text):
     words = segment(text)
-    assert [word.start for word in words] == [0, *(word.end for word in words)][:-1] or words == []
-    assert "".join(text[word.start : word.end] for word in words) == text
+    assert [start for start, _, _ in words] == [0, *(end for _, end, _ in words)][: len(words)]
+    assert sum(end - start for start, end, _ in words) == len(text)
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
@@ -203,34 +243,48 @@ def test_any_text_has_features_that_can_be_saved(text, tmp_path):
     assert same(WordFeatures.from_pretrained(tmp_path)(text, offsets), found)
 
 
-def test_words_that_jieba_changes_or_leaves_out_do_not_move_the_others(monkeypatch):
-    pairs = [("甲", "n"), ("丙", "v"), ("ｘ", "x"), ("", "x"), ("丁戊", "n")]
-    fake = type("Tagger", (), {"cut": lambda self, text: iter(pairs)})()
-    monkeypatch.setattr("tasks.ner.features.chinese_words._tagger", lambda: fake)
-    text = "甲乙丙x丁戊"
-    assert segment(text) == [Word(0, 1, "n"), Word(2, 3, "v"), Word(4, 6, "n")]
-    (places,) = token_columns(Analysis(text), each_character(text), "segmentation")
-    assert places == ["S-n", None, "S-v", None, "B-n", "E-n"]
+# ---- against the plain form
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, TEXT], ids=ascii)
+def test_features_are_those_of_the_plain_form(text, features):
+    for offsets in ([(0, 0), *each_character(text), (0, 0)], [(at, min(at + 3, len(text))) for at in range(len(text))]):
+        found = features(text, offsets)
+        assert np.array_equal(found.columns, plain_columns(features, text, offsets).reshape(-1, 6))
+        assert np.array_equal(found.flags, plain_flags(features, text, offsets))
+
+
+def test_features_of_a_corpus_are_those_of_the_plain_form(features, examples):
+    for one in examples[:30]:
+        offsets = each_character(one.text)
+        found = features(one.text, offsets, one)
+        assert np.array_equal(found.columns, plain_columns(features, one.text, offsets))
+        assert np.array_equal(found.flags, plain_flags(features, one.text, offsets, one))
+
+
+def test_unknown_words_are_those_of_jieba():
+    rng = np.random.default_rng(0)
+    common = [*"的一是在不了有和人这中大为上个国我以要他时来用们生到作地于出就分对成会可主发年动同工也能下过子说产种面"]
+    mixed = [*common * 2, *"aB3.+&_ ，"]
+    for number in range(150):
+        text = "".join(rng.choice(mixed, 2 + number % 14)) + ("龘" if number % 50 == 0 else "")
+        assert segment(text) == segmentation(text), text
 
 
 # ---- jieba
 
 
-def test_jieba_is_loaded_for_the_first_text_only_and_says_nothing():
+def test_neither_jieba_nor_paddle_is_imported():
     program = """
 import sys
 from tasks.ner.examples import Example
-from tasks.ner.features import WordFeatures
-features = WordFeatures.from_examples([Example("他在", (), "x:1")], ["bigrams", "gazetteer"])
-features("他在", [(0, 1)])
-assert "jieba" not in sys.modules and "paddle" not in sys.modules
-WordFeatures.from_examples([Example("他在", (), "x:1")], ["segmentation"])
-assert "jieba" in sys.modules and "paddle" not in sys.modules
+from tasks.ner.features import FEATURE_KINDS, WordFeatures
+features = WordFeatures.from_examples([Example("他在", (), "x:1")], FEATURE_KINDS)
+assert features("他在", [(0, 1)]).columns.shape == (1, 6)
+assert not {"jieba", "pkg_resources", "paddle", "paddlenlp"} & set(sys.modules)
 """
     repository = Path(__file__).resolve().parents[3]
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", program], cwd=repository, capture_output=True, text=True, timeout=60
-    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=repository, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
