@@ -18,10 +18,10 @@ VERBS_WITH_A_CHOICE = {
     "predict": TASKS,
     "select": ("ner",),
     "evaluate": TASKS,
-    "export": ("ner",),
+    "export": TASKS,
     "tune": ("ner",),
     "demo": ("ner", "matching"),
-    "benchmark": ("length", "layers", "export", "service", "documents"),
+    "benchmark": ("length", "layers", "prediction", "service", "documents"),
 }
 CALLS = [
     [],
