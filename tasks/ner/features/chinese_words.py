@@ -39,7 +39,7 @@ class ChineseWords:
         # The children of a node begin at its first one and end at that of the next node: a search in a stretch of a
         # string. Single numbers are faster read from a memoryview than from an array.
         first_child = np.append(0, np.cumsum(children, dtype=np.int32)) + 1
-        self._first_child = memoryview(first_child)
+        self._first_child = first_child.data
         self._characters = arrays["node_characters"].astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
         self._entries_of = memoryview(arrays["node_entries"])
         scores, is_word, tags = (arrays[f"entry_{name}"] for name in ("scores", "is_word", "tags"))
@@ -48,9 +48,9 @@ class ChineseWords:
         self._entries = [pair if counts else None for pair, counts in zip(pairs, is_word.tolist())]
         self._unknown_score = float(scores[0])
         singles = slice(1, first_child[1])
-        pairs = np.arange(first_child[1], first_child[first_child[1]], dtype=np.int32)
+        seconds = np.arange(first_child[1], first_child[first_child[1]], dtype=np.int32)
         first_of_two = np.repeat(characters[singles], children[singles])
-        self.pair_nodes = pairs_of(np.stack([first_of_two, characters[pairs]]))[0], pairs, 0
+        self.pair_nodes = pairs_of(np.stack([first_of_two, characters[seconds]]))[0], seconds, 0
         entries = arrays["node_entries"][singles]
         self._single_tags = dict(zip(self._characters[singles], tags[entries].tolist()))
         self._single_scores = np.full(characters[singles].max() + 2, -np.inf)  # and one for all characters behind

@@ -117,7 +117,7 @@ def count_values(analysis, kind):
     if kind == "bigrams":
         return Counter(map(add, text, text[1:]))
     places = {(start, end) for start, end, _ in analysis.segmentation}
-    longest_ending = {}
+    longest_ending: dict = {}
     for start, words in reversed(analysis.dictionary.items()):
         places.add((start, words[-1][0]))
         longest_ending.update((end, start) for end, _ in words)  # the longest comes last

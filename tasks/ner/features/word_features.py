@@ -82,7 +82,7 @@ class WordFeatures:
             more_min_count: values that are rare in the training data are kept if they occur so often in all.
         """
         kinds = check_kinds(kinds)
-        counts = {kind: (Counter(), Counter()) for kind in COLUMNS if kind in kinds}  # in examples; in all
+        counts: dict = {kind: (Counter(), Counter()) for kind in COLUMNS if kind in kinds}  # in examples; in all
         words = installed_words() if any(kind in JIEBA_KINDS for kind in counts) else None
         table = PairTable([words.pair_nodes if words else NO_PAIRS, NO_PAIRS, NO_PAIRS])
         for number, example in enumerate((*examples, *more) if counts else ()):
