@@ -33,6 +33,8 @@ def damage_reported(folder, what, whole="the whole folder OUTPUT_DIR/model of th
     is to be copied again."""
     try:
         yield
+    except InputError:
+        raise
     except Exception as error:  # a damaged file can raise anything in the libraries that read it
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         reason = reason if len(reason) <= 200 else reason[:200] + "..."

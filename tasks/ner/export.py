@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from tasks.common.deployment.export import Exporter
 from tasks.common.inference import evaluated
 from tasks.ner.batching import SpanCollator
 from tasks.ner.features import COLUMNS
-from tasks.ner.features import FILE_NAME as FEATURES_FILE
 from tasks.ner.prediction.exported import ExportedNerModel
 from tasks.ner.recipe import NerRecipe
 from tasks.ner.spans import of_types
@@ -34,8 +34,9 @@ class NerExporter(Exporter):
     output = "logits"
     several = True
 
-    def files(self, predictor: Any) -> Sequence[str]:
-        return [FEATURES_FILE] if predictor.features is not None else []
+    def save(self, predictor: Any, folder: Path) -> None:
+        if predictor.features is not None:
+            predictor.features.save_pretrained(folder, with_dictionary=True)
 
     def layer(self, model: Any) -> nn.Layer:
         return model

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -51,9 +49,8 @@ class Exporter:
     output: ClassVar[str]
     several: ClassVar[bool] = False
 
-    def files(self, predictor: Any) -> Sequence[str]:
-        """Files of the model's folder beside configuration and tokenizer that prediction needs."""
-        return ()
+    def save(self, predictor: Any, folder: Path) -> None:
+        """Write what prediction needs beside configuration, tokenizer and graph."""
 
     def layer(self, model: Any) -> nn.Layer:
         """What becomes the graph: its ``forward`` takes tensors that are named as :meth:`inputs`."""
@@ -122,8 +119,8 @@ def export(
     config = trained.model.config
     with atomic_folder(output_dir) as folder:
         config.save_pretrained(str(folder))
-        for name in ("vocab.txt", "tokenizer_config.json", *exporter.files(trained)):
-            shutil.copyfile(Path(model_dirs[0]) / name, folder / name)
+        trained.tokenizer.save_pretrained(folder)
+        exporter.save(trained, folder)
         graph = exporter.layer(trained.model), exporter.inputs(config), folder
         if format == ONNX:
             exact = exporter.exact(trained.model)
