@@ -280,7 +280,7 @@ def test_training_that_finds_nothing_says_what_to_change_and_one_that_does_is_si
         return capsys.readouterr().out
 
     assert "try a lower learning_rate than 0.01, or a larger warmup_ratio than 0.05" in printed("nothing", [])
-    assert "learning_rate" not in printed("something", [Entity(0, 1, "person", 1.0)])
+    assert "learning_rate" not in printed("something", [Entity(0, 1, "person", 1.0, 0.73)])
 
 
 def test_configurations_of_the_project_are_valid(monkeypatch):

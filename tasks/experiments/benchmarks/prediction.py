@@ -119,7 +119,7 @@ def _write_models(model_dir, names, folder, notes) -> Iterator[tuple[str, Path]]
     """Names of engines and the folders that they read, exported as need be."""
     from tasks.common.deployment.export import export
     from tasks.experiments.benchmarks.peer_files import write_peer
-    from tasks.ner.deployment.export import NerExporter
+    from tasks.ner.export import NerExporter
     from tasks.ner.prediction.predictor import NerPredictor
 
     written = {"trained": Path(model_dir)}

@@ -55,7 +55,15 @@ def test_entity_types_are_the_sorted_distinct_types_of_all_lists():
     assert entity_types() == entity_types([]) == []
 
 
-COMMON_READERS = ("errors", "files", "texts.json_lines", "texts.line_stream", "texts.text_files", "texts.text_stream")
+COMMON_READERS = (
+    "errors",
+    "files",
+    "texts.json_array",
+    "texts.json_lines",
+    "texts.line_stream",
+    "texts.text_files",
+    "texts.text_stream",
+)
 READERS = [
     *(REPOSITORY / "tasks" / "ner" / name for name in ("data/reading.py", "examples.py")),
     *(REPOSITORY / "tasks" / "common" / f"{name.replace('.', '/')}.py" for name in COMMON_READERS),
