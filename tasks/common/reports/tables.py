@@ -23,10 +23,11 @@ def as_csv(rows, columns):
 
 
 def as_markdown(rows, columns):
-    """Rows (dicts) as a Markdown table; a column with numbers only is set to the right."""
+    """Rows (dicts) as a Markdown table; a column with numbers only is set to the right; None is an empty cell."""
     right = {name: all(isinstance(row.get(name, ""), (int, float)) for row in rows) for name in columns}
     lines = [columns, ["---:" if right[name] else "---" for name in columns]]
-    lines += [[str(row.get(name, "")).replace("|", "\\|") for name in columns] for row in rows]
+    cells = [["" if row.get(name) is None else str(row[name]) for name in columns] for row in rows]
+    lines += [[cell.replace("|", "\\|") for cell in of_row] for of_row in cells]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 

@@ -1,1 +1,1 @@
-"""Trained models made ready for use: thresholds tuned, exported as a graph."""
+"""Trained models made ready for use: thresholds and temperatures tuned."""
