@@ -87,7 +87,7 @@ def _start(address, processors):
         cluster |= {"runtime_env": {"env_vars": {"PYTHONPATH": path}}}
     try:
         ray.init(**cluster, log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except Exception as error:  # of all kinds: a node that does not start in time is a plain Exception
         raise _no_cluster(address, error) from None
     return ray
 
@@ -104,7 +104,8 @@ def _check_reachable(address):
 
 def _no_cluster(address, error):
     reason = " ".join(str(error).split())
-    return InputError(f"--ray {address}: no cluster there ({reason:.200}); start one, or leave the address out")
+    remedy = "start one, or leave the address out for one on this machine"
+    return InputError(f"--ray {address}: no cluster there ({reason:.200}); {remedy}")
 
 
 def _result(ray, call, part):
