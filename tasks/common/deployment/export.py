@@ -109,10 +109,10 @@ def export(
         raise InputError(f"{len(model_dirs)} models are given; {recipe.name} exports one at a time")
     if quantize and format != ONNX:
         raise InputError(f"--quantize {quantize} is for --format onnx; leave one of them out")
-    if format == ONNX:
-        check_onnx_packages()
     examples = recipe.read_labeled(check) if check else None
     trained = recipe.predictor(list(model_dirs) if exporter.several else model_dirs[0], device="cpu")
+    if format == ONNX:
+        check_onnx_packages()
     expected, scores = exporter.scores(trained), {}
     if examples:
         scores["trained"] = _scores(recipe, trained, examples)
