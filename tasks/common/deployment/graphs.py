@@ -31,6 +31,7 @@ def check_onnx_packages() -> None:
             "3: folders of trained models are the same for both"
         )
     try:
+        import ml_dtypes  # noqa: F401
         import onnx  # noqa: F401
         import onnxruntime  # noqa: F401
         import paddle2onnx  # noqa: F401
