@@ -1,13 +1,14 @@
-"""paddle-rope inspect, convert and download: labeled NER data."""
+"""paddle-rope inspect, convert, download and demo: data to train on."""
 
 import contextlib
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 
-from tasks.commands.options import LABELED, new_parser
+from tasks.commands.options import LABELED, choose, new_parser
 from tasks.common.errors import InputError
-from tasks.common.files import check_output_file, write_json
+from tasks.common.files import check_makeable, check_output_file, write_json
 from tasks.common.tool.process import prepare
 from tasks.common.tool.streams import standard_output
 
@@ -32,6 +33,10 @@ Download a public NER data set to where configs/ner/ expects it: OUTPUT/ner/NAME
 An interrupted download continues when run again; files that are there are checked and kept. Where the network
 is closed, the message says which address to fetch by hand and where to put it. The READMEs of the publishers state no
 license: ask them before any use but research."""
+DEMOS = {
+    "ner": "a corpus of Chinese sentences with nested entities: train.jsonl and dev.jsonl in the format of CLUENER",
+    "matching": "pairs of texts with 0/1, pairs with grades, triples",
+}
 SPLITS = ("train", "dev", "test")
 INTERRUPTED = 130  # as shells report it
 
@@ -116,3 +121,34 @@ def download(words):
         print("interrupted; run again to continue where it stopped", file=sys.stderr)
         return INTERRUPTED
     return 0
+
+
+def demo(words):
+    task, words = choose("paddle-rope demo", "task", words, DEMOS)
+    parser = new_parser(f"demo {task}", f"Write {DEMOS[task]}.")
+    parser.add_argument("folder", metavar="FOLDER", type=Path, help="where to write; new or empty")
+    parser.add_argument("--seed", type=int, default=0, help="another seed gives other texts (default: 0)")
+    options = parser.parse_args(words)
+    if options.folder.is_dir() and any(options.folder.iterdir()):
+        raise InputError(f"{options.folder}: is not empty; give another FOLDER")
+    check_makeable(options.folder, "FOLDER")
+    options.folder.mkdir(parents=True, exist_ok=True)
+    {"ner": write_ner_demo, "matching": write_matching_demo}[task](options.folder, options.seed)
+    return 0
+
+
+def write_ner_demo(folder, seed):
+    from tasks.ner.data.reading import read_examples
+    from tasks.ner.demo.corpus import ENTITY_TYPES, write_demo_corpus
+
+    for path in write_demo_corpus(folder, seed):
+        examples = read_examples(path)
+        counts = Counter(entity.type for example in examples for entity in example.entities)
+        print(f"{path}: {len(examples)} sentences, " + ", ".join(f"{kind} {counts[kind]}" for kind in ENTITY_TYPES))
+
+
+def write_matching_demo(folder, seed):
+    from tasks.matching.demo_data import write_demo_data
+
+    for path in write_demo_data(folder, seed):
+        print(f"{path}: {len(path.read_text(encoding='utf-8').splitlines())} lines")

@@ -6,10 +6,7 @@ import sys
 import paddle_rope
 from tasks.commands import (
     benchmark,
-    compare,
     data,
-    decay,
-    demo,
     evaluate,
     experiment,
     model,
@@ -35,12 +32,12 @@ VERBS = {  # name -> (function of the words after it, what it does)
     "inspect": (data.inspect, "look at labeled NER data: inspect TRAIN [DEV] [TEST]"),
     "convert": (data.convert, "convert labeled NER data: convert SOURCE TARGET --to FORMAT"),
     "download": (data.download, "download a public NER data set: download cluener"),
-    "demo": (demo.demo, "write demo data: demo ner FOLDER"),
+    "demo": (data.demo, "write demo data: demo ner FOLDER"),
     "experiment": (experiment.experiment, "compare the variants of a plan: experiment PLAN.yaml"),
     "benchmark": (benchmark.benchmark, "measure time and memory: benchmark layers"),
-    "compare": (compare.compare, "finished runs side by side: compare OUTPUT_DIR ..."),
+    "compare": (experiment.compare, "finished runs side by side: compare OUTPUT_DIR ..."),
     "convert-weights": (weights.convert_weights, "convert a checkpoint: convert-weights SOURCE TARGET --to FORMAT"),
-    "decay": (decay.decay, "draw the long-range decay of RoPE: decay --output FOLDER"),
+    "decay": (experiment.decay, "draw the long-range decay of RoPE: decay --output FOLDER"),
 }
 
 

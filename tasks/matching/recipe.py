@@ -13,9 +13,8 @@ from tasks.matching.data import labeled_record, read_labeled, read_lines
 from tasks.matching.examples import PAIRS, TRIPLES, Example, task_of
 from tasks.matching.metrics import SCORES, best_threshold, choosing_score, matching_scores
 from tasks.matching.model import MatchingModel
-from tasks.matching.prediction import MatchingPredictor
+from tasks.matching.prediction import MatchingPredictor, score_dataset
 from tasks.matching.report import data_report
-from tasks.matching.scoring import score_dataset
 from tasks.matching.splits import read_splits
 
 

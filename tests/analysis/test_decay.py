@@ -19,7 +19,7 @@ from paddle_rope.analysis import (
     pair_products,
     quarter_period,
 )
-from tasks.commands.decay import FILES
+from tasks.commands.experiment import DECAY_FILES as FILES
 from tests.verbs import verb
 
 plot_decay = verb("decay")

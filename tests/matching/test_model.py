@@ -9,7 +9,7 @@ from tasks.matching.batching import MatchingDataset, Sequence, pad_sequences
 from tasks.matching.examples import Example
 from tasks.matching.losses import cosent_loss, grade_loss, ranking_loss
 from tasks.matching.model import MatchingConfig, MatchingModel
-from tasks.matching.scoring import represent_sequences, score_dataset
+from tasks.matching.prediction import represent_sequences, score_dataset
 
 SIZES = {
     "vocab_size": 30,

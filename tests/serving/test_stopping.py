@@ -148,3 +148,4 @@ def test_workers_end_with_their_supervisor(start):
                 return True
 
         wait_until(is_gone)
+        assert is_gone()

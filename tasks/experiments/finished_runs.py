@@ -1,27 +1,25 @@
-"""paddle-rope compare: finished training runs side by side."""
+"""Finished training runs side by side."""
 
 import json
-from pathlib import Path
 
-from tasks.commands.options import new_parser
 from tasks.common.errors import InputError
 from tasks.common.reports.tables import as_markdown
 
-COMPARE = """\
-Print finished training runs of any recipe side by side, as a Markdown table: the keys of their configurations that
-differ, parameters, minutes of training, and the scores of dev and test."""
 
+def compare_runs(folders):
+    """A Markdown table of finished runs: the keys of their configurations that differ, parameters, minutes, scores.
 
-def compare(words):
-    parser = new_parser("compare", COMPARE)
-    parser.add_argument("runs", metavar="OUTPUT_DIR", nargs="+", type=Path, help="folder of a finished training run")
-    folders = parser.parse_args(words).runs
+    Args:
+        folders: list of ``Path``, the OUTPUT_DIR of each.
+
+    Raises:
+        InputError: a folder is not that of a finished run.
+    """
     configs, metrics = zip(*map(read_run, folders))
     keys = differing_keys(configs)
     rows = [as_row(*run, keys) for run in zip(folders, configs, metrics)]
     heads = list(dict.fromkeys(head for row in rows for head in row))
-    print(as_markdown([{head: row.get(head, "") for head in heads} for row in rows], heads), end="")
-    return 0
+    return as_markdown([{head: row.get(head, "") for head in heads} for row in rows], heads)
 
 
 def read_run(folder):
