@@ -100,14 +100,14 @@ def linear_attention(
     decay: Sequence[float] | Tensor | None = None,
     placement: str = "qk",
 ) -> Tensor:
-    r"""o_i = sum_j g_ij (R_i phi(q_i)) . (R_j phi(k_j)) v_j / sum_j g_ij phi(q_i) . phi(k_j), g_ij = gamma^(i-j).
+    r"""o_i = sum_j g_ij (R_i phi(q_i)) . (R_j phi(k_j)) v_j / sum_j g_ij phi(q_i) . phi(k_j), g_ij = gamma^|i-j|.
 
     arXiv 2104.09864, eq. (19): R is in the numerator only (``normalizer="unrotated"``) or in both ("rotated"); "none":
     o_i is the numerator over its root mean square. All sums over j are taken anew for each i.
 
     Args:
         phi_q, phi_k: functions of ``[batch, heads, seq, head_dim]`` that give the features.
-        decay: gamma, a number or tensor for each head; None for g_ij = 1. For ``causal`` alone.
+        decay: gamma, a number or tensor for each head; None for g_ij = 1.
         q, k, v, positions, key_mask, segment_ids, causal, placement: as :func:`softmax_attention`.
 
     Returns:
@@ -117,7 +117,7 @@ def linear_attention(
     rotated_q, rotated_k, v = _rotate_some(plain_q, plain_k, v, positions, placement)
 
     def past(head, i, j):
-        return 1.0 if decay is None else decay[head] ** (i - j)
+        return 1.0 if decay is None else decay[head] ** abs(i - j)
 
     def rotated(row, head, i, j):
         return past(head, i, j) * (rotated_q[row, head, i] * rotated_k[row, head, j]).sum()

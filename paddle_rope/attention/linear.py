@@ -11,6 +11,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
+from paddle_rope.attention.decay import two_sided_decay
 from paddle_rope.attention.feature_maps import FeatureMapLike, as_feature_map, elu_plus_one
 from paddle_rope.attention.placement import Rotation, check_placement, rotate_at
 from paddle_rope.attention.sums import causal_sums, check_segments, segment_sums, segment_weights
@@ -45,6 +46,8 @@ def linear_attention(
     normalizer: str = "unrotated",
     segment_ids: Tensor | None = None,
     placement: str = "qk",
+    decay: Sequence[float] | Tensor | None = None,
+    chunk_size: int | None = None,
 ) -> Tensor:
     r"""o_i = sum_j (R_i phi(q_i)) . (R_j phi(k_j)) v_j / sum_j phi(q_i) . phi(k_j), bidirectional.
 
@@ -66,6 +69,12 @@ def linear_attention(
             stand side by side. Still linear in seq, whatever the number of segments.
         placement: what R rotates, some of the letters ``qkvo``: with v and o, o_i = R_i^T sum_j .. R_j v_j
             (kexue.fm 10862; see :mod:`~paddle_rope.attention.placement`).
+        decay: gamma, one for each head in (0, 1]: a list or a tensor ``[heads]``, which may be trained. The terms of
+            both sums are multiplied by gamma^|i-j| (LION, arXiv 2502.16249): by chunks, linear in seq. Distance counts
+            positions, padding included. Or a tensor ``[batch, heads, seq]`` of a gamma for each token, see
+            :mod:`~paddle_rope.attention.decay`; at padding it counts as 1. None for 1.
+        chunk_size: of the sums with decay, positive; None for one that is fast. The numbers do not depend on it except
+            for rounding.
 
     Returns:
         ``[batch, heads, seq, value_dim]`` in the dtype of ``q``. The denominator is bounded from below by
@@ -73,15 +82,23 @@ def linear_attention(
 
     Raises:
         ValueError: an unknown normalizer or placement, options that contradict each other, segments with gaps;
-            ``segment_ids`` in a static graph of unknown length.
+            ``segment_ids`` in a static graph of unknown length; ``decay`` or ``chunk_size`` out of range.
     """
+    if chunk_size is not None and chunk_size < 1:
+        raise ValueError(f"chunk_size must be positive, got {chunk_size}")
     packed = segment_ids is not None
+    decay = _checked_decay(decay, q)
     with without_amp():  # which would take the sums in half precision
         (phi_q, phi_k), below, values = _prepare(
             q, k, v, rotate, key_mask, feature_map, normalizer, segment_ids, placement, whole_sequence=not packed
         )
         denominator = None
-        if not packed:
+        if decay is not None:
+            weights = two_sided_decay(_without_padding(decay, key_mask), values, segment_ids, chunk_size)
+            numerator = weights.sums(phi_q, phi_k, values)
+            if below is not None:
+                denominator = weights.sums(*below, paddle.ones_like(values[..., :1]))
+        elif not packed:
             key_values = paddle.matmul(phi_k, values, transpose_x=True)  # [batch, heads, features, value_dim]
             numerator = paddle.matmul(phi_q, key_values)
             if below is not None:
@@ -138,7 +155,7 @@ def causal_linear_attention(
         raise ValueError(f"chunk_size must be positive, got {chunk_size}")
     if segment_ids is not None and (state is not None or return_state):
         raise ValueError("a state is of one text: give it without segment_ids")
-    decay = _checked_decay(decay, q.shape[1])
+    decay = _checked_decay(decay, q)
     with without_amp():
         (phi_q, phi_k), below, values = _prepare(
             q, k, v, rotate, key_mask, feature_map, normalizer, segment_ids, placement, whole_sequence=False
@@ -269,16 +286,27 @@ def _decayed(x, decay, exponents):
     return x * decay.astype(x.dtype).reshape([1, -1, 1, 1]) ** exponents
 
 
-def _checked_decay(decay, heads):
-    """Tensor ``[heads]`` in (0, 1], or None."""
+def _without_padding(decay, key_mask):
+    """gammas of tokens, 1 at padding; constant ones as they are."""
+    if key_mask is None or len(decay.shape) == 1:
+        return decay
+    is_token = key_mask.astype(decay.dtype).unsqueeze(1)
+    return decay * is_token + (1 - is_token)
+
+
+def _checked_decay(decay, q):
+    """Tensor ``[heads]`` in (0, 1] or ``[batch, heads, seq]``, or None."""
     if decay is None:
         return None
     if not isinstance(decay, Tensor):
         given, decay = np.asarray(decay), paddle.to_tensor(decay, dtype="float64")
-    elif paddle.in_dynamic_mode():
-        given = decay.numpy()
-    else:
+    elif not paddle.in_dynamic_mode():
         return decay  # in static graphs its numbers are not known
+    elif len(decay.shape) == 3 and decay.shape == q.shape[:3]:
+        return decay  # to read so many numbers takes time
+    else:
+        given = decay.numpy()
+    heads = q.shape[1]
     if given.shape != (heads,) or not ((given > 0) & (given <= 1)).all():
         raise ValueError(f"decay must be {heads} numbers in (0, 1], one for each head, got {given.tolist()}")
     return decay

@@ -39,12 +39,12 @@ class MultiHeadAttention(nn.Layer):
             attention is then one tensor.
         bias: whether the projections have biases.
         causal: no token sees a later one.
-        feature_map, normalizer, decay: of linear attention, as :func:`~paddle_rope.causal_linear_attention`; a decay
-            is for ``causal`` alone.
+        feature_map, normalizer, decay: of linear attention, as :func:`~paddle_rope.linear_attention` and
+            :func:`~paddle_rope.causal_linear_attention`.
 
     Raises:
-        ValueError: sizes that do not fit, an unknown kind or placement, a decay without ``causal``, options of linear
-            attention that contradict each other.
+        ValueError: sizes that do not fit, an unknown kind or placement, options of linear attention that contradict
+            each other.
     """
 
     def __init__(
@@ -65,8 +65,6 @@ class MultiHeadAttention(nn.Layer):
         if hidden_size % num_heads:
             raise ValueError(f"hidden_size {hidden_size} is not a multiple of num_heads {num_heads}")
         check_choice("attention", kind, ATTENTION_KINDS)
-        if decay is not None and not causal:
-            raise ValueError("decay looks back from each token: it needs causal attention")
         check_placement(placement)
         if kind == "linear":
             check_linear_options(feature_map, normalizer, placement, whole_sequence=not causal)
@@ -116,7 +114,9 @@ class MultiHeadAttention(nn.Layer):
                 q, k, v, rotate, key_mask, segment_ids=segment_ids, decay=self.decay, **self._linear_options()
             )
         else:
-            attended = linear_attention(q, k, v, rotate, key_mask, segment_ids=segment_ids, **self._linear_options())
+            attended = linear_attention(
+                q, k, v, rotate, key_mask, segment_ids=segment_ids, decay=self.decay, **self._linear_options()
+            )
         return self._merge(attended)
 
     def extend(

@@ -47,7 +47,7 @@ def causal_sums(
     """
     _, heads, seq, _ = phi_q.shape
     size = max(1, min(chunk_size, seq))
-    phi_q, phi_k, v = (_split_chunks(x, size) for x in (phi_q, phi_k, v))
+    phi_q, phi_k, v = (split_chunks(x, size) for x in (phi_q, phi_k, v))
     index = paddle.arange(size)
     lag = index.unsqueeze(1) - index  # i - j, [size, size]
     within = (lag >= 0).astype(v.dtype)
@@ -60,7 +60,7 @@ def causal_sums(
         keep = gamma**size
     weights = scaled(paddle.matmul(phi_q, phi_k, transpose_y=True), within)
     if segment_ids is not None:
-        ids = _split_chunks(segment_ids.unsqueeze([1, 3]), size)  # [batch, 1, chunks, size, 1]; at the end all is 0
+        ids = split_chunks(segment_ids.unsqueeze([1, 3]), size)  # [batch, 1, chunks, size, 1]; at the end all is 0
         last = ids[:, :, :, -1:]  # the segment that the state is of, after each chunk
         before = paddle.concat([last[:, :, :1], last[:, :, :-1]], axis=2)
         weights = scaled(weights, ids == ids.transpose([0, 1, 2, 4, 3]))
@@ -69,9 +69,9 @@ def causal_sums(
         keep = same if keep is None else keep * same
     sums = paddle.matmul(weights, v)
     if v.shape[2] > 1:
-        states = _running_states(paddle.matmul(to_state, v, transpose_x=True), keep)
+        states = running_states(paddle.matmul(to_state, v, transpose_x=True), keep)
         sums = sums + paddle.matmul(from_state, states)
-    return _join_chunks(sums, seq)
+    return join_chunks(sums, seq)
 
 
 def segment_sums(phi_q: Tensor, phi_k: Tensor, v: Tensor, segment_ids: Tensor, chunk_size: int = 64) -> Tensor:
@@ -82,8 +82,8 @@ def segment_sums(phi_q: Tensor, phi_k: Tensor, v: Tensor, segment_ids: Tensor, c
     """
     seq = phi_q.shape[2]
     size = max(1, min(chunk_size, seq))
-    phi_q, phi_k, v = (_split_chunks(x, size) for x in (phi_q, phi_k, v))
-    ids = _split_chunks(segment_ids.unsqueeze([1, 3]), size)  # [batch, 1, chunks, size, 1]
+    phi_q, phi_k, v = (split_chunks(x, size) for x in (phi_q, phi_k, v))
+    ids = split_chunks(segment_ids.unsqueeze([1, 3]), size)  # [batch, 1, chunks, size, 1]
     weights = scaled(paddle.matmul(phi_q, phi_k, transpose_y=True), ids == ids.transpose([0, 1, 2, 4, 3]))
     sums = paddle.matmul(weights, v)
     if v.shape[2] > 1:
@@ -91,12 +91,12 @@ def segment_sums(phi_q: Tensor, phi_k: Tensor, v: Tensor, segment_ids: Tensor, c
         before = paddle.concat([last[:, :, :1], last[:, :, :-1]], axis=2)  # the state in front of the first chunk is 0
         after = paddle.concat([first[:, :, 1:], first[:, :, -1:]], axis=2)
         from_left = paddle.matmul(scaled(phi_k, ids == last), v, transpose_x=True)
-        from_left = _running_states(from_left, (last == before).astype(v.dtype))
+        from_left = running_states(from_left, (last == before).astype(v.dtype))
         from_right = paddle.matmul(scaled(phi_k, ids == first), v, transpose_x=True)
-        from_right = _running_states(from_right, (first == after).astype(v.dtype), reverse=True)
+        from_right = running_states(from_right, (first == after).astype(v.dtype), reverse=True)
         sums = sums + paddle.matmul(scaled(phi_q, ids == before), from_left)
         sums = sums + paddle.matmul(scaled(phi_q, ids == after), from_right)
-    return _join_chunks(sums, seq)
+    return join_chunks(sums, seq)
 
 
 def segment_weights(phi_q: Tensor, phi_k: Tensor, segment_ids: Tensor) -> Tensor:
@@ -111,7 +111,7 @@ def segment_weights(phi_q: Tensor, phi_k: Tensor, segment_ids: Tensor) -> Tensor
     return (phi_q * sums).sum(axis=-1, keepdim=True)
 
 
-def _split_chunks(x, size):
+def split_chunks(x, size):
     """``[batch, heads, seq, features]`` -> ``[batch, heads, chunks, size, features]``, zeros at the end."""
     batch, heads, seq, features = x.shape
     missing = -seq % size
@@ -120,14 +120,14 @@ def _split_chunks(x, size):
     return x.reshape([batch, heads, (seq + missing) // size, size, features])
 
 
-def _join_chunks(x, seq):
-    """``[batch, heads, chunks, size, features]`` -> ``[batch, heads, seq, features]``, undoes :func:`_split_chunks`."""
+def join_chunks(x, seq):
+    """``[batch, heads, chunks, size, features]`` -> ``[batch, heads, seq, features]``, undoes :func:`split_chunks`."""
     batch, heads, chunks, size, features = x.shape
     x = x.reshape([batch, heads, chunks * size, features])
     return x if chunks * size == seq else x[:, :, :seq]
 
 
-def _running_states(updates, keep=None, reverse=False):
+def running_states(updates, keep=None, reverse=False):
     """state_0 = 0, state_{c+1} = keep_c state_c + update_c: the state before each chunk.
 
     Args:

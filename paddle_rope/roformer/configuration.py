@@ -51,7 +51,8 @@ class RoFormerConfig(PretrainedConfig):
             ``"softmax_exp"``, ``"one_plus_cosine"`` or ``"favor"``.
         num_random_features: of ``"favor"``; None for ``head_dim``.
         normalizer: of linear attention: ``"unrotated"``, ``"rotated"`` or ``"none"``.
-        decay: of causal linear attention, a number in (0, 1] for each head; None for none.
+        decay: of linear attention, a number gamma in (0, 1] for each head: numerator and denominator have the factor
+            gamma^|i-j|; None for none.
         hidden_dropout_prob: dropout after embedding, attention and feed-forward.
         embedding_dropout_prob: dropout after embedding, if it is to differ; None for ``hidden_dropout_prob``.
         attention_probs_dropout_prob: dropout on softmax attention weights.
@@ -107,6 +108,7 @@ class RoFormerConfig(PretrainedConfig):
         given = {name: value for name, value in locals().items() if name not in ("self", "kwargs", "__class__")}
         given["embedding_size"] = hidden_size if embedding_size is None else embedding_size
         given["attention"] = list(attention) if isinstance(attention, (list, tuple)) else attention
+        given["decay"] = None if decay is None else list(decay)
         self.check_names(kwargs)
         super().__init__(pad_token_id=pad_token_id, **kwargs)
         for name, value in given.items():
@@ -180,14 +182,18 @@ class RoFormerConfig(PretrainedConfig):
         if self.position_embedding == "alibi" and "linear" in self.layer_attention:
             raise ValueError(
                 "position_embedding 'alibi' is added to the scores of softmax attention, which linear attention does "
-                "not have; in causal linear attention decay does the same: exp(-slope) for each head"
+                "not have; in linear attention decay does the same: exp(-slope) for each head"
             )
         if self.position_embedding == "learned" and not (self.max_position_embeddings or 0) > 0:
             raise ValueError("position_embedding 'learned' needs max_position_embeddings, the number of positions")
         if self.position_embedding == "sinusoidal" and self.embedding_size % 2:
             raise ValueError(f"sinusoidal positions need an even embedding_size, got {self.embedding_size}")
-        if self.decay is not None and not self.causal:
-            raise ValueError("decay looks back from each token: it needs causal=True")
+        if self.decay is not None and (
+            len(self.decay) != self.num_attention_heads or not all(0 < gamma <= 1 for gamma in self.decay)
+        ):
+            raise ValueError(
+                f"decay must be {self.num_attention_heads} numbers in (0, 1], one for each head, got {self.decay}"
+            )
         scaling = frequency_scaling(self.rotary_scaling)
         if scaling and scaling.amplitude != 1 and self.has_rotary and "linear" in self.layer_attention:
             raise ValueError(

@@ -159,7 +159,7 @@ def test_what_has_no_state_is_an_error():
     with pytest.raises(ValueError, match="causal"):
         MultiHeadAttention(12, 2).extend(random_hidden())
     with pytest.raises(ValueError, match="causal"):
-        MultiHeadAttention(12, 2, "linear", decay=[0.5, 0.5])
+        MultiHeadAttention(12, 2, "linear", decay=[0.5, 0.5]).extend(random_hidden())
     q = paddle.ones([1, 1, 3, 4])
     with pytest.raises(ValueError, match="segment_ids"):
         causal_linear_attention(q, q, q, segment_ids=paddle.zeros([1, 3], dtype="int64"), return_state=True)

@@ -31,7 +31,8 @@ from tasks.ner.model import NerConfig
         ({"position_embedding": "sinusoidal", "embedding_size": 7}, "even embedding_size"),
         ({"feature_map": "gelu"}, "feature_map must be one of elu_plus_one"),
         ({"normalizer": None}, "normalizer must be one of"),
-        ({"decay": [0.5] * 12}, "needs causal=True"),
+        ({"decay": [0.5]}, "decay must be 12 numbers in"),
+        ({"decay": [0.5] * 11 + [1.5]}, "decay must be 12 numbers in"),
         ({"pooling": "max"}, "pooling must be one of first, mean"),
         ({"rotary_scaling": {"factor": 2}}, "type of rotary_scaling must be one of linear, ntk, yarn, got None"),
         ({"rotary_scaling": {"type": "yarn", "factor": 2}}, "'yarn' takes factor, original_length"),
@@ -108,7 +109,6 @@ def test_contradictions_of_linear_attention_are_an_error():
     for options, words in (
         ({"feature_map": "softmax_exp", "causal": True}, "whole sequence"),
         ({"feature_map": "one_plus_cosine"}, "normalizer='rotated'"),
-        ({"causal": True, "decay": [0.5]}, "12 numbers"),
     ):
         with pytest.raises(ValueError, match=words):
             config = RoFormerConfig(attention="linear", num_hidden_layers=1, vocab_size=5, **options)

@@ -36,6 +36,7 @@ FORMS = {
     "mixed": {"attention": ["linear", "softmax"], "hidden_act": "gelu_tanh"},
     "causal mixed": {"attention": ["softmax", "linear"], "causal": True},
     "decay": {"attention": "linear", "causal": True, "decay": [0.9, 0.7, 1.0]},
+    "two-sided decay": {"attention": "linear", "decay": [0.9, 0.7, 1.0]},
     "rotary value": {"position_embedding": "qkv"},
     "vo": {"position_embedding": "vo", "attention": "linear"},
     "shared": {"position_embedding": "qkvo", "share_kv": True, "attention": ["softmax", "linear"]},

@@ -75,7 +75,7 @@ WITHOUT_DEV = BY_EPOCHS._replace(fixed={**FIXED_TRAINING_ARGUMENTS, **NOT_EVALUA
 # Options of the encoder. With ``pretrained`` the sizes, and the other options unless given, are those of the folder.
 SIZE_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
 ENCODER_KEYS = (
-    "attention", "position_embedding", "feature_map", "num_random_features", "normalizer", "hidden_act",
+    "attention", "position_embedding", "feature_map", "num_random_features", "normalizer", "decay", "hidden_act",
     "hidden_dropout_prob", "attention_probs_dropout_prob", "embedding_dropout_prob",
 )  # fmt: skip
 
@@ -95,6 +95,9 @@ class EncoderArguments:
     feature_map: str = option("elu_plus_one", f"feature map of linear attention: {', '.join(FEATURE_MAPS)}")
     num_random_features: Optional[int] = option(None, "of `favor`, an even number; empty: the size of a head")
     normalizer: str = option("unrotated", f"denominator of linear attention: {', '.join(NORMALIZERS)}")
+    decay: Optional[str] = option(
+        None, "gamma of linear attention: numbers in (0, 1] between commas, one per head; empty: none"
+    )
     position_embedding: str = option("qk", "what RoPE rotates: `qk`, `vo`, ...; or `none`")
     hidden_size: int = option(256, "width of the hidden states")
     num_hidden_layers: int = option(4, "number of transformer blocks")
@@ -117,7 +120,7 @@ class EncoderArguments:
     @classmethod
     def normalized(cls, config):
         """A configuration with each value in the form of the command line: YAML also has lists."""
-        return with_commas(config, "attention")
+        return with_commas(config, "attention", "decay")
 
     def check(self, config):
         """Raise InputError for keys that contradict each other; ``config`` is the configuration as the user gave it."""
@@ -136,7 +139,16 @@ class EncoderArguments:
             "hidden_act": one_of(ACTIVATIONS),
             "feature_map": one_of(FEATURE_MAPS),
             "normalizer": one_of(NORMALIZERS),
+            "decay": (self._fits_decay, "numbers in (0, 1] between commas, one for each head"),
         }
+
+    def _fits_decay(self, decay):
+        try:
+            gammas = read_decay(decay)
+        except ValueError:
+            return False
+        heads = self.num_attention_heads if self.pretrained is None else len(gammas or ())
+        return gammas is None or len(gammas) == heads and all(0 < gamma <= 1 for gamma in gammas)
 
     def encoder_options(self, config=None):
         """The options of a RoFormerConfig that the keys give.
@@ -148,6 +160,8 @@ class EncoderArguments:
         options = {key: getattr(self, key) for key in keys}
         if "attention" in options and "," in options["attention"]:
             options["attention"] = [kind.strip() for kind in options["attention"].split(",")]
+        if "decay" in options:
+            options["decay"] = read_decay(options["decay"])
         return options
 
 
@@ -183,6 +197,11 @@ class RecipeArguments(EncoderArguments):
         """Raise InputError if ``key``, which needs dev data, is set and there are none."""
         if getattr(self, key) and not self.has_dev:
             raise InputError(f"configuration: {key} needs dev data; give a dev_file or a dev_fraction above 0")
+
+
+def read_decay(words):
+    """The option ``decay`` of a RoFormerConfig: "0.9, 1" -> [0.9, 1.0]; ValueError where a word is no number."""
+    return [float(word) for word in words.split(",")] if words else None
 
 
 def one_of(names):
