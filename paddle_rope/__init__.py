@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # the same names for type checkers
         linear_attention,
         linear_attention_step,
         softmax_attention,
+        window_attention,
     )
     from paddle_rope.global_pointer import (
         EfficientGlobalPointer,
@@ -47,7 +48,7 @@ __getattr__, __all__ = lazy_names(
     __name__,
     {
         "attention": "MultiHeadAttention causal_linear_attention linear_attention linear_attention_step "
-        "softmax_attention",
+        "softmax_attention window_attention",
         "global_pointer": "EfficientGlobalPointer GlobalPointer decode_spans span_positives "
         "multilabel_categorical_crossentropy sparse_multilabel_categorical_crossentropy",
         "machine": "prepare_process",

@@ -3,7 +3,7 @@ PaddleNLP."""
 
 from collections.abc import Collection
 
-ATTENTION_KINDS = ("softmax", "linear")
+ATTENTION_KINDS = ("softmax", "linear", "window")
 FEATURE_MAPS = ("elu_plus_one", "relu", "squared_relu", "exp", "softmax_exp", "one_plus_cosine", "favor")
 NORMALIZERS = ("unrotated", "rotated", "none")
 # What RoPE rotates: every subset of q, k, v, o in this order; "o" is the inverse rotation of the output.

@@ -52,6 +52,8 @@ def softmax_attention(
     causal: bool = False,
     placement: str = "qk",
     slopes: Sequence[float] | None = None,
+    window: int | None = None,
+    score_scaling_length: int | None = None,
 ) -> Tensor:
     r"""o_i = sum_j exp(s_ij) v_j / sum_j exp(s_ij), s_ij = (R_i q_i) . (R_j k_j) / sqrt(head_dim) - slope |i - j|.
 
@@ -67,18 +69,25 @@ def softmax_attention(
         causal: i sees j <= i only.
         placement: the letters of what R turns.
         slopes: a number for each head (ALiBi, arXiv 2108.12409); None for 0.
+        window: i sees the j with \|i - j\| <= window only; None for all.
+        score_scaling_length: m in (R_i q_i) . (R_j k_j) / sqrt(head_dim) * log n / log m, n being the number of keys
+            that i sees (kexue.fm 8823); None for no such factor.
 
     Returns:
         ``[batch, heads, seq, value_dim]``.
     """
-    head_dim = q.shape[-1]
+    batch, _, seq, head_dim = q.shape
+    keys = _visible_keys(batch, seq, key_mask, segment_ids, causal, window)
     q, k, v = _rotate_some(q, k, v, positions, placement)
 
     def weight(row, head, i, j):
         bias = 0.0 if slopes is None else -slopes[head] * abs(i - j)
-        return paddle.exp((q[row, head, i] * k[row, head, j]).sum() / math.sqrt(head_dim) + bias)
+        score = (q[row, head, i] * k[row, head, j]).sum() / math.sqrt(head_dim)
+        if score_scaling_length is not None:
+            score = score * math.log(len(keys[row][i])) / math.log(score_scaling_length)
+        return paddle.exp(score + bias)
 
-    return _turn_back(_weighted_sums(weight, weight, v, key_mask, segment_ids, causal), positions, placement)
+    return _turn_back(_weighted_sums(weight, weight, v, key_mask, segment_ids, causal, window), positions, placement)
 
 
 def elu_plus_one(x: Tensor) -> Tensor:
@@ -159,25 +168,31 @@ def _turn_back(output, positions, placement):
     return rotate(output, [-position for position in positions])
 
 
-def _weighted_sums(above, below, v, key_mask, segment_ids, causal):
+def _visible_keys(batch, seq, key_mask, segment_ids, causal, window=None):
+    """The j that i sees: ``[batch][seq]`` lists."""
+
+    def sees(row, i, j):
+        is_key = key_mask is None or bool(key_mask[row][j])
+        same = segment_ids is None or int(segment_ids[row][i]) == int(segment_ids[row][j])
+        return is_key and same and (j <= i or not causal) and (window is None or abs(i - j) <= window)
+
+    return [[[j for j in range(seq) if sees(row, i, j)] for i in range(seq)] for row in range(batch)]
+
+
+def _weighted_sums(above, below, v, key_mask, segment_ids, causal, window=None):
     """sum_j above(i, j) v_j / sum_j below(i, j) for each i over the j it sees, ``[batch, heads, seq, value_dim]``.
 
     ``above`` and ``below`` are functions of row, head, i, j; without ``below`` the sum is divided by its root mean
     square.
     """
     batch, heads, seq, _ = v.shape
-
-    def sees(row, i, j):
-        is_key = key_mask is None or bool(key_mask[row][j])
-        same = segment_ids is None or int(segment_ids[row][i]) == int(segment_ids[row][j])
-        return is_key and same and (j <= i or not causal)
+    keys = _visible_keys(batch, seq, key_mask, segment_ids, causal, window)
 
     def attend(row, head, i):
         numerator, denominator = paddle.zeros_like(v[row, head, i]), 0.0
-        keys = [j for j in range(seq) if sees(row, i, j)]
-        if not keys:
+        if not keys[row][i]:
             return numerator
-        for j in keys:
+        for j in keys[row][i]:
             numerator = numerator + above(row, head, i, j) * v[row, head, j]
             denominator = denominator + (0.0 if below is None else below(row, head, i, j))
         return numerator / (paddle.sqrt((numerator**2).mean()) if below is None else denominator)

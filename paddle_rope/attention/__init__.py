@@ -19,6 +19,7 @@ from paddle_rope.attention.linear import (
 from paddle_rope.attention.multi_head import KeyValueState, MultiHeadAttention
 from paddle_rope.attention.placement import depends_on_relative_position_only
 from paddle_rope.attention.softmax import softmax_attention
+from paddle_rope.attention.window import window_attention
 
 __all__ = [
     "MIN_DENOMINATOR",
@@ -39,4 +40,5 @@ __all__ = [
     "relu",
     "softmax_attention",
     "squared_relu",
+    "window_attention",
 ]

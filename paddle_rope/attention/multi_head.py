@@ -14,13 +14,15 @@ from paddle_rope.attention.linear import (
     linear_attention,
 )
 from paddle_rope.attention.placement import Rotation, check_placement, rotate_at
-from paddle_rope.attention.softmax import softmax_attention
+from paddle_rope.attention.softmax import check_score_scaling, softmax_attention
+from paddle_rope.attention.window import window_attention
 from paddle_rope.choices import ATTENTION_KINDS, check_choice
 from paddle_rope.layers import Dropout, Linear
 
 
 class KeyValueState(NamedTuple):
-    """What a causal softmax attention remembers of the tokens before: their keys and values, rotated where RoPE is."""
+    """What a causal softmax attention remembers of the tokens before, with a window of the last ones: their keys and
+    values, rotated where RoPE is."""
 
     keys: Tensor  # [batch, heads, seq, head_dim]
     values: Tensor | None  # [batch, heads, seq, head_dim]; None where they are the keys
@@ -32,8 +34,9 @@ class MultiHeadAttention(nn.Layer):
     Args:
         hidden_size: size of the inputs and outputs.
         num_heads: number of heads; divides ``hidden_size``.
-        kind: ``"softmax"`` (quadratic in length) or ``"linear"``.
-        dropout: on the attention weights; acts on softmax attention only, linear attention has no weights.
+        kind: ``"softmax"`` (quadratic in length), ``"linear"``, or ``"window"``: softmax attention to the tokens near
+            by, linear in length.
+        dropout: on the attention weights; linear attention has none.
         placement: what RoPE rotates, some of the letters ``qkvo`` (:mod:`~paddle_rope.attention.placement`).
         share_kv: one projection gives keys and values; with RoPE on both of them, or on neither, the cache of softmax
             attention is then one tensor.
@@ -41,6 +44,8 @@ class MultiHeadAttention(nn.Layer):
         causal: no token sees a later one.
         feature_map, normalizer, decay: of linear attention, as :func:`~paddle_rope.linear_attention` and
             :func:`~paddle_rope.causal_linear_attention`.
+        window: largest distance of a key that ``"window"`` sees (:func:`~paddle_rope.window_attention`).
+        score_scaling_length: of softmax and window, as :func:`~paddle_rope.softmax_attention`.
 
     Raises:
         ValueError: sizes that do not fit, an unknown kind or placement, options of linear attention that contradict
@@ -60,12 +65,17 @@ class MultiHeadAttention(nn.Layer):
         feature_map: FeatureMapLike = elu_plus_one,
         normalizer: str = "unrotated",
         decay: Sequence[float] | Tensor | None = None,
+        window: int = 64,
+        score_scaling_length: int | None = None,
     ) -> None:
         super().__init__()
         if hidden_size % num_heads:
             raise ValueError(f"hidden_size {hidden_size} is not a multiple of num_heads {num_heads}")
         check_choice("attention", kind, ATTENTION_KINDS)
         check_placement(placement)
+        check_score_scaling(score_scaling_length)
+        if window < 1:
+            raise ValueError(f"window must be at least 1, got {window}")
         if kind == "linear":
             check_linear_options(feature_map, normalizer, placement, whole_sequence=not causal)
         self.num_heads = num_heads
@@ -77,6 +87,8 @@ class MultiHeadAttention(nn.Layer):
         self.feature_map = feature_map
         self.normalizer = normalizer
         self.decay = decay
+        self.window = window
+        self.score_scaling_length = score_scaling_length
         bias_attr = None if bias else False
         self.query = Linear(hidden_size, hidden_size, bias_attr=bias_attr)
         self.key = Linear(hidden_size, hidden_size, bias_attr=bias_attr)
@@ -99,16 +111,16 @@ class MultiHeadAttention(nn.Layer):
             rotate: called as ``rotate(x, inverse=False)`` on ``[batch, heads, seq, size]``; None for no rotation.
             key_mask: bool ``[batch, seq]``, False at padding.
             segment_ids: integer ``[batch, seq]`` of packed texts.
-            score_bias: added to the scores of softmax attention, broadcast to ``[batch, heads, seq, seq]``.
+            score_bias: added to the scores of softmax attention, broadcast to ``[batch, heads, seq, seq]``; linear
+                and window attention have none.
 
         Returns:
             ``[batch, seq, hidden]``.
         """
         q, k, v = self._project(hidden)
-        if self.kind == "softmax":
-            attended = softmax_attention(
-                q, k, v, rotate, key_mask, self.dropout, segment_ids, self.causal, self.placement, score_bias
-            )
+        if self.kind != "linear":
+            shared = (rotate, key_mask, self.dropout, segment_ids, self.causal, self.placement)
+            attended = self._attend_by_softmax(q, k, v, *shared, score_bias)
         elif self.causal:
             attended = causal_linear_attention(
                 q, k, v, rotate, key_mask, segment_ids=segment_ids, decay=self.decay, **self._linear_options()
@@ -144,7 +156,7 @@ class MultiHeadAttention(nn.Layer):
         if not self.causal:
             raise ValueError("only causal attention continues from a state")
         q, k, v = self._project(hidden)
-        if self.kind == "softmax":
+        if self.kind != "linear":
             state, attended = self._extend_softmax(q, k, v, state, rotate, key_mask, score_bias)
         else:
             new_keys = None if key_mask is None else key_mask[:, -k.shape[2] :]
@@ -158,8 +170,18 @@ class MultiHeadAttention(nn.Layer):
         if state is not None:
             k = paddle.concat([state.keys, k], axis=2)
             v = k if one_tensor else paddle.concat([state.values, v], axis=2)
-        attended = softmax_attention(q, k, v, None, key_mask, self.dropout, causal=True, score_bias=score_bias)
+        new_keys = None if key_mask is None else key_mask[:, -k.shape[2] :]
+        attended = self._attend_by_softmax(q, k, v, None, new_keys, self.dropout, None, True, "qk", score_bias)
+        if self.kind == "window" and k.shape[2] > self.window:
+            k, v = k[:, :, -self.window :].clone(), v[:, :, -self.window :].clone()
         return KeyValueState(k, None if one_tensor else v), rotate_at("o", attended, rotate, self.placement)
+
+    def _attend_by_softmax(self, q, k, v, *arguments):
+        """To all tokens or those of the window; ``arguments`` of :func:`softmax_attention` from ``rotate`` on."""
+        *shared, score_bias = arguments
+        if self.kind == "window":
+            return window_attention(q, k, v, self.window, *shared, score_scaling_length=self.score_scaling_length)
+        return softmax_attention(q, k, v, *shared, score_bias, self.score_scaling_length)
 
     def _linear_options(self):
         return {"feature_map": self.feature_map, "normalizer": self.normalizer, "placement": self.placement}

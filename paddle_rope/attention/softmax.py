@@ -10,6 +10,7 @@ from paddle import Tensor
 
 from paddle_rope.attention.placement import Rotation, check_placement, rotate_at
 from paddle_rope.attention.sums import check_segments
+from paddle_rope.layers import scaled
 
 # Score of padded keys. float16 holds it, and exp of it is lost beside any real score.
 MASKED_SCORE = -1e4
@@ -29,6 +30,7 @@ def softmax_attention(
     causal: bool = False,
     placement: str = "qk",
     score_bias: Tensor | None = None,
+    score_scaling_length: int | None = None,
 ) -> Tensor:
     r"""o_i = sum_j softmax_j((R_i q_i) . (R_j k_j) / sqrt(head_dim)) v_j  (arXiv 2104.09864, eq. 2, 14-16).
 
@@ -47,45 +49,114 @@ def softmax_attention(
             (kexue.fm 10862; see :mod:`~paddle_rope.attention.placement`).
         score_bias: added to the scores, broadcast to ``[batch, heads, queries, seq]``:
             :func:`~paddle_rope.positions.alibi_bias`.
+        score_scaling_length: m: the scores of i (without ``score_bias``) are multiplied by log n_i / log m, n_i being
+            the number of keys that i sees (kexue.fm 8823): weights stay as sharp in long texts as they are among m
+            keys. Under m keys the factor is less than 1. None: no factor.
 
     Returns:
         ``[batch, heads, queries, value_dim]`` in the dtype of ``q``; time and memory are quadratic in seq. With
         ``segment_ids`` or ``causal`` a query that sees no key gets 0.
 
     Raises:
-        ValueError: ``segment_ids`` is not integer ``[batch, seq]``, or ``placement`` is unknown.
+        ValueError: ``segment_ids`` is not integer ``[batch, seq]``, ``placement`` is unknown, or
+            ``score_scaling_length`` is less than 2.
     """
     check_placement(placement)
+    check_score_scaling(score_scaling_length)
     if segment_ids is not None:
         check_segments(segment_ids, k.shape[0], k.shape[2])
     q, k, v = (rotate_at(place, x, rotate, placement) for place, x in zip("qkv", (q, k, v)))
-    scores = paddle.matmul(q * (1.0 / math.sqrt(q.shape[-1])), k, transpose_y=True)  # [batch, heads, queries, seq]
-    if score_bias is not None:
-        scores = scores + score_bias.astype(scores.dtype)
-    visible = _visible(scores, key_mask, segment_ids, causal)
-    if visible is not None:
-        scores = paddle.where(visible, scores, paddle.full_like(scores, MASKED_SCORE))
-    weights = F.thresholded_relu(F.softmax(scores, axis=-1), _SMALLEST_WEIGHT)
-    if causal or segment_ids is not None:
-        weights = weights * visible.astype(weights.dtype)  # without any visible key the softmax spreads over all
-    if dropout is not None:
-        weights = dropout(weights)
-    return rotate_at("o", paddle.matmul(weights, v), rotate, placement)
+    visible = visible_keys(q, k, key_mask, segment_ids, causal)
+    some_see_none = causal or segment_ids is not None
+    attended = weighted_values(q, k, v, visible, some_see_none, dropout, score_bias, score_scaling_length)
+    return rotate_at("o", attended, rotate, placement)
 
 
-def _visible(scores, key_mask, segment_ids, causal):
-    """True where i sees j, bool of the shape of ``scores``; None if every i sees every j."""
+def check_score_scaling(score_scaling_length: int | None) -> None:
+    """Raise ValueError unless log(``score_scaling_length``) can divide."""
+    if score_scaling_length is not None and score_scaling_length < 2:
+        raise ValueError(f"score_scaling_length must be at least 2, got {score_scaling_length}")
+
+
+def visible_keys(
+    q: Tensor,
+    k: Tensor,
+    key_mask: Tensor | None,
+    segment_ids: Tensor | None,
+    causal: bool,
+    window: int | None = None,
+) -> Tensor | None:
+    """True where i sees j: bool that broadcasts to ``[batch, 1, queries, seq]``; None if every i sees every j.
+
+    Args:
+        window: largest \|i - j\|; None for no bound.
+        q, k, key_mask, segment_ids, causal: as :func:`softmax_attention`.
+    """
     conditions = []
     if key_mask is not None:
         conditions.append(key_mask.unsqueeze([1, 2]))
     if segment_ids is not None:
-        conditions.append((segment_ids.unsqueeze(2) == segment_ids.unsqueeze(1)).unsqueeze(1))
-    shape = scores.shape if paddle.in_dynamic_mode() else paddle.shape(scores)
-    if causal:
-        queries, seq = shape[2], shape[3]
-        conditions.append((paddle.arange(queries) + (seq - queries)).unsqueeze(1) >= paddle.arange(seq))
-    if not conditions:
-        return None
-    visible = functools.reduce(paddle.logical_and, conditions)
-    visible.stop_gradient = True  # which the expansion of bool in static graphs insists on
-    return visible.expand(shape)
+        own = segment_ids if q.shape[2] == k.shape[2] else segment_ids[:, -q.shape[2] :]
+        conditions.append((own.unsqueeze(2) == segment_ids.unsqueeze(1)).unsqueeze(1))
+    if causal or window is not None:
+        queries, seq = (x.shape[2] if paddle.in_dynamic_mode() else paddle.shape(x)[2] for x in (q, k))
+        lag = (paddle.arange(queries) + (seq - queries)).unsqueeze(1) - paddle.arange(seq)  # i - j
+        if causal:
+            conditions.append(lag >= 0)
+        if window is not None:
+            conditions.append(lag <= window)
+        if window is not None and not causal:
+            conditions.append(lag >= -window)
+    return functools.reduce(paddle.logical_and, conditions) if conditions else None
+
+
+def weighted_values(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    visible: Tensor | None,
+    some_see_none: bool,
+    dropout: Callable[[Tensor], Tensor] | None = None,
+    score_bias: Tensor | None = None,
+    score_scaling_length: int | None = None,
+) -> Tensor:
+    """sum_j softmax_j(q_i . k_j / sqrt(head_dim)) v_j over the visible j, of what is rotated already.
+
+    Args:
+        q: ``[..., queries, head_dim]``.
+        k: ``[..., seq, head_dim]``.
+        v: ``[..., seq, value_dim]``.
+        visible: bool that broadcasts to ``[..., queries, seq]``, True where i sees j; None for all.
+        some_see_none: whether there may be queries without visible keys that count: they get 0.
+        dropout, score_bias, score_scaling_length: as :func:`softmax_attention`.
+
+    Returns:
+        ``[..., queries, value_dim]``.
+    """
+    q = q * (1.0 / math.sqrt(q.shape[-1]))
+    if score_scaling_length is not None:
+        q = q * _score_factor(k, visible, score_scaling_length, q.dtype)
+    scores = paddle.matmul(q, k, transpose_y=True)  # [..., queries, seq]
+    if score_bias is not None:
+        scores = scores + score_bias.astype(scores.dtype)
+    if visible is not None:
+        visible.stop_gradient = True  # which the expansion of bool in static graphs insists on
+        shown = visible.expand(scores.shape if paddle.in_dynamic_mode() else paddle.shape(scores))
+        scores = paddle.where(shown, scores, paddle.full_like(scores, MASKED_SCORE))
+    weights = F.thresholded_relu(F.softmax(scores, axis=-1), _SMALLEST_WEIGHT)
+    if dropout is not None:
+        weights = dropout(weights)
+    values = paddle.matmul(weights, v)
+    if some_see_none:  # without any visible key the softmax spreads over all
+        values = scaled(values, visible.astype("float32").max(axis=-1, keepdim=True))
+    return values
+
+
+def _score_factor(k, visible, score_scaling_length, dtype):
+    """log n_i / log m of a shape that broadcasts to ``[..., queries, 1]``."""
+    exact = "float64" if dtype == paddle.float64 else "float32"
+    if visible is None:
+        count = paddle.full([1], k.shape[-2] if k.shape[-2] >= 0 else paddle.shape(k)[-2], exact)
+    else:
+        count = visible.astype(exact).sum(axis=-1, keepdim=True)
+    return (paddle.log(paddle.clip(count, min=1.0)) / math.log(score_scaling_length)).astype(dtype)

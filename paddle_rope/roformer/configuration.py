@@ -34,7 +34,13 @@ class RoFormerConfig(PretrainedConfig):
         version: 1, with biases and layer norm, or 2, without biases and with RMS norm without weight.
         hidden_act: ``"gelu"`` (exact), ``"gelu_tanh"``, ``"relu"`` or ``"tanh"``, of feed-forward and language model
             head.
-        attention: ``"softmax"`` (quadratic in length) or ``"linear"``; a list gives one of them for each layer.
+        attention: ``"softmax"`` (quadratic in length), ``"linear"``, or ``"window"``, softmax attention to the tokens
+            near by (linear in length); a list gives one of them for each layer.
+        attention_window: of ``"window"``: token i sees token j where |i - j| is at most this, and with ``causal`` j is
+            not behind i.
+        score_scaling_length: the scores of softmax and window are multiplied by log(n) / log(this), n being the number
+            of tokens that a token sees (kexue.fm 8823), so that attention stays as sharp in longer texts; best the
+            length of the training texts, at least 2. None: not.
         causal: no token sees a later one.
         position_embedding: where RoPE rotates, some of the letters ``qkvo`` in this order (``"o"``: the output is
             rotated back; kexue.fm 10862; ``"qkv"`` is what others call rotary_value); or ``"sinusoidal"``,
@@ -55,7 +61,7 @@ class RoFormerConfig(PretrainedConfig):
             gamma^|i-j|; None for none.
         hidden_dropout_prob: dropout after embedding, attention and feed-forward.
         embedding_dropout_prob: dropout after embedding, if it is to differ; None for ``hidden_dropout_prob``.
-        attention_probs_dropout_prob: dropout on softmax attention weights.
+        attention_probs_dropout_prob: dropout on the weights of softmax and window attention.
         initializer_range: standard deviation of the initial weights of version 1, BERT's being 0.02; None: 0.02 for
             embeddings and 0.5 / sqrt(inputs) for linear layers, which suits every width.
         layer_norm_eps: epsilon of the normalization.
@@ -82,6 +88,8 @@ class RoFormerConfig(PretrainedConfig):
         version: int = 1,
         hidden_act: str = "gelu",
         attention: str | Sequence[str] = "softmax",
+        attention_window: int = 64,
+        score_scaling_length: int | None = None,
         causal: bool = False,
         position_embedding: str = "qk",
         max_position_embeddings: int | None = None,
@@ -145,7 +153,7 @@ class RoFormerConfig(PretrainedConfig):
 
     @property
     def layer_attention(self) -> list[str]:
-        """``"softmax"`` or ``"linear"`` for each layer, a list."""
+        """``"softmax"``, ``"linear"`` or ``"window"`` for each layer, a list."""
         return self.attention if isinstance(self.attention, list) else [self.attention] * self.num_hidden_layers
 
     @property
@@ -178,6 +186,15 @@ class RoFormerConfig(PretrainedConfig):
         if len(self.layer_attention) != self.num_hidden_layers:
             raise ValueError(
                 f"attention lists {len(self.layer_attention)} layers, num_hidden_layers is {self.num_hidden_layers}"
+            )
+        if self.attention_window < 1:
+            raise ValueError(f"attention_window must be at least 1, got {self.attention_window}")
+        if self.score_scaling_length is not None and self.score_scaling_length < 2:
+            raise ValueError(f"score_scaling_length must be at least 2, got {self.score_scaling_length}")
+        if self.position_embedding == "alibi" and "window" in self.layer_attention:
+            raise ValueError(
+                "position_embedding 'alibi' is added to the scores of softmax attention to all tokens, not to those of "
+                "a window; take RoPE, such as 'qk'"
             )
         if self.position_embedding == "alibi" and "linear" in self.layer_attention:
             raise ValueError(

@@ -57,6 +57,8 @@ class RoFormerBlock(nn.Layer):
             feature_map=make_feature_map(config.feature_map, config.head_dim, config.num_random_features, seed=index),
             normalizer=config.normalizer,
             decay=config.decay,
+            window=config.attention_window,
+            score_scaling_length=config.score_scaling_length,
         )
         self.attention_norm = make_norm(config, config.hidden_size)
         self.feed_forward_in = make_linear(config, config.hidden_size, config.intermediate_size)

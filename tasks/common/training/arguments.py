@@ -75,7 +75,8 @@ WITHOUT_DEV = BY_EPOCHS._replace(fixed={**FIXED_TRAINING_ARGUMENTS, **NOT_EVALUA
 # Options of the encoder. With ``pretrained`` the sizes, and the other options unless given, are those of the folder.
 SIZE_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
 ENCODER_KEYS = (
-    "attention", "position_embedding", "feature_map", "num_random_features", "normalizer", "decay", "hidden_act",
+    "attention", "attention_window", "score_scaling_length", "position_embedding",
+    "feature_map", "num_random_features", "normalizer", "decay", "hidden_act",
     "hidden_dropout_prob", "attention_probs_dropout_prob", "embedding_dropout_prob",
 )  # fmt: skip
 
@@ -91,7 +92,11 @@ class EncoderArguments:
 
     dev_fraction: float = option(0.1, "share of the training data held out for dev")
     pretrained: Optional[str] = option(None, "folder of weights and tokenizer to start from")
-    attention: str = option("softmax", "`softmax` or `linear`, or one of them per layer, separated by commas")
+    attention: str = option("softmax", "`softmax`, `linear` or `window`, or one of them per layer, separated by commas")
+    attention_window: int = option(64, "of `window`: how many tokens to each side a token sees")
+    score_scaling_length: Optional[int] = option(
+        None, "scores of softmax and window times log(tokens seen) / log(this); empty: not"
+    )
     feature_map: str = option("elu_plus_one", f"feature map of linear attention: {', '.join(FEATURE_MAPS)}")
     num_random_features: Optional[int] = option(None, "of `favor`, an even number; empty: the size of a head")
     normalizer: str = option("unrotated", f"denominator of linear attention: {', '.join(NORMALIZERS)}")
@@ -105,7 +110,7 @@ class EncoderArguments:
     intermediate_size: int = option(1024, "inner width of the feed-forward layers")
     hidden_act: str = option("gelu", f"feed-forward activation: {', '.join(ACTIVATIONS)}")
     hidden_dropout_prob: float = option(0.2, "dropout rate of embeddings and layers")
-    attention_probs_dropout_prob: float = option(0.1, "dropout rate of softmax weights")
+    attention_probs_dropout_prob: float = option(0.1, "dropout rate of the weights of softmax and window")
     embedding_dropout_prob: Optional[float] = option(None, "dropout rate of embeddings; empty: `hidden_dropout_prob`")
     vocab_min_count: int = option(2, "rarer characters become `[UNK]`")
     log_histograms: bool = option(False, "histograms of weights and gradients in VisualDL")
@@ -133,7 +138,8 @@ class EncoderArguments:
         """dict from key to (function of the value that says whether it fits, what is wanted in words)."""
         shares = ("hidden_dropout_prob", "attention_probs_dropout_prob", "embedding_dropout_prob")
         return {
-            **dict.fromkeys((*SIZE_KEYS, "num_random_features"), POSITIVE),
+            **dict.fromkeys((*SIZE_KEYS, "num_random_features", "attention_window"), POSITIVE),
+            "score_scaling_length": (lambda value: value is None or value >= 2, "at least 2"),
             **dict.fromkeys(shares, SHARE),
             "dev_fraction": (lambda value: 0 < value < 1, "greater than 0 and less than 1"),
             "hidden_act": one_of(ACTIVATIONS),

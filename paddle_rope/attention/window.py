@@ -1,0 +1,115 @@
+"""Softmax attention to the tokens near by, in time and memory linear in seq.
+
+Queries are cut into blocks; a block is multiplied with its own keys and those up to ``window`` to its sides.
+"""
+
+from collections.abc import Callable
+
+import paddle
+from paddle import Tensor
+
+from paddle_rope.attention.placement import Rotation, check_placement, rotate_at
+from paddle_rope.attention.softmax import check_score_scaling, visible_keys, weighted_values
+from paddle_rope.attention.sums import check_segments
+
+# Smallest block of queries: in narrower ones Paddle's overhead for each block outweighs the products that they save.
+_SMALLEST_BLOCK = 32
+
+
+@paddle.jit.not_to_static  # whose rewriting takes unknown sizes for tensors
+def window_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    window: int,
+    rotate: Rotation | None = None,
+    key_mask: Tensor | None = None,
+    dropout: Callable[[Tensor], Tensor] | None = None,
+    segment_ids: Tensor | None = None,
+    causal: bool = False,
+    placement: str = "qk",
+    score_scaling_length: int | None = None,
+) -> Tensor:
+    r"""o_i = sum_{|i-j| <= w} softmax_j((R_i q_i) . (R_j k_j) / sqrt(head_dim)) v_j, the softmax over the same j.
+
+    :func:`~paddle_rope.softmax_attention` within a sliding window (arXiv 2004.05150, section 3.1). Distance counts
+    positions in the row, padding included. Time and memory are O(seq * window); where the window reaches over the whole
+    row, those of softmax attention.
+
+    Args:
+        q: ``[batch, heads, queries, head_dim]``: the last ``queries`` tokens of the ``seq`` that the keys are of; in
+            static graphs of unknown length all of them.
+        k: ``[batch, heads, seq, head_dim]``.
+        v: ``[batch, heads, seq, value_dim]``.
+        window: w, at least 1: i sees 2w + 1 keys, with ``causal`` w + 1.
+        dropout: layer applied to the attention weights, ``[batch, heads, blocks, block, keys of a block]`` or, in short
+            texts, ``[batch, heads, queries, seq]``; None for none.
+        causal: 0 <= i - j <= w.
+        rotate, key_mask, segment_ids, placement, score_scaling_length: as :func:`~paddle_rope.softmax_attention`.
+
+    Returns:
+        ``[batch, heads, queries, value_dim]`` in the dtype of ``q``; 0 where a query sees no key.
+
+    Raises:
+        ValueError: ``window`` is less than 1; otherwise as :func:`~paddle_rope.softmax_attention`.
+    """
+    check_placement(placement)
+    check_score_scaling(score_scaling_length)
+    if window < 1:
+        raise ValueError(f"window must be at least 1, got {window}")
+    if segment_ids is not None:
+        check_segments(segment_ids, k.shape[0], k.shape[2])
+    q, k, v = (rotate_at(place, x, rotate, placement) for place, x in zip("qkv", (q, k, v)))
+    size = max(window, _SMALLEST_BLOCK)
+    if 0 <= k.shape[2] <= size + 2 * window:  # not more products than in blocks
+        visible = visible_keys(q, k, key_mask, segment_ids, causal, window)
+        attended = weighted_values(q, k, v, visible, True, dropout, None, score_scaling_length)
+    else:
+        attended = _in_blocks(q, k, v, window, size, key_mask, dropout, segment_ids, causal, score_scaling_length)
+    return rotate_at("o", attended, rotate, placement)
+
+
+def _in_blocks(q, k, v, window, size, key_mask, dropout, segment_ids, causal, score_scaling_length):
+    """:func:`window_attention` of what is rotated already. Number m of the keys of a block is ``window`` before its
+    query number r where m = r."""
+    queries = paddle.shape(q)[2] if q.shape[2] < 0 else q.shape[2]
+    earlier = 0 if k.shape[2] < 0 or q.shape[2] < 0 else k.shape[2] - queries  # keys before the first query
+    if key_mask is None:
+        key_mask = paddle.ones([1, earlier + queries], dtype="bool")
+    seen = window if causal else 2 * window  # keys that a query sees beside its own
+    blocks, parts = (queries + size - 1) // size, -(-(size + seen) // size)
+    # Not by slices, the gradient of which is slow on CPU
+    neighbors = (paddle.arange(blocks).unsqueeze(1) + paddle.arange(parts)).flatten()
+
+    def own(x):
+        """``[batch, heads, queries, features]`` -> ``[batch, heads, blocks, size, features]``, zeros at the end."""
+        return _pad(x, 0, blocks * size - queries).reshape([-1, x.shape[1], blocks, size, x.shape[3]])
+
+    def near(x):
+        """``[batch, heads, seq, features]`` -> ``[batch, heads, blocks, parts * size, features]``, zeros outside."""
+        if earlier > window:
+            x = x[:, :, earlier - window :]
+        x = _pad(x, max(window - earlier, 0), (blocks + parts - 1) * size - queries - window)
+        x = x.reshape([-1, x.shape[1], blocks + parts - 1, size, x.shape[3]])
+        return paddle.gather(x, neighbors, axis=2).reshape([-1, x.shape[1], blocks, parts * size, x.shape[4]])
+
+    lag = paddle.arange(parts * size) - paddle.arange(size).unsqueeze(1)  # j - i + window
+    visible = paddle.logical_and(lag >= 0, lag <= seen)
+    visible = paddle.logical_and(visible, near(key_mask.unsqueeze([1, 3])).transpose([0, 1, 2, 4, 3]))
+    if segment_ids is not None:
+        ids = segment_ids.unsqueeze([1, 3])
+        visible = paddle.logical_and(visible, own(ids[:, :, earlier:]) == near(ids).transpose([0, 1, 2, 4, 3]))
+    attended = weighted_values(own(q), near(k), near(v), visible, True, dropout, None, score_scaling_length)
+    attended = attended.reshape([-1, v.shape[1], blocks * size, v.shape[3]])
+    return paddle.gather(attended, paddle.arange(queries), axis=2)
+
+
+def _pad(x, before, after):
+    """Zeros before and behind the tokens of ``x`` ``[batch, heads, seq, features]``."""
+    shape = [paddle.shape(x)[i] if size < 0 else size for i, size in enumerate(x.shape)]
+    counts = {"before": before, "after": after}
+    zeros = {
+        side: [] if isinstance(count, int) and count == 0 else [paddle.zeros([*shape[:2], count, shape[3]], x.dtype)]
+        for side, count in counts.items()
+    }
+    return paddle.concat([*zeros["before"], x, *zeros["after"]], axis=2)
