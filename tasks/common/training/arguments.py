@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Optional
 
-from paddle_rope.choices import ACTIVATIONS, FEATURE_MAPS, NORMALIZERS
+from paddle_rope.choices import ACTIVATIONS, CONVOLUTIONS, FEATURE_MAPS, NORMALIZERS
 from tasks.common.errors import InputError
 
 if TYPE_CHECKING:
@@ -75,7 +75,8 @@ WITHOUT_DEV = BY_EPOCHS._replace(fixed={**FIXED_TRAINING_ARGUMENTS, **NOT_EVALUA
 # Options of the encoder. With ``pretrained`` the sizes, and the other options unless given, are those of the folder.
 SIZE_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
 ENCODER_KEYS = (
-    "attention", "position_embedding", "feature_map", "num_random_features", "normalizer", "hidden_act",
+    "attention", "position_embedding", "feature_map", "num_random_features", "normalizer", "convolutions",
+    "convolution_size", "output_gate", "hidden_act",
     "hidden_dropout_prob", "attention_probs_dropout_prob", "embedding_dropout_prob",
 )  # fmt: skip
 
@@ -95,6 +96,11 @@ class EncoderArguments:
     feature_map: str = option("elu_plus_one", f"feature map of linear attention: {', '.join(FEATURE_MAPS)}")
     num_random_features: Optional[int] = option(None, "of `favor`, an even number; empty: the size of a head")
     normalizer: str = option("unrotated", f"denominator of linear attention: {', '.join(NORMALIZERS)}")
+    convolutions: Optional[str] = option(
+        None, f"short convolutions over neighboring tokens, between commas: {', '.join(CONVOLUTIONS)}; empty: none"
+    )
+    convolution_size: int = option(3, "tokens that a convolution sees, an odd number")
+    output_gate: bool = option(False, "gate the output of attention by its input")
     position_embedding: str = option("qk", "what RoPE rotates: `qk`, `vo`, ...; or `none`")
     hidden_size: int = option(256, "width of the hidden states")
     num_hidden_layers: int = option(4, "number of transformer blocks")
@@ -117,7 +123,7 @@ class EncoderArguments:
     @classmethod
     def normalized(cls, config):
         """A configuration with each value in the form of the command line: YAML also has lists."""
-        return with_commas(config, "attention")
+        return with_commas(config, "attention", "convolutions")
 
     def check(self, config):
         """Raise InputError for keys that contradict each other; ``config`` is the configuration as the user gave it."""
@@ -136,6 +142,8 @@ class EncoderArguments:
             "hidden_act": one_of(ACTIVATIONS),
             "feature_map": one_of(FEATURE_MAPS),
             "normalizer": one_of(NORMALIZERS),
+            "convolutions": some_of(CONVOLUTIONS),
+            "convolution_size": (lambda value: value > 0 and value % 2 == 1, "an odd number greater than 0"),
         }
 
     def encoder_options(self, config=None):
@@ -147,7 +155,9 @@ class EncoderArguments:
         keys = (*SIZE_KEYS, *ENCODER_KEYS) if config is None else [key for key in ENCODER_KEYS if key in config]
         options = {key: getattr(self, key) for key in keys}
         if "attention" in options and "," in options["attention"]:
-            options["attention"] = [kind.strip() for kind in options["attention"].split(",")]
+            options["attention"] = words(options["attention"])
+        if "convolutions" in options:
+            options["convolutions"] = words(options["convolutions"])
         return options
 
 
@@ -188,6 +198,16 @@ class RecipeArguments(EncoderArguments):
 def one_of(names):
     """The range of a key that takes one of some names."""
     return (lambda value: value in names), f"one of {', '.join(map(str, names))}"
+
+
+def some_of(names):
+    """The range of a key that takes some names between commas, or nothing."""
+    return (lambda value: {*words(value)} <= {*names}), f"some of {', '.join(names)}, between commas"
+
+
+def words(value):
+    """The words between commas; of None or an empty string none."""
+    return [word.strip() for word in value.split(",")] if value else []
 
 
 POSITIVE = (lambda value: value is None or 0 < value < float("inf")), "greater than 0"
