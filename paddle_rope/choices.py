@@ -6,6 +6,8 @@ from collections.abc import Collection
 ATTENTION_KINDS = ("softmax", "linear", "window")
 FEATURE_MAPS = ("elu_plus_one", "relu", "squared_relu", "exp", "softmax_exp", "one_plus_cosine", "favor")
 NORMALIZERS = ("unrotated", "rotated", "none")
+# Where a layer convolves: on its input, on the values, beside the output of the attention.
+CONVOLUTIONS = ("input", "value", "output")
 # What RoPE rotates: every subset of q, k, v, o in this order; "o" is the inverse rotation of the output.
 PLACEMENTS = tuple("".join(letter for bit, letter in enumerate("qkvo") if subset >> bit & 1) for subset in range(1, 16))
 # What a model can know of positions: where RoPE rotates, or another embedding in its place.

@@ -81,3 +81,11 @@ def scaled(x: Tensor, factor: Tensor) -> Tensor:
     """
     factor = factor.astype(x.dtype)
     return x * (factor.expand(x.shape) if _computes_on_cpu() else factor)
+
+
+def outer(a: Tensor, b: Tensor) -> Tensor:
+    """a_i b_j: ``[..., rows]`` and ``[columns]`` -> ``[..., rows, columns]``.
+
+    On CPU it is a matrix product, since the gradient of b is one then, and not a reduction, which takes longer.
+    """
+    return paddle.matmul(a.unsqueeze(-1), b.unsqueeze(0)) if _computes_on_cpu() else a.unsqueeze(-1) * b

@@ -201,6 +201,33 @@ def _weighted_sums(above, below, v, key_mask, segment_ids, causal, window=None):
     return paddle.stack(outputs).reshape(v.shape)
 
 
+def depthwise_convolution(x: Tensor, weight: Tensor, key_mask: Mask = None, segment_ids: Mask = None) -> Tensor:
+    r"""y_i = sum_{|t| <= radius} w_t * x_{i + t} over the i + t that are real tokens of the segment of i.
+
+    MILA (arXiv 2405.16605), there in two dimensions.
+
+    Args:
+        x: ``[batch, seq, hidden]``.
+        weight: ``[2 radius + 1, hidden]``, row t + radius is w_t.
+        key_mask, segment_ids: as :func:`softmax_attention`.
+
+    Returns:
+        ``[batch, seq, hidden]``.
+    """
+    batch, seq, _ = x.shape
+    radius = weight.shape[0] // 2
+
+    def convolve(row, i):
+        y = paddle.zeros_like(x[row, i])
+        for j in range(max(0, i - radius), min(seq, i + radius + 1)):
+            is_real = key_mask is None or bool(key_mask[row][j])
+            if is_real and (segment_ids is None or int(segment_ids[row][i]) == int(segment_ids[row][j])):
+                y = y + weight[j - i + radius] * x[row, j]
+        return y
+
+    return paddle.stack([convolve(*index) for index in itertools.product(range(batch), range(seq))]).reshape(x.shape)
+
+
 def global_pointer(layer: nn.Layer, hidden: Tensor, token_mask: Mask = None, no_span: float = -1e4) -> Tensor:
     r"""s_t(i, j) = (R_i q_{t,i}) . (R_j k_{t,j}) / sqrt(head_size), q_{t,i} = W_{q,t} h_i + b_{q,t}, k alike.
 

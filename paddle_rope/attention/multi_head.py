@@ -1,9 +1,10 @@
 """Multi-head self-attention: projections around an attention kernel."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import paddle
+import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_rope.attention.feature_maps import FeatureMapLike, elu_plus_one
@@ -17,6 +18,7 @@ from paddle_rope.attention.placement import Rotation, check_placement, rotate_at
 from paddle_rope.attention.softmax import check_score_scaling, softmax_attention
 from paddle_rope.attention.window import window_attention
 from paddle_rope.choices import ATTENTION_KINDS, check_choice
+from paddle_rope.convolution import DepthwiseConvolution, check_convolutions
 from paddle_rope.layers import Dropout, Linear
 
 
@@ -46,10 +48,15 @@ class MultiHeadAttention(nn.Layer):
             :func:`~paddle_rope.causal_linear_attention`.
         window: largest distance of a key that ``"window"`` sees (:func:`~paddle_rope.window_attention`).
         score_scaling_length: of softmax and window, as :func:`~paddle_rope.softmax_attention`.
+        convolutions: some of ``"value"``: v = SiLU(c(W_v x)), ``"output"``: attended + c(v), v before any rotation
+            (MILA, arXiv 2405.16605); c is a :class:`~paddle_rope.convolution.DepthwiseConvolution`. (``"input"`` is
+            the block's.) Not for ``causal`` attention.
+        convolution_size: of c, odd.
+        output_gate: W_o [attended * SiLU(W_g x)] in the place of W_o attended (arXiv 2307.08621, eq. 8; MILA).
 
     Raises:
-        ValueError: sizes that do not fit, an unknown kind or placement, options of linear attention that contradict
-            each other.
+        ValueError: sizes that do not fit, an unknown kind or placement, convolutions with ``causal``, options of linear
+            attention that contradict each other.
     """
 
     def __init__(
@@ -67,11 +74,15 @@ class MultiHeadAttention(nn.Layer):
         decay: Sequence[float] | Tensor | None = None,
         window: int = 64,
         score_scaling_length: int | None = None,
+        convolutions: Collection[str] = (),
+        convolution_size: int = 3,
+        output_gate: bool = False,
     ) -> None:
         super().__init__()
         if hidden_size % num_heads:
             raise ValueError(f"hidden_size {hidden_size} is not a multiple of num_heads {num_heads}")
         check_choice("attention", kind, ATTENTION_KINDS)
+        check_convolutions(convolutions, convolution_size, causal)
         check_placement(placement)
         check_score_scaling(score_scaling_length)
         if window < 1:
@@ -95,6 +106,12 @@ class MultiHeadAttention(nn.Layer):
         if not share_kv:
             self.value = Linear(hidden_size, hidden_size, bias_attr=bias_attr)
         self.output = Linear(hidden_size, hidden_size, bias_attr=bias_attr)
+        if "value" in convolutions:
+            self.value_convolution = DepthwiseConvolution(hidden_size, convolution_size, center=1.0)
+        if "output" in convolutions:
+            self.output_convolution = DepthwiseConvolution(hidden_size, convolution_size)
+        if output_gate:
+            self.gate = Linear(hidden_size, hidden_size, bias_attr=bias_attr)
 
     def forward(
         self,
@@ -117,7 +134,7 @@ class MultiHeadAttention(nn.Layer):
         Returns:
             ``[batch, seq, hidden]``.
         """
-        q, k, v = self._project(hidden)
+        q, k, v, beside = self._project(hidden, key_mask, segment_ids)
         if self.kind != "linear":
             shared = (rotate, key_mask, self.dropout, segment_ids, self.causal, self.placement)
             attended = self._attend_by_softmax(q, k, v, *shared, score_bias)
@@ -129,7 +146,7 @@ class MultiHeadAttention(nn.Layer):
             attended = linear_attention(
                 q, k, v, rotate, key_mask, segment_ids=segment_ids, decay=self.decay, **self._linear_options()
             )
-        return self._merge(attended)
+        return self._merge(attended, hidden, beside)
 
     def extend(
         self,
@@ -155,14 +172,14 @@ class MultiHeadAttention(nn.Layer):
         """
         if not self.causal:
             raise ValueError("only causal attention continues from a state")
-        q, k, v = self._project(hidden)
+        q, k, v, _ = self._project(hidden)
         if self.kind != "linear":
             state, attended = self._extend_softmax(q, k, v, state, rotate, key_mask, score_bias)
         else:
             new_keys = None if key_mask is None else key_mask[:, -k.shape[2] :]
             options = {"decay": self.decay, "state": state, "return_state": True, **self._linear_options()}
             state, attended = causal_linear_attention(q, k, v, rotate, new_keys, **options)
-        return self._merge(attended), state
+        return self._merge(attended, hidden), state
 
     def _extend_softmax(self, q, k, v, state, rotate, key_mask, score_bias):
         one_tensor = self.share_kv and ("k" in self.placement) == ("v" in self.placement)
@@ -186,14 +203,26 @@ class MultiHeadAttention(nn.Layer):
     def _linear_options(self):
         return {"feature_map": self.feature_map, "normalizer": self.normalizer, "placement": self.placement}
 
-    def _project(self, hidden):
-        """q, k, v ``[batch, heads, seq, head_dim]``."""
-        q, k = self._split_heads(self.query(hidden)), self._split_heads(self.key(hidden))
-        return q, k, k if self.share_kv else self._split_heads(self.value(hidden))
+    def _project(self, hidden, key_mask=None, segment_ids=None):
+        """q, k, v ``[batch, heads, seq, head_dim]``, and what the convolution of v adds to the output, or None."""
+        key = self.key(hidden)
+        value = key if self.share_kv else self.value(hidden)
+        if hasattr(self, "value_convolution"):
+            value = F.silu(self.value_convolution(value, key_mask, segment_ids))
+        has_beside = hasattr(self, "output_convolution")
+        beside = self.output_convolution(value, key_mask, segment_ids) if has_beside else None
+        q, k = self._split_heads(self.query(hidden)), self._split_heads(key)
+        return q, k, k if value is key else self._split_heads(value), beside
 
     def _split_heads(self, x):
         return x.reshape([0, 0, self.num_heads, x.shape[-1] // self.num_heads]).transpose([0, 2, 1, 3])
 
-    def _merge(self, attended):
+    def _merge(self, attended, hidden, beside=None):
+        """The heads side by side, with what is ``beside`` them, gated by ``hidden``, projected."""
         _, heads, _, head_dim = attended.shape
-        return self.output(attended.transpose([0, 2, 1, 3]).reshape([0, 0, heads * head_dim]))
+        attended = attended.transpose([0, 2, 1, 3]).reshape([0, 0, heads * head_dim])
+        if beside is not None:
+            attended = attended + beside
+        if hasattr(self, "gate"):
+            attended = attended * F.silu(self.gate(hidden))
+        return self.output(attended)

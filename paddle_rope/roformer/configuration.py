@@ -8,6 +8,7 @@ from typing import Any, Self
 from paddlenlp.transformers import PretrainedConfig
 
 from paddle_rope import choices
+from paddle_rope.convolution import check_convolutions
 from paddle_rope.rotary_frequencies import frequency_scaling
 
 _SIZES = (
@@ -59,6 +60,12 @@ class RoFormerConfig(PretrainedConfig):
         normalizer: of linear attention: ``"unrotated"``, ``"rotated"`` or ``"none"``.
         decay: of linear attention, a number gamma in (0, 1] for each head: numerator and denominator have the factor
             gamma^|i-j|; None for none.
+        convolutions: short depthwise convolutions over neighboring tokens in each block (arXiv 2405.16605), some of
+            ``"input"``, ``"value"`` and ``"output"``; c being a
+            :class:`~paddle_rope.convolution.DepthwiseConvolution`: x + c(x) in the place of the block's input x,
+            values SiLU(c(W_v x)), attended + c(values). Not with ``causal``.
+        convolution_size: tokens that a convolution sees, odd.
+        output_gate: gate the output of attention by its input, W_o [attended * SiLU(W_g x)].
         hidden_dropout_prob: dropout after embedding, attention and feed-forward.
         embedding_dropout_prob: dropout after embedding, if it is to differ; None for ``hidden_dropout_prob``.
         attention_probs_dropout_prob: dropout on the weights of softmax and window attention.
@@ -103,6 +110,9 @@ class RoFormerConfig(PretrainedConfig):
         num_random_features: int | None = None,
         normalizer: str = "unrotated",
         decay: Sequence[float] | None = None,
+        convolutions: Sequence[str] = (),
+        convolution_size: int = 3,
+        output_gate: bool = False,
         hidden_dropout_prob: float = 0.1,
         embedding_dropout_prob: float | None = None,
         attention_probs_dropout_prob: float = 0.1,
@@ -117,6 +127,7 @@ class RoFormerConfig(PretrainedConfig):
         given["embedding_size"] = hidden_size if embedding_size is None else embedding_size
         given["attention"] = list(attention) if isinstance(attention, (list, tuple)) else attention
         given["decay"] = None if decay is None else list(decay)
+        given["convolutions"] = list(convolutions or ())
         self.check_names(kwargs)
         super().__init__(pad_token_id=pad_token_id, **kwargs)
         for name, value in given.items():
@@ -211,6 +222,7 @@ class RoFormerConfig(PretrainedConfig):
             raise ValueError(
                 f"decay must be {self.num_attention_heads} numbers in (0, 1], one for each head, got {self.decay}"
             )
+        check_convolutions(self.convolutions, self.convolution_size, self.causal)
         scaling = frequency_scaling(self.rotary_scaling)
         if scaling and scaling.amplitude != 1 and self.has_rotary and "linear" in self.layer_attention:
             raise ValueError(

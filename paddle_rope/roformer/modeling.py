@@ -9,6 +9,7 @@ from paddle import Tensor, nn
 from paddlenlp.transformers import PretrainedModel
 
 from paddle_rope.attention import MultiHeadAttention, make_feature_map
+from paddle_rope.convolution import DepthwiseConvolution
 from paddle_rope.layers import Dropout, Linear, RMSNorm
 from paddle_rope.positions import LearnedPositionEmbedding, alibi_bias, alibi_slopes, sinusoidal_embedding
 from paddle_rope.recompute import recompute_layer
@@ -41,7 +42,10 @@ def make_norm(config: RoFormerConfig, size: int) -> nn.Layer:
 
 
 class RoFormerBlock(nn.Layer):
-    """Layer ``index``, counted from 0: attention, then feed-forward, with normalization after each residual sum."""
+    """Layer ``index``, counted from 0: attention, then feed-forward, with normalization after each residual sum.
+
+    With a convolution of the input, x + c(x) takes the place of the block's input x (MILA, arXiv 2405.16605).
+    """
 
     def __init__(self, config: RoFormerConfig, index: int = 0) -> None:
         super().__init__()
@@ -59,7 +63,12 @@ class RoFormerBlock(nn.Layer):
             decay=config.decay,
             window=config.attention_window,
             score_scaling_length=config.score_scaling_length,
+            convolutions=config.convolutions,
+            convolution_size=config.convolution_size,
+            output_gate=config.output_gate,
         )
+        if "input" in config.convolutions:
+            self.input_convolution = DepthwiseConvolution(config.hidden_size, config.convolution_size)
         self.attention_norm = make_norm(config, config.hidden_size)
         self.feed_forward_in = make_linear(config, config.hidden_size, config.intermediate_size)
         self.feed_forward_out = make_linear(config, config.intermediate_size, config.hidden_size)
@@ -69,6 +78,9 @@ class RoFormerBlock(nn.Layer):
 
     def forward(self, hidden: Tensor, *context: Any) -> Tensor:
         """``[batch, seq, hidden]`` -> ``[batch, seq, hidden]``; ``context`` as :meth:`MultiHeadAttention.forward`."""
+        if hasattr(self, "input_convolution"):
+            _, key_mask, segment_ids, *_ = context
+            hidden = hidden + self.input_convolution(hidden, key_mask, segment_ids)
         return self._after_attention(hidden, self.attention(hidden, *context))
 
     def extend(self, hidden: Tensor, state: Any, *context: Any) -> tuple[Tensor, Any]:

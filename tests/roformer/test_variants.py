@@ -45,6 +45,12 @@ FORMS = {
     "softmax exp": {"attention": "linear", "feature_map": "softmax_exp"},
     "favor": {"attention": "linear", "feature_map": "favor"},
     "favor, more features": {"attention": "linear", "feature_map": "favor", "num_random_features": 6},
+    "convolutions": {"convolutions": ["input", "value", "output"], "output_gate": True},
+    "convolutions, shared": {"convolutions": ["value", "output"], "share_kv": True, "position_embedding": "qkv"},
+    "convolution of the input": {"convolutions": ["input"], "convolution_size": 5, "version": 2, "attention": "linear"},
+    "convolutions, linear": {"convolutions": ["output", "value"], "attention": "linear", "convolution_size": 7},
+    "gate": {"output_gate": True, "attention": "linear", "normalizer": "none"},
+    "causal gate": {"output_gate": True, "attention": ["softmax", "linear"], "causal": True, "version": 2},
     "sinusoidal": {"position_embedding": "sinusoidal"},
     "learned": {"position_embedding": "learned", "max_position_embeddings": 7, "attention": "linear"},
     "alibi": {"position_embedding": "alibi"},
@@ -55,8 +61,8 @@ each_form = pytest.mark.parametrize("form", sorted(FORMS))
 
 def make(model_class, **options):
     model = model_class(RoFormerConfig(**{**SIZES, **options}))
-    for parameter in model.parameters():  # biases and norms too
-        if parameter.ndim == 1:
+    for name, parameter in model.named_parameters():  # biases, norms and convolutions too
+        if parameter.ndim == 1 or "convolution" in name:
             parameter.set_value(parameter + paddle.to_tensor(np.random.standard_normal(parameter.shape) / 3, "float32"))
     model.eval()
     return model
@@ -90,6 +96,9 @@ def plain_model(model, weights, ids, types, mask):
             return 0.5 * x * (1 + paddle.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
         return 0.5 * x * (1 + paddle.erf(x / np.sqrt(2)))
 
+    def convolved(x, name):
+        return reference.depthwise_convolution(x, weights[f"{name}.weight"], mask)
+
     hidden = weights["token_embedding.weight"][ids]
     if types is not None:
         hidden = hidden + weights["token_type_embedding.weight"][types]
@@ -104,10 +113,14 @@ def plain_model(model, weights, ids, types, mask):
     placement = config.position_embedding if config.has_rotary else "qk"
     for layer in range(config.num_hidden_layers):
         name = f"blocks.{layer}.attention"
-        q, k, v = (
-            linear(hidden, f"{name}.{place}").reshape([0, 0, heads, size]).transpose([0, 2, 1, 3])
-            for place in ("query", "key", "key" if config.share_kv else "value")
-        )
+        if "input" in config.convolutions:
+            hidden = hidden + convolved(hidden, f"blocks.{layer}.input_convolution")
+        places = ("query", "key", "key" if config.share_kv else "value")
+        projected = [linear(hidden, f"{name}.{place}") for place in places]
+        if "value" in config.convolutions:
+            convolved_value = convolved(projected[2], f"{name}.value_convolution")
+            projected[2] = convolved_value / (1 + paddle.exp(-convolved_value))
+        q, k, v = (x.reshape([0, 0, heads, size]).transpose([0, 2, 1, 3]) for x in projected)
         options = {"causal": config.causal}
         if config.layer_attention[layer] == "softmax":
             slopes = alibi_slopes(heads) if config.position_embedding == "alibi" else None
@@ -142,7 +155,13 @@ def plain_model(model, weights, ids, types, mask):
                 placement=placement,
                 **options,
             )
-        attended = linear(attended.transpose([0, 2, 1, 3]).reshape([0, 0, heads * size]), f"{name}.output")
+        attended = attended.transpose([0, 2, 1, 3]).reshape([0, 0, heads * size])
+        if "output" in config.convolutions:
+            attended = attended + convolved(projected[2], f"{name}.output_convolution")
+        if config.output_gate:
+            gate = linear(hidden, f"{name}.gate")
+            attended = attended * gate / (1 + paddle.exp(-gate))
+        attended = linear(attended, f"{name}.output")
         hidden = norm(hidden + attended, f"blocks.{layer}.attention_norm")
         inner = activation(linear(hidden, f"blocks.{layer}.feed_forward_in"))
         hidden = norm(hidden + linear(inner, f"blocks.{layer}.feed_forward_out"), f"blocks.{layer}.feed_forward_norm")
@@ -242,7 +261,7 @@ def test_pooling_finds_the_first_token_under_left_padding():
     np.testing.assert_array_equal(pool(hidden, None, "first").numpy(), [[0, 1], [6, 7]])
 
 
-@pytest.mark.parametrize("form", ["version 1", "version 2", "linear", "alibi", "shared"])
+@pytest.mark.parametrize("form", ["version 1", "version 2", "linear", "alibi", "shared", "convolutions", "gate"])
 def test_recompute_gives_the_same_gradients_with_dropout(form):
     model = make(RoFormerModel, **FORMS[form], hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.2)
     model.train()
@@ -319,16 +338,17 @@ def export(model, folder):
     paddle.jit.save(paddle.jit.to_static(model, input_spec=spec, full_graph=True), str(folder / "model"))
 
 
-def test_packed_texts_equal_each_text_alone():
-    for attention in ("softmax", "linear"):
-        for causal in (False, True):
-            model = make(RoFormerModel, attention=attention, causal=causal)
-            ids = random_ids(1, 9)
-            segments = paddle.to_tensor([[0, 0, 0, 0, 1, 1, 2, 2, 2]])
-            packed = model(ids, segment_ids=segments).numpy()
-            for start, end in ((0, 4), (4, 6), (6, 9)):
-                alone = model(ids[:, start:end]).numpy()
-                np.testing.assert_allclose(packed[:, start:end], alone, rtol=0, atol=2e-5)
+@pytest.mark.parametrize(
+    "form", ["version 1", "linear", "causal mixed", "convolutions", "convolutions, linear", "gate"]
+)
+def test_packed_texts_equal_each_text_alone(form):
+    model = make(RoFormerModel, **FORMS[form])
+    ids = random_ids(1, 9)
+    segments = paddle.to_tensor([[0, 0, 0, 0, 1, 1, 2, 2, 2]])
+    packed = model(ids, segment_ids=segments).numpy()
+    for start, end in ((0, 4), (4, 6), (6, 9)):
+        alone = model(ids[:, start:end]).numpy()
+        np.testing.assert_allclose(packed[:, start:end], alone, rtol=0, atol=5e-5)
 
 
 @pytest.mark.parametrize("place", ["qk", "qkvo", "vo", "sinusoidal", "alibi"])

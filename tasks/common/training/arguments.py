@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Optional
 
-from paddle_rope.choices import ACTIVATIONS, FEATURE_MAPS, NORMALIZERS
+from paddle_rope.choices import ACTIVATIONS, CONVOLUTIONS, FEATURE_MAPS, NORMALIZERS
 from tasks.common.errors import InputError
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ WITHOUT_DEV = BY_EPOCHS._replace(fixed={**FIXED_TRAINING_ARGUMENTS, **NOT_EVALUA
 SIZE_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
 ENCODER_KEYS = (
     "attention", "attention_window", "score_scaling_length", "position_embedding",
-    "feature_map", "num_random_features", "normalizer", "decay", "hidden_act",
+    "feature_map", "num_random_features", "normalizer", "decay", "convolutions", "convolution_size", "output_gate",
+    "hidden_act",
     "hidden_dropout_prob", "attention_probs_dropout_prob", "embedding_dropout_prob",
 )  # fmt: skip
 
@@ -103,6 +104,11 @@ class EncoderArguments:
     decay: Optional[str] = option(
         None, "gamma of linear attention: numbers in (0, 1] between commas, one per head; empty: none"
     )
+    convolutions: Optional[str] = option(
+        None, f"short convolutions over neighboring tokens, between commas: {', '.join(CONVOLUTIONS)}; empty: none"
+    )
+    convolution_size: int = option(3, "tokens that a convolution sees, an odd number")
+    output_gate: bool = option(False, "gate the output of attention by its input")
     position_embedding: str = option("qk", "what RoPE rotates: `qk`, `vo`, ...; or `none`")
     hidden_size: int = option(256, "width of the hidden states")
     num_hidden_layers: int = option(4, "number of transformer blocks")
@@ -125,7 +131,7 @@ class EncoderArguments:
     @classmethod
     def normalized(cls, config):
         """A configuration with each value in the form of the command line: YAML also has lists."""
-        return with_commas(config, "attention", "decay")
+        return with_commas(config, "attention", "decay", "convolutions")
 
     def check(self, config):
         """Raise InputError for keys that contradict each other; ``config`` is the configuration as the user gave it."""
@@ -146,6 +152,8 @@ class EncoderArguments:
             "feature_map": one_of(FEATURE_MAPS),
             "normalizer": one_of(NORMALIZERS),
             "decay": (self._fits_decay, "numbers in (0, 1] between commas, one for each head"),
+            "convolutions": some_of(CONVOLUTIONS),
+            "convolution_size": (lambda value: value > 0 and value % 2 == 1, "an odd number greater than 0"),
         }
 
     def _fits_decay(self, decay):
@@ -165,9 +173,11 @@ class EncoderArguments:
         keys = (*SIZE_KEYS, *ENCODER_KEYS) if config is None else [key for key in ENCODER_KEYS if key in config]
         options = {key: getattr(self, key) for key in keys}
         if "attention" in options and "," in options["attention"]:
-            options["attention"] = [kind.strip() for kind in options["attention"].split(",")]
+            options["attention"] = words(options["attention"])
         if "decay" in options:
             options["decay"] = read_decay(options["decay"])
+        if "convolutions" in options:
+            options["convolutions"] = words(options["convolutions"])
         return options
 
 
@@ -213,6 +223,16 @@ def read_decay(words):
 def one_of(names):
     """The range of a key that takes one of some names."""
     return (lambda value: value in names), f"one of {', '.join(map(str, names))}"
+
+
+def some_of(names):
+    """The range of a key that takes some names between commas, or nothing."""
+    return (lambda value: {*words(value)} <= {*names}), f"some of {', '.join(names)}, between commas"
+
+
+def words(value):
+    """The words between commas; of None or an empty string none."""
+    return [word.strip() for word in value.split(",")] if value else []
 
 
 POSITIVE = (lambda value: value is None or 0 < value < float("inf")), "greater than 0"
