@@ -11,6 +11,7 @@ from paddle_rope.global_pointer import (
     sparse_multilabel_categorical_crossentropy,
 )
 from paddle_rope.global_pointer.heads import check_max_span_length
+from paddle_rope.positions import positions_with_gaps
 from paddle_rope.roformer import RoFormerConfig, RoFormerModel, RoFormerPretrainedModel
 from tasks.common.inference import evaluated
 from tasks.ner.feature_embedding import FeatureEmbedding, check_sizes
@@ -39,6 +40,8 @@ class NerConfig(RoFormerConfig):
         character_dropout: in training, share of the text's tokens that become ``[UNK]``.
         feature_dropout: in training, share of the values of the features' columns that become unknown.
         unk_token_id: id of ``[UNK]``, for ``character_dropout``.
+        position_gaps: in training, positions of a text are drawn from so many, see
+            :func:`paddle_rope.positions.positions_with_gaps`; None for 0, 1, 2, ..., as in evaluation.
 
     Raises:
         ValueError: ``span_head`` is unknown, ``max_span_length`` is not a positive integer, the thresholds or
@@ -63,6 +66,7 @@ class NerConfig(RoFormerConfig):
         character_dropout=0.0,
         feature_dropout=0.0,
         unk_token_id=None,
+        position_gaps=None,
         **kwargs,
     ):
         max_length = kwargs.pop("max_length", 512)  # its name in models of version 0.1
@@ -77,6 +81,8 @@ class NerConfig(RoFormerConfig):
         for name, value in (("character_dropout", character_dropout), ("feature_dropout", feature_dropout)):
             if not 0 <= value < 1:
                 raise ValueError(f"{name} must be at least 0 and less than 1, got {value!r}")
+        if position_gaps is not None and (not isinstance(position_gaps, int) or position_gaps < 1):
+            raise ValueError(f"position_gaps must be a positive integer or None, got {position_gaps!r}")
         if character_dropout and unk_token_id is None:
             raise ValueError("character_dropout needs unk_token_id, the id of [UNK]")
         self.types = list(types)
@@ -92,6 +98,7 @@ class NerConfig(RoFormerConfig):
         self.character_dropout = character_dropout
         self.feature_dropout = feature_dropout
         self.unk_token_id = unk_token_id
+        self.position_gaps = position_gaps
 
 
 class NerModel(RoFormerPretrainedModel):
@@ -135,7 +142,10 @@ class NerModel(RoFormerPretrainedModel):
             is_hidden = (columns > 0) & _drawn(columns, config.feature_dropout)
             columns = paddle.where(is_hidden, paddle.full_like(columns, UNKNOWN), columns)
         added = None if config.features is None else self.feature_embedding(columns, flags)
-        logits = self.head(self.roformer(input_ids, attention_mask, added_embeddings=added), token_mask)
+        draws_positions = self.training and config.position_gaps is not None
+        positions = positions_with_gaps(attention_mask, config.position_gaps) if draws_positions else None
+        hidden = self.roformer(input_ids, attention_mask, positions=positions, added_embeddings=added)
+        logits = self.head(hidden, token_mask, positions)
         if labels is None:
             return logits
         batch, types, seq, _ = logits.shape

@@ -12,6 +12,7 @@ from tasks.common.recipe import Recipe, Run
 from tasks.common.runs.life import MODEL_FOLDER
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator
+from tasks.ner.data.joining import join_share_of
 from tasks.ner.data.reading import entity_types, read_examples, read_lines
 from tasks.ner.data.splits import has_overlap, read_more_texts, read_splits
 from tasks.ner.examples import Example, as_record, without_overlaps
@@ -48,6 +49,12 @@ class NerRecipe(Recipe):
 
     def read(self, run: Run) -> None:
         run.examples = self.read_examples(run)
+        run.texts_read = len(run.examples["train"])
+        keys = run.keys
+        if keys.join_share:
+            run.examples["train"] = join_share_of(
+                run.examples["train"], keys.join_share, keys.join_characters, run.training.seed
+            )
         run.more_texts = read_more_texts(run.keys)
         run.features = None
         if run.keys.features is not None:
@@ -86,6 +93,11 @@ class NerRecipe(Recipe):
 
     def describe(self, run: Run) -> None:
         print_data_report(run.datasets)
+        if run.keys.join_share:
+            lengths = [len(example.text) for example in run.examples["train"]]
+            print(
+                f"train: {run.texts_read} texts joined to {len(lengths)} of {min(lengths)} to {max(lengths)} characters"
+            )
         config = run.model.config
         named = ", ".join(config.types[:TYPES_NAMED]) + (", ..." if len(config.types) > TYPES_NAMED else "")
         print(f"{len(config.types)} types: {named}; entities {'may' if config.allow_overlap else 'do not'} overlap")
