@@ -46,14 +46,16 @@ def extended(layer, hidden, pieces, key_mask=None):
 @pytest.mark.parametrize("pieces", CUTS, ids=str)
 @pytest.mark.parametrize("placement", ["qk", "vo", "qkvo", "qkv", "o"])
 @pytest.mark.parametrize("share_kv", [False, True], ids=["", "shared"])
-@pytest.mark.parametrize("kind", ["softmax", "linear"])
+@pytest.mark.parametrize("kind", ["softmax", "linear", "window"])
 def test_pieces_give_the_whole(kind, share_kv, placement, pieces):
-    layer = random_layer(kind, placement=placement, share_kv=share_kv)
+    layer = random_layer(kind, placement=placement, share_kv=share_kv, window=3, score_scaling_length=4)
     hidden = random_hidden()
     whole = layer(hidden, RotaryPositionEmbedding(6))
     outputs, state = extended(layer, hidden, pieces)
     np.testing.assert_allclose(outputs.numpy(), whole.numpy(), rtol=0, atol=2e-5)
-    assert isinstance(state, KeyValueState if kind == "softmax" else LinearAttentionState)
+    assert isinstance(state, LinearAttentionState if kind == "linear" else KeyValueState)
+    if kind == "window":
+        assert state.keys.shape == [2, 2, 3, 6]
 
 
 @pytest.mark.parametrize("normalizer", ["unrotated", "rotated", "none"])
@@ -66,9 +68,9 @@ def test_pieces_give_the_whole_for_linear_options(normalizer, decay):
     np.testing.assert_allclose(outputs.numpy(), whole.numpy(), rtol=0, atol=1e-3 * float(whole.abs().max()))
 
 
-@pytest.mark.parametrize("kind", ["softmax", "linear"])
+@pytest.mark.parametrize("kind", ["softmax", "linear", "window"])
 def test_padding_on_the_left_enters_no_state(kind):
-    layer = random_layer(kind)
+    layer = random_layer(kind, window=2)
     hidden = random_hidden()
     mask = paddle.to_tensor(np.arange(9) >= np.array([[3], [0]]))
     outputs, _ = extended(layer, hidden, [5, 2, 2], mask)
@@ -88,8 +90,8 @@ def test_the_cache_of_shared_keys_and_values_is_one_tensor_where_both_turn_or_no
 
 
 def test_states_are_not_changed_so_that_texts_can_branch():
-    for kind in ("softmax", "linear"):
-        layer = random_layer(kind)
+    for kind in ("softmax", "linear", "window"):
+        layer = random_layer(kind, window=3)
         hidden = random_hidden(batch=1)
         rotary = RotaryPositionEmbedding(6)
         _, state = layer.extend(hidden[:, :4], None, rotary)

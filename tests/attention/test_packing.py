@@ -1,5 +1,7 @@
 """Packed sequences: texts in one row do not see each other, in every kind of attention."""
 
+from functools import partial
+
 import numpy as np
 import paddle
 import pytest
@@ -10,6 +12,7 @@ from paddle_rope import (
     linear_attention,
     reference,
     softmax_attention,
+    window_attention,
 )
 from paddle_rope.attention import OnePlusCosine, SoftmaxExp
 from paddle_rope.attention.sums import segment_sums, segment_weights
@@ -18,6 +21,12 @@ from tests.attention.qkv import random_qkv
 KERNELS = {
     "softmax": (softmax_attention, reference.softmax_attention, {}),
     "causal softmax": (softmax_attention, reference.softmax_attention, {"causal": True}),
+    "window softmax": (
+        lambda *args, **kwargs: window_attention(*args[:3], 4, *args[3:], **kwargs),
+        partial(reference.softmax_attention, window=4),
+        {},
+    ),
+    "scaled softmax": (softmax_attention, reference.softmax_attention, {"score_scaling_length": 3}),
     "linear": (linear_attention, reference.linear_attention, {}),
     "causal linear": (
         lambda *args, causal, **kwargs: causal_linear_attention(*args, chunk_size=3, **kwargs),
@@ -70,7 +79,9 @@ def test_sums_within_segments_do_not_depend_on_the_size_of_the_chunks(chunk_size
 
 
 @pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("float16", 4e-3), ("bfloat16", 3e-2)])
-@pytest.mark.parametrize("name", ["softmax", "causal softmax", "linear", "causal linear"])
+@pytest.mark.parametrize(
+    "name", ["softmax", "causal softmax", "window softmax", "scaled softmax", "linear", "causal linear"]
+)
 def test_packed_texts_equal_each_text_alone(name, dtype, tolerance):
     kernel, _, options = KERNELS[name]
     if "softmax" in name and dtype != "float32":

@@ -1,13 +1,21 @@
-"""Padding has no influence on softmax and linear attention."""
+"""Padding has no influence on any kind of attention."""
+
+from functools import partial
 
 import numpy as np
 import paddle
 import pytest
 
-from paddle_rope import RotaryPositionEmbedding, linear_attention, softmax_attention
+from paddle_rope import RotaryPositionEmbedding, linear_attention, softmax_attention, window_attention
 from tests.attention.qkv import ragged_mask, random_qkv
 
-pytestmark = pytest.mark.parametrize("attend", [softmax_attention, linear_attention])
+KERNELS = {
+    "softmax": softmax_attention,
+    "scaled softmax": partial(softmax_attention, score_scaling_length=20),
+    "linear": linear_attention,
+    "window": lambda q, k, v, *more: window_attention(q, k, v, 5, *more, score_scaling_length=20),
+}
+pytestmark = pytest.mark.parametrize("attend", KERNELS.values(), ids=KERNELS.keys())
 
 
 @pytest.mark.parametrize("rotated", [False, True], ids=["no position", "rope"])

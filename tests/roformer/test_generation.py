@@ -17,6 +17,8 @@ SIZES = {
 FORMS = {
     "softmax": {},
     "linear": {"attention": "linear"},
+    "window": {"attention": "window", "attention_window": 3, "score_scaling_length": 5},
+    "window mixed": {"attention": ["linear", "window"], "attention_window": 2},
     "mixed": {"attention": ["linear", "softmax"]},
     "decay": {"attention": "linear", "causal": True, "decay": [0.9, 0.7, 1.0]},
     "favor": {"attention": "linear", "feature_map": "favor", "num_random_features": 10},

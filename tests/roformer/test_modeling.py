@@ -25,7 +25,7 @@ SIZES = {
     "intermediate_size": 10,
     "initializer_range": 0.5,
 }
-each_attention = pytest.mark.parametrize("attention", ["softmax", "linear"])
+each_attention = pytest.mark.parametrize("attention", ["softmax", "linear", "window"])
 each_head = pytest.mark.parametrize("span_head", ["efficient", "dense"])
 
 

@@ -44,6 +44,8 @@ def saved_and_loaded(layer, folder):
         {},
         {"attention": "linear"},
         {"attention": "linear", "decay": [0.9, 0.7, 1.0, 0.5]},
+        {"attention": "window", "attention_window": 2},
+        {"attention": "window", "attention_window": 90, "score_scaling_length": 8},
         {"position_embedding": "vo"},
         {"rotary_learned": True},
         {"position_embedding": "alibi"},
@@ -53,15 +55,16 @@ def saved_and_loaded(layer, folder):
 def test_saved_models_take_positions(options, tmp_path):
     model = encoder(**options)
     loaded = saved_and_loaded(Given(model, "positions"), tmp_path)
-    for batch, seq in ((1, 1), (3, 9)):
+    for batch, seq in ((1, 1), (3, 9), (2, 70)):
         ids = token_ids(batch, seq)
         positions = paddle.to_tensor(np.sort(np.random.randint(0, 500, (batch, seq))))
         expected = model(ids, positions=positions).numpy()
         np.testing.assert_allclose(loaded(ids, positions).numpy(), expected, rtol=0, atol=1e-4)
 
 
-def test_saved_softmax_models_take_packed_texts(tmp_path):
-    model = encoder()
+@pytest.mark.parametrize("options", [{}, {"attention": "window", "attention_window": 2}], ids=str)
+def test_saved_softmax_models_take_packed_texts(options, tmp_path):
+    model = encoder(**options)
     loaded = saved_and_loaded(Given(model, "segment_ids"), tmp_path)
     for segments in ([[0, 0, 0, 1]], [[4, 4, 4, 4, 4, 2], [0, 1, 1, 3, 3, 3]]):
         segments = paddle.to_tensor(segments)
@@ -92,7 +95,7 @@ def test_saved_heads_score_any_length(kind, max_span_length, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("attention", ["softmax", "linear"])
+@pytest.mark.parametrize("attention", ["softmax", "linear", "window"])
 def test_to_static_by_its_defaults_changes_nothing(attention):
     model = encoder(attention=attention)
     ids = token_ids(2, 7)

@@ -30,6 +30,10 @@ SIZES = {
 FORMS = {
     "version 1": {},
     "version 2": {"version": 2, "hidden_act": "relu"},
+    "window": {"attention": "window", "attention_window": 2, "score_scaling_length": 4},
+    "window mixed": {"attention": ["linear", "window"], "attention_window": 1},
+    "causal window": {"attention": ["window", "softmax"], "attention_window": 2, "causal": True},
+    "scaled scores": {"score_scaling_length": 12, "position_embedding": "alibi"},
     "embedding size": {"embedding_size": 8, "type_vocab_size": 2},
     "version 2, embedding size": {"embedding_size": 8, "version": 2},
     "linear": {"attention": "linear"},
@@ -122,9 +126,11 @@ def plain_model(model, weights, ids, types, mask):
             projected[2] = convolved_value / (1 + paddle.exp(-convolved_value))
         q, k, v = (x.reshape([0, 0, heads, size]).transpose([0, 2, 1, 3]) for x in projected)
         options = {"causal": config.causal}
-        if config.layer_attention[layer] == "softmax":
+        if config.layer_attention[layer] != "linear":
             slopes = alibi_slopes(heads) if config.position_embedding == "alibi" else None
-            options |= {"placement": placement, "slopes": slopes}
+            options |= {"placement": placement, "slopes": slopes, "score_scaling_length": config.score_scaling_length}
+            if config.layer_attention[layer] == "window":
+                options["window"] = config.attention_window
             attended = reference.softmax_attention(q, k, v, positions, mask, **options)
         elif config.feature_map == "one_plus_cosine":
             attended = reference.cosine_attention(q, k, v, positions, mask, **options)
@@ -262,6 +268,7 @@ def test_pooling_finds_the_first_token_under_left_padding():
 
 
 @pytest.mark.parametrize("form", ["version 1", "version 2", "linear", "alibi", "shared", "convolutions", "gate"])
+@pytest.mark.parametrize("form", ["version 1", "version 2", "linear", "alibi", "shared", "window"])
 def test_recompute_gives_the_same_gradients_with_dropout(form):
     model = make(RoFormerModel, **FORMS[form], hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.2)
     model.train()
@@ -376,7 +383,9 @@ def test_rotary_options_reach_the_rotation():
         assert float((model(ids) - plain(ids)).abs().max()) > 1e-3, options
 
 
-@pytest.mark.parametrize("form", ["favor, more features", "shared", "decay", "version 2", "learned"])
+@pytest.mark.parametrize(
+    "form", ["favor, more features", "shared", "decay", "version 2", "learned", "window mixed", "scaled scores"]
+)
 def test_forms_are_saved_and_loaded_bit_equal(form, tmp_path):
     model = make(RoFormerModel, **FORMS[form])
     ids = random_ids(2, 6)
