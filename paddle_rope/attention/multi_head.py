@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import paddle
+import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_rope.attention.feature_maps import FeatureMapLike, elu_plus_one
@@ -17,6 +19,10 @@ from paddle_rope.attention.placement import Rotation, check_placement, rotate_at
 from paddle_rope.attention.softmax import softmax_attention
 from paddle_rope.choices import ATTENTION_KINDS, check_choice
 from paddle_rope.layers import Dropout, Linear
+from paddle_rope.precision import at_least_float32, without_amp
+
+# 1 - gamma of the first head and of the last one, where the token chooses the decay and its input is 0.
+_FORGOTTEN = (0.2, 0.001)
 
 
 class KeyValueState(NamedTuple):
@@ -39,8 +45,11 @@ class MultiHeadAttention(nn.Layer):
             attention is then one tensor.
         bias: whether the projections have biases.
         causal: no token sees a later one.
-        feature_map, normalizer, decay: of linear attention, as :func:`~paddle_rope.linear_attention` and
-            :func:`~paddle_rope.causal_linear_attention`.
+        feature_map, normalizer: of linear attention, as :func:`~paddle_rope.linear_attention`.
+        decay: of linear attention, a number gamma in (0, 1] for each head (:mod:`~paddle_rope.attention.decay`); or
+            ``"token"``: gamma_i = sigmoid(w . x_i + b) from the input x_i of the layer, w and b of each head, with b so
+            that the gammas of w = 0 go from 0.8 in the first head to 0.999 in the last one, 1 - gamma in equal ratios.
+            None for none.
 
     Raises:
         ValueError: sizes that do not fit, an unknown kind or placement, options of linear attention that contradict
@@ -59,7 +68,7 @@ class MultiHeadAttention(nn.Layer):
         causal: bool = False,
         feature_map: FeatureMapLike = elu_plus_one,
         normalizer: str = "unrotated",
-        decay: Sequence[float] | Tensor | None = None,
+        decay: Sequence[float] | Tensor | str | None = None,
     ) -> None:
         super().__init__()
         if hidden_size % num_heads:
@@ -83,6 +92,11 @@ class MultiHeadAttention(nn.Layer):
         if not share_kv:
             self.value = Linear(hidden_size, hidden_size, bias_attr=bias_attr)
         self.output = Linear(hidden_size, hidden_size, bias_attr=bias_attr)
+        if kind == "linear" and isinstance(decay, str):
+            check_choice("decay", decay, ("token",))
+            forgotten = np.geomspace(*_FORGOTTEN, num_heads)
+            bias = nn.initializer.Assign(np.log(1 / forgotten - 1).astype("float32"))
+            self.token_decay = Linear(hidden_size, num_heads, bias_attr=paddle.ParamAttr(initializer=bias))
 
     def forward(
         self,
@@ -111,11 +125,11 @@ class MultiHeadAttention(nn.Layer):
             )
         elif self.causal:
             attended = causal_linear_attention(
-                q, k, v, rotate, key_mask, segment_ids=segment_ids, decay=self.decay, **self._linear_options()
+                q, k, v, rotate, key_mask, segment_ids=segment_ids, decay=self._decay(hidden), **self._linear_options()
             )
         else:
             attended = linear_attention(
-                q, k, v, rotate, key_mask, segment_ids=segment_ids, decay=self.decay, **self._linear_options()
+                q, k, v, rotate, key_mask, segment_ids=segment_ids, decay=self._decay(hidden), **self._linear_options()
             )
         return self._merge(attended)
 
@@ -148,7 +162,7 @@ class MultiHeadAttention(nn.Layer):
             state, attended = self._extend_softmax(q, k, v, state, rotate, key_mask, score_bias)
         else:
             new_keys = None if key_mask is None else key_mask[:, -k.shape[2] :]
-            options = {"decay": self.decay, "state": state, "return_state": True, **self._linear_options()}
+            options = {"decay": self._decay(hidden), "state": state, "return_state": True, **self._linear_options()}
             state, attended = causal_linear_attention(q, k, v, rotate, new_keys, **options)
         return self._merge(attended), state
 
@@ -160,6 +174,14 @@ class MultiHeadAttention(nn.Layer):
             v = k if one_tensor else paddle.concat([state.values, v], axis=2)
         attended = softmax_attention(q, k, v, None, key_mask, self.dropout, causal=True, score_bias=score_bias)
         return KeyValueState(k, None if one_tensor else v), rotate_at("o", attended, rotate, self.placement)
+
+    def _decay(self, hidden):
+        """gamma as the kernels take it: numbers of the heads, or ``[batch, heads, seq]``."""
+        if not isinstance(self.decay, str):
+            return self.decay
+        (scores,) = at_least_float32(self.token_decay(hidden))
+        with without_amp():
+            return F.sigmoid(scores).transpose([0, 2, 1])
 
     def _linear_options(self):
         return {"feature_map": self.feature_map, "normalizer": self.normalizer, "placement": self.placement}

@@ -52,7 +52,7 @@ class RoFormerConfig(PretrainedConfig):
         num_random_features: of ``"favor"``; None for ``head_dim``.
         normalizer: of linear attention: ``"unrotated"``, ``"rotated"`` or ``"none"``.
         decay: of linear attention, a number gamma in (0, 1] for each head: numerator and denominator have the factor
-            gamma^|i-j|; None for none.
+            gamma^|i-j|; or ``"token"``: each token chooses a gamma for each head; None for none.
         hidden_dropout_prob: dropout after embedding, attention and feed-forward.
         embedding_dropout_prob: dropout after embedding, if it is to differ; None for ``hidden_dropout_prob``.
         attention_probs_dropout_prob: dropout on softmax attention weights.
@@ -94,7 +94,7 @@ class RoFormerConfig(PretrainedConfig):
         feature_map: str = "elu_plus_one",
         num_random_features: int | None = None,
         normalizer: str = "unrotated",
-        decay: Sequence[float] | None = None,
+        decay: Sequence[float] | str | None = None,
         hidden_dropout_prob: float = 0.1,
         embedding_dropout_prob: float | None = None,
         attention_probs_dropout_prob: float = 0.1,
@@ -108,7 +108,7 @@ class RoFormerConfig(PretrainedConfig):
         given = {name: value for name, value in locals().items() if name not in ("self", "kwargs", "__class__")}
         given["embedding_size"] = hidden_size if embedding_size is None else embedding_size
         given["attention"] = list(attention) if isinstance(attention, (list, tuple)) else attention
-        given["decay"] = None if decay is None else list(decay)
+        given["decay"] = list(decay) if isinstance(decay, (list, tuple)) else decay
         self.check_names(kwargs)
         super().__init__(pad_token_id=pad_token_id, **kwargs)
         for name, value in given.items():
@@ -188,11 +188,14 @@ class RoFormerConfig(PretrainedConfig):
             raise ValueError("position_embedding 'learned' needs max_position_embeddings, the number of positions")
         if self.position_embedding == "sinusoidal" and self.embedding_size % 2:
             raise ValueError(f"sinusoidal positions need an even embedding_size, got {self.embedding_size}")
-        if self.decay is not None and (
-            len(self.decay) != self.num_attention_heads or not all(0 < gamma <= 1 for gamma in self.decay)
+        if self.decay not in (None, "token") and (
+            isinstance(self.decay, str)
+            or len(self.decay) != self.num_attention_heads
+            or not all(0 < gamma <= 1 for gamma in self.decay)
         ):
             raise ValueError(
-                f"decay must be {self.num_attention_heads} numbers in (0, 1], one for each head, got {self.decay}"
+                f"decay must be {self.num_attention_heads} numbers in (0, 1], one for each head, or 'token', "
+                f"got {self.decay!r}"
             )
         scaling = frequency_scaling(self.rotary_scaling)
         if scaling and scaling.amplitude != 1 and self.has_rotary and "linear" in self.layer_attention:

@@ -44,6 +44,7 @@ def saved_and_loaded(layer, folder):
         {},
         {"attention": "linear"},
         {"attention": "linear", "decay": [0.9, 0.7, 1.0, 0.5]},
+        {"attention": "linear", "decay": "token"},
         {"position_embedding": "vo"},
         {"rotary_learned": True},
         {"position_embedding": "alibi"},
