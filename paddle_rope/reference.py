@@ -116,7 +116,9 @@ def linear_attention(
 
     Args:
         phi_q, phi_k: functions of ``[batch, heads, seq, head_dim]`` that give the features.
-        decay: gamma, a number or tensor for each head; None for g_ij = 1.
+        decay: gamma, a number or tensor for each head; None for g_ij = 1. Or a tensor ``[batch, heads, seq]``, gamma_t
+            of each token t: g_ij = gamma_{j+1} .. gamma_i for j < i, gamma_i .. gamma_{j-1} for j > i, without those
+            of padding.
         q, k, v, positions, key_mask, segment_ids, causal, placement: as :func:`softmax_attention`.
 
     Returns:
@@ -125,14 +127,22 @@ def linear_attention(
     plain_q, plain_k = phi_q(q), phi_k(k)
     rotated_q, rotated_k, v = _rotate_some(plain_q, plain_k, v, positions, placement)
 
-    def past(head, i, j):
-        return 1.0 if decay is None else decay[head] ** abs(i - j)
+    def kept(row, head, i, j):
+        if decay is None:
+            return 1.0
+        if not isinstance(decay, Tensor) or len(decay.shape) == 1:
+            return decay[head] ** abs(i - j)
+        product = paddle.ones([], dtype=v.dtype)
+        for token in range(j + 1, i + 1) if j < i else range(i, j):
+            if key_mask is None or key_mask[row][token]:
+                product = product * decay[row, head, token]
+        return product
 
     def rotated(row, head, i, j):
-        return past(head, i, j) * (rotated_q[row, head, i] * rotated_k[row, head, j]).sum()
+        return kept(row, head, i, j) * (rotated_q[row, head, i] * rotated_k[row, head, j]).sum()
 
     def unrotated(row, head, i, j):
-        return past(head, i, j) * (plain_q[row, head, i] * plain_k[row, head, j]).sum()
+        return kept(row, head, i, j) * (plain_q[row, head, i] * plain_k[row, head, j]).sum()
 
     below = {"unrotated": unrotated, "rotated": rotated, "none": None}[normalizer]
     return _turn_back(_weighted_sums(rotated, below, v, key_mask, segment_ids, causal), positions, placement)

@@ -1,20 +1,20 @@
-"""Two-sided decay: weights w_ij in (0, 1] that fall with the distance between i and j, to the left and to the right.
+"""Decay: weights w_ij in (0, 1] that fall with the distance between i and j, to the left and to the right.
 
 Constant, one gamma for each head:
 
     w_ij = gamma^|i - j|.
 
-Chosen by the token, gamma_t for each token t: the tokens lie on a line, where t takes up -log gamma_t, and w_ij follows
-from the distance of their centres,
+Chosen by the token, one gamma_t for each token t (as the gates of arXiv 2312.06635, there causal and one for each
+feature):
 
-    w_ij = exp(-|p_i - p_j|), p_i = -(log gamma_1 + ... + log gamma_{i-1} + log(gamma_i) / 2),
+    w_ij = gamma_{j+1} ... gamma_i for j < i,    w_ii = 1,    w_ij = gamma_i ... gamma_{j-1} for j > i.
 
-which is the product of the gammas between i and j, and of the square roots of those of i and j themselves. So w_ii = 1,
-w_ij = w_ji, a text read backwards has the same weights, and where all gammas are equal this is gamma^|i - j|.
+What comes from j is multiplied by the gamma of each token on its way, at last by that of i, from both sides alike: the
+sums over j <= i are those of causal attention, S_i = gamma_i S_{i-1} + phi(k_i) v_i^T, those over j >= i are those of
+the text read backwards, and j = i counts once. Where all gammas are equal this is gamma^|i - j|.
 
-Within a chunk of tokens the weights are a table. What lies outside it enters through two states: that of causal
-attention from the left, without i itself, and its mirror image from the right. No exponent of a gamma is negative, and
-time and memory are linear in seq.
+Within a chunk of tokens the weights are a table. What lies outside it enters through a state for each side. No exponent
+of a gamma is negative, and time and memory are linear in seq.
 """
 
 from typing import NamedTuple
@@ -26,18 +26,18 @@ from paddle_rope.attention.sums import join_chunks, running_states, split_chunks
 from paddle_rope.layers import scaled
 
 # A text up to this length is one table of weights; longer ones are cut into chunks.
-_DIRECT = 256
+_ONE_TABLE = 256
 _CHUNK = 128
 # Lower bound of the gammas of tokens, so that their logarithm is finite.
 _SMALLEST_GAMMA = 1e-12
 
 
 class Side(NamedTuple):
-    """What the sums over one side of the chunks need."""
+    """How far the tokens of a chunk are from the state on one side of it."""
 
-    from_state: Tensor  # from the state of the chunks on that side to each token, [.., .., .., size, 1]
-    to_state: Tensor  # from each token to the end of its chunk on the other side, alike
-    keep: Tensor  # from one end of a chunk to the other, [.., .., .., 1, 1]
+    from_state: Tensor  # weight between the state and each token, [.., .., .., size, 1]
+    to_state: Tensor  # between each token and the state that the next chunk sees, alike
+    keep: Tensor  # between the state before the chunk and the one that the next chunk sees, [.., .., .., 1, 1]
 
 
 class DecayWeights(NamedTuple):
@@ -46,7 +46,7 @@ class DecayWeights(NamedTuple):
     seq: int  # tokens; -1 where a static graph does not know it
     size: int  # tokens of a chunk; seq if there is one alone
     within: Tensor  # between the tokens of a chunk, [.., .., .., size, size]
-    sides: tuple[Side, ...]  # the left one and the right one; none if there is one chunk alone
+    sides: tuple[Side, ...]  # the left one and, unless it is causal, the right one; none of one chunk alone
 
     def sums(self, phi_q: Tensor, phi_k: Tensor, v: Tensor) -> Tensor:
         """s_i = sum_j w_ij (phi_q_i . phi_k_j) v_j; features and values ``[batch, heads, seq, size]``."""
@@ -59,8 +59,12 @@ class DecayWeights(NamedTuple):
         return sums.squeeze(2) if self.size == self.seq else join_chunks(sums, self.seq)
 
 
-def two_sided_decay(
-    decay: Tensor, like: Tensor, segment_ids: Tensor | None = None, chunk_size: int | None = None
+def decay_weights(
+    decay: Tensor,
+    like: Tensor,
+    segment_ids: Tensor | None = None,
+    chunk_size: int | None = None,
+    causal: bool = False,
 ) -> DecayWeights:
     """The weights of a batch.
 
@@ -70,15 +74,17 @@ def two_sided_decay(
             know the length, one table has the weights of all tokens, quadratic in seq.
         segment_ids: integer ``[batch, seq]``, equal ids side by side: w_ij = 0 between different ids.
         chunk_size: any positive number; None for one that is fast.
+        causal: w_ij = 0 for j > i.
     """
     seq = like.shape[2]
-    size = seq if seq <= (chunk_size or _DIRECT) else (chunk_size or _CHUNK)  # where seq is -1, too, one table
+    size = seq if seq <= (chunk_size or _ONE_TABLE) else (chunk_size or _CHUNK)  # where seq is -1, too, one table
     decay = decay.astype(like.dtype)
     if len(decay.shape) == 1:
-        within, from_start, to_end, keep = _constant(decay, size if size >= 0 else paddle.shape(like)[2])
+        within, left, right = _constant(decay, size if size >= 0 else paddle.shape(like)[2])
     else:
-        within, from_start, to_end, keep = _by_token(_split(decay.unsqueeze(-1), size, seq))
-    left, right = Side(from_start, to_end, keep), Side(to_end, from_start, keep)
+        within, left, right = _by_token(_split(decay.unsqueeze(-1), size, seq))
+    if causal:
+        within = paddle.tril(within)
     if segment_ids is not None:
         ids = _split(segment_ids.unsqueeze([1, 3]), size, seq)
         within = within * (ids == ids.transpose([0, 1, 2, 4, 3])).astype(within.dtype)
@@ -88,25 +94,40 @@ def two_sided_decay(
         after = paddle.concat([first[:, :, 1:], first[:, :, -1:]], axis=2)
         left = _where(left, ids == before, ids == last, last == before)
         right = _where(right, ids == after, ids == first, first == after)
-    return DecayWeights(seq, size, within, () if size == seq else (left, right))
+    sides = () if size == seq else (left,) if causal else (left, right)
+    return DecayWeights(seq, size, within, sides)
+
+
+def decay_of_state(decay: Tensor | None, seq: int, dtype: paddle.dtype) -> Side | None:
+    """The left side of ``seq`` tokens as one chunk, without the axis of chunks; None without decay."""
+    if decay is None:
+        return None
+    decay = decay.astype(dtype)
+    if len(decay.shape) == 3:
+        return Side(*(x.squeeze(2) for x in _by_token(decay.unsqueeze([2, 4]))[1]))
+    gamma = decay.reshape([1, -1, 1, 1])
+    powers = range(1, seq + 1), range(seq - 1, -1, -1), range(seq, seq + 1)
+    return Side(*(gamma ** paddle.arange(x.start, x.stop, x.step).astype(dtype).unsqueeze(-1) for x in powers))
 
 
 def _constant(gamma, size):
-    """gamma ``[heads]`` -> the weights within a chunk, from its start to each token, from each token to its end, from
-    start to end. The start lies half a token before the first one."""
+    """gamma ``[heads]`` -> the weights within a chunk of ``size`` tokens, its left side and its right one."""
     gamma = gamma.reshape([1, -1, 1, 1, 1])
     index = paddle.arange(size).astype(gamma.dtype).unsqueeze(1)
     within = gamma ** (index - index.transpose([1, 0])).abs()
-    return within, gamma ** (index + 0.5), gamma ** (size - 0.5 - index), gamma**size
+    left = Side(gamma ** (index + 1), gamma ** (size - 1 - index), gamma**size)
+    return within, left, Side(gamma ** (size - index), gamma**index, left.keep)
 
 
 def _by_token(gamma):
     """As :func:`_constant` for gamma ``[batch, heads, chunks, size, 1]`` of each token."""
     lengths = -paddle.log(paddle.clip(gamma, min=_SMALLEST_GAMMA))
-    ends = paddle.cumsum(lengths, axis=3)
-    centres, whole = ends - lengths / 2, ends[:, :, :, -1:]
-    within = paddle.exp(-(centres - centres.transpose([0, 1, 2, 4, 3])).abs())
-    return within, paddle.exp(-centres), paddle.exp(centres - whole), paddle.exp(-whole)
+    ends = paddle.cumsum(lengths, axis=3)  # on a line where each token takes up its length
+    starts, whole = ends - lengths, ends[:, :, :, -1:]
+    to_left, to_right = (x - x.transpose([0, 1, 2, 4, 3]) for x in (ends, starts))
+    within = paddle.exp(-paddle.maximum(to_left, -to_right))  # of the two, one is negative
+    left = Side(paddle.exp(-ends), paddle.exp(ends - whole), paddle.exp(-whole))
+    return within, left, Side(paddle.exp(starts - whole), paddle.exp(-starts), left.keep)
 
 
 def _where(side, *conditions):

@@ -11,7 +11,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_rope.attention.decay import two_sided_decay
+from paddle_rope.attention.decay import decay_of_state, decay_weights
 from paddle_rope.attention.feature_maps import FeatureMapLike, as_feature_map, elu_plus_one
 from paddle_rope.attention.placement import Rotation, check_placement, rotate_at
 from paddle_rope.attention.sums import causal_sums, check_segments, segment_sums, segment_weights
@@ -94,7 +94,7 @@ def linear_attention(
         )
         denominator = None
         if decay is not None:
-            weights = two_sided_decay(_without_padding(decay, key_mask), values, segment_ids, chunk_size)
+            weights = decay_weights(_without_padding(decay, key_mask), values, segment_ids, chunk_size)
             numerator = weights.sums(phi_q, phi_k, values)
             if below is not None:
                 denominator = weights.sums(*below, paddle.ones_like(values[..., :1]))
@@ -155,7 +155,7 @@ def causal_linear_attention(
         raise ValueError(f"chunk_size must be positive, got {chunk_size}")
     if segment_ids is not None and (state is not None or return_state):
         raise ValueError("a state is of one text: give it without segment_ids")
-    decay = _checked_decay(decay, q)
+    decay = _without_padding(_checked_decay(decay, q), key_mask)
     with without_amp():
         (phi_q, phi_k), below, values = _prepare(
             q, k, v, rotate, key_mask, feature_map, normalizer, segment_ids, placement, whole_sequence=False
@@ -167,15 +167,18 @@ def causal_linear_attention(
             if below is not None:
                 denominator = paddle.matmul(below[0], after.keys)
         else:
-            numerator = causal_sums(phi_q, phi_k, values, decay, segment_ids, chunk_size)
+            if decay is not None and len(decay.shape) == 3:
+                sums = decay_weights(decay, values, segment_ids, chunk_size, causal=True).sums
+            else:
+                sums = partial(causal_sums, decay=decay, segment_ids=segment_ids, chunk_size=chunk_size)
+            numerator = sums(phi_q, phi_k, values)
             if below is not None:
-                ones = paddle.ones_like(values[..., :1])
-                denominator = causal_sums(below[0], below[1], ones, decay, segment_ids, chunk_size)
+                denominator = sums(*below, paddle.ones_like(values[..., :1]))
             if state is not None:
-                distance = range(1, values.shape[2] + 1)
-                numerator = numerator + _decayed(paddle.matmul(phi_q, state.key_values), decay, distance)
+                side = decay_of_state(decay, values.shape[2], values.dtype)
+                numerator = numerator + _times(paddle.matmul(phi_q, state.key_values), side and side.from_state)
                 if below is not None:
-                    denominator = denominator + _decayed(paddle.matmul(below[0], state.keys), decay, distance)
+                    denominator = denominator + _times(paddle.matmul(below[0], state.keys), side and side.from_state)
         output = _finish(numerator, denominator, normalizer, rotate, placement, q.dtype)
     return output if after is None else (after, output)
 
@@ -268,27 +271,24 @@ def _finish(numerator, denominator, normalizer, rotate, placement, dtype):
 def _state_after(state, phi_k, below, v, decay):
     """``state`` when these tokens have passed too; ``below`` as from :func:`_prepare`."""
     seq = v.shape[2]
-    left = range(seq - 1, -1, -1)  # tokens after each
-    key_values = paddle.matmul(_decayed(phi_k, decay, left), v, transpose_x=True)
-    keys = None if below is None else _decayed(below[1], decay, left).sum(axis=2).unsqueeze(-1)
+    side = decay_of_state(decay, seq, v.dtype)
+    to_state, keep = (None, None) if side is None else (side.to_state, side.keep)
+    key_values = paddle.matmul(_times(phi_k, to_state), v, transpose_x=True)
+    keys = None if below is None else _times(below[1], to_state).sum(axis=2).unsqueeze(-1)
     if state is None:
         return LinearAttentionState(key_values, keys, seq)
-    distance = range(seq, seq + 1)
-    keys = None if keys is None else keys + _decayed(state.keys, decay, distance)
-    return LinearAttentionState(key_values + _decayed(state.key_values, decay, distance), keys, state.length + seq)
+    keys = None if keys is None else keys + _times(state.keys, keep)
+    return LinearAttentionState(key_values + _times(state.key_values, keep), keys, state.length + seq)
 
 
-def _decayed(x, decay, exponents):
-    """gamma^exponents x, one gamma for each head; ``exponents`` is a range, of one number or of one for each token."""
-    if decay is None:
-        return x
-    exponents = paddle.arange(exponents.start, exponents.stop, exponents.step).astype(x.dtype).unsqueeze(-1)
-    return x * decay.astype(x.dtype).reshape([1, -1, 1, 1]) ** exponents
+def _times(x, factor):
+    """x times the factor; None for 1."""
+    return x if factor is None else x * factor
 
 
 def _without_padding(decay, key_mask):
     """gammas of tokens, 1 at padding; constant ones as they are."""
-    if key_mask is None or len(decay.shape) == 1:
+    if decay is None or key_mask is None or len(decay.shape) == 1:
         return decay
     is_token = key_mask.astype(decay.dtype).unsqueeze(1)
     return decay * is_token + (1 - is_token)
@@ -298,15 +298,13 @@ def _checked_decay(decay, q):
     """Tensor ``[heads]`` in (0, 1] or ``[batch, heads, seq]``, or None."""
     if decay is None:
         return None
-    if not isinstance(decay, Tensor):
-        given, decay = np.asarray(decay), paddle.to_tensor(decay, dtype="float64")
-    elif not paddle.in_dynamic_mode():
-        return decay  # in static graphs its numbers are not known
-    elif len(decay.shape) == 3 and decay.shape == q.shape[:3]:
-        return decay  # to read so many numbers takes time
-    else:
-        given = decay.numpy()
-    heads = q.shape[1]
+    is_tensor = hasattr(decay, "stop_gradient")  # in static graphs it is no Tensor
+    if is_tensor and (not paddle.in_dynamic_mode() or len(decay.shape) == 3 and decay.shape == q.shape[:3]):
+        return decay  # in static graphs its numbers are not known; to read those of all tokens takes time
+    given, heads = decay.numpy() if is_tensor else np.asarray(decay), q.shape[1]
     if given.shape != (heads,) or not ((given > 0) & (given <= 1)).all():
-        raise ValueError(f"decay must be {heads} numbers in (0, 1], one for each head, got {given.tolist()}")
-    return decay
+        raise ValueError(
+            f"decay must be {heads} numbers in (0, 1], one for each head, or [batch, heads, seq] of them, "
+            f"got {given.tolist() if given.size < 100 else list(given.shape)}"
+        )
+    return decay if is_tensor else paddle.to_tensor(given, dtype="float64")

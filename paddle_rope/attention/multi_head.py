@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
@@ -20,6 +21,10 @@ from paddle_rope.attention.window import window_attention
 from paddle_rope.choices import ATTENTION_KINDS, check_choice
 from paddle_rope.convolution import DepthwiseConvolution, check_convolutions
 from paddle_rope.layers import Dropout, Linear
+from paddle_rope.precision import at_least_float32, without_amp
+
+# 1 - gamma of the first head and of the last one, where the token chooses the decay and its input is 0.
+_FORGOTTEN = (0.2, 0.001)
 
 
 class KeyValueState(NamedTuple):
@@ -44,8 +49,11 @@ class MultiHeadAttention(nn.Layer):
             attention is then one tensor.
         bias: whether the projections have biases.
         causal: no token sees a later one.
-        feature_map, normalizer, decay: of linear attention, as :func:`~paddle_rope.linear_attention` and
-            :func:`~paddle_rope.causal_linear_attention`.
+        feature_map, normalizer: of linear attention, as :func:`~paddle_rope.linear_attention`.
+        decay: of linear attention, a number gamma in (0, 1] for each head (:mod:`~paddle_rope.attention.decay`); or
+            ``"token"``: gamma_i = sigmoid(w . x_i + b) from the input x_i of the layer, w and b of each head, with b so
+            that the gammas of w = 0 go from 0.8 in the first head to 0.999 in the last one, 1 - gamma in equal ratios.
+            None for none.
         window: largest distance of a key that ``"window"`` sees (:func:`~paddle_rope.window_attention`).
         score_scaling_length: of softmax and window, as :func:`~paddle_rope.softmax_attention`.
         convolutions: some of ``"value"``: v = SiLU(c(W_v x)), ``"output"``: attended + c(v), v before any rotation
@@ -71,7 +79,7 @@ class MultiHeadAttention(nn.Layer):
         causal: bool = False,
         feature_map: FeatureMapLike = elu_plus_one,
         normalizer: str = "unrotated",
-        decay: Sequence[float] | Tensor | None = None,
+        decay: Sequence[float] | Tensor | str | None = None,
         window: int = 64,
         score_scaling_length: int | None = None,
         convolutions: Collection[str] = (),
@@ -112,6 +120,11 @@ class MultiHeadAttention(nn.Layer):
             self.output_convolution = DepthwiseConvolution(hidden_size, convolution_size)
         if output_gate:
             self.gate = Linear(hidden_size, hidden_size, bias_attr=bias_attr)
+        if kind == "linear" and isinstance(decay, str):
+            check_choice("decay", decay, ("token",))
+            forgotten = np.geomspace(*_FORGOTTEN, num_heads)
+            bias = nn.initializer.Assign(np.log(1 / forgotten - 1).astype("float32"))
+            self.token_decay = Linear(hidden_size, num_heads, bias_attr=paddle.ParamAttr(initializer=bias))
 
     def forward(
         self,
@@ -140,11 +153,11 @@ class MultiHeadAttention(nn.Layer):
             attended = self._attend_by_softmax(q, k, v, *shared, score_bias)
         elif self.causal:
             attended = causal_linear_attention(
-                q, k, v, rotate, key_mask, segment_ids=segment_ids, decay=self.decay, **self._linear_options()
+                q, k, v, rotate, key_mask, segment_ids=segment_ids, decay=self._decay(hidden), **self._linear_options()
             )
         else:
             attended = linear_attention(
-                q, k, v, rotate, key_mask, segment_ids=segment_ids, decay=self.decay, **self._linear_options()
+                q, k, v, rotate, key_mask, segment_ids=segment_ids, decay=self._decay(hidden), **self._linear_options()
             )
         return self._merge(attended, hidden, beside)
 
@@ -177,7 +190,7 @@ class MultiHeadAttention(nn.Layer):
             state, attended = self._extend_softmax(q, k, v, state, rotate, key_mask, score_bias)
         else:
             new_keys = None if key_mask is None else key_mask[:, -k.shape[2] :]
-            options = {"decay": self.decay, "state": state, "return_state": True, **self._linear_options()}
+            options = {"decay": self._decay(hidden), "state": state, "return_state": True, **self._linear_options()}
             state, attended = causal_linear_attention(q, k, v, rotate, new_keys, **options)
         return self._merge(attended, hidden), state
 
@@ -199,6 +212,14 @@ class MultiHeadAttention(nn.Layer):
         if self.kind == "window":
             return window_attention(q, k, v, self.window, *shared, score_scaling_length=self.score_scaling_length)
         return softmax_attention(q, k, v, *shared, score_bias, self.score_scaling_length)
+
+    def _decay(self, hidden):
+        """gamma as the kernels take it: numbers of the heads, or ``[batch, heads, seq]``."""
+        if not isinstance(self.decay, str):
+            return self.decay
+        (scores,) = at_least_float32(self.token_decay(hidden))
+        with without_amp():
+            return F.sigmoid(scores).transpose([0, 2, 1])
 
     def _linear_options(self):
         return {"feature_map": self.feature_map, "normalizer": self.normalizer, "placement": self.placement}

@@ -111,7 +111,7 @@ def segment_weights(phi_q: Tensor, phi_k: Tensor, segment_ids: Tensor) -> Tensor
     return (phi_q * sums).sum(axis=-1, keepdim=True)
 
 
-def split_chunks(x, size):
+def split_chunks(x: Tensor, size: int) -> Tensor:
     """``[batch, heads, seq, features]`` -> ``[batch, heads, chunks, size, features]``, zeros at the end."""
     batch, heads, seq, features = x.shape
     missing = -seq % size
@@ -120,14 +120,14 @@ def split_chunks(x, size):
     return x.reshape([batch, heads, (seq + missing) // size, size, features])
 
 
-def join_chunks(x, seq):
+def join_chunks(x: Tensor, seq: int) -> Tensor:
     """``[batch, heads, chunks, size, features]`` -> ``[batch, heads, seq, features]``, undoes :func:`split_chunks`."""
     batch, heads, chunks, size, features = x.shape
     x = x.reshape([batch, heads, chunks * size, features])
     return x if chunks * size == seq else x[:, :, :seq]
 
 
-def running_states(updates, keep=None, reverse=False):
+def running_states(updates: Tensor, keep: Tensor | None = None, reverse: bool = False) -> Tensor:
     """state_0 = 0, state_{c+1} = keep_c state_c + update_c: the state before each chunk.
 
     Args:

@@ -59,7 +59,7 @@ class RoFormerConfig(PretrainedConfig):
         num_random_features: of ``"favor"``; None for ``head_dim``.
         normalizer: of linear attention: ``"unrotated"``, ``"rotated"`` or ``"none"``.
         decay: of linear attention, a number gamma in (0, 1] for each head: numerator and denominator have the factor
-            gamma^|i-j|; None for none.
+            gamma^|i-j|; or ``"token"``: each token chooses a gamma for each head; None for none.
         convolutions: short depthwise convolutions over neighboring tokens in each block (arXiv 2405.16605), some of
             ``"input"``, ``"value"`` and ``"output"``; c being a
             :class:`~paddle_rope.convolution.DepthwiseConvolution`: x + c(x) in the place of the block's input x,
@@ -109,7 +109,7 @@ class RoFormerConfig(PretrainedConfig):
         feature_map: str = "elu_plus_one",
         num_random_features: int | None = None,
         normalizer: str = "unrotated",
-        decay: Sequence[float] | None = None,
+        decay: Sequence[float] | str | None = None,
         convolutions: Sequence[str] = (),
         convolution_size: int = 3,
         output_gate: bool = False,
@@ -126,7 +126,7 @@ class RoFormerConfig(PretrainedConfig):
         given = {name: value for name, value in locals().items() if name not in ("self", "kwargs", "__class__")}
         given["embedding_size"] = hidden_size if embedding_size is None else embedding_size
         given["attention"] = list(attention) if isinstance(attention, (list, tuple)) else attention
-        given["decay"] = None if decay is None else list(decay)
+        given["decay"] = list(decay) if isinstance(decay, (list, tuple)) else decay
         given["convolutions"] = list(convolutions or ())
         self.check_names(kwargs)
         super().__init__(pad_token_id=pad_token_id, **kwargs)
@@ -216,11 +216,14 @@ class RoFormerConfig(PretrainedConfig):
             raise ValueError("position_embedding 'learned' needs max_position_embeddings, the number of positions")
         if self.position_embedding == "sinusoidal" and self.embedding_size % 2:
             raise ValueError(f"sinusoidal positions need an even embedding_size, got {self.embedding_size}")
-        if self.decay is not None and (
-            len(self.decay) != self.num_attention_heads or not all(0 < gamma <= 1 for gamma in self.decay)
+        if self.decay not in (None, "token") and (
+            isinstance(self.decay, str)
+            or len(self.decay) != self.num_attention_heads
+            or not all(0 < gamma <= 1 for gamma in self.decay)
         ):
             raise ValueError(
-                f"decay must be {self.num_attention_heads} numbers in (0, 1], one for each head, got {self.decay}"
+                f"decay must be {self.num_attention_heads} numbers in (0, 1], one for each head, or 'token', "
+                f"got {self.decay!r}"
             )
         check_convolutions(self.convolutions, self.convolution_size, self.causal)
         scaling = frequency_scaling(self.rotary_scaling)

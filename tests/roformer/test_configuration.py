@@ -36,6 +36,7 @@ from tasks.ner.model import NerConfig
         ({"normalizer": None}, "normalizer must be one of"),
         ({"decay": [0.5]}, "decay must be 12 numbers in"),
         ({"decay": [0.5] * 11 + [1.5]}, "decay must be 12 numbers in"),
+        ({"decay": "tokens"}, "or 'token', got 'tokens'"),
         ({"pooling": "max"}, "pooling must be one of first, mean"),
         ({"rotary_scaling": {"factor": 2}}, "type of rotary_scaling must be one of linear, ntk, yarn, got None"),
         ({"rotary_scaling": {"type": "yarn", "factor": 2}}, "'yarn' takes factor, original_length"),

@@ -46,6 +46,7 @@ def saved_and_loaded(layer, folder):
         {"attention": "linear", "decay": [0.9, 0.7, 1.0, 0.5]},
         {"attention": "window", "attention_window": 2},
         {"attention": "window", "attention_window": 90, "score_scaling_length": 8},
+        {"attention": "linear", "decay": "token"},
         {"position_embedding": "vo"},
         {"rotary_learned": True},
         {"position_embedding": "alibi"},

@@ -41,6 +41,8 @@ FORMS = {
     "causal mixed": {"attention": ["softmax", "linear"], "causal": True},
     "decay": {"attention": "linear", "causal": True, "decay": [0.9, 0.7, 1.0]},
     "two-sided decay": {"attention": "linear", "decay": [0.9, 0.7, 1.0]},
+    "decay by the token": {"attention": ["linear", "softmax"], "decay": "token", "version": 2},
+    "causal decay by the token": {"attention": "linear", "causal": True, "decay": "token", "normalizer": "none"},
     "rotary value": {"position_embedding": "qkv"},
     "vo": {"position_embedding": "vo", "attention": "linear"},
     "shared": {"position_embedding": "qkvo", "share_kv": True, "attention": ["softmax", "linear"]},
@@ -153,11 +155,14 @@ def plain_model(model, weights, ids, types, mask):
                     return paddle.exp(paddle.matmul(x, directions, transpose_y=True) - (x**2).sum(-1, keepdim=True) / 2)
 
                 maps = dict.fromkeys(["phi_q", "phi_k"], phi)
+            decay = config.decay
+            if decay == "token":
+                decay = F.sigmoid(linear(hidden, f"{name}.token_decay")).transpose([0, 2, 1])
             attended = reference.linear_attention(
                 *(q, k, v, positions, mask),
                 **maps,
                 normalizer=config.normalizer,
-                decay=config.decay,
+                decay=decay,
                 placement=placement,
                 **options,
             )

@@ -102,7 +102,7 @@ class EncoderArguments:
     num_random_features: Optional[int] = option(None, "of `favor`, an even number; empty: the size of a head")
     normalizer: str = option("unrotated", f"denominator of linear attention: {', '.join(NORMALIZERS)}")
     decay: Optional[str] = option(
-        None, "gamma of linear attention: numbers in (0, 1] between commas, one per head; empty: none"
+        None, "decay of linear attention: numbers in (0, 1] between commas, one per head, or `token`; empty: none"
     )
     convolutions: Optional[str] = option(
         None, f"short convolutions over neighboring tokens, between commas: {', '.join(CONVOLUTIONS)}; empty: none"
@@ -151,7 +151,7 @@ class EncoderArguments:
             "hidden_act": one_of(ACTIVATIONS),
             "feature_map": one_of(FEATURE_MAPS),
             "normalizer": one_of(NORMALIZERS),
-            "decay": (self._fits_decay, "numbers in (0, 1] between commas, one for each head"),
+            "decay": (self._fits_decay, "`token` or numbers in (0, 1] between commas, one for each head"),
             "convolutions": some_of(CONVOLUTIONS),
             "convolution_size": (lambda value: value > 0 and value % 2 == 1, "an odd number greater than 0"),
         }
@@ -161,8 +161,10 @@ class EncoderArguments:
             gammas = read_decay(decay)
         except ValueError:
             return False
-        heads = self.num_attention_heads if self.pretrained is None else len(gammas or ())
-        return gammas is None or len(gammas) == heads and all(0 < gamma <= 1 for gamma in gammas)
+        if gammas in (None, "token"):
+            return True
+        heads = self.num_attention_heads if self.pretrained is None else len(gammas)
+        return len(gammas) == heads and all(0 < gamma <= 1 for gamma in gammas)
 
     def encoder_options(self, config=None):
         """The options of a RoFormerConfig that the keys give.
@@ -217,6 +219,8 @@ class RecipeArguments(EncoderArguments):
 
 def read_decay(words):
     """The option ``decay`` of a RoFormerConfig: "0.9, 1" -> [0.9, 1.0]; ValueError where a word is no number."""
+    if words == "token":
+        return words
     return [float(word) for word in words.split(",")] if words else None
 
 
