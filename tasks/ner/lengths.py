@@ -63,6 +63,11 @@ class Reading(NamedTuple):
     overlap: int
     max_entity_tokens: int | None
 
+    @property
+    def windows(self) -> str:
+        """How longer texts are read, in words."""
+        return f"read in windows of {self.max_tokens} tokens, {self.overlap + 1} of them shared with the next"
+
 
 def reading_of(
     config: Any, max_tokens: int | None = None, overlap: int | None = None, max_entity_tokens: int | None = None
@@ -82,3 +87,12 @@ def reading_of(
     if max_entity_tokens is None:
         max_entity_tokens = entity_bound(config.longest_entity)
     return Reading(max_tokens, overlap, max_entity_tokens or None)
+
+
+def describe_lengths(config: Any) -> str:
+    """The lengths of training in words, and what follows from them."""
+    reading = reading_of(config)
+    return (
+        f"training texts of up to {config.longest_text} tokens, entities of up to {config.longest_entity}; texts of "
+        f"more than {reading.max_tokens} are {reading.windows}; entities of up to {reading.max_entity_tokens} are found"
+    )
