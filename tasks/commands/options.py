@@ -55,14 +55,18 @@ def add_model_dir(parser):
 
 # How long a text a model reads at once: name of the option, help.
 LONGEST = {
-    "ner": ("max_tokens", "tokens computed at once (default: as trained); longer texts are read in windows"),
+    "ner": (
+        "max_tokens",
+        "tokens computed at once (default: what training covered); longer texts are read in windows",
+    ),
     "matching": ("max_tokens", "tokens of a sequence, longer ones are cut (default: as trained)"),
     "classification": ("max_characters", "characters of a text, the rest is cut (default: as trained)"),
 }
 
 
 def add_computing(parser, task):
-    """How a model computes: ``--max_tokens`` or ``--max_characters``, ``--batch_size``, ``--device``."""
+    """How a model computes: ``--max_tokens``, ``--max_entity_tokens`` or ``--max_characters``, ``--batch_size``,
+    ``--device``."""
     longest, meaning = LONGEST[task]
 
     def refuse(value):
@@ -70,11 +74,14 @@ def add_computing(parser, task):
 
     parser.add_argument(f"--{longest}", type=int, help=meaning)
     parser.add_argument("--max_length", type=refuse, help=argparse.SUPPRESS)
+    if task == "ner":
+        bound = "tokens of the longest entity that is found, 0 for any (default: twice the longest one in training)"
+        parser.add_argument("--max_entity_tokens", type=int, metavar="N", help=bound)
     parser.add_argument("--batch_size", type=int, default=32, help="texts computed together (default: 32)")
     parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
 
 
 def computing(options):
     """The arguments of :func:`add_computing`, as predictors and recipes name them."""
-    names = ("device", "batch_size", "max_tokens", "max_characters")
+    names = ("device", "batch_size", "max_tokens", "max_entity_tokens", "max_characters")
     return {name: getattr(options, name) for name in names if hasattr(options, name)}

@@ -77,7 +77,8 @@ def _parse(task, words):
 
         parser.add_argument("--format", default="jsonl", choices=FORMATS, help="of the results (default: jsonl)")
         parser.add_argument("--html", metavar="FILE", help="also draw texts and entities as a page for a browser")
-        parser.add_argument("--overlap", type=int, help="tokens that two windows share (default: a quarter of one)")
+        overlap = "longest entity that is sure to lie whole in a window (default: that of training, if it fits)"
+        parser.add_argument("--overlap", type=int, metavar="TOKENS", help=overlap)
     if task == "matching":
         parser.add_argument("--embed", action="store_true", help="write vectors of texts to --output FILE.npy")
     add_computing(parser, task)
@@ -136,7 +137,7 @@ def find_entities(options):
 
     stream = TextStream(options.input, chunk_size("ner", options))
     predictor = open_model("ner", options.model_dirs, options, overlap=options.overlap)
-    drawn, left_out = [], 0
+    drawn, left_out, has_windows = [], 0, False
     try:
         with (
             open_output(options.output) as file,
@@ -144,6 +145,9 @@ def find_entities(options):
         ):
             for chunk in chunks(stream):
                 texts, where = zip(*chunk)
+                if not has_windows and any(len(text) > predictor.max_tokens for text in texts):
+                    has_windows = True
+                    print(f"note: longer texts are {predictor.reading.windows} (--max_tokens)", file=sys.stderr)
                 records = predictor(texts, where)
                 writer.write(records, where)
                 file.flush()

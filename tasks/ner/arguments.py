@@ -20,7 +20,8 @@ class NerArguments(RecipeArguments):
     RENAMED = {"max_length": "max_characters"}
 
     train_file: Optional[str] = option(None, "labeled data in any of the supported formats")
-    max_characters: int = option(512, "longest text in characters; a longer one is an error")
+    max_characters: int = option(512, "longest training text in characters; a longer one is an error or cut")
+    cut_long_texts: bool = option(False, "cut longer training texts into windows of so many tokens")
     span_head: str = option("efficient", "`efficient` or `dense` GlobalPointer")
     head_size: int = option(64, "width of the queries and keys of the span head")
     max_span_length: Optional[int] = option(None, "longest entity in tokens; empty: any")

@@ -4,31 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from tasks.common.batching import pad, pad_tokens
 from tasks.common.errors import InputError
-from tasks.ner.examples import Example, align_entities
-from tasks.ner.features import TokenFeatures, WordFeatures
+from tasks.ner.cutting import cut_labeled
+from tasks.ner.examples import Entity, Example, align_entities
+from tasks.ner.features import WordFeatures
+from tasks.ner.tokenized_text import TokenizedText
 
 
-class TokenizedText(NamedTuple):
-    """A text as tokens; ``spans`` are its entities as (type number, first token, last token)."""
-
-    ids: list
-    offsets: list  # half-open characters of each token; (0, 0) for special tokens
-    spans: list
-    features: TokenFeatures | None = None  # for models that take them
-
-
-def check_length(text, where, max_characters):
-    """Raise InputError if ``text`` has more than ``max_characters`` characters."""
-    if len(text) > max_characters:
+def refuse_longer(examples, max_characters):
+    """Raise InputError if texts of ``examples`` have more than ``max_characters`` characters."""
+    longer = [example for example in examples if len(example.text) > max_characters]
+    if longer:
+        longest = max(longer, key=lambda example: len(example.text))
         raise InputError(
-            f"{where}: the text has {len(text)} characters, more than max_characters {max_characters}; "
-            f"split it, or give --max_characters {len(text)} or more (RoPE has no longest position)"
+            f"{longest.where}: {len(longer)} of {len(examples)} training texts have more characters than "
+            f"max_characters {max_characters}, this one the most, {len(longest.text)}; give --cut_long_texts true to "
+            f"cut them into windows, or --max_characters {len(longest.text)} or more (RoPE has no longest position)"
         )
 
 
@@ -39,18 +34,24 @@ class NerDataset:
         examples: the labeled texts.
         tokenizer: with ``encode(text)``.
         types: entity types; their order numbers them.
-        max_characters: longest text in characters.
+        max_characters: longest text in characters; None for any.
         max_span_length: longest entity in tokens that the model scores; None for any.
         features: if the model takes them.
         made_features: whether ``features`` were made of these very examples, as those of the training data are; each
             is then seen without what it brought in itself.
+        cut_long_texts: cut longer texts into windows of ``max_characters`` tokens, see
+            :func:`tasks.ner.cutting.cut_labeled`.
 
     Attributes:
+        texts: the tokenized examples, in their order; or the windows of all of them.
+        cut: how many windows come of how many longer texts.
+        lost: list of (example, entity) that are longer than a window: they cannot be learned.
         unaligned: list of (example, entity) that no token boundary fits: they cannot be learned.
         too_long: list of (example, entity) of more than ``max_span_length`` tokens: they cannot be learned either.
 
     Raises:
-        InputError: a text is longer than ``max_characters``, or an entity has a type that is not in ``types``.
+        InputError: a text is longer than ``max_characters`` and not to be cut, or an entity has a type that is not in
+            ``types``.
     """
 
     def __init__(
@@ -58,19 +59,23 @@ class NerDataset:
         examples: list[Example],
         tokenizer,
         types: Sequence[str],
-        max_characters: int,
+        max_characters: int | None = None,
         max_span_length: int | None = None,
         features: WordFeatures | None = None,
         made_features: bool = False,
+        cut_long_texts: bool = False,
     ):
         self.examples = examples
         self.max_span_length = max_span_length
         self.unaligned = []
         self.too_long = []
+        self.cut = (0, 0)
+        self.lost = []
         self.texts = []
         number = {name: index for index, name in enumerate(types)}
+        if max_characters is not None and not cut_long_texts:
+            refuse_longer(examples, max_characters)
         for example in examples:
-            check_length(example.text, example.where, max_characters)
             check_types(example, number)
             ids, offsets, _ = tokenizer.encode(example.text)
             aligned, unaligned = align_entities(example.entities, offsets)
@@ -82,7 +87,19 @@ class NerDataset:
                 else:
                     spans.append((number[entity.type], first, last))
             of_tokens = features and features(example.text, offsets, example if made_features else None)
-            self.texts.append(TokenizedText(ids, offsets, spans, of_tokens))
+            text = TokenizedText(ids, offsets, spans, of_tokens)
+            if cut_long_texts and max_characters is not None and len(example.text) > max_characters:
+                self._cut(example, text, max_characters, types)
+            else:
+                self.texts.append(text)
+
+    def _cut(self, example, text, length, types):
+        pieces, lost = cut_labeled(text, length, example.text)
+        self.texts += pieces
+        self.cut = (self.cut[0] + len(pieces), self.cut[1] + 1)
+        for kind, first, last in lost:
+            entity = Entity(text.offsets[first][0], text.offsets[last][1], types[kind])
+            self.lost.append((example, entity))
 
     def __len__(self):
         return len(self.texts)

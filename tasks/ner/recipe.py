@@ -17,11 +17,12 @@ from tasks.ner.data.reading import entity_types, read_examples, read_lines
 from tasks.ner.data.splits import has_overlap, read_more_texts, read_splits
 from tasks.ner.examples import Example, as_record, without_overlaps
 from tasks.ner.features import WordFeatures
+from tasks.ner.lengths import TrainingLengths, describe_lengths, training_lengths
 from tasks.ner.masked_lm import pretrain
 from tasks.ner.metrics import entity_scores, score_predictions
 from tasks.ner.model import NerModel
 from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, find_candidates
-from tasks.ner.prediction.predictor import NerPredictor, predict_entities
+from tasks.ner.prediction.predictor import NerPredictor, find_in_windows
 from tasks.ner.prediction.temperatures import temperatures_for
 from tasks.ner.prediction.thresholds import above, thresholds_for
 from tasks.ner.reports.error_analysis import error_analysis, worst_examples
@@ -79,6 +80,7 @@ class NerRecipe(Recipe):
             "unk_token_id": tokenizer.unk_token_id,
             "thresholds": 0.0,  # not those of a trained model in ``pretrained``
             "temperatures": 1.0,
+            **dict.fromkeys(TrainingLengths._fields),  # those of the training data, once they are tokenized
         }
 
     def record_of(self, example: Example) -> dict[str, Any]:
@@ -86,7 +88,14 @@ class NerRecipe(Recipe):
         return {"text": example.text, "entities": entities}
 
     def dataset(self, run: Run, split: str) -> NerDataset:
-        return self._dataset(run, run.examples[split], made_features=split == "train")
+        if split != "train":
+            return self._dataset(run, run.examples[split])
+        keys = run.keys
+        bound = {"max_characters": keys.max_characters, "cut_long_texts": keys.cut_long_texts}
+        train = self._dataset(run, run.examples[split], made_features=True, **bound)
+        for name, value in training_lengths(train.texts)._asdict().items():
+            setattr(run.model.config, name, value)
+        return train
 
     def collator(self, run: Run) -> SpanCollator:
         return SpanCollator(run.tokenizer.pad_token_id)
@@ -101,6 +110,7 @@ class NerRecipe(Recipe):
         config = run.model.config
         named = ", ".join(config.types[:TYPES_NAMED]) + (", ..." if len(config.types) > TYPES_NAMED else "")
         print(f"{len(config.types)} types: {named}; entities {'may' if config.allow_overlap else 'do not'} overlap")
+        print(f"lengths: {describe_lengths(config)}")
 
     def before_training(self, run: Run) -> None:
         if run.keys.masked_lm_epochs:
@@ -114,7 +124,7 @@ class NerRecipe(Recipe):
         config, examples, texts = run.model.config, run.examples["dev"], run.datasets["dev"].texts
 
         def find(texts):
-            return predict_entities(run.model, texts, run.batch_size, thresholds=LOWEST_THRESHOLD)
+            return find_in_windows(run.model, texts, run.batch_size, thresholds=LOWEST_THRESHOLD)
 
         if run.keys.tune_thresholds:
             candidates = find(texts)
@@ -171,8 +181,11 @@ class NerRecipe(Recipe):
         """Also prints the kinds of errors and the ``num_examples`` texts with the most of them."""
         texts = [example.text for example in examples]
         longest = predictor.model.config.max_span_length
-        dataset = NerDataset(examples, predictor.tokenizer, predictor.types, max(map(len, texts)), longest)
+        dataset = NerDataset(examples, predictor.tokenizer, predictor.types, max_span_length=longest)
         print_data_report({title: dataset})
+        longer = sum(len(text.ids) - 2 > predictor.max_tokens for text in dataset.texts)
+        if longer:
+            print(f"  {longer} of the texts are longer than {predictor.max_tokens} tokens: {predictor.reading.windows}")
         found = predictor.find(texts)
         scores = scores_and_errors(examples, found, predictor.types)
         gold = [example.entities for example in examples]
@@ -184,10 +197,12 @@ class NerRecipe(Recipe):
         print_worst_examples(scores["worst_examples"])
         return scores
 
-    def _dataset(self, run: Run, examples: list, made_features: bool = False) -> NerDataset:
-        types, keys = run.model.config.types, run.keys
+    def _dataset(self, run: Run, examples: list, **options: Any) -> NerDataset:
         return NerDataset(
-            examples, run.tokenizer, types, keys.max_characters, keys.max_span_length, run.features, made_features
+            *(examples, run.tokenizer, run.model.config.types),
+            max_span_length=run.keys.max_span_length,
+            features=run.features,
+            **options,
         )
 
 
@@ -196,11 +211,11 @@ def evaluate_model(model, dataset, batch_size, watch=None):
     with all spans that score above ``LOWEST_LOGIT``, in the same form."""
     config = model.config
     if watch is None:
-        found = predict_entities(model, dataset.texts, batch_size)
+        found = find_in_windows(model, dataset.texts, batch_size)
         if not config.allow_overlap:
             found = list(map(without_overlaps, found))
     else:
-        candidates = predict_entities(model, dataset.texts, batch_size, thresholds=LOWEST_LOGIT)
+        candidates = find_in_windows(model, dataset.texts, batch_size, thresholds=LOWEST_LOGIT)
         watch(candidates)
         found = above(candidates, config.thresholds, config.types, config.allow_overlap)
     return scores_and_errors(dataset.examples, found, config.types), found

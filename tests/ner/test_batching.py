@@ -59,7 +59,7 @@ def test_text_longer_than_max_characters_is_an_error_with_its_place_and_the_reme
     dataset = NerDataset([Example("北京", (), "x:1")], tokenizer, ["org"], max_characters=2)
     assert len(dataset) == 1
     with pytest.raises(
-        InputError, match=r"^x:7: .* has 3 characters, more than max_characters 2; .*--max_characters 3"
+        InputError, match=r"^x:7: 1 of 1 training texts have more characters than max_characters 2, .*, 3; .*--max_char"
     ):
         NerDataset([Example("北京大", (), "x:7")], tokenizer, ["org"], max_characters=2)
 

@@ -11,8 +11,12 @@ from collections import Counter, defaultdict
 
 from paddle_rope.roformer import CharTokenizer
 from tasks.common.texts.text_files import shown
+from tasks.ner.arguments import NerArguments
 from tasks.ner.examples import Example, align_entities, entity_types
+from tasks.ner.lengths import entity_bound, training_lengths
+from tasks.ner.tokenized_text import TokenizedText
 
+MAX_CHARACTERS = NerArguments.max_characters
 # name -> what was found; in the order of printing
 FINDINGS = {
     "leaked_text_other_labels": "texts of an earlier split, labeled otherwise",
@@ -20,6 +24,8 @@ FINDINGS = {
     "duplicate_text_other_labels": "texts repeated in the split, labeled otherwise",
     "duplicate_text": "texts repeated in the split, labeled the same",
     "blank_text": "empty texts, or only white space",
+    "long_text": f"texts of more than max_characters, which is {MAX_CHARACTERS} unless given: training takes them with "
+    "--cut_long_texts true, or with a larger --max_characters",
     "control_characters": "texts with control characters or U+FFFD",
     "unaligned": "entities that start or end inside a token: they cannot be learned",
     "white_space_edge": "entities with white space at an edge",
@@ -44,21 +50,25 @@ def inspect(splits: dict[str, list[Example]], max_examples: int = 5) -> dict:
 
     Returns:
         dict that can be written as JSON: ``splits`` (counts, ``types``, ``text_lengths``, ``entity_lengths``),
-        ``missing_types`` (split -> types that others have) and ``findings`` (name -> ``meaning``, ``counts`` by split,
-        ``examples`` of ``where`` and ``what``), with the names of ``FINDINGS``.
+        ``lengths`` (``window_tokens``, ``longest_text``, ``longest_entity``, ``max_entity_tokens``: tokens that a model
+        trained on the first split reads, saw and finds), ``missing_types`` (split -> types that others have) and
+        ``findings`` (name -> ``meaning``, ``counts`` by split, ``examples`` of ``where`` and ``what``), with the names
+        of ``FINDINGS``.
     """
     found = _Findings(splits, max_examples)
     for name, examples in splits.items():
         for example in examples:
             _search_text(found, name, example)
             _search_spans(found, name, example)
-    _search_unaligned(found, splits)
+    lengths = _search_tokens(found, splits)
+    _search_long_texts(found, splits)
     _search_duplicates(found, splits)
     _search_surfaces(found, splits)
     _search_long_entities(found, splits)
     types = entity_types(*splits.values())
     return {
         "splits": {name: _summary(examples, types) for name, examples in splits.items()},
+        "lengths": lengths,
         "missing_types": {name: sorted(set(types) - set(entity_types(examples))) for name, examples in splits.items()},
         "findings": found,
     }
@@ -167,13 +177,27 @@ def _is_punctuation(character):
     return unicodedata.category(character).startswith("P")
 
 
-def _search_unaligned(found, splits):
+def _search_tokens(found, splits):
+    """Searches entities that are not of whole tokens; returns the lengths in tokens of the first split."""
     tokenizer = CharTokenizer.from_corpus(example.text for example in next(iter(splits.values())))
-    for split, examples in splits.items():
+    texts = []  # of the first split
+    for number, (split, examples) in enumerate(splits.items()):
         for example in examples:
-            _, unaligned = align_entities(example.entities, tokenizer.encode(example.text).offsets)
+            ids, offsets, _ = tokenizer.encode(example.text)
+            aligned, unaligned = align_entities(example.entities, offsets)
             for entity in unaligned:
                 found.add("unaligned", split, example, example.described(entity))
+            if not number:
+                texts.append(TokenizedText(ids, offsets, [(0, first, last) for _, first, last in aligned]))
+    lengths = training_lengths(texts)
+    return {**lengths._asdict(), "max_entity_tokens": entity_bound(lengths.longest_entity)}
+
+
+def _search_long_texts(found, splits):
+    split, examples = next(iter(splits.items()))
+    for example in sorted(examples, key=lambda example: -len(example.text)):
+        if len(example.text) > MAX_CHARACTERS:
+            found.add("long_text", split, example, f"{len(example.text)} characters: {shown(example.text, 40)}")
 
 
 def _search_duplicates(found, splits):

@@ -29,12 +29,14 @@ def tune_model(
     batch_size: int = 32,
     max_tokens: int | None = None,
     only: str | None = None,
+    max_entity_tokens: int | None = None,
 ) -> dict:
     """Tune thresholds and temperatures of a trained model on a labeled file, print the scores and write them into its
     config.json.
 
     Args:
-        model_dir, device, batch_size, max_tokens: as of :class:`~tasks.ner.prediction.predictor.NerPredictor`.
+        model_dir, device, batch_size, max_tokens, max_entity_tokens: as of
+            :class:`~tasks.ner.prediction.predictor.NerPredictor`.
         data_file: labeled file.
         only: ``"thresholds"`` or ``"temperatures"`` leaves the other as they are; None tunes both.
 
@@ -54,7 +56,9 @@ def tune_model(
         raise InputError(f"{data_file}: no entity is labeled in it; give data with entities")
     refuse_exported([model_dir], "is exported; tune the trained model, then export it")
     config_file = Path(model_dir) / "config.json"
-    predictor = NerPredictor(model_dir, device, batch_size, max_tokens, show_progress=True)
+    predictor = NerPredictor(
+        model_dir, device, batch_size, max_tokens, show_progress=True, max_entity_tokens=max_entity_tokens
+    )
     check_output_file(config_file)
     types = predictor.types
     for example in examples:

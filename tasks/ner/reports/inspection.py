@@ -26,6 +26,11 @@ def print_inspection(result):
             console.print(f"{split} has no entity of type {', '.join(map(escape, types))}, which another split has")
     for key, title in (("text_lengths", "texts"), ("entity_lengths", "entities")):
         console.print(_lengths_table(splits, key, f"length of {title} in characters"))
+    lengths = result["lengths"]
+    console.print(
+        f"a model trained on {next(iter(splits))} reads texts of more than {lengths['window_tokens']} tokens in "
+        f"windows of that length, and finds entities of up to {lengths['max_entity_tokens']} tokens"
+    )
     for split, summary in splits.items():
         if summary["text_lengths"]:
             console.print(_histogram_table(split, summary["text_lengths"]["histogram"]))

@@ -13,10 +13,12 @@ from paddle_rope.global_pointer import MASKED_LOGIT
 from tasks.common.inference import evaluated
 from tasks.common.training.monitor import VisualDLMonitor, allowed_tag
 from tasks.ner.batching import SpanCollator
+from tasks.ner.lengths import reading_of
 from tasks.ner.metrics import precision_recall_curves
-from tasks.ner.prediction.predictor import predict_entities
+from tasks.ner.prediction.predictor import find_in_windows
 from tasks.ner.prediction.temperatures import temperatures_for
 from tasks.ner.prediction.thresholds import above
+from tasks.ner.prediction.windows import cut_text
 from tasks.ner.reports.error_analysis import match_entities
 from tasks.ner.reports.reliability import draw_reliability, reliability
 from tasks.ner.reports.score_image import MAX_CHARACTERS, draw_scores
@@ -99,7 +101,7 @@ class NerMonitor(VisualDLMonitor):
     def _show_samples(self, model, dataset, step):
         rows = _spread([row for row, example in enumerate(dataset.examples) if example.entities], SAMPLES)
         texts = [dataset.texts[row] for row in rows]
-        found = predict_entities(model, texts, SAMPLES)
+        found = find_in_windows(model, texts, SAMPLES)
         for number, (row, entities) in enumerate(zip(rows, found), 1):
             self.writer.add_text(f"dev/text_{number}", _compared(dataset.examples[row], entities), step)
 
@@ -108,10 +110,12 @@ class NerMonitor(VisualDLMonitor):
         row = _example_to_draw(dataset.examples)
         example = dataset.examples[row]
         shown = example.text[:MAX_CHARACTERS]
-        scores, candidates = span_scores(model, dataset.texts[row], len(shown))
+        reading = reading_of(model.config)
+        window = cut_text(dataset.texts[row], reading.max_tokens, reading.overlap)[0].text
+        scores, candidates = span_scores(model, window, len(shown))
         title = f"step {step}, {example.where}: {shown}"
         self.writer.add_image("dev/scores", draw_scores(shown, scores, example.spans, model.config.types, title), step)
-        return candidates / len(example.text)
+        return candidates / max(1, *(end for _, end in window.offsets))
 
 
 def span_scores(model, text, characters):

@@ -134,8 +134,17 @@ def print_data_report(datasets: dict) -> None:
         lengths = [len(example.text) for example in dataset.examples]
         entities = sum(len(example.entities) for example in dataset.examples)
         print(f"{name}: {len(lengths)} texts, {sum(lengths)} characters (longest {max(lengths)}), {entities} entities")
+        windows, longer = dataset.cut
+        if longer:
+            kept = "" if dataset.lost else "; no entity is lost"
+            print(f"  {longer} of them are longer than max_characters: they are cut into {windows} windows{kept}")
         too_long = f"have more than max_span_length {dataset.max_span_length} tokens"
-        for found, fault in ((dataset.unaligned, "start or end inside a token"), (dataset.too_long, too_long)):
+        faults = (
+            (dataset.unaligned, "start or end inside a token"),
+            (dataset.too_long, too_long),
+            (dataset.lost, "are longer than a window"),
+        )
+        for found, fault in faults:
             if found:
                 shown = "; ".join(f"{one.where} {entity.type} {one.surface(entity)!r}" for one, entity in found[:3])
                 fault += " and cannot be found by the model (they count as missed)"

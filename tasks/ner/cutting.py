@@ -1,0 +1,70 @@
+"""Labeled texts that are too long to train on as a whole, in pieces that keep every entity."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tasks.common.texts.plain_texts import SENTENCE_END
+from tasks.ner.tokenized_text import TokenizedText
+
+Span = tuple[int, int, int]
+
+
+class Cut(NamedTuple):
+    """A labeled text in pieces."""
+
+    pieces: list[TokenizedText]
+    lost: list[Span]  # spans of the text that are longer than a piece
+
+
+def cut_labeled(text: TokenizedText, length: int, characters: str) -> Cut:
+    """Cut a text into pieces of at most ``length`` tokens, none of which holds a part of an entity that none holds.
+
+    A cut lies in the second half of a piece: behind the last end of a sentence there that is in no entity, else at the
+    last place in no entity. Where there is none, as in long chains of overlapping entities, the next piece begins with
+    the first entity that the cut breaks; a label stands only where its entity is whole.
+
+    Args:
+        text: begins and ends with a special token.
+        length: tokens of a piece without the special ones.
+        characters: the text itself.
+    """
+    tokens = len(text.ids) - 2
+    if tokens <= length:
+        return Cut([text], [])
+    spans = [(first - 1, last) for _, first, last in text.spans]  # half-open, without the special token
+    depth = np.zeros(tokens + 1, dtype=np.int64)  # [place], entities that a cut before that token breaks
+    for begin, end in spans:
+        depth[begin + 1] += 1
+        depth[end] -= 1
+    is_free = np.cumsum(depth) == 0
+    ends = {match.end() for match in SENTENCE_END.finditer(characters)}
+    is_end = np.array([False, *(end in ends or characters[end - 1] == "\n" for _, end in text.offsets[1:-1])])
+    pieces, kept, begin = [], set(), 0
+    while True:
+        end = tokens if tokens - begin <= length else _last_place(is_free, is_end, begin, length)
+        inside = [number for number, (first, behind) in enumerate(spans) if begin <= first and behind <= end]
+        kept.update(inside)
+        pieces.append(_piece(text, begin, end, [text.spans[number] for number in inside]))
+        if end == tokens:
+            return Cut(pieces, [span for number, span in enumerate(text.spans) if number not in kept])
+        begin = min((first for first, behind in spans if begin < first < end < behind), default=end)
+
+
+def _last_place(is_free, is_end, begin, length):
+    """Where a piece that begins at token ``begin`` ends."""
+    places = np.arange(begin + length // 2 + 1, begin + length + 1)
+    for fits in (is_free & is_end, is_free):
+        fitting = places[fits[places]]
+        if len(fitting):
+            return int(fitting[-1])
+    return begin + length
+
+
+def _piece(text, begin, end, spans):
+    rows = [0, *range(1 + begin, 1 + end), -1]
+    ids, offsets = ([column[row] for row in rows] for column in (text.ids, text.offsets))
+    moved = [(kind, first - begin, last - begin) for kind, first, last in spans]
+    return TokenizedText(ids, offsets, moved, text.features and text.features.of_tokens(rows))
