@@ -83,7 +83,7 @@ def _write_text(file, number, text, sections, entities, number_of, mentions):
     paragraphs = [paragraph for section in sections for paragraph in section]
     drawn = drawn_paragraphs(text, entities, paragraphs, number_of, anchor_of)
     for section in sections:
-        start, end = section[0][0], section[-1][1]
+        start = section[0][0]
         anchor = section_anchor(number, start)
         rows = sum(1 + (last - first) // ROW_CHARACTERS for first, last in section)
         style = f' style="--rows:{rows}"' if rows > 1 else ""
