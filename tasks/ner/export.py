@@ -15,6 +15,7 @@ from tasks.common.deployment.export import Exporter
 from tasks.common.inference import evaluated
 from tasks.ner.batching import SpanCollator
 from tasks.ner.features import COLUMNS
+from tasks.ner.lengths import entity_bound, reading_of
 from tasks.ner.prediction.exported import ExportedNerModel
 from tasks.ner.recipe import NerRecipe
 from tasks.ner.spans import of_types
@@ -54,7 +55,11 @@ class NerExporter(Exporter):
         return inputs
 
     def finish(self, model: Any, config: Any) -> None:
-        add_spans(model, len(config.types), config.thresholds, config.temperatures, config.max_span_length is not None)
+        add_spans(
+            model,
+            *(len(config.types), config.thresholds, config.temperatures, config.max_span_length is not None),
+            entity_bound(config.longest_entity),
+        )
 
     def exact(self, model: Any) -> list[str]:
         """The few weights of flags and of the projection of word features: as int8 they cost most."""
@@ -83,25 +88,44 @@ class NerExporter(Exporter):
             "word features": ", ".join([*config.features["tables"], *(["flags"] if config.features["flags"] else [])])
             if config.features
             else "none",
-            "longest text read at once": f"{config.max_tokens} tokens; longer ones in windows",
+            **_lengths(config),
         }
 
 
+def _lengths(config: Any) -> dict[str, str]:
+    reading = reading_of(config)
+    window = f"{reading.max_tokens} tokens; longer ones in windows that share {reading.overlap + 1}"
+    lines = {"longest text read at once": window}
+    if config.longest_text is not None:
+        lines["longest training text"] = f"{config.longest_text} tokens"
+    if config.longest_entity is not None:
+        bound = f"longer spans than {reading.max_entity_tokens} are not found"
+        lines["longest training entity"] = f"{config.longest_entity} tokens; {bound}"
+    return lines
+
+
 def add_spans(
-    model: Any, types: int, thresholds: float | Sequence[float], temperatures: float | Sequence[float], banded: bool
+    model: Any,
+    types: int,
+    thresholds: float | Sequence[float],
+    temperatures: float | Sequence[float],
+    banded: bool,
+    max_entity_tokens: int | None = None,
 ) -> None:
     """Add the outputs ``spans``, ``scores`` and ``probabilities`` to a graph with the output ``logits``.
 
     ``spans`` is int64 ``[spans, 4]``: text of the batch, number of the type, first token, token behind the last one;
-    those with a logit above the threshold of their type, in no particular order. ``scores`` float32 ``[spans]`` are
-    their logits, ``probabilities`` sigmoid(score / temperature). The thresholds are an input, float32 ``[types]``, that
-    need not be given.
+    those with a logit above the threshold of their type and of at most ``max_entity_tokens`` tokens, in no particular
+    order. ``scores`` float32 ``[spans]`` are their logits, ``probabilities`` sigmoid(score / temperature). The
+    thresholds, float32 ``[types]``, and the bound ``max_entity_tokens``, int64 ``[1]``, are inputs that need not be
+    given.
 
     Args:
         model: ``onnx.ModelProto``, changed.
         types: number of types.
         thresholds, temperatures: a number, or one for each type.
         banded: whether the logits are ``[batch, types, seq, max_span_length]``.
+        max_entity_tokens: the default of that input; None for any length.
     """
     from onnx import TensorProto, helper, numpy_helper
 
@@ -116,18 +140,29 @@ def add_spans(
         return output
 
     constant("thresholds", of_types(thresholds, types), np.float32)
+    constant("max_entity_tokens", [max_entity_tokens or np.iinfo(np.int64).max], np.int64)
     graph.input.append(helper.make_tensor_value_info("thresholds", TensorProto.FLOAT, [types]))
+    graph.input.append(helper.make_tensor_value_info("max_entity_tokens", TensorProto.INT64, [1]))
     model.ir_version = max(model.ir_version, 4)  # from which on an input may have a default
     bounds = node("Reshape", ["thresholds", constant("bounds_shape", [types, 1, 1], np.int64)], "bounds")
-    places = node("Transpose", [node("NonZero", [node("Greater", ["logits", bounds], "is_span")], "places")], "found")
+    places = node("Transpose", [node("NonZero", [node("Greater", ["logits", bounds], "is_span")], "places")], "above")
+    splits, one = constant("found_splits", [1, 1, 1, 1], np.int64), constant("one", [1], np.int64)
+
+    def columns_of(places, name):
+        columns = [f"{name}_{part}" for part in ("text", "type", "first", "column")]
+        graph.node.append(helper.make_node("Split", [places, splits], columns, name=f"{name}_columns", axis=1))
+        return columns
+
+    *_, first, column = columns_of(places, "above")
+    tokens = node("Add", [column if banded else node("Sub", [column, first], "above_distance"), one], "above_tokens")
+    is_short = node("LessOrEqual", [tokens, "max_entity_tokens"], "is_short")
+    is_kept = node("Squeeze", [is_short, constant("axis_one", [1], np.int64)], "is_kept")
+    places = node("Compress", [places, is_kept], "found", axis=0)
     node("GatherND", ["logits", places], "scores")
-    columns = ["found_text", "found_type", "found_first", "found_column"]
-    splits = constant("found_splits", [1, 1, 1, 1], np.int64)
-    graph.node.append(helper.make_node("Split", [places, splits], columns, name="found_columns", axis=1))
-    last = node("Add", ["found_first", "found_column"], "found_last") if banded else "found_column"
-    end = node("Add", [last, constant("one", [1], np.int64)], "found_end")
-    node("Concat", [*columns[:3], end], "spans", axis=1)
-    kinds = node("Squeeze", ["found_type", constant("axis_one", [1], np.int64)], "types_of_spans")
+    *columns, column = columns_of(places, "found")
+    last = node("Add", [columns[-1], column], "found_last") if banded else column
+    node("Concat", [*columns, node("Add", [last, one], "found_end")], "spans", axis=1)
+    kinds = node("Squeeze", ["found_type", "axis_one"], "types_of_spans")
     divisors = node("Gather", [constant("temperatures", of_types(temperatures, types), np.float32), kinds], "divisors")
     node("Sigmoid", [node("Div", ["scores", divisors], "scaled_scores")], "probabilities")
     graph.output.extend(

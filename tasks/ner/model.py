@@ -15,7 +15,7 @@ from paddle_rope.roformer import RoFormerConfig, RoFormerModel, RoFormerPretrain
 from tasks.common.inference import evaluated
 from tasks.ner.feature_embedding import FeatureEmbedding, check_sizes
 from tasks.ner.features.kinds import UNKNOWN
-from tasks.ner.spans import check_of_types, scores_of_text
+from tasks.ner.spans import check_lengths, check_of_types, scores_of_text
 
 SPAN_HEADS = {"efficient": EfficientGlobalPointer, "dense": GlobalPointer}
 
@@ -27,7 +27,7 @@ class NerConfig(RoFormerConfig):
         types: names of the entity types, in the order of the head's outputs.
         span_head: ``"efficient"`` or ``"dense"``.
         head_size: size of the head's queries and keys.
-        max_tokens: longest text, in tokens, that the model was trained for.
+        max_tokens: longest text, in characters, that its training took.
         max_span_length: longest entity, in tokens, that is scored, which makes the head linear in the length of the
             text; None for any length.
         thresholds: the logit above which a span is an entity, one number or one for each type.
@@ -39,11 +39,14 @@ class NerConfig(RoFormerConfig):
         character_dropout: in training, share of the text's tokens that become ``[UNK]``.
         feature_dropout: in training, share of the values of the features' columns that become unknown.
         unk_token_id: id of ``[UNK]``, for ``character_dropout``.
+        window_tokens: tokens that prediction reads at once by default, a length that training covered well: see
+            :func:`tasks.ner.lengths.window_length`; None for ``max_tokens``.
+        longest_text, longest_entity: tokens of the longest training text and entity; None where that is not known.
 
     Raises:
-        ValueError: ``span_head`` is unknown, ``max_span_length`` is not a positive integer, the thresholds or
-            temperatures are no numbers or not one for each type, the features are no sizes, or a dropout is not in
-            [0, 1).
+        ValueError: ``span_head`` is unknown, ``max_span_length`` or another length is not a positive integer, the
+            thresholds or temperatures are no numbers or not one for each type, the features are no sizes, or a dropout
+            is not in [0, 1).
     """
 
     model_type = "paddle_rope_ner"
@@ -63,6 +66,9 @@ class NerConfig(RoFormerConfig):
         character_dropout=0.0,
         feature_dropout=0.0,
         unk_token_id=None,
+        window_tokens=None,
+        longest_text=None,
+        longest_entity=None,
         **kwargs,
     ):
         max_length = kwargs.pop("max_length", 512)  # its name in models of version 0.1
@@ -70,6 +76,7 @@ class NerConfig(RoFormerConfig):
         if span_head not in SPAN_HEADS:
             raise ValueError(f"span_head must be one of {', '.join(SPAN_HEADS)}, got {span_head!r}")
         check_max_span_length(max_span_length)
+        check_lengths(window_tokens=window_tokens, longest_text=longest_text, longest_entity=longest_entity)
         check_of_types("thresholds", thresholds, len(types))
         check_of_types("temperatures", temperatures, len(types), positive=True)
         if features is not None:
@@ -92,6 +99,9 @@ class NerConfig(RoFormerConfig):
         self.character_dropout = character_dropout
         self.feature_dropout = feature_dropout
         self.unk_token_id = unk_token_id
+        self.window_tokens = window_tokens
+        self.longest_text = longest_text
+        self.longest_entity = longest_entity
 
 
 class NerModel(RoFormerPretrainedModel):

@@ -57,19 +57,22 @@ def write_checksums(folder: Path) -> None:
     write_files(folder, {CHECKSUMS_FILE: "".join(lines)})
 
 
-def read_config(folder: str | os.PathLike, kinds: dict[str, Any]) -> SimpleNamespace:
+def read_config(
+    folder: str | os.PathLike, kinds: dict[str, Any], defaults: dict[str, Any] | None = None
+) -> SimpleNamespace:
     """Keys of the config.json of an exported folder, as attributes.
 
     Args:
         folder: checked by :func:`check_folder`.
         kinds: dict from the name of a key to the kinds that its value may have, as of ``isinstance``.
+        defaults: dict from the name of a key that may be missing to the value that it then has.
 
     Raises:
         InputError: a key is missing or of another kind.
     """
     folder = Path(folder)
     with damage_reported(folder, "config.json", "the exported folder"):
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        config = {**(defaults or {}), **json.loads((folder / "config.json").read_text(encoding="utf-8"))}
         for name, kind in kinds.items():
             if name not in config or not isinstance(config[name], kind):
                 raise ValueError(f"{name} is {config.get(name)!r:.60}")

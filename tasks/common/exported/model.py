@@ -19,6 +19,7 @@ class ExportedModel:
 
     Attributes:
         kinds: the keys of config.json that are read, and their kinds; of a subclass.
+        defaults: the values of keys that folders of earlier versions lack.
         config: these keys as attributes.
         graph: :class:`~tasks.common.exported.onnx_graph.OnnxGraph` or
             :class:`~tasks.common.exported.paddle_graph.PaddleGraph`.
@@ -28,9 +29,10 @@ class ExportedModel:
     """
 
     kinds: ClassVar[dict[str, Any]]
+    defaults: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, folder: str | os.PathLike, device: str | None = None):
-        self.config = read_config(folder, self.kinds)
+        self.config = read_config(folder, self.kinds, self.defaults)
         with damage_reported(folder, "config.json", "the exported folder"):
             self.check()
         if format_of(folder) == ONNX:

@@ -31,7 +31,7 @@ class NerEnsemble(nn.Layer):
 
     Attributes:
         config: that of the first model, with the means of the thresholds and of the temperatures, and the least
-            ``max_tokens``.
+            ``max_tokens``, ``window_tokens`` and ``longest_text``, and the largest ``longest_entity``.
     """
 
     def __init__(self, folders: list[str | os.PathLike], models: list[NerModel]):
@@ -41,6 +41,9 @@ class NerEnsemble(nn.Layer):
         configs = [model.config for model in models]
         self.config = copy.copy(configs[0])
         self.config.max_tokens = min(config.max_tokens for config in configs)
+        self.config.window_tokens = _of_known(min, [config.window_tokens for config in configs])
+        self.config.longest_text = _of_known(min, [config.longest_text for config in configs])
+        self.config.longest_entity = _of_known(max, [config.longest_entity for config in configs])
         thresholds = [np.broadcast_to(config.thresholds, len(config.types)) for config in configs]
         self.config.thresholds = np.mean(thresholds, axis=0).tolist()
         temperatures = [np.broadcast_to(config.temperatures, len(config.types)) for config in configs]
@@ -55,6 +58,11 @@ class NerEnsemble(nn.Layer):
     find_spans = NerModel.find_spans
     decode = NerModel.decode
     scores_of_text = NerModel.scores_of_text
+
+
+def _of_known(choose, values):
+    """The chosen one of the values that are not None; None if there is none."""
+    return choose((value for value in values if value is not None), default=None)
 
 
 def _refuse_different(folders, models):

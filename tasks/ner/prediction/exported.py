@@ -10,7 +10,11 @@ from paddle_rope.global_pointer.decoding import ScoredSpan, decode_spans
 from tasks.common.exported.model import ExportedModel
 from tasks.common.inference import Batch
 from tasks.common.model_folder import check_length, check_named
-from tasks.ner.spans import check_of_types, of_types, scores_of_text
+from tasks.ner.lengths import TrainingLengths
+from tasks.ner.spans import check_lengths, check_of_types, of_types, scores_of_text
+
+LENGTHS = TrainingLengths._fields
+ANY_LENGTH = np.array([np.iinfo(np.int64).max])  # for the graph: predictors have a bound of their own
 
 
 class ExportedNerModel(ExportedModel):
@@ -25,12 +29,15 @@ class ExportedNerModel(ExportedModel):
         "allow_overlap": bool,
         "features": (dict, type(None)),
         "pad_token_id": int,
+        **dict.fromkeys(LENGTHS, (int, type(None))),
     }
+    defaults = dict.fromkeys(LENGTHS)  # in folders of before
 
     def check(self):
         config = self.config
         check_named("types", config.types)
         check_length("max_tokens", config.max_tokens)
+        check_lengths(**{name: getattr(config, name) for name in LENGTHS})
         check_of_types("thresholds", config.thresholds, len(config.types))
         check_of_types("temperatures", config.temperatures, len(config.types), positive=True)
 
@@ -44,7 +51,8 @@ class ExportedNerModel(ExportedModel):
         if "spans" not in self.graph.outputs:
             return decode_spans(self.graph.run(batch)[0], thresholds, self.config.max_span_length is not None)
         bounds = np.array(of_types(thresholds, len(self.config.types)), dtype=np.float32)
-        found, scores = self.graph.run({**batch, "thresholds": bounds}, ("spans", "scores"))
+        given = {**batch, "thresholds": bounds, "max_entity_tokens": ANY_LENGTH}
+        found, scores = self.graph.run(given, ("spans", "scores"))
         spans: list[list[ScoredSpan]] = [[] for _ in batch["input_ids"]]
         for (text, kind, start, end), score in zip(found.tolist(), scores.tolist()):
             spans[text].append(ScoredSpan(start, end, kind, score))

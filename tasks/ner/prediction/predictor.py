@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from tasks.common.inference import outputs_of
 from tasks.common.model_folder import check_least
 from tasks.ner.batching import SpanCollator, TokenizedText
 from tasks.ner.examples import Entity, as_record, without_overlaps
+from tasks.ner.lengths import Reading, reading_of
 from tasks.ner.prediction.model_folder import Folder, open_models, refuse_exported
 from tasks.ner.prediction.windows import cut_text, merge_windows
 from tasks.ner.spans import of_types, probability
@@ -27,10 +29,13 @@ class NerPredictor:
             of an exported model. Paddle is imported unless that is an ONNX model.
         device: ``"cpu"``, ``"gpu"`` ...; None takes a GPU where there is one.
         batch_size: texts a batch at most.
-        max_tokens: tokens (a character each, mostly) that are computed at once; None takes what the model was trained
-            with. Longer texts are cut into overlapping windows, see :mod:`tasks.ner.prediction.windows`.
+        max_tokens: tokens (a character each, mostly) that are computed at once; None takes a length that training
+            covered well. Longer texts are cut into overlapping windows, see :mod:`tasks.ner.prediction.windows`.
         show_progress: show a progress bar.
-        overlap: longest entity in tokens that is sure to lie whole in a window; None takes a quarter of ``max_tokens``.
+        overlap: longest entity in tokens that is sure to lie whole in a window; None takes that of training, at
+            least a quarter and at most half of ``max_tokens``.
+        max_entity_tokens: tokens of the longest span that is found, 0 for any; None takes twice those of the longest
+            training entity, see :func:`tasks.ner.lengths.entity_bound`.
 
     Raises:
         InputError: a folder does not hold a model, several do not fit together, the device cannot be used, or a size is
@@ -47,9 +52,11 @@ class NerPredictor:
         max_tokens: int | None = None,
         show_progress: bool = False,
         overlap: int | None = None,
+        max_entity_tokens: int | None = None,
     ):
         check_least("batch_size", batch_size)
         check_least("max_tokens", max_tokens)
+        check_least("max_entity_tokens", max_entity_tokens, 0)
         folders = [model_dir] if isinstance(model_dir, Folder) else list(model_dir)
         if not folders:
             raise InputError("no folder of a model is given")
@@ -58,11 +65,12 @@ class NerPredictor:
         self.tokenizer, self.model, self.features = open_models(folders, device)
         self.types = self.model.config.types
         self.batch_size = batch_size
-        self.max_tokens = max_tokens or self.model.config.max_tokens
-        self.overlap = self.max_tokens // 4 if overlap is None else overlap
+        self.reading = reading_of(self.model.config, max_tokens, overlap, max_entity_tokens)
         if overlap is not None and not 0 <= overlap <= self.max_tokens - 2:
             raise InputError(f"--overlap {overlap}: must be from 0 to max_tokens - 2, {self.max_tokens - 2}")
         self.show_progress = show_progress
+        self._longest_text = self.model.config.longest_text or self.model.config.max_tokens
+        self._has_warned = False
 
     def __call__(self, texts: list[str], where: Sequence[str] | None = None) -> list[dict]:
         """Predict.
@@ -101,18 +109,64 @@ class NerPredictor:
         for text, place in zip(texts, where):
             if not isinstance(text, str):
                 raise InputError(f"{place}: texts must be strings, got {type(text).__name__}")
-        windows = [cut_text(self.tokenize(text), self.max_tokens, self.overlap) for text in texts]
-        parts = [window.text for of_text in windows for window in of_text]
-        found = iter(predict_entities(self.model, parts, self.batch_size, self.show_progress, thresholds))
-        entities = [merge_windows(of_text, [next(found) for _ in of_text]) for of_text in windows]
+        tokenized = [self.tokenize(text) for text in texts]
+        self._warn_of_longer(tokenized, where)
+        entities = find_in_windows(self.model, tokenized, self.batch_size, self.reading, self.show_progress, thresholds)
         if self.model.config.allow_overlap or thresholds is not None:
             return entities
         return [without_overlaps(of_text) for of_text in entities]
+
+    @property
+    def max_tokens(self) -> int:
+        """Longest text in tokens that is read whole, and length of the windows of a longer one."""
+        return self.reading.max_tokens
+
+    @property
+    def overlap(self) -> int:
+        """Longest entity in tokens that is sure to lie whole in a window."""
+        return self.reading.overlap
+
+    def _warn_of_longer(self, texts: list[TokenizedText], where: Sequence[str]) -> None:
+        """Tell once, on standard error, of a text that is read whole though training had none so long."""
+        if self._has_warned or self.max_tokens <= self._longest_text:
+            return
+        for text, place in zip(texts, where):
+            tokens = len(text.ids) - 2
+            if tokens > self._longest_text:
+                self._has_warned = True
+                print(
+                    f"note: {place}: {min(tokens, self.max_tokens)} tokens are read at once, and no training text had "
+                    f"more than {self._longest_text}: entities may be missed; leave out --max_tokens, or give "
+                    f"{self._longest_text} or less",
+                    file=sys.stderr,
+                )
+                return
 
     def tokenize(self, text: str) -> TokenizedText:
         """The tokens of a text, with the features that the model takes."""
         ids, offsets, _ = self.tokenizer.encode(text)
         return TokenizedText(ids, offsets, [], None if self.features is None else self.features(text, offsets))
+
+
+def find_in_windows(
+    model: Any,
+    texts: list[TokenizedText],
+    batch_size: int,
+    reading: Reading | None = None,
+    show_progress: bool = False,
+    thresholds: float | list[float] | None = None,
+) -> list[list[Entity]]:
+    """For each of the tokenized texts its entities, ordered; those longer than a window are read window by window.
+
+    Args:
+        reading: None for that of the model's training.
+        model, texts, batch_size, show_progress, thresholds: as of :func:`predict_entities`.
+    """
+    reading = reading or reading_of(model.config)
+    windows = [cut_text(text, reading.max_tokens, reading.overlap) for text in texts]
+    parts = [window.text for of_text in windows for window in of_text]
+    found = iter(predict_entities(model, parts, batch_size, show_progress, thresholds, reading.max_entity_tokens))
+    return [merge_windows(of_text, [next(found) for _ in of_text]) for of_text in windows]
 
 
 def predict_entities(
@@ -121,12 +175,14 @@ def predict_entities(
     batch_size: int,
     show_progress: bool = False,
     thresholds: float | list[float] | None = None,
+    max_entity_tokens: int | None = None,
 ) -> list[list[Entity]]:
-    """For each of the tokenized texts its entities, ordered; computed in batches of like length.
+    """For each of the tokenized texts, each read whole, its entities, ordered; computed in batches of like length.
 
     Args:
         model: a :class:`~tasks.ner.model.NerModel`, or what predicts as one; of the former, too, while it is trained.
         texts, batch_size, show_progress, thresholds: as of :class:`NerPredictor` and its :meth:`~NerPredictor.find`.
+        max_entity_tokens: tokens of the longest span that counts; None for any.
     """
     entities: list[list[Entity]] = [[] for _ in texts]
     types, collate = model.config.types, SpanCollator(model.config.pad_token_id, with_labels=False)
@@ -143,5 +199,6 @@ def predict_entities(
                     offsets[start][0], offsets[end - 1][1], types[kind], score, probability(score, temperatures[kind])
                 )
                 for start, end, kind, score in spans
+                if max_entity_tokens is None or end - start <= max_entity_tokens
             )
     return entities

@@ -112,7 +112,10 @@ def test_evaluation_tool_equals_the_metrics_of_the_run(evaluate, trained, corpus
 class BracketModel:
     """Finds what stands between brackets, wherever it sees both, in place of a trained model."""
 
-    config = SimpleNamespace(types=["round"], max_tokens=16, pad_token_id=0, allow_overlap=True, temperatures=1.0)
+    config = SimpleNamespace(
+        **dict.fromkeys(("window_tokens", "longest_text", "longest_entity")),
+        **{"types": ["round"], "max_tokens": 16, "pad_token_id": 0, "allow_overlap": True, "temperatures": 1.0},
+    )
 
     def __init__(self, tokenizer):
         self.open, self.close = tokenizer.encode("()").ids[1:3]

@@ -1,0 +1,84 @@
+"""How long the texts and entities of training were, and what prediction makes of it. Standard library only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+# A window is so long that this share of the training texts, and so many of them, are at least as long; of few texts a
+# tenth.
+WINDOW_SHARE, LEAST_TEXTS, SHARE_OF_FEW = 0.01, 10, 0.1
+# Spans of more tokens than the longest training entity times this are not found, nor counted as too long below that.
+ENTITY_FACTOR, LEAST_ENTITY_BOUND = 2, 32
+
+
+class TrainingLengths(NamedTuple):
+    """Lengths in tokens, without special ones; options of a :class:`tasks.ner.model.NerConfig`."""
+
+    window_tokens: int  # that training covered well
+    longest_text: int
+    longest_entity: int
+
+
+def training_lengths(texts: Sequence[Any]) -> TrainingLengths:
+    """The lengths of training texts.
+
+    Args:
+        texts: :class:`tasks.ner.batching.TokenizedText`, at least one, as training sees them.
+    """
+    lengths = [len(text.ids) - 2 for text in texts]
+    entities = [last - first + 1 for text in texts for _, first, last in text.spans]
+    return TrainingLengths(window_length(lengths), max(1, *lengths), max(1, *entities))
+
+
+def window_length(lengths: Sequence[int]) -> int:
+    """The longest length that at least one of a hundred texts reach, and at least ten (of fewer than a hundred texts, a
+    tenth of them). Every position up to it was seen that often.
+
+    Args:
+        lengths: of the training texts, at least one.
+    """
+    count = len(lengths)
+    reached_by = max(WINDOW_SHARE * count, min(LEAST_TEXTS, SHARE_OF_FEW * count))
+    return max(1, sorted(lengths, reverse=True)[math.ceil(reached_by) - 1])
+
+
+def entity_bound(longest_entity: int | None) -> int | None:
+    """Tokens of the longest span that is found: twice those of the longest training entity, at least 32; None, so any,
+    where that is not known."""
+    return None if longest_entity is None else max(ENTITY_FACTOR * longest_entity, LEAST_ENTITY_BOUND)
+
+
+class Reading(NamedTuple):
+    """How texts are read.
+
+    Attributes:
+        max_tokens: longest text that is read whole, and length of the windows of a longer one.
+        overlap: longest entity that is sure to lie whole in a window.
+        max_entity_tokens: longest span that is found; None for any.
+    """
+
+    max_tokens: int
+    overlap: int
+    max_entity_tokens: int | None
+
+
+def reading_of(
+    config: Any, max_tokens: int | None = None, overlap: int | None = None, max_entity_tokens: int | None = None
+) -> Reading:
+    """How a model reads texts, by default as its training lengths have it.
+
+    The overlap is the longest training entity, at least a quarter of a window and at most half of one.
+
+    Args:
+        config: a :class:`tasks.ner.model.NerConfig`, or what stands for one.
+        max_tokens, overlap, max_entity_tokens: in place of what follows from ``config``; ``max_entity_tokens`` 0 for no
+            bound.
+    """
+    max_tokens = max_tokens or config.window_tokens or config.max_tokens
+    if overlap is None:
+        overlap = max(max_tokens // 4, min(config.longest_entity or 0, max_tokens // 2))
+    if max_entity_tokens is None:
+        max_entity_tokens = entity_bound(config.longest_entity)
+    return Reading(max_tokens, overlap, max_entity_tokens or None)
