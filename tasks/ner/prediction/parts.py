@@ -35,7 +35,7 @@ _CUTS = tuple(
 )
 
 
-def part_bounds(text: str, characters: int = PART_CHARACTERS) -> Iterator[tuple[int, int]]:
+def part_bounds(text: str, characters: int) -> Iterator[tuple[int, int]]:
     """Half-open characters of the parts of a text, each of at most so many ``characters``, and of at least half as many
     but for the last."""
     start, size = 0, len(text)
@@ -55,7 +55,7 @@ def _last_end(cut, text, first, last):
 
 
 def read_parts(
-    text: str, tokenizer: Any, features: WordFeatures | None, characters: int = PART_CHARACTERS
+    text: str, tokenizer: Any, features: WordFeatures | None, characters: int | None = None
 ) -> Iterator[TokenizedText]:
     """The tokens of each part of a text, with their features if a model takes them.
 
@@ -63,12 +63,12 @@ def read_parts(
         text: string.
         tokenizer: with ``encode(text)``.
         features: of the tokens, or None.
-        characters: of a part at most.
+        characters: of a part at most; None for ``PART_CHARACTERS``.
 
     Yields:
         :class:`TokenizedText`, each in special tokens; offsets count characters of the whole text.
     """
-    for start, end in part_bounds(text, characters):
+    for start, end in part_bounds(text, characters or PART_CHARACTERS):
         ids, offsets, _ = tokenizer.encode(text[start:end])
         around = max(0, start - CONTEXT_CHARACTERS)
         of_tokens = features and features(text[around : end + CONTEXT_CHARACTERS], _moved(offsets, start - around))
