@@ -162,7 +162,7 @@ def find_entities(options):
         note = f"note: {left_out} nested or overlapping entities are left out, as BIO cannot hold them"
         print(f"{note}; --format jsonl keeps all", file=sys.stderr)
     if options.html:
-        from tasks.ner.prediction.html import write_html
+        from tasks.ner.page.html import write_html
 
         with atomic_writer(options.html) as file:
             write_html(file, drawn, predictor.types, f"Entities of {stream.name}")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
+
+from tqdm import tqdm
 
 from tasks.common.errors import InputError
 from tasks.common.inference import outputs_of
@@ -13,11 +17,14 @@ from tasks.ner.batching import SpanCollator, TokenizedText
 from tasks.ner.examples import Entity, as_record, without_overlaps
 from tasks.ner.lengths import Reading, reading_of
 from tasks.ner.prediction.model_folder import Folder, open_models, refuse_exported
-from tasks.ner.prediction.windows import cut_text, merge_windows
+from tasks.ner.prediction.parts import read_parts
+from tasks.ner.prediction.windows import Window, merge_windows, windows_of
 from tasks.ner.spans import of_types, probability
 
 # Scores of one batch held at once: bounds memory for long texts.
 MAX_BATCH_SCORES = 1 << 25
+# Tokens whose windows are sorted by length and computed together, and held until then.
+TOKENS_AT_ONCE = 1 << 17
 
 
 class NerPredictor:
@@ -109,9 +116,15 @@ class NerPredictor:
         for text, place in zip(texts, where):
             if not isinstance(text, str):
                 raise InputError(f"{place}: texts must be strings, got {type(text).__name__}")
-        tokenized = [self.tokenize(text) for text in texts]
-        self._warn_of_longer(tokenized, where)
-        entities = find_in_windows(self.model, tokenized, self.batch_size, self.reading, self.show_progress, thresholds)
+        parts = (self._parts(text, place) for text, place in zip(texts, where))
+        characters = sum(map(len, texts))
+        # the bar stays where it is the only one, and disappears where it is that of a chunk of a stream
+        shown: dict[str, Any] = {"unit": "char", "unit_scale": True, "leave": None, "delay": 1}
+        with tqdm(total=characters, disable=not self.show_progress, **shown) as progress:
+            entities = list(
+                find_in_parts(self.model, parts, self.batch_size, self.reading, thresholds, progress.update)
+            )
+            progress.update(characters - progress.n)  # of characters without a token
         if self.model.config.allow_overlap or thresholds is not None:
             return entities
         return [without_overlaps(of_text) for of_text in entities]
@@ -126,21 +139,21 @@ class NerPredictor:
         """Longest entity in tokens that is sure to lie whole in a window."""
         return self.reading.overlap
 
-    def _warn_of_longer(self, texts: list[TokenizedText], where: Sequence[str]) -> None:
-        """Tell once, on standard error, of a text that is read whole though training had none so long."""
-        if self._has_warned or self.max_tokens <= self._longest_text:
-            return
-        for text, place in zip(texts, where):
-            tokens = len(text.ids) - 2
-            if tokens > self._longest_text:
-                self._has_warned = True
-                print(
-                    f"note: {place}: {min(tokens, self.max_tokens)} tokens are read at once, and no training text had "
-                    f"more than {self._longest_text}: entities may be missed; leave out --max_tokens, or give "
-                    f"{self._longest_text} or less",
-                    file=sys.stderr,
-                )
-                return
+    def _parts(self, text: str, place: str) -> Iterator[TokenizedText]:
+        """The text in parts; tells once, on standard error, of one that is read whole though training had none so
+        long."""
+        tokens = 0
+        for part in read_parts(text, self.tokenizer, self.features):
+            tokens += len(part.ids) - 2
+            yield part
+        if not self._has_warned and min(tokens, self.max_tokens) > self._longest_text:
+            self._has_warned = True
+            print(
+                f"note: {place}: {min(tokens, self.max_tokens)} tokens are read at once, and no training text had "
+                f"more than {self._longest_text}: entities may be missed; leave out --max_tokens, or give "
+                f"{self._longest_text} or less",
+                file=sys.stderr,
+            )
 
     def tokenize(self, text: str) -> TokenizedText:
         """The tokens of a text, with the features that the model takes."""
@@ -150,46 +163,96 @@ class NerPredictor:
 
 def find_in_windows(
     model: Any,
-    texts: list[TokenizedText],
+    texts: Sequence[TokenizedText],
     batch_size: int,
     reading: Reading | None = None,
-    show_progress: bool = False,
     thresholds: float | list[float] | None = None,
 ) -> list[list[Entity]]:
     """For each of the tokenized texts its entities, ordered; those longer than a window are read window by window.
 
     Args:
         reading: None for that of the model's training.
-        model, texts, batch_size, show_progress, thresholds: as of :func:`predict_entities`.
+        model, texts, batch_size, thresholds: as of :func:`predict_entities`.
+    """
+    return list(find_in_parts(model, ([text] for text in texts), batch_size, reading, thresholds))
+
+
+def find_in_parts(
+    model: Any,
+    texts: Iterable[Iterable[TokenizedText]],
+    batch_size: int,
+    reading: Reading | None = None,
+    thresholds: float | list[float] | None = None,
+    progress: Callable[[int], Any] | None = None,
+) -> Iterator[list[Entity]]:
+    """As :func:`find_in_windows`, for texts that are tokenized as they are read: it holds the windows of
+    ``TOKENS_AT_ONCE`` tokens, and the entities of one text.
+
+    Args:
+        texts: each in parts as of :func:`tasks.ner.prediction.parts.read_parts`, one or more.
+        progress: called after each batch with the number of characters that it adds to those before.
+        model, batch_size, reading, thresholds: as there.
     """
     reading = reading or reading_of(model.config)
-    windows = [cut_text(text, reading.max_tokens, reading.overlap) for text in texts]
-    parts = [window.text for of_text in windows for window in of_text]
-    found = iter(predict_entities(model, parts, batch_size, show_progress, thresholds, reading.max_entity_tokens))
-    return [merge_windows(of_text, [next(found) for _ in of_text]) for of_text in windows]
+    bounds, found = [], []  # of the windows of one text
+    for windows, characters in _windows_at_once(texts, reading):
+        report = progress and functools.partial(_report, progress, characters)
+        parts = [window.text for window in windows]
+        entities = predict_entities(model, parts, batch_size, thresholds, reading.max_entity_tokens, report)
+        for window, of_window in zip(windows, entities):
+            bounds.append(window.bounds)
+            found.append(of_window)
+            if window.end == math.inf:
+                yield merge_windows(bounds, found)
+                bounds, found = [], []
+
+
+def _report(progress, characters, rows):
+    progress(sum(characters[row] for row in rows))
+
+
+def _windows_at_once(
+    texts: Iterable[Iterable[TokenizedText]], reading: Reading
+) -> Iterator[tuple[list[Window], list[int]]]:
+    """Windows that are computed together, and for each how many characters it adds to those before it."""
+    windows, characters, tokens = [], [], 0
+    for parts in texts:
+        reached = 0
+        for window in windows_of(parts, reading.max_tokens, reading.overlap):
+            end = window.text.offsets[-2][1]
+            windows.append(window)
+            characters.append(max(0, end - reached))
+            reached = end
+            tokens += len(window.text.ids)
+            if tokens >= TOKENS_AT_ONCE:
+                yield windows, characters
+                windows, characters, tokens = [], [], 0
+    if windows:
+        yield windows, characters
 
 
 def predict_entities(
     model: Any,
     texts: list[TokenizedText],
     batch_size: int,
-    show_progress: bool = False,
     thresholds: float | list[float] | None = None,
     max_entity_tokens: int | None = None,
+    report: Callable[[list[int]], Any] | None = None,
 ) -> list[list[Entity]]:
     """For each of the tokenized texts, each read whole, its entities, ordered; computed in batches of like length.
 
     Args:
         model: a :class:`~tasks.ner.model.NerModel`, or what predicts as one; of the former, too, while it is trained.
-        texts, batch_size, show_progress, thresholds: as of :class:`NerPredictor` and its :meth:`~NerPredictor.find`.
+        texts, batch_size, thresholds: as of :class:`NerPredictor` and its :meth:`~NerPredictor.find`.
         max_entity_tokens: tokens of the longest span that counts; None for any.
+        report: called after each batch with the indices of its texts.
     """
     entities: list[list[Entity]] = [[] for _ in texts]
     types, collate = model.config.types, SpanCollator(model.config.pad_token_id, with_labels=False)
     temperatures = of_types(model.config.temperatures, len(types))
     outputs = outputs_of(
         lambda batch: model.find_spans(batch, thresholds),
-        *(texts, collate, batch_size, model.scores_of_text, MAX_BATCH_SCORES, show_progress),
+        *(texts, collate, batch_size, model.scores_of_text, MAX_BATCH_SCORES),
     )
     for rows, found in outputs:
         for row, spans in zip(rows, found):
@@ -201,4 +264,6 @@ def predict_entities(
                 for start, end, kind, score in spans
                 if max_entity_tokens is None or end - start <= max_entity_tokens
             )
+        if report is not None:
+            report(rows)
     return entities

@@ -9,12 +9,17 @@ either side, or the end of the text. (Take the last window that begins before it
 the entity or behind, so this one reaches at least ``overlap`` + 1 tokens further than the entity begins.)
 """
 
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from tasks.ner.batching import TokenizedText
 from tasks.ner.examples import Entity
+from tasks.ner.features import TokenFeatures
 
 
 class Window(NamedTuple):
@@ -23,6 +28,11 @@ class Window(NamedTuple):
     text: TokenizedText
     start: float  # characters start .. end of the text; -inf and inf where the text is not cut
     end: float
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """``start`` and ``end``."""
+        return self.start, self.end
 
 
 def cut_text(text: TokenizedText, length: int, overlap: int) -> list[Window]:
@@ -36,36 +46,99 @@ def cut_text(text: TokenizedText, length: int, overlap: int) -> list[Window]:
     Returns:
         One window if the text is not longer than ``length``.
     """
-    tokens = len(text.ids) - 2
-    if tokens <= length:
-        return [Window(text, -np.inf, np.inf)]
-    windows = []
-    for first in [*range(0, tokens - length, max(1, length - overlap - 1)), tokens - length]:
-        part = slice(1 + first, 1 + first + length)
-        ids = [text.ids[0], *text.ids[part], text.ids[-1]]
-        offsets = [(0, 0), *text.offsets[part], (0, 0)]
-        start = -np.inf if first == 0 else offsets[1][0]
-        end = np.inf if first == tokens - length else offsets[-2][1]
-        features = text.features and text.features.of_tokens([0, *range(part.start, part.stop), -1])
-        windows.append(Window(TokenizedText(ids, offsets, [], features), start, end))
-    return windows
+    return list(windows_of([text], length, overlap))
 
 
-def merge_windows(windows: list[Window], found: list[list[Entity]]) -> list[Entity]:
+def windows_of(parts: Iterable[TokenizedText], length: int, overlap: int) -> Iterator[Window]:
+    """The windows of :func:`cut_text` of a text that comes in parts; it holds the tokens of one part and two windows.
+
+    Args:
+        parts: one or more, each in special tokens; offsets count characters of the whole text.
+        length, overlap: as there.
+    """
+    step = max(1, length - overlap - 1)
+    tokens, first = None, 0  # the next window begins with token number first of the text
+    for part in parts:
+        if tokens is None:
+            tokens = _Tokens(part)
+        tokens.append(part)
+        while tokens.end > first + length:
+            yield tokens.window(first, first + length, is_last=False)
+            tokens.drop(first)  # the last window may begin anywhere behind
+            first += step
+    if tokens is None:
+        raise ValueError("a text has at least one part")
+    yield tokens.window(max(0, tokens.end - length), tokens.end, is_last=True)
+
+
+class _Tokens:
+    """The tokens of a text that windows may need, without special ones, which are those of a part of it."""
+
+    def __init__(self, part: TokenizedText):
+        self._edges = part._replace(features=part.features and part.features.of_tokens([0, -1]))
+        self._begin = 0  # number of the first token that is held
+        self._ids: list[int] = []
+        self._offsets: list[tuple[int, int]] = []
+        self._features: list[TokenFeatures] = []  # of one part after another
+
+    @property
+    def end(self) -> int:
+        """Tokens of the text so far."""
+        return self._begin + len(self._ids)
+
+    def append(self, part: TokenizedText) -> None:
+        self._ids += part.ids[1:-1]
+        self._offsets += part.offsets[1:-1]
+        if part.features is not None:
+            self._features.append(part.features.of_tokens(slice(1, -1)))
+
+    def drop(self, begin: int) -> None:
+        """Forget the tokens before number ``begin``."""
+        count = begin - self._begin
+        del self._ids[:count], self._offsets[:count]
+        if self._features and count:
+            self._features = [_joined(self._features).of_tokens(slice(count, None))]
+        self._begin = begin
+
+    def window(self, begin: int, end: int, is_last: bool) -> Window:
+        part = slice(begin - self._begin, end - self._begin)
+        edges = self._edges
+        ids = [edges.ids[0], *self._ids[part], edges.ids[-1]]
+        offsets = [(0, 0), *self._offsets[part], (0, 0)]
+        features = None
+        if edges.features is not None:
+            self._features = [_joined(self._features)]
+            of_window = self._features[0].of_tokens(part)
+            features = _joined([edges.features.of_tokens([0]), of_window, edges.features.of_tokens([-1])])
+        starts, ends = -np.inf if begin == 0 else offsets[1][0], np.inf if is_last else offsets[-2][1]
+        return Window(TokenizedText(ids, offsets, [], features), starts, ends)
+
+
+def _joined(features: Sequence[TokenFeatures]) -> TokenFeatures:
+    """The features of tokens one after another."""
+    if len(features) == 1:
+        return features[0]
+    columns, flags = (np.concatenate(arrays) for arrays in list(zip(*features))[:2])
+    return features[0]._replace(columns=columns, packed_flags=flags)
+
+
+def merge_windows(bounds: Sequence[tuple[float, float]], found: Sequence[Sequence[Entity]]) -> list[Entity]:
     """Entities of a text from those of its windows.
 
     Args:
-        windows: of one text, as from :func:`cut_text`.
+        bounds: :attr:`Window.bounds` of the windows of one text, in their order.
         found: for each window its entities, in characters of the text.
 
     Returns:
         The entities, ordered.
     """
-    starts, ends = np.array([(window.start, window.end) for window in windows]).T
+    starts, ends = zip(*bounds)
     entities = []
     for number, of_window in enumerate(found):
         for entity in of_window:
-            around = np.minimum(entity.start - starts, ends - entity.end)  # negative where the window does not hold it
-            if np.argmax(around) == number and around[number] > 0:
+            # the windows that hold the entity with text on either side
+            holding = range(bisect.bisect_right(ends, entity.end), bisect.bisect_left(starts, entity.start))
+            around = [min(entity.start - starts[window], ends[window] - entity.end) for window in holding]
+            if number in holding and holding[around.index(max(around))] == number:
                 entities.append(entity)
     return sorted(entities)

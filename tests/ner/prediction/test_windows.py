@@ -10,7 +10,8 @@ from tasks.ner.prediction.windows import cut_text
 
 
 def merge_windows(windows, found):
-    merged = windows_of_texts.merge_windows(windows, [[Entity(*entity) for entity in part] for part in found])
+    bounds = [window.bounds for window in windows]
+    merged = windows_of_texts.merge_windows(bounds, [[Entity(*entity) for entity in part] for part in found])
     return [entity[:4] for entity in merged]
 
 

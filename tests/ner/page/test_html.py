@@ -1,67 +1,14 @@
 """The page of texts and entities: escaped, well-formed, and with the very text in it."""
 
-import io
 import random
 import re
-from html.parser import HTMLParser
 
 import pytest
 
 from tasks.ner.examples import entities_of
-from tasks.ner.prediction.html import COLORS, nested_pieces, write_html
-from tasks.ner.spans import probability
-
-VOID = {"meta", "br", "img", "link", "input"}
-
-
-class Page(HTMLParser):
-    """Checks that tags are closed in order, and collects paragraphs and marks."""
-
-    def __init__(self, content):
-        super().__init__(convert_charrefs=True)
-        self.open, self.tags, self.paragraphs, self.marks, self.legend = [], set(), [], [], []
-        self.feed(content)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.add(tag)
-        names = [name for name, _ in attributes]
-        assert len(names) == len(set(names)), names
-        if tag not in VOID:
-            self.open.append(tag)
-        if tag == "p" and "main" in self.open:
-            self.paragraphs.append("")
-            self.marks.append([])
-        elif tag == "mark":
-            attributes = dict(attributes)
-            self.marks[-1].append([len(self.paragraphs[-1]), None, attributes])
-        elif tag == "li":
-            self.legend.append("")
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-        if tag == "mark":
-            next(mark for mark in reversed(self.marks[-1]) if mark[1] is None)[1] = len(self.paragraphs[-1])
-
-    def handle_data(self, data):
-        if "main" in self.open and "p" in self.open:
-            self.paragraphs[-1] += data
-        elif "li" in self.open:
-            self.legend[-1] += data
-
-
-def record(text, *entities):
-    """A record whose probabilities are those of the temperature 2."""
-    keys = ("start", "end", "type", "score")
-    entities = [{**dict(zip(keys, entity)), "probability": probability(entity[3], 2.0)} for entity in sorted(entities)]
-    return {"text": text, "entities": [{**e, "text": text[e["start"] : e["end"]]} for e in entities]}
-
-
-def page(*records, types=("a", "b", "c"), title="title"):
-    file = io.StringIO()
-    write_html(file, list(records), types, title)
-    return file.getvalue()
+from tasks.ner.page.boxes import nested_pieces
+from tasks.ner.page.html import COLORS
+from tests.ner.page.parsing import Page, page, record
 
 
 def drawn(parsed, number=0):
@@ -76,7 +23,7 @@ def test_nested_entities_are_nested_marks_with_type_and_probability():
     text = "北京大学附属医院在北京"
     entities = [(0, 2, "b", 3.04), (0, 4, "a", 2.0), (0, 8, "a", 1.5), (2, 4, "c", 12.0), (9, 11, "b", 0.26)]
     parsed = Page(page(record(text, *entities)))
-    assert parsed.paragraphs == [text]
+    assert parsed.texts == [text]
     assert drawn(parsed) == [
         (0, 8, "a", "0.68", []),
         (0, 4, "a", "0.73", []),
@@ -123,7 +70,7 @@ def test_text_types_and_title_are_escaped_and_the_text_is_the_input(text):
         record(text, (0, len(text), kind, 1.0), (1, 4, "a", 2.0), (2, 6, kind, 3.0)), types=["a", kind], title=text
     )
     parsed = Page(content)
-    assert parsed.paragraphs == [text]
+    assert parsed.texts == [text]
     assert parsed.marks[0][0][2]["data-type"] == kind
     assert "script" not in parsed.tags and content.count("<style>") == 1 and "<!--" not in content
     assert "\r" not in content  # which a browser would turn into a line feed: it is written as a reference
@@ -132,7 +79,7 @@ def test_text_types_and_title_are_escaped_and_the_text_is_the_input(text):
 
 def test_control_characters_are_shown_by_their_symbols():
     parsed = Page(page(record("a\x00\x1b[31m\x7fb", (0, 2, "a", 1.0))))
-    assert parsed.paragraphs == ["a\u2400\u241b[31m\u2421b"]
+    assert parsed.texts == ["a\u2400\u241b[31m\u2421b"]
 
 
 def test_the_page_needs_nothing_else():
@@ -155,9 +102,9 @@ def test_records_without_probabilities_have_those_of_the_scores():
 
 
 def test_texts_without_entities_and_no_texts_make_a_page():
-    assert Page(page(record("ab"), record(""))).paragraphs == ["ab", ""]
+    assert Page(page(record("ab"), record(""))).texts == ["ab", ""]
     parsed = Page(page())
-    assert (parsed.paragraphs, parsed.legend) == ([], [])
+    assert (parsed.texts, parsed.legend) == ([], [])
 
 
 def test_only_types_that_occur_are_in_the_legend_and_the_style():
@@ -187,7 +134,7 @@ def test_random_entities_are_nested_and_their_pieces_make_them_up(seed):
         assert [part.is_first for part in parts] == [True] + [False] * (len(parts) - 1)
         assert [part.is_last for part in parts] == [False] * (len(parts) - 1) + [True]
     parsed = Page(page(chosen))
-    assert parsed.paragraphs == [text]
+    assert parsed.texts == [text]
     assert [mark[:2] for mark in drawn(parsed)] == [(piece.start, piece.end) for piece in pieces]
 
 

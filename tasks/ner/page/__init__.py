@@ -1,0 +1,1 @@
+"""Texts with their entities as a page for a browser."""
