@@ -1,6 +1,7 @@
 """A run that chooses its keys by the size of its data."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -8,9 +9,10 @@ from paddle_rope.roformer import CharTokenizer, RoFormerConfig, RoFormerForMaske
 from tasks.common.errors import InputError
 from tasks.common.tool.run_config import read_run_config
 from tasks.ner.examples import Example
-from tasks.ner.fitting import FEWEST_STEPS, MOST_EPOCHS, fit_keys
+from tasks.ner.fitting import CHARACTERS, FEWEST_STEPS, MOST_EPOCHS, TABLE, fit_keys
 from tasks.ner.recipe import NerRecipe
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 CHOSEN = {
     "learning_rate", "hidden_dropout_prob", "embedding_dropout_prob", "character_dropout", "feature_dropout",
     "num_hidden_layers", "intermediate_size", "hidden_act", "per_device_train_batch_size", "num_train_epochs",
@@ -38,6 +40,15 @@ def test_any_size_is_trained_long_enough(number, length):
     assert fit.keys["num_train_epochs"] == MOST_EPOCHS or fit.steps >= 700
     assert 1 <= fit.keys["per_device_train_batch_size"] <= 32
     assert (fit.steps < FEWEST_STEPS) == any(line.startswith("note:") for line in fit.lines)
+
+
+@pytest.mark.parametrize("page", ["docs/ner.md", "docs/ner.zh.md"])
+def test_documents_have_the_table(page):
+    lines = (REPOSITORY / page).read_text(encoding="utf-8").splitlines()
+    for row in TABLE[:-1]:
+        numbers = [row.texts * CHARACTERS, *row]
+        assert f"| {' | '.join(f'{number:,}' for number in numbers)} |" in lines
+    assert any(line.endswith(f"| {TABLE[-1].batch_size} | {TABLE[-1].steps:,} | 4 | 0 |") for line in lines)
 
 
 def test_steps_stay_where_texts_grow():
