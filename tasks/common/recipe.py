@@ -44,7 +44,7 @@ class Run:
     """One training run of a recipe, as it fills up.
 
     Attributes:
-        config, keys, training: as of :class:`~tasks.common.training.arguments.Settings`.
+        config, keys, training, given: as of :class:`~tasks.common.training.arguments.Settings`.
         examples: dict from ``train`` and, where there are such, ``dev`` and ``test`` to lists of examples.
         datasets: the same, tokenized.
         saved: what goes into the model's folder beside model and tokenizer, each with ``save_pretrained(folder)``.
@@ -56,6 +56,7 @@ class Run:
     config: dict[str, Any]
     keys: Any
     training: TrainingArguments
+    given: dict[str, Any]
     claimed: contextlib.ExitStack
     examples: dict[str, list] = field(default_factory=dict)
     datasets: dict[str, Any] = field(default_factory=dict)
@@ -109,6 +110,9 @@ class Recipe:
     def read(self, run: Run) -> None:
         """Fill ``run.examples``."""
         raise NotImplementedError
+
+    def fit(self, run: Run) -> None:
+        """Choose keys by what was read, with :meth:`choose`; nothing has been made of the keys yet."""
 
     def texts(self, run: Run) -> Iterable[str]:
         """The texts whose characters a new tokenizer knows."""
@@ -184,6 +188,10 @@ class Recipe:
     def resolve(self, config: dict[str, Any]) -> Settings:
         """See :func:`tasks.common.training.arguments.resolve_config`."""
         return resolve_config(config, self.arguments)
+
+    def choose(self, run: Run, chosen: dict[str, Any]) -> None:
+        """Give a run the keys ``chosen``, as if they had been in its configuration."""
+        run.config, run.keys, run.training, run.given = self.resolve({**run.given, **chosen})
 
     def train(self, config: dict[str, Any], data: dict[str, Iterable[Any]] | None = None) -> dict[str, Any] | None:
         """Train one run and write its folder.
@@ -348,6 +356,7 @@ class Recipe:
     def _work(self, run: Run, checkpoint: Path | None, in_memory: dict[str, str]) -> dict[str, Any] | None:
         started = time.perf_counter()
         self.read(run)
+        self.fit(run)
         self.build(run)
         run.datasets = {split: self.dataset(run, split) for split in run.examples}
         parameters = sum(int(p.size) for p in run.model.parameters())

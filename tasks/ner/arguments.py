@@ -17,7 +17,7 @@ class NerArguments(RecipeArguments):
     """Keys of the NER recipe: those of every recipe and its own."""
 
     METRIC = "f1"
-    RENAMED = {"max_length": "max_characters"}
+    RENAMED = {"max_length": "max_characters", "masked_lm_files": "texts"}
 
     train_file: Optional[str] = option(None, "labeled data in any of the supported formats")
     max_characters: int = option(512, "longest training text in characters; a longer one is an error or cut")
@@ -37,9 +37,10 @@ class NerArguments(RecipeArguments):
         None, "in training, positions are drawn from so many, in order and with gaps; empty: 0, 1, 2, ..."
     )
     masked_lm_epochs: int = option(0, "epochs of masked language modeling before")
-    masked_lm_files: Optional[str] = option(
-        None, "files with more texts for it, separated by commas: one text per line, or JSON Lines"
+    texts: Optional[str] = option(
+        None, "files of unlabeled texts for it, separated by commas: one text per line, or JSON Lines"
     )
+    fit_to_data: bool = option(False, "choose by the size of the training data what is not given")
 
     def ranges(self):
         return {
@@ -55,16 +56,15 @@ class NerArguments(RecipeArguments):
 
     @classmethod
     def normalized(cls, config):
-        config = with_commas(super().normalized(config), "masked_lm_files", "features")
+        config = with_commas(super().normalized(config), "texts", "features")
         if config.get("features") is not None:
             config["features"] = _feature_names(config["features"])
         return config
 
     def check(self, config):
-        if self.masked_lm_files and not self.masked_lm_epochs:
-            raise InputError(
-                "configuration: masked_lm_files without masked_lm_epochs; say how often they are to be seen"
-            )
+        chosen = self.fit_to_data and "masked_lm_epochs" not in config
+        if self.texts and not self.masked_lm_epochs and not chosen:
+            raise InputError("configuration: texts without masked_lm_epochs; say how often they are to be seen")
         self._check_joined()
         if self.position_gaps is not None and self.position_gaps < self.max_characters + SPECIAL_TOKENS:
             raise InputError(

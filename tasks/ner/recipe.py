@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from tqdm import tqdm
 
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError
 from tasks.common.recipe import Recipe, Run
 from tasks.common.runs.life import MODEL_FOLDER
+from tasks.common.tool.device import is_first_process
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator
 from tasks.ner.data.joining import join_share_of
@@ -17,6 +21,7 @@ from tasks.ner.data.reading import entity_types, read_examples, read_lines
 from tasks.ner.data.splits import has_overlap, read_more_texts, read_splits
 from tasks.ner.examples import Example, as_record, without_overlaps
 from tasks.ner.features import WordFeatures
+from tasks.ner.fitting import FEWEST_STEPS, fit_keys
 from tasks.ner.lengths import TrainingLengths, describe_lengths, training_lengths
 from tasks.ner.masked_lm import pretrain
 from tasks.ner.metrics import entity_scores, score_predictions
@@ -30,6 +35,7 @@ from tasks.ner.reports.monitoring import LOWEST_LOGIT, NerMonitor
 from tasks.ner.reports.printed import print_data_report, print_errors, print_scores, print_worst_examples
 from tasks.ner.reports.reliability import print_reliability, reliability
 
+EARLY = 1 / 3  # of training, after which something should be found
 TYPES_NAMED = 40  # in what is printed
 
 
@@ -66,6 +72,18 @@ class NerRecipe(Recipe):
     def read_examples(self, run: Run) -> dict[str, list]:
         """The examples of each split."""
         return read_splits(run.keys, run.memory)
+
+    def fit(self, run: Run) -> None:
+        if not run.keys.fit_to_data:
+            return
+        training = run.training
+        fit = fit_keys(
+            run.given, run.examples["train"], run.more_texts,
+            training.dataset_world_size, training.gradient_accumulation_steps,
+        )  # fmt: skip
+        self.choose(run, {**fit.keys, "fit_to_data": False})  # the configuration that is saved has plain keys
+        if is_first_process():
+            print("\n".join(fit.lines))
 
     def texts(self, run: Run) -> Iterator[str]:
         return (example.text for example in (*run.examples["train"], *run.more_texts))
@@ -148,6 +166,7 @@ class NerRecipe(Recipe):
         dataset = run.datasets["dev"]
         watch = run.trainer.monitor.watch(run.model, dataset, run.trainer.state.global_step)
         scores, _ = evaluate_model(run.model, dataset, run.batch_size, watch)
+        self._warn_early(run, scores["predicted"])
         shown = {name: scores[name] for name in self.scores}
         for kind, row in scores["per_type"].items():
             shown.update({f"{name}_by_type/{kind}": row[name] for name in self.scores})
@@ -156,12 +175,16 @@ class NerRecipe(Recipe):
     def score_and_save(self, run: Run) -> dict[str, Any]:
         metrics = super().score_and_save(run)
         if "dev" in metrics and not metrics["dev"]["predicted"]:
-            print(
-                "note: nothing is found in dev. If training was not just too short, it did not take hold: try a lower "
-                f"learning_rate than {run.training.learning_rate:g}, or a larger warmup_ratio than "
-                f"{run.training.warmup_ratio:g}"
-            )
+            print(nothing_found(run))
         return metrics
+
+    def _warn_early(self, run: Run, predicted: int) -> None:
+        """Say it if the first evaluation after a third of training finds nothing."""
+        state = run.trainer.state
+        due = EARLY * state.max_steps
+        is_first = not any("eval_f1" in entry and entry["step"] >= due for entry in state.log_history)
+        if not predicted and is_first and due <= state.global_step < state.max_steps and is_first_process():
+            tqdm.write(nothing_found(run))
 
     def records(self, run: Run, split: str, predictions: Any) -> Iterator[dict[str, Any]]:
         return (as_record(example.text, found) for example, found in zip(run.examples[split], predictions))
@@ -204,6 +227,21 @@ class NerRecipe(Recipe):
             features=run.features,
             **options,
         )
+
+
+def nothing_found(run):
+    """A line for the user, with what to do."""
+    state, training = run.trainer.state, run.training
+    if state.max_steps < FEWEST_STEPS:
+        epochs = math.ceil(FEWEST_STEPS / state.max_steps * training.num_train_epochs)
+        enough = f"--max_steps {FEWEST_STEPS}" if training.max_steps > 0 else f"--num_train_epochs {epochs}"
+        todo = f"These are too few: give {enough} or more"
+    else:
+        todo = (
+            "If it stays so, training does not take hold: try a lower learning_rate than "
+            f"{training.learning_rate:g}, or a larger warmup_ratio than {training.warmup_ratio:g}"
+        )
+    return f"note: nothing is found in dev after {state.global_step} of {state.max_steps} steps. {todo}"
 
 
 def evaluate_model(model, dataset, batch_size, watch=None):

@@ -201,7 +201,7 @@ def test_more_texts_are_learned_from_and_their_values_known(train, few_texts, tm
     more = tmp_path / "more.txt"
     more.write_text("龘龘的龘龘。" * 24 + "\n", encoding="utf-8")
     run = train(
-        tmp_path / "run", train_file=few_texts.train, dev_file=few_texts.dev, masked_lm_epochs=2, masked_lm_files=more,
+        tmp_path / "run", train_file=few_texts.train, dev_file=few_texts.dev, masked_lm_epochs=2, texts=more,
         num_train_epochs=1, max_steps=1, features="bigrams",
     )  # fmt: skip
     assert "龘" in (run.model / "vocab.txt").read_text(encoding="utf-8").split()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tasks.common.errors import InputError
 
-_FILE_KEYS = ("_file", "_files")  # ends of the keys that name data
+_FILE_KEYS = ("_file", "_files", "texts")  # ends of the keys that name data
 
 
 def fingerprints(config):

@@ -265,6 +265,7 @@ class Settings(NamedTuple):
     config: dict  # its keys with their defaults
     keys: EncoderArguments  # the recipe's, parsed
     training: TrainingArguments  # PaddleNLP's
+    given: dict  # the keys as they were given, without defaults
 
 
 def resolve_config(config, arguments_class):
@@ -333,7 +334,7 @@ def resolve_config(config, arguments_class):
     for key, value in config.items():
         typed = getattr(keys if hasattr(keys, key) else training, key)
         config[key] = typed if isinstance(typed, (bool, int, float)) else _plain(value)  # "1e-3" -> 0.001
-    return Settings(config, keys, training)
+    return Settings(config, keys, training, given)
 
 
 def _check_ranges(run, arguments):

@@ -33,8 +33,8 @@ def read_splits(run, memory=None):
 
 
 def read_more_texts(run):
-    """The texts of ``masked_lm_files`` as examples without entities, cut into pieces of at most ``max_characters``."""
-    paths = [path.strip() for path in (run.masked_lm_files or "").split(",") if path.strip()]
+    """The texts of ``texts`` as examples without entities, cut into pieces of at most ``max_characters``."""
+    paths = [path.strip() for path in (run.texts or "").split(",") if path.strip()]
     return [
         Example(piece, (), path)
         for path in paths

@@ -1,0 +1,164 @@
+"""What a run with the key ``fit_to_data`` chooses by the size of its data. Few labels want many steps in small batches,
+and an encoder that has read before; many labels want more layers and few epochs. docs/ner.md has the table and what it
+was measured on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from paddle_rope.roformer.checkpoints.settings import read_settings
+from tasks.common.errors import InputError
+from tasks.ner.examples import Example
+
+CHARACTERS = 40  # of a text of the table: about the mean in CLUENER, People's Daily and Weibo
+FEWEST_EPOCHS, MOST_EPOCHS = 4, 100
+EPOCHS_ON_MORE_TEXTS = 4  # of masked language modeling, where the training texts alone would have none
+MOST_MASKED_STEPS = 3000  # unless one epoch has more
+FEWEST_STEPS = 300  # with fewer a model from scratch hardly begins to find entities
+WIDE = 512  # a pretrained folder of at least this width is one of the published ones
+
+
+class Row(NamedTuple):
+    """What suits training data of up to so many texts of ``CHARACTERS`` characters."""
+
+    texts: float
+    batch_size: int  # of texts of that length
+    steps: int  # of the optimizer
+    num_hidden_layers: int
+    masked_lm_epochs: int  # on the training texts
+
+
+TABLE = (
+    Row(150, 8, 800, 2, 20),
+    Row(600, 16, 1200, 2, 20),
+    Row(2_000, 16, 1500, 4, 16),
+    Row(6_000, 16, 2000, 4, 10),
+    Row(15_000, 32, 1800, 4, 0),
+    Row(math.inf, 32, 2600, 4, 0),
+)
+# As in the configurations for real data.
+FROM_SCRATCH = {
+    "learning_rate": 1e-3,
+    "hidden_dropout_prob": 0.3,
+    "embedding_dropout_prob": 0.5,
+    "intermediate_size": 512,
+    "hidden_act": "relu",
+}
+FROM_FOLDER = {"learning_rate": 5e-4, "hidden_dropout_prob": 0.1, "embedding_dropout_prob": 0.3}
+FROM_WIDE_FOLDER = {"learning_rate": 3e-5}
+INPUT_DROPOUT = {"character_dropout": 0.1, "feature_dropout": 0.3}
+
+
+class Fit(NamedTuple):
+    """What was chosen."""
+
+    keys: dict[str, Any]  # configuration keys; none of those that were given
+    lines: list[str]  # what is said of it
+    steps: int  # of the optimizer, also with keys that were given
+
+
+def fit_keys(
+    given: dict[str, Any],
+    examples: Sequence[Example],
+    more: Sequence[Example] = (),
+    processes: int = 1,
+    accumulated: int = 1,
+) -> Fit:
+    """Choose the keys that are not given.
+
+    Args:
+        given: configuration keys; those in it stand.
+        examples: what is learned from.
+        more: texts without labels.
+        processes: that train together.
+        accumulated: batches of an optimizer step.
+
+    Raises:
+        InputError: the folder ``pretrained`` has no configuration.
+    """
+    characters = sum(len(example.text) for example in examples)
+    size = max(1.0, characters / CHARACTERS)
+    row = next(row for row in TABLE if size <= row.texts)
+    wanted = _of_the_model(row, given.get("pretrained"))
+    # long texts make batches of fewer texts, and so of as many characters
+    wanted["per_device_train_batch_size"] = _power_of_two(row.batch_size * len(examples) / size, row.batch_size)
+    batch_size = int(_value("per_device_train_batch_size", given, wanted))
+
+    def batches(texts):
+        return math.ceil(math.ceil(texts / processes) / batch_size)
+
+    per_epoch = max(1, batches(len(examples)) // accumulated)
+    wanted["num_train_epochs"] = min(MOST_EPOCHS, max(FEWEST_EPOCHS, math.ceil(row.steps / per_epoch)))
+    epochs = float(_value("num_train_epochs", given, wanted))
+    most = int(given.get("max_steps") or -1)
+    steps = most if most > 0 else max(1, math.ceil(epochs * per_epoch))
+    wanted["ema_decay"] = min(0.998, max(0.9, round(1 - 4 / steps, 3)))  # over a quarter of the steps
+    if more:
+        per_epoch = batches(len(examples) + len(more))
+        masked = wanted["masked_lm_epochs"] or EPOCHS_ON_MORE_TEXTS
+        wanted["masked_lm_epochs"] = max(1, min(masked, MOST_MASKED_STEPS // per_epoch))
+    chosen = {key: value for key, value in wanted.items() if key not in given}
+    return Fit(chosen, _lines(given, wanted, len(examples), characters, len(more), steps), steps)
+
+
+def _of_the_model(row, folder):
+    """What does not depend on batches."""
+    if folder is None:
+        wanted = {**FROM_SCRATCH, "num_hidden_layers": row.num_hidden_layers, "masked_lm_epochs": row.masked_lm_epochs}
+    else:
+        try:
+            width = int(read_settings(folder).get("hidden_size", WIDE))
+        except (ValueError, TypeError) as error:
+            raise InputError(str(error)) from None
+        wanted = {**(FROM_FOLDER if width < WIDE else FROM_WIDE_FOLDER), "masked_lm_epochs": 0}
+    return {**wanted, **INPUT_DROPOUT}
+
+
+def _value(key, given, wanted):
+    return wanted[key] if given.get(key) is None else given[key]
+
+
+def _power_of_two(value, most):
+    """The power of two that is next to ``value``, at most ``most``."""
+    return min(most, 2 ** max(0, round(math.log2(value))))
+
+
+def _lines(given, wanted, texts, characters, more, steps):
+    """What is chosen, and why."""
+    few = wanted.get("num_hidden_layers", 0) < 4
+    learned = "the folder's weights have learned before" if given.get("pretrained") else "weights from scratch"
+    unlabeled = f"before, on the training texts and {more:,} without labels" if more else "before, on the same texts"
+    reasons = {
+        "more layers want more labels" if few else "so many labels fill them": (
+            "num_hidden_layers", "intermediate_size", "hidden_act",
+        ),
+        learned: (
+            "learning_rate", "hidden_dropout_prob", "embedding_dropout_prob", "character_dropout", "feature_dropout",
+        ),
+        f"{steps:,} steps, the last quarter of them averaged": (
+            "per_device_train_batch_size", "num_train_epochs", "ema_decay",
+        ),
+        unlabeled if wanted["masked_lm_epochs"] else "it would bring nothing here": ("masked_lm_epochs",),
+    }  # fmt: skip
+    lines = [f"fit_to_data: {texts:,} training texts, {characters:,} characters"]
+    for reason, keys in reasons.items():
+        chosen = [f"{key} {wanted[key]}" for key in keys if key in wanted and key not in given]
+        if chosen:
+            lines.append(f"  {', '.join(chosen)}: {reason}")
+    kept = [f"{key} {given[key]}" for key in wanted if key in given]
+    if kept:
+        lines.append(f"  given, so they stand: {', '.join(kept)}")
+    if steps < FEWEST_STEPS:
+        lines.append(
+            f"note: {steps} optimizer steps are few; with less than about {FEWEST_STEPS} nothing may be found. "
+            f"{_remedy(given)}"
+        )
+    return lines
+
+
+def _remedy(given):
+    keys = ("max_steps", "num_train_epochs", "per_device_train_batch_size", "gradient_accumulation_steps")
+    set_here = [key for key in keys if key in given]
+    return f"Leave out {' and '.join(set_here)}, or give more epochs" if set_here else "Give more texts"
