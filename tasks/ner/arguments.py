@@ -18,6 +18,9 @@ class NerArguments(RecipeArguments):
     RENAMED = {"max_length": "max_characters"}
 
     train_file: Optional[str] = option(None, "labeled data in any of the supported formats")
+    train_texts: Optional[int] = option(
+        None, "take so many texts of `train_file` only, drawn with the seed; empty: all"
+    )
     max_characters: int = option(512, "longest text in characters; a longer one is an error")
     span_head: str = option("efficient", "`efficient` or `dense` GlobalPointer")
     head_size: int = option(64, "width of the queries and keys of the span head")
@@ -36,7 +39,7 @@ class NerArguments(RecipeArguments):
     def ranges(self):
         return {
             **super().ranges(),
-            **dict.fromkeys(("max_characters", "head_size", "max_span_length"), POSITIVE),
+            **dict.fromkeys(("train_texts", "max_characters", "head_size", "max_span_length"), POSITIVE),
             "character_dropout": SHARE,
             "feature_dropout": SHARE,
             "masked_lm_epochs": (lambda value: value >= 0, "at least 0"),
@@ -46,7 +49,7 @@ class NerArguments(RecipeArguments):
     def normalized(cls, config):
         config = with_commas(super().normalized(config), "masked_lm_files", "features")
         if config.get("features") is not None:
-            config["features"] = _feature_names(config["features"])
+            config["features"] = feature_names(config["features"])
         return config
 
     def check(self, config):
@@ -62,8 +65,12 @@ class NerArguments(RecipeArguments):
         return {"max_tokens": self.max_characters, **{key: getattr(self, key) for key in keys}}
 
 
-def _feature_names(value):
-    """Names of kinds between commas in the order of the kinds; None if there are none."""
+def feature_names(value):
+    """Names of kinds of word features between commas, in the order of the kinds; None if there are none.
+
+    Raises:
+        InputError: a name is unknown.
+    """
     names = [name.strip() for name in str(value).split(",")]
     try:
         return ",".join(check_kinds([name for name in names if name])) or None
