@@ -22,6 +22,7 @@ _HOMES = {
     "pretraining": "tasks.pretraining.recipe:PretrainingRecipe",
     "language_model": "tasks.language_model.recipe:LanguageModelRecipe",
     "annotation": "tasks.experiments.annotation.recipe:AnnotationRecipe",
+    "crf": "tasks.experiments.crf.recipe:CrfRecipe",
     "relative_position": "tasks.experiments.relative_position.recipe:RelativePositionRecipe",
 }
 RECIPES = tuple(_HOMES)

@@ -26,7 +26,7 @@ PYTHON=$venv/bin/python
 
 # What was installed last: installs again only when the requirements change, or what the package's commands are.
 stamp=$venv/installed-requirements
-files="requirements-common.txt requirements-cpu.txt requirements-onnx.txt requirements-serve.txt requirements-test.txt $requirements pyproject.toml setup.py"
+files="requirements-common.txt requirements-cpu.txt requirements-onnx.txt requirements-serve.txt requirements-crf.txt requirements-test.txt $requirements pyproject.toml setup.py"
 if ! cat $files | cmp -s - "$stamp"; then
   echo "installing $requirements into $venv (about 2 GB, some minutes)"
   "$PYTHON" -m pip install --quiet --disable-pip-version-check -r "$requirements"

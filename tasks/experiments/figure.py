@@ -9,15 +9,17 @@ COLORS = [ORANGE, BLUE, GREEN, "#8a3fa0", "#b5891c", "#3aa0a0", "#a03a55", "#5a6
 
 
 def draw(plan, summary):
-    """PNG of the first score of a :class:`~tasks.experiments.plan.Plan`: lines over numbered cases, or else a point for
-    each variant. ``summary`` is that of :func:`tasks.experiments.table.summarize`, not empty."""
+    """PNG of the first score of a :class:`~tasks.experiments.plan.Plan`: lines over numbered cases, with bars of one
+    standard deviation over the seeds, or else a point for each variant. ``summary`` is that of
+    :func:`tasks.experiments.table.summarize`, not empty."""
     place, score = next(iter(plan.scores.items()))
     means = {(entry["case"], entry["variant"]): entry["scores"][place]["mean"] for entry in summary}
+    spreads = {(entry["case"], entry["variant"]): entry["scores"][place]["standard_deviation"] for entry in summary}
     lines = len(plan.cases) > 1 and all(case.isdigit() for case in plan.cases)
-    return png(_lines(plan, means, score) if lines else _points(plan, means, score))
+    return png(_lines(plan, means, spreads, score) if lines else _points(plan, means, score))
 
 
-def _lines(plan, means, score):
+def _lines(plan, means, spreads, score):
     figure, axes = new_figure(9, 5)
     colors = {}
     for variant in plan.variants:
@@ -28,7 +30,11 @@ def _lines(plan, means, score):
         color = colors.setdefault(variant.removesuffix(TWIN), COLORS[len(colors) % len(COLORS)])
         style = "--" if variant.endswith(TWIN) else "-"
         values = [means[case, variant] for case in cases]
-        axes.plot(list(map(int, cases)), values, style, color=color, marker="o", ms=4, label=variant)
+        bars = [spreads[case, variant] or 0 for case in cases]
+        axes.errorbar(
+            list(map(int, cases)), values, bars if any(bars) else None, fmt=style, color=color, marker="o", ms=4,
+            elinewidth=1, capsize=3, label=variant,
+        )  # fmt: skip
     axes.set_xscale("log", base=2)
     axes.set_xticks(list(map(int, plan.cases)), plan.cases)
     axes.set_xlabel(plan.case_name)

@@ -30,6 +30,7 @@ TYPE_NAMES = {
 }  # fmt: skip
 NAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")
 START_FROM = "start_from"  # of a variant: the variant whose trained weights it starts from
+RECIPE, CONFIG = "recipe", "config"  # of a variant: instead of those of the plan
 PREVIOUS = "previous"  # of a case: the case before it, whose runs it goes on from
 PREVIOUS_RUN = "previous_run"  # the configuration key that then has the folder of that run
 TWIN = "-no-rope"
@@ -75,7 +76,7 @@ class Plan:
 
     Attributes:
         output_dir: folder of all runs and tables.
-        recipe: name of the recipe of all runs.
+        recipe: name of the recipe of all runs but those of variants that name another.
         cells: the runs, in the order in which they are trained: all variants with the first seed come first.
         scores: dotted place in ``metrics.json`` -> name in the tables; the first is the one that is drawn. None for
             those of the recipe.
@@ -155,13 +156,14 @@ def read_plan(path: str | Path, output_dir=None, seeds=None, settings: dict[str,
     reference = plan.get("reference")
     if reference is not None and reference not in variants:
         raise InputError(f"{path}: the reference {reference!r} is not one of the variants")
-    base = {**(read_run_config(plan["config"]) if plan.get("config") else {}), **(plan.get("settings") or {})}
+    ways = {variant: _recipe_and_base(plan, keys) for variant, keys in variants.items()}
     output_dir = Path(plan["output_dir"])
     cells = [
-        _cell(plan["recipe"], output_dir, case, variant, seed, {**base, **of_case, **of_variant, **(settings or {})})
+        _cell(recipe, output_dir, case, variant, seed, {**base, **of_case, **of_variant, **(settings or {})})
         for seed in parse_seeds(plan.get("seeds", [42]) if seeds is None else seeds)
         for case, of_case in cases.items()
         for variant, of_variant in variants.items()
+        for recipe, base in [ways[variant]]
     ]
     shown = ("case_name", "reference", "margin", "report", "apart")
     return Plan(output_dir, plan["recipe"], cells, scores, **{key: plan[key] for key in shown if key in plan})
@@ -193,7 +195,10 @@ def read_variants(path, plan):
         start = settings.get(START_FROM)
         if start is not None and start not in variants:
             raise InputError(f"{path}: variant {name!r} starts from {start!r}, which is not a variant before it")
-        variants[name] = settings
+        for key in (RECIPE, CONFIG):
+            if not isinstance(settings.get(key, ""), str):
+                raise InputError(f"{path}: {key} of variant {name!r} is {settings[key]!r}; it has to be a text")
+        variants[name] = dict(settings)  # of its own: YAML gives one mapping to all that name it
         if name in without_rope:
             variants[name + TWIN] = {**settings, "position_embedding": "none"}
     return variants
@@ -247,6 +252,13 @@ def check_unchanged(name, place, before, now):
                 f"{place}: {name} was run with {key} {before.get(key)!r}, and the plan now has {now.get(key)!r}; "
                 "change it back, remove what is there, or give another --output_dir"
             )
+
+
+def _recipe_and_base(plan, keys):
+    """The recipe of a variant, and the keys of its configuration with the plan's settings; what ``keys`` of the variant
+    says of the two is taken out of it."""
+    recipe, file = keys.pop(RECIPE, plan["recipe"]), keys.pop(CONFIG, plan.get("config"))
+    return recipe, {**(read_run_config(file) if file else {}), **(plan.get("settings") or {})}
 
 
 def _cell(recipe, output_dir, case, variant, seed, config):

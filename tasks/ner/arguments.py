@@ -20,6 +20,9 @@ class NerArguments(RecipeArguments):
     RENAMED = {"max_length": "max_characters", "masked_lm_files": "texts"}
 
     train_file: Optional[str] = option(None, "labeled data in any of the supported formats")
+    train_texts: Optional[int] = option(
+        None, "take so many texts of `train_file` only, drawn with the seed; empty: all"
+    )
     max_characters: int = option(512, "longest training text in characters; a longer one is an error or cut")
     cut_long_texts: bool = option(False, "cut longer training texts into windows of so many tokens")
     span_head: str = option("efficient", "`efficient` or `dense` GlobalPointer")
@@ -46,7 +49,8 @@ class NerArguments(RecipeArguments):
         return {
             **super().ranges(),
             **dict.fromkeys(
-                ("max_characters", "head_size", "max_span_length", "join_characters", "position_gaps"), POSITIVE
+                ("train_texts", "max_characters", "head_size", "max_span_length", "join_characters", "position_gaps"),
+                POSITIVE,
             ),
             "join_share": (lambda value: 0 <= value <= 1, "from 0 to 1"),
             "character_dropout": SHARE,
@@ -58,7 +62,7 @@ class NerArguments(RecipeArguments):
     def normalized(cls, config):
         config = with_commas(super().normalized(config), "texts", "features")
         if config.get("features") is not None:
-            config["features"] = _feature_names(config["features"])
+            config["features"] = feature_names(config["features"])
         return config
 
     def check(self, config):
@@ -92,8 +96,12 @@ class NerArguments(RecipeArguments):
         return {"max_tokens": self.max_characters, **{key: getattr(self, key) for key in keys}}
 
 
-def _feature_names(value):
-    """Names of kinds between commas in the order of the kinds; None if there are none."""
+def feature_names(value):
+    """Names of kinds of word features between commas, in the order of the kinds; None if there are none.
+
+    Raises:
+        InputError: a name is unknown.
+    """
     names = [name.strip() for name in str(value).split(",")]
     try:
         return ",".join(check_kinds([name for name in names if name])) or None

@@ -71,7 +71,7 @@ class NerRecipe(Recipe):
 
     def read_examples(self, run: Run) -> dict[str, list]:
         """The examples of each split."""
-        return read_splits(run.keys, run.memory)
+        return read_splits(run.keys, run.training.seed, run.memory)
 
     def fit(self, run: Run) -> None:
         if not run.keys.fit_to_data:
@@ -189,12 +189,16 @@ class NerRecipe(Recipe):
     def records(self, run: Run, split: str, predictions: Any) -> Iterator[dict[str, Any]]:
         return (as_record(example.text, found) for example, found in zip(run.examples[split], predictions))
 
-    def score_ensemble(self, config: dict[str, Any], run_dirs: list[str]) -> dict[str, dict[str, float]]:
-        """See :class:`tasks.ner.prediction.ensemble.NerEnsemble`."""
+    def score_ensemble(self, config: dict[str, Any], run_dirs: list[str]) -> dict[str, dict[str, float]] | None:
+        """See :class:`tasks.ner.prediction.ensemble.NerEnsemble`. None with ``train_texts``: models of other texts have
+        other vocabularies."""
         settings = self.resolve({**config, "output_dir": run_dirs[0]})
+        if settings.keys.train_texts is not None:
+            return None
         folders = [Path(run_dir) / MODEL_FOLDER for run_dir in run_dirs]
         predictor = NerPredictor(folders, config.get("device"), settings.training.per_device_eval_batch_size)
-        splits = {name: examples for name, examples in read_splits(settings.keys).items() if name != "train"}
+        splits = read_splits(settings.keys, settings.training.seed)
+        del splits["train"]
         found = {name: predictor.find([example.text for example in examples]) for name, examples in splits.items()}
         return {name: score_predictions(splits[name], found[name], predictor.types) for name in splits}
 

@@ -82,6 +82,23 @@ def test_without_variants_a_plan_has_all_of_the_file_and_configuration_is_not_ne
     assert all(cell.config["num_train_epochs"] == "9" for cell in plan.cells)
 
 
+def test_a_variant_may_have_a_recipe_and_a_configuration_of_its_own(write, tmp_path):
+    (tmp_path / "other.yaml").write_text("hidden_size: 8\nnum_train_epochs: 5\nseed: 9\n", encoding="utf-8")
+    other = {"recipe": "other", "config": str(tmp_path / "other.yaml"), "attention": "linear"}
+    variants = {"plain": None, "other": other, "same": other, "none": {"config": ""}}
+    known = tmp_path / "known.yaml"
+    known.write_text("plain: {attention: softmax}\n", encoding="utf-8")
+    plan = read_plan(write(variants=variants, cases={"a": {"max_characters": 7}}))
+    assert {cell.group[1]: cell.recipe for cell in plan.cells} == {
+        "plain": "some", "other": "other", "same": "other", "none": "some",
+    }  # fmt: skip
+    configs = {cell.group[1]: {**cell.config, "output_dir": None} for cell in plan.cells}
+    shared = {"num_train_epochs": 3, "test_file": None, "max_characters": 7, "seed": 42, "output_dir": None}
+    assert configs["other"] == configs["same"] == {"hidden_size": 8, "attention": "linear", **shared}
+    assert configs["plain"] == {"hidden_size": 64, "num_hidden_layers": 2, "attention": "softmax", **shared}
+    assert configs["none"] == shared
+
+
 def test_a_warm_start_takes_the_weights_of_the_same_case_and_seed_and_gives_no_sizes(write, tmp_path):
     variants = {"softmax": None, "warm": {"attention": "linear", "start_from": "softmax"}}
     plan = read_plan(write(variants=variants, cases={"a": {}, "b": {}}, seeds=[7]))
@@ -122,6 +139,8 @@ def test_a_case_goes_on_from_the_run_of_the_case_before_it(write, tmp_path):
         ({"scores": "dev.accuracy"}, "scores is 'dev.accuracy'; it has to be a mapping or a list"),
         ({"variants": 7}, "variants is 7; it has to be a mapping or a list"),
         ({"without_rope": 5}, "without_rope is 5; it has to be true or false or a list"),
+        ({"variants": {"a": {"recipe": 5}}}, "recipe of variant 'a' is 5; it has to be a text"),
+        ({"variants": {"a": {"config": ["b"]}}}, "config of variant 'a' is"),
         ({"config": 5}, "config is 5; it has to be a text"),
         ({"variants_file": ["x"]}, "variants_file is"),
         ({"margin": "two"}, "margin is 'two'; it has to be a number"),
@@ -144,9 +163,9 @@ def test_every_plan_of_the_project_has_runs_that_its_recipe_takes(path, monkeypa
     if plan.report is not None:
         assert callable(get_report(plan.report))
     for cell in plan.cells[: len(plan.groups)]:
-        config, keys, _ = get_recipe(plan.recipe).resolve({**cell.config, "device": "cpu"})
+        config, keys, _ = get_recipe(cell.recipe).resolve({**cell.config, "device": "cpu"})
         assert config["seed"] == cell.config["seed"]
-        if cell.starts_from is None:
+        if cell.starts_from is None and cell.recipe != "crf":
             model = RoFormerConfig(**keys.encoder_options(), max_position_embeddings=1)
             assert model.attention == "softmax" or "linear" in model.layer_attention
 

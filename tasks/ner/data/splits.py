@@ -1,7 +1,10 @@
 """The files of a run: train, dev and test, or a part of train held out as dev; and texts without labels."""
 
+import random
+
 from tasks.common.errors import InputError
 from tasks.common.texts.plain_texts import cut_at_sentences, read_plain_texts
+from tasks.common.tool.device import is_first_process
 from tasks.common.training.splits import hold_out_dev, note_unseen, read_files
 from tasks.ner.data.reading import entity_types, read_examples
 from tasks.ner.examples import Example
@@ -16,20 +19,52 @@ def has_overlap(examples):
     return False
 
 
-def read_splits(run, memory=None):
+def read_splits(run, seed, memory=None):
     """dict from ``train`` and, where there is one, ``dev`` and ``test`` to examples; tells of types not in train.
 
     Args:
         run: :class:`tasks.ner.arguments.NerArguments`.
+        seed: draws the ``train_texts``, of which ``dev_fraction`` is held out: what is not drawn is not known.
         memory: as of :func:`tasks.common.training.splits.read_files`.
+
+    Raises:
+        InputError: a file is wrong, no entity is labeled, or there are fewer than ``train_texts``.
     """
     splits, names = read_files(run, read_examples, memory)
+    if run.train_texts is not None:
+        splits["train"], names["train"] = _drawn(splits["train"], run.train_texts, seed, names["train"])
     hold_out_dev(run, splits, names)
     for split in ("train", "dev"):
         if split in splits and not entity_types(splits[split]):
             raise InputError(f"{names[split]}: no entity is labeled in it; give data with entities")
     note_unseen(splits, names, "types", entity_types)
     return splits
+
+
+def draw(examples, count, seed):
+    """Draw texts to learn from.
+
+    Args:
+        examples: labeled texts.
+        count: how many to draw, at most all.
+        seed: the same seed draws the same; fewer texts are among those that a larger ``count`` draws.
+
+    Returns:
+        List of ``count`` of the examples, in their order.
+    """
+    numbers = list(range(len(examples)))
+    random.Random(seed).shuffle(numbers)
+    return [examples[number] for number in sorted(numbers[:count])]
+
+
+def _drawn(examples, count, seed, name):
+    """The drawn examples, and what messages call them; says so."""
+    if count > len(examples):
+        raise InputError(f"train_texts {count}: {name} has only {len(examples)} texts; give a smaller number")
+    drawn = f"the {count:,} texts of {name} drawn with seed {seed}"
+    if is_first_process():
+        print(f"train_texts: {count:,} of the {len(examples):,} texts of {name}, drawn with seed {seed}")
+    return draw(examples, count, seed), drawn
 
 
 def read_more_texts(run):

@@ -7,11 +7,16 @@ import random
 import numpy as np
 import pytest
 import train_ner
+import yaml
 
 from tasks.common.errors import InputError
+from tasks.common.training.memory import IN_MEMORY
 from tasks.common.training.splits import hold_out
-from tasks.ner.data.splits import has_overlap
+from tasks.experiments.engine import train
+from tasks.ner.arguments import NerArguments
+from tasks.ner.data.splits import draw, has_overlap, read_splits
 from tasks.ner.examples import Entity, Example, without_overlaps
+from tests.ner.conftest import TINY
 
 
 def examples_of(texts):
@@ -90,6 +95,54 @@ def test_held_out_part_without_entities_is_named(fails, config_file, tmp_path):
     message = fails(train_ner, config_file, "--output_dir", "run", "--train_file", "two.jsonl", "--dev_file=")
     where = "the 0.1 of two.jsonl that is held out" if held[0].text == "天气好" else "two.jsonl"
     assert message == f"{where}: no entity is labeled in it; give data with entities"
+
+
+# ---- some of the training texts
+
+
+def test_fewer_texts_are_among_more_and_the_seed_decides(examples):
+    ten, fifty = draw(examples, 10, 1), draw(examples, 50, 1)
+    assert len({example.where for example in fifty}) == 50
+    assert [example for example in fifty if example in ten] == ten
+    assert fifty == sorted(fifty, key=lambda example: int(example.where[5:]))
+    assert draw(examples, 50, 2) != fifty and draw(examples, 50, 1) == fifty
+    assert draw(examples, len(examples), 3) == examples
+
+
+def test_dev_is_held_out_of_the_drawn_texts_and_files_are_whole(few_texts, capsys):
+    keys = NerArguments(train_file=str(few_texts.train), test_file=str(few_texts.dev), train_texts=20)
+    splits = read_splits(keys, 7)
+    assert "train_texts: 20 of the 45 texts of" in capsys.readouterr().out
+    assert {split: len(examples) for split, examples in splits.items()} == {"train": 18, "dev": 2, "test": 10}
+    whole = read_splits(NerArguments(train_file=str(few_texts.train), dev_fraction=0), 7)["train"]
+    assert sorted(splits["train"] + splits["dev"], key=whole.index) == draw(whole, 20, 7)
+    keys.dev_file, keys.test_file = keys.test_file, None
+    assert {split: len(examples) for split, examples in read_splits(keys, 7).items()} == {"train": 20, "dev": 10}
+
+
+def test_more_texts_than_there_are_cannot_be_drawn(few_texts):
+    keys = NerArguments(train_file=str(few_texts.train), train_texts=46)
+    with pytest.raises(InputError, match=r"^train_texts 46: .*train.jsonl has only 45 texts; give a smaller number$"):
+        read_splits(keys, 7)
+
+
+def test_the_same_texts_in_memory_are_drawn(few_texts):
+    keys = NerArguments(train_file=str(few_texts.train), train_texts=20)
+    splits = read_splits(keys, 7)
+    whole = read_splits(NerArguments(train_file=str(few_texts.train), dev_fraction=0), 7)["train"]
+    keys.train_file = IN_MEMORY
+    assert read_splits(keys, 7, {"train": whole}) == splits
+
+
+def test_runs_of_several_seeds_have_other_texts_and_no_score_together(few_texts, tmp_path, without_pictures):
+    config = {"train_file": str(few_texts.train), "dev_file": str(few_texts.dev), "train_texts": 30, **TINY}
+    summary = train("ner", {**config, "num_train_epochs": 1, "seeds": "1,2", "output_dir": str(tmp_path / "runs")})
+    assert summary["runs"] == 2 and "ensemble" not in summary["scores"]["dev.f1"]
+    folders = [tmp_path / "runs" / f"seed_{seed}" for seed in (1, 2)]
+    configs = [yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8")) for folder in folders]
+    assert [config["train_texts"] for config in configs] == [30, 30]
+    vocabularies = [(folder / "model" / "vocab.txt").read_bytes() for folder in folders]
+    assert vocabularies[0] != vocabularies[1]
 
 
 # ---- overlaps

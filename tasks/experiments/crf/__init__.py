@@ -1,0 +1,1 @@
+"""A conditional random field with the word features of the NER recipe, to compare with."""

@@ -1,0 +1,68 @@
+"""Configuration keys of the CRF: defaults, types and ranges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Optional
+
+from tasks.common.errors import InputError
+from tasks.common.training.arguments import (
+    BY_EPOCHS,
+    POSITIVE,
+    TRAINING_DEFAULTS,
+    EncoderArguments,
+    RecipeArguments,
+    TrainingPlan,
+    option,
+    with_commas,
+)
+from tasks.ner.arguments import feature_names
+from tasks.ner.features import FEATURE_KINDS
+
+# Keys that recipes with an encoder have and that mean nothing here.
+UNUSED = {*(one.name for one in fields(EncoderArguments)), "ema_decay", "early_stopping_patience"} - {"dev_fraction"}
+BY_LBFGS = TrainingPlan(
+    {"seed": TRAINING_DEFAULTS["seed"]},
+    BY_EPOCHS.fixed,
+    (*BY_EPOCHS.closed, *(key for key in TRAINING_DEFAULTS if key != "seed")),
+    "a CRF is trained by L-BFGS on all texts at once",
+)
+
+
+@dataclass
+class CrfArguments(RecipeArguments):
+    """Keys of the CRF: files, training texts and word features as in the NER recipe, and its own."""
+
+    METRIC = "f1"
+    PLAN = BY_LBFGS
+
+    train_texts: Optional[int] = option(
+        None, "take so many texts of `train_file` only, drawn with the seed; empty: all"
+    )
+    features: Optional[str] = option(None, f"word features, separated by commas: {', '.join(FEATURE_KINDS)}")
+    c1: float = option(0.1, "penalty on the sum of the absolute weights")
+    c2: float = option(0.1, "penalty on the sum of the squared weights")
+    max_iterations: int = option(100, "iterations of L-BFGS at most")
+
+    def ranges(self):
+        penalty = (lambda value: 0 <= value < float("inf"), "at least 0")
+        return {
+            **super().ranges(),
+            **dict.fromkeys(("train_texts", "max_iterations"), POSITIVE),
+            **dict.fromkeys(("c1", "c2"), penalty),
+        }
+
+    @classmethod
+    def normalized(cls, config):
+        config = with_commas(super().normalized(config), "features")
+        if config.get("features") is not None:
+            config["features"] = feature_names(config["features"])
+        return config
+
+    def check(self, config):
+        for key in config:
+            if key in UNUSED and config[key] is not None:
+                raise InputError(f"key {key!r}: a CRF has no encoder; leave it out")
+
+    def unused_keys(self):
+        return UNUSED

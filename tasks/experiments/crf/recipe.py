@@ -1,0 +1,111 @@
+"""The recipe of the CRF: files, splits, word features and scores are those of the NER recipe."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from tasks.common.errors import InputError
+from tasks.common.files import write_json
+from tasks.common.recipe import Recipe, Run
+from tasks.common.runs import life
+from tasks.common.training.arguments import Settings
+from tasks.experiments.crf.arguments import CrfArguments
+from tasks.experiments.crf.sequences import attributes, entities_of, longest_entities, tags_of
+from tasks.ner.data.reading import entity_types
+from tasks.ner.data.splits import read_splits
+from tasks.ner.features import WordFeatures
+from tasks.ner.recipe import scores_and_errors
+from tasks.ner.reports.printed import print_scores
+
+WEIGHTS_FILE = "model.crfsuite"
+
+
+class CrfRecipe(Recipe):
+    """A linear-chain CRF over characters, trained by L-BFGS: precision, recall and micro F1 as of the NER recipe.
+
+    A run has no epochs and no checkpoints. Dev chooses nothing and is scored like test. The model folder has the
+    weights as CRFsuite writes them, and the word features. The seed draws ``train_texts``; L-BFGS itself draws nothing.
+    """
+
+    name = "crf"
+    arguments = CrfArguments
+    scores = ("precision", "recall", "f1")
+    report = staticmethod(print_scores)
+
+    def resolve(self, config: dict[str, Any]) -> Settings:
+        _pycrfsuite()  # missed before anything is trained
+        return super().resolve(config)
+
+    def read(self, run: Run) -> None:
+        run.examples = read_splits(run.keys, run.training.seed, run.memory)
+        run.features = None
+        if run.keys.features is not None:
+            run.features = WordFeatures.from_examples(run.examples["train"], run.keys.features.split(","))
+        train = run.examples["train"]
+        run.facts["not_learned"] = sum(len(one.entities) - len(longest_entities(one.entities)) for one in train)
+
+    def describe(self, run: Run) -> None:
+        for split, examples in run.examples.items():
+            print(f"{split}: {len(examples)} texts, {sum(len(example.entities) for example in examples)} entities")
+        if run.facts["not_learned"]:
+            print(f"{run.facts['not_learned']} entities of train share characters with longer ones: no tags hold them")
+
+    def _work(self, run: Run, checkpoint: Path | None, in_memory: dict[str, str]) -> dict[str, Any]:
+        self.read(run)
+        self.describe(run)
+        life.claim(run.config, checkpoint, run.claimed, in_memory)
+        started = time.perf_counter()
+        folder = run.output_dir / life.MODEL_FOLDER
+        folder.mkdir()
+        if run.features is not None:
+            run.features.save_pretrained(folder)
+        fitted = fit(run.examples["train"], run.features, run.keys, folder / WEIGHTS_FILE)
+        seconds = round(time.perf_counter() - started, 1)
+        metrics = {"train_seconds": seconds, **fitted, "seed": run.training.seed, **run.facts}
+        tagger = _pycrfsuite().Tagger()
+        tagger.open(str(folder / WEIGHTS_FILE))
+        types = entity_types(*run.examples.values())
+        for split in sorted(run.examples.keys() - {"train"}):
+            examples = run.examples[split]
+            found = [entities_of(tagger.tag(attributes(example.text, run.features))) for example in examples]
+            metrics[split] = scores_and_errors(examples, found, types)
+            self.report(split, metrics[split])
+        write_json(run.output_dir / life.METRICS_FILE, metrics)
+        print(f"{run.output_dir}: trained in {seconds:.0f} s")
+        return metrics
+
+
+def fit(examples, features, keys, path):
+    """Train a CRF and write its weights.
+
+    Args:
+        examples: the texts to learn from.
+        features: :class:`~tasks.ner.features.WordFeatures` made of them, or None.
+        keys: :class:`~tasks.experiments.crf.arguments.CrfArguments`.
+        path: of the weights.
+
+    Returns:
+        dict with ``parameters``, the weights that are not zero, and ``iterations``.
+    """
+    trainer = _pycrfsuite().Trainer(algorithm="lbfgs", verbose=False)
+    options = {"c1": keys.c1, "c2": keys.c2, "max_iterations": keys.max_iterations}
+    trainer.set_params({**options, "feature.possible_transitions": True})
+    for example in examples:
+        trainer.append(attributes(example.text, features, own=example), tags_of(example))
+    part = path.with_name(f"{path.name}.part")
+    trainer.train(str(part))
+    os.replace(part, path)
+    last = trainer.logparser.last_iteration
+    return {"parameters": last["active_features"], "iterations": last["num"]}
+
+
+def _pycrfsuite():
+    """The module; raises InputError if it is not installed."""
+    try:
+        import pycrfsuite
+    except ImportError as error:
+        raise InputError(f"recipe crf: {error}; pip install -r requirements-crf.txt") from None
+    return pycrfsuite
