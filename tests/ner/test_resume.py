@@ -1,6 +1,8 @@
 """An interrupted run goes on to the result that it would have had."""
 
 import json
+import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -8,11 +10,10 @@ import time
 from pathlib import Path
 
 import numpy as np
-import paddle
 import pytest
 import train_ner
 import yaml
-from safetensors.numpy import load
+from safetensors.numpy import load, load_file
 from visualdl import LogReader
 
 from tasks.common.errors import InputError
@@ -91,8 +92,8 @@ def assert_equal_results(folder, whole):
     assert {**metrics, "train_seconds": 0} == {**whole.metrics, "train_seconds": 0}
     # also what is behind the best epoch
     last = f"checkpoints/checkpoint-{EPOCHS * STEPS}"
-    for name in ("model_state.pdparams", "average.pdparams"):
-        first, second = (paddle.load(str(run / last / name), return_numpy=True) for run in (folder, whole.folder))
+    for name in ("model.safetensors", "average.safetensors"):
+        first, second = (load_file(run / last / name) for run in (folder, whole.folder))
         assert first.keys() == second.keys()
         assert all(np.array_equal(first[key], second[key]) for key in first), name
 
@@ -108,7 +109,7 @@ def test_run_cut_in_the_middle_of_an_epoch_ends_as_if_it_had_not_been(whole, cut
     checkpoint = folder / "checkpoints" / f"checkpoint-{STEPS}"
     unfinished = shutil.copytree(checkpoint, folder / "checkpoints" / f"checkpoint-{2 * STEPS}")
     (unfinished / COMPLETE_FILE).unlink()
-    (unfinished / "model_state.pdparams").write_bytes(b"half of it")
+    (unfinished / "model.safetensors").write_bytes(b"half of it")
     resume(folder)
     assert f"resuming from {checkpoint}" in capsys.readouterr().out
     assert_equal_results(folder, whole)
@@ -116,6 +117,29 @@ def test_run_cut_in_the_middle_of_an_epoch_ends_as_if_it_had_not_been(whole, cut
     after = [entry for entry in losses(whole.folder) if entry[0] > STEPS + 1]
     assert losses(folder)[-len(after) :] == after
     assert [step for step, _ in losses(folder)] == [*range(1, STEPS + 3), *range(STEPS + 1, EPOCHS * STEPS + 1)]
+
+
+class Bomb:
+    """As a pickle: makes a folder where it is read."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.mark.parametrize("cut_at", [STEPS + 3, EPOCHS * STEPS])
+def test_pickles_that_a_stranger_put_into_a_checkpoint_are_not_read(whole, cut_run, tmp_path, cut_at):
+    """Under all names that PaddleNLP's trainer and earlier versions read."""
+    folder = cut_run(cut_at)
+    names = ("average.pdparams", "rng_state.pth", "optimizer.pdopt", "scheduler.pdparams", "scaler.pdparams")
+    for checkpoint in (folder / "checkpoints").iterdir():
+        for name in (*names, "model_state.pdparams", "training_args.bin"):
+            (checkpoint / name).write_bytes(pickle.dumps(Bomb(tmp_path / "made")))
+    resume(folder)
+    assert not (tmp_path / "made").exists()
+    assert_equal_results(folder, whole)
 
 
 def test_resumed_run_may_be_cut_again_and_moved(whole, cut_run, tmp_path, monkeypatch):

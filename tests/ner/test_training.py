@@ -7,7 +7,7 @@ import numpy as np
 import paddle
 import pytest
 import train_ner
-from safetensors.numpy import load
+from safetensors.numpy import load, load_file
 
 from tasks.ner.model import NerModel
 from tasks.ner.recipe import NerRecipe
@@ -74,9 +74,9 @@ def test_training_ends_after_epochs_without_a_better_one(train_few, tmp_path, pr
     limits = {"num_train_epochs": len(values), "per_device_train_batch_size": 23, "early_stopping_patience": patience}
     run = train_few(tmp_path / "run", **limits)
     assert checkpoint_steps(run) == sorted({2 * stopped, 2 * best})  # two steps an epoch
-    weights = paddle.load(str(run.folder / f"checkpoints/checkpoint-{2 * best}/model_state.pdparams"))
+    weights = load_file(run.folder / f"checkpoints/checkpoint-{2 * best}/model.safetensors")
     saved = load(run.weights)
-    assert all((saved[name] == value.numpy()).all() for name, value in weights.items())
+    assert all((saved[name] == value).all() for name, value in weights.items())
 
 
 class PowerCut(Exception):
@@ -111,12 +111,12 @@ def test_saved_model_is_the_average_at_the_best_epoch_and_scores_what_is_reporte
     run = train_few(tmp_path / "run", num_train_epochs=8, ema_decay=0.8, learning_rate=3e-2)
     checkpoints = [json.loads(path.read_text("utf-8")) for path in run.folder.glob("checkpoints/*/trainer_state.json")]
     state = max(checkpoints, key=lambda state: state["global_step"])
-    best = paddle.load(f"{state['best_model_checkpoint']}/average.pdparams")
-    plain = paddle.load(f"{state['best_model_checkpoint']}/model_state.pdparams")
+    best = load_file(f"{state['best_model_checkpoint']}/average.safetensors")
+    plain = load_file(f"{state['best_model_checkpoint']}/model.safetensors")
     saved = load(run.weights)
     assert saved.keys() == best.keys()
-    assert all((saved[name] == value.numpy()).all() for name, value in best.items())
-    assert any((saved[name] != value.numpy()).any() for name, value in plain.items())
+    assert all((saved[name] == value).all() for name, value in best.items())
+    assert any((saved[name] != value).any() for name, value in plain.items())
     assert run.metrics["dev"]["f1"] == state["best_metric"] > 0
     assert evaluate(few_texts.dev, run.model)["f1"] == run.metrics["dev"]["f1"]
 

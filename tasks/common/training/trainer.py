@@ -2,17 +2,26 @@
 
 import contextlib
 import math
-import os
 from pathlib import Path
 
+import paddle.distributed as dist
 from paddlenlp.trainer import Trainer, TrainerCallback, TrainerState
 
 from tasks.common.errors import InputError
+from tasks.common.training.checkpoints import (
+    AVERAGE_FILE,
+    MODEL_FILE,
+    TRAINER_STATE_FILE,
+    read_checkpoint_tensors,
+    read_optimizer,
+    read_random_state,
+    write_optimizer,
+    write_random_state,
+    write_tensors,
+)
 from tasks.common.training.length_grouping import LengthGroupedBatchSampler
 from tasks.common.training.weight_average import WeightAverage
 
-AVERAGE_FILE = "average.pdparams"
-TRAINER_STATE_FILE = "trainer_state.json"  # PaddleNLP's
 COMPLETE_FILE = "complete"  # made last in a checkpoint: without it the checkpoint was cut while it was written
 
 
@@ -46,11 +55,16 @@ class RecipeTrainer(Trainer):
     def train(self, resume_from_checkpoint=None):
         """Train, from the start or from a checkpoint folder; the model has the best evaluated weights then, or the last
         where ``load_best_model_at_end`` is not set."""
+        keeps_best = self.args.load_best_model_at_end
         if resume_from_checkpoint is None or not self._ended_with(resume_from_checkpoint):
+            self.args.load_best_model_at_end = False  # PaddleNLP would read a pickle
             super().train(resume_from_checkpoint=resume_from_checkpoint and str(resume_from_checkpoint))
+            self.args.load_best_model_at_end = keeps_best
+        if keeps_best and self.state.best_model_checkpoint is not None:
+            self._load_from_checkpoint(self.state.best_model_checkpoint)
+            if self.average is not None:
+                self.average.load(Path(self.state.best_model_checkpoint) / AVERAGE_FILE)
         if self.average is not None:
-            if self.args.load_best_model_at_end:
-                self.average.load(os.path.join(self.state.best_model_checkpoint, AVERAGE_FILE))
             self.average.apply()
 
     def evaluate(self, eval_dataset=None, ignore_keys=None, metric_key_prefix="eval"):
@@ -78,16 +92,17 @@ class RecipeTrainer(Trainer):
 
     def _ended_with(self, checkpoint):
         """Whether training had come to its end; then its weights are loaded. PaddleNLP would take a step more."""
-        state = TrainerState.load_from_json(os.path.join(checkpoint, TRAINER_STATE_FILE))
+        state = TrainerState.load_from_json(str(Path(checkpoint) / TRAINER_STATE_FILE))
         stopped = self.patience is not None and _epochs_since_best(state, self.args) >= self.patience
         if not stopped and state.global_step < state.max_steps:
             return False
         self.state = state
         if self.args.load_best_model_at_end:
-            state.best_model_checkpoint = checkpoint = _moved(state.best_model_checkpoint, self.args)
-        elif self.average is not None:
-            self.average.load(os.path.join(checkpoint, AVERAGE_FILE))
-        self._load_from_checkpoint(str(checkpoint))
+            state.best_model_checkpoint = _moved(state.best_model_checkpoint, self.args)
+            return True
+        if self.average is not None:
+            self.average.load(Path(checkpoint) / AVERAGE_FILE)
+        self._load_from_checkpoint(checkpoint)
         return True
 
     def _get_train_sampler(self):
@@ -100,26 +115,45 @@ class RecipeTrainer(Trainer):
         )
 
     def _save_checkpoint(self, model, metrics=None):
+        """In place of PaddleNLP's, which writes pickles."""
         folder = Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}"
-        if self.average is not None and self.args.should_save:
-            folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"eval_{self.args.metric_for_best_model}"
+        if name in (metrics or {}) and (self.state.best_metric is None or metrics[name] > self.state.best_metric):
+            self.state.best_metric, self.state.best_model_checkpoint = metrics[name], str(folder)
+        write_random_state(folder, self.args.process_index)
+        if self.args.world_size > 1:
+            dist.barrier()  # the checkpoint is complete when every process has written its part
+        if not self.args.should_save:
+            return
+        write_tensors(folder / MODEL_FILE, self.model.state_dict())
+        write_optimizer(folder, self.optimizer, self.lr_scheduler, self.scaler if self.do_grad_scaling else None)
+        if self.average is not None:
             self.average.save(folder / AVERAGE_FILE)
-        super()._save_checkpoint(model, metrics=metrics)
-        if self.args.local_rank == -1:  # PaddleNLP heeds save_total_limit only where local_rank is 0
-            self._rotate_checkpoints(use_mtime=True, output_dir=self.args.output_dir)
+        self.state.save_to_json(str(folder / TRAINER_STATE_FILE))
+        self._rotate_checkpoints(output_dir=self.args.output_dir)
 
     def _rotate_checkpoints(self, use_mtime=False, output_dir=None):
         # the last thing that is done with a new checkpoint, and before an older one is removed
         (Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}" / COMPLETE_FILE).touch()
         super()._rotate_checkpoints(use_mtime=False, output_dir=output_dir)
 
+    def _load_from_checkpoint(self, resume_from_checkpoint=None):
+        if resume_from_checkpoint:
+            self.model.set_state_dict(read_checkpoint_tensors(Path(resume_from_checkpoint) / MODEL_FILE))
+
     def _load_optimizer_and_scheduler(self, checkpoint):
-        super()._load_optimizer_and_scheduler(checkpoint)
+        if checkpoint is None:
+            return
+        scaler = self.scaler if self.do_grad_scaling else None
+        read_optimizer(Path(checkpoint), self.optimizer, self.lr_scheduler, scaler)
+        self._load_rng_state(checkpoint)  # PaddleNLP calls it only for checkpoints in the middle of an epoch
+        if self.average is not None:
+            self.average.load(Path(checkpoint) / AVERAGE_FILE)
+
+    def _load_rng_state(self, checkpoint):
         if checkpoint is not None:
-            # PaddleNLP restores the random state only for checkpoints in the middle of an epoch
-            self._load_rng_state(checkpoint)
-            if self.average is not None:
-                self.average.load(os.path.join(checkpoint, AVERAGE_FILE))
+            read_random_state(Path(checkpoint), self.args.process_index)
 
 
 class _EpochStart(TrainerCallback):

@@ -5,6 +5,8 @@ import contextlib
 import paddle
 from paddlenlp.trainer import TrainerCallback
 
+from tasks.common.training.checkpoints import read_checkpoint_tensors, write_tensors
+
 # Taken every so many steps, by the decay to this power: the same average but for the weights in between, and cheaper.
 UPDATE_EVERY = 5
 
@@ -49,11 +51,12 @@ class WeightAverage(TrainerCallback):
 
     def save(self, path):
         """Write the average, from which training resumes."""
-        paddle.save(self.average if self.average is not None else self._copy(), str(path))
+        write_tensors(path, self.average if self.average is not None else self._copy())
 
     def load(self, path):
         """Read what :meth:`save` wrote."""
-        self.average = {name: value.astype("float32") for name, value in paddle.load(str(path)).items()}
+        tensors = read_checkpoint_tensors(path)
+        self.average = {name: paddle.to_tensor(tensors[name]) for name in self.parameters}
 
     def _copy(self):
         return {name: parameter.astype("float32").clone() for name, parameter in self.parameters.items()}

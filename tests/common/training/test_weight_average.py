@@ -87,9 +87,9 @@ def test_before_the_first_step_the_average_is_the_model(model, tmp_path):
     average = WeightAverage(model, 0.9)
     with average.applied():
         assert (model.weight.numpy() == START).all()
-    average.save(tmp_path / "average")
+    average.save(tmp_path / "average.safetensors")
     model.weight.set_value(paddle.zeros([2, 1]))
-    average.load(tmp_path / "average")
+    average.load(tmp_path / "average.safetensors")
     average.apply()
     assert (model.weight.numpy() == START).all()
 
@@ -97,9 +97,9 @@ def test_before_the_first_step_the_average_is_the_model(model, tmp_path):
 def test_average_goes_on_from_a_file_as_if_there_had_been_no_break(model, tmp_path):
     whole = trained(model, 0.9, 17)
     first = trained(model, 0.9, 8)
-    first.save(tmp_path / "average")
+    first.save(tmp_path / "average.safetensors")
     again = WeightAverage(model, 0.9)
-    again.load(tmp_path / "average")
+    again.load(tmp_path / "average.safetensors")
     for number in range(9, 18):
         step(again, model, number)
     again.apply()
@@ -110,10 +110,10 @@ def test_average_goes_on_from_a_file_as_if_there_had_been_no_break(model, tmp_pa
 
 def test_saving_does_not_tie_the_file_to_later_steps(model, tmp_path):
     average = trained(model, 0.9, 5)
-    average.save(tmp_path / "average")
+    average.save(tmp_path / "average.safetensors")
     for number in range(6, 11):
         step(average, model, number)
-    average.load(tmp_path / "average")
+    average.load(tmp_path / "average.safetensors")
     average.apply()
     np.testing.assert_allclose(model.weight.numpy(), by_hand(0.9, 5), rtol=1e-5)
 
