@@ -94,6 +94,8 @@ def test_word_features_and_short_spans_go_along(train, corpus, tmp_path):
         {"span_head": "dense", "max_span_length": 3, "attention": "linear"},
         {"attention": ["linear", "softmax"], "feature_map": "favor"},
         {"attention": "linear", "feature_map": "softmax_exp", "normalizer": "none", "position_embedding": "qkvo"},
+        {"attention": "linear", "decay": [0.9, 0.5]},
+        {"attention": ["linear", "softmax"], "decay": "token", "normalizer": "none"},
         {"version": 2, "rotary_learned": True},
         {"position_embedding": "alibi"},
         {"position_embedding": "none", "span_rope": False},
