@@ -118,7 +118,8 @@ TESTS = """
 3.25 attention/test_two_sided_decay.py: equal_gammas_of_all_tokens_are_a_constant_decay
 3.26 attention/test_two_sided_decay.py: the_sums_are_two_causal_scans_that_share_the_diagonal
 3.26 attention/test_two_sided_decay.py: a_text_read_backwards_gives_the_outputs_backwards
-3.27 attention/test_two_sided_decay.py: outputs_do_not_depend_on_the_size_of_the_chunks no_square_of_the_length_is_ever_held
+3.27 attention/test_two_sided_decay.py: outputs_do_not_depend_on_the_size_of_the_chunks
+3.27 attention/test_two_sided_decay.py: no_square_of_the_length_is_ever_held
 3.27 attention/test_two_sided_decay.py: vanishing_gammas_leave_each_token_alone
 3.28 attention/test_multi_head.py: gammas_that_the_token_chooses_begin_from_near_to_far
 3.28 attention/test_multi_head.py: the_layer_decays_as_its_tokens_choose
