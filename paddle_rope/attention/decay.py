@@ -26,8 +26,8 @@ from paddle_rope.attention.sums import join_chunks, running_states, split_chunks
 from paddle_rope.layers import scaled
 
 # A text up to this length is one table of weights; longer ones are cut into chunks.
-_ONE_TABLE = 256
-_CHUNK = 128
+_ONE_TABLE = 128
+_CHUNK = 64
 # Lower bound of the gammas of tokens, so that their logarithm is finite.
 _SMALLEST_GAMMA = 1e-12
 

@@ -97,6 +97,8 @@ def test_word_features_and_short_spans_go_along(train, corpus, tmp_path):
         {"attention": ["window", "linear"], "attention_window": 3, "max_span_length": 5},
         {"attention": "window", "attention_window": 40, "score_scaling_length": 20},
         {"attention": "softmax", "score_scaling_length": 20},
+        {"attention": "linear", "decay": [0.9, 0.5]},
+        {"attention": ["linear", "softmax"], "decay": "token", "normalizer": "none"},
         {"version": 2, "rotary_learned": True},
         {"position_embedding": "alibi"},
         {"position_embedding": "none", "span_rope": False},
