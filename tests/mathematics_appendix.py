@@ -68,6 +68,22 @@ TESTS = """
 2.4 attention/test_packing.py: segments_with_gaps_are_right_in_softmax_and_an_error_in_linear_attention
 2.5 attention/test_softmax.py: dropout_acts_on_the_weights
 2.6 attention/test_multi_head.py: outputs_and_gradients_equal_one_reference_for_each_head
+2.7 attention/test_window.py: outputs_and_gradients_equal_the_reference
+2.7 attention/test_window.py: blocks_equal_softmax_attention_with_all_other_scores_far_down
+2.7 attention/test_window.py: fewer_queries_than_keys_are_the_last_ones outputs_see_relative_positions_only
+2.7 attention/test_packing.py: outputs_and_gradients_equal_the_double_sum_within_segments
+2.7 attention/test_packing.py: packed_texts_equal_each_text_alone other_segments_have_no_influence_at_all
+2.7 roformer/test_static_graphs.py: saved_models_take_positions saved_softmax_models_take_packed_texts
+2.8 attention/test_window.py: a_window_over_the_whole_text_is_softmax_attention
+2.9 attention/test_window.py: what_is_out_of_sight_has_no_influence
+2.10 attention/test_window.py: a_query_without_a_key_in_sight_gets_zero_and_no_gradient_is_nan
+2.10 attention/test_padding.py: padded_keys_have_no_influence a_padded_batch_equals_each_text_alone
+2.11 attention/test_window.py: no_square_of_the_length_is_ever_held
+2.12 attention/test_extend.py: pieces_give_the_whole padding_on_the_left_enters_no_state
+2.13 attention/test_window.py: scores_of_softmax_attention_are_scaled_by_the_logarithm_of_the_keys_in_sight
+2.13 attention/test_packing.py: outputs_and_gradients_equal_the_double_sum_within_segments
+2.14 attention/test_window.py: outputs_and_gradients_equal_the_reference
+2.15 attention/test_window.py: scores_among_as_many_keys_as_the_scaling_length_stay_as_they_are
 3.1 attention/test_linear.py: outputs_and_gradients_equal_the_double_sum
 3.1 attention/test_linear_variants.py: outputs_and_gradients_equal_the_double_sum
 3.2 attention/test_linear.py: no_square_of_the_length_is_ever_held
