@@ -163,10 +163,10 @@ def test_every_plan_of_the_project_has_runs_that_its_recipe_takes(path, monkeypa
     if plan.report is not None:
         assert callable(get_report(plan.report))
     for cell in plan.cells[: len(plan.groups)]:
-        config, keys, _ = get_recipe(cell.recipe).resolve({**cell.config, "device": "cpu"})
-        assert config["seed"] == cell.config["seed"]
+        settings = get_recipe(cell.recipe).resolve({**cell.config, "device": "cpu"})
+        assert settings.config["seed"] == cell.config["seed"]
         if cell.starts_from is None and cell.recipe != "crf":
-            model = RoFormerConfig(**keys.encoder_options(), max_position_embeddings=1)
+            model = RoFormerConfig(**settings.keys.encoder_options(), max_position_embeddings=1)
             assert model.attention == "softmax" or "linear" in model.layer_attention
 
 
