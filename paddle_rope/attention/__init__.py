@@ -1,5 +1,7 @@
 from paddle_rope.attention.feature_maps import (
     FeatureMap,
+    Hedgehog,
+    Identity,
     OnePlusCosine,
     OrthogonalRandomFeatures,
     SoftmaxExp,
@@ -23,6 +25,8 @@ from paddle_rope.attention.softmax import softmax_attention
 __all__ = [
     "MIN_DENOMINATOR",
     "FeatureMap",
+    "Hedgehog",
+    "Identity",
     "KeyValueState",
     "LinearAttentionState",
     "MultiHeadAttention",
