@@ -4,8 +4,11 @@ PaddleNLP."""
 from collections.abc import Collection
 
 ATTENTION_KINDS = ("softmax", "linear", "window")
-FEATURE_MAPS = ("elu_plus_one", "relu", "squared_relu", "exp", "softmax_exp", "one_plus_cosine", "favor")
-NORMALIZERS = ("unrotated", "rotated", "none")
+FEATURE_MAPS = (
+    *("elu_plus_one", "relu", "squared_relu", "exp", "softmax_exp", "one_plus_cosine", "favor"),
+    *("hedgehog", "identity"),
+)
+NORMALIZERS = ("unrotated", "rotated", "none", "subtracted_mean")
 # Where a layer convolves: on its input, on the values, beside the output of the attention.
 CONVOLUTIONS = ("input", "value", "output")
 # What RoPE rotates: every subset of q, k, v, o in this order; "o" is the inverse rotation of the output.

@@ -148,6 +148,40 @@ def linear_attention(
     return _turn_back(_weighted_sums(rotated, below, v, key_mask, segment_ids, causal), positions, placement)
 
 
+def subtracted_mean_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    positions: Positions = None,
+    key_mask: Mask = None,
+    phi_q: Callable = elu_plus_one,
+    phi_k: Callable = elu_plus_one,
+    segment_ids: Mask = None,
+    placement: str = "qk",
+) -> Tensor:
+    r"""o_i = sum_j (s_ij - mean_l s_il + 1) / N v_j, s_ij = (R_i phi(q_i)) . (R_j phi(k_j)) / sqrt(features).
+
+    InLine attention, arXiv 2412.06590, eq. (5), where phi(q) holds the factor 1 / (N sqrt(features)); j and l run over
+    the N keys that i sees. A query that sees no key gets 0.
+
+    Args and returns:
+        As :func:`linear_attention`.
+    """
+    batch, heads, seq, _ = v.shape
+    seen = _visible_keys(batch, seq, key_mask, segment_ids, causal=False)
+    q, k, v = _rotate_some(phi_q(q), phi_k(k), v, positions, placement)
+
+    def attend(row, head, i):
+        keys = seen[row][i]
+        products = [(q[row, head, i] * k[row, head, j]).sum() / math.sqrt(q.shape[-1]) for j in keys]
+        mean = sum(products) / max(1, len(keys))
+        parts = [(product - mean + 1) / len(keys) * v[row, head, j] for product, j in zip(products, keys)]
+        return sum(parts, paddle.zeros_like(v[row, head, i]))
+
+    outputs = [attend(row, head, i) for row, head, i in itertools.product(range(batch), range(heads), range(seq))]
+    return _turn_back(paddle.stack(outputs).reshape(v.shape), positions, placement)
+
+
 def cosine_attention(
     q: Tensor, k: Tensor, v: Tensor, positions: Positions = None, key_mask: Mask = None, causal: bool = False
 ) -> Tensor:

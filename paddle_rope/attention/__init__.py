@@ -1,5 +1,7 @@
 from paddle_rope.attention.feature_maps import (
     FeatureMap,
+    Hedgehog,
+    Identity,
     OnePlusCosine,
     OrthogonalRandomFeatures,
     SoftmaxExp,
@@ -24,6 +26,8 @@ from paddle_rope.attention.window import window_attention
 __all__ = [
     "MIN_DENOMINATOR",
     "FeatureMap",
+    "Hedgehog",
+    "Identity",
     "KeyValueState",
     "LinearAttentionState",
     "MultiHeadAttention",

@@ -14,7 +14,7 @@ from paddle import Tensor
 from paddle_rope.attention.decay import decay_of_state, decay_weights
 from paddle_rope.attention.feature_maps import FeatureMapLike, as_feature_map, elu_plus_one
 from paddle_rope.attention.placement import Rotation, check_placement, rotate_at
-from paddle_rope.attention.sums import causal_sums, check_segments, segment_sums, segment_weights
+from paddle_rope.attention.sums import causal_sums, check_segments, segment_sums, segment_totals, segment_weights
 from paddle_rope.choices import NORMALIZERS, check_choice
 from paddle_rope.layers import scaled
 from paddle_rope.precision import at_least_float32, without_amp
@@ -64,7 +64,10 @@ def linear_attention(
             :class:`~paddle_rope.attention.feature_maps.FeatureMap`.
         normalizer: ``"unrotated"``, as above; ``"rotated"``: R in the denominator too, which can vanish or turn
             negative and is then cut at the bound (kept to show why not; right for ``OnePlusCosine``); ``"none"``: o_i
-            is the numerator over its root mean square, sqrt(mean over value_dim + 1e-12).
+            is the numerator over its root mean square, sqrt(mean over value_dim + 1e-12); ``"subtracted_mean"``
+            (InLine attention, arXiv 2412.06590, eq. 5, with the scale of its authors' program): o_i = 1/N sum_j
+            [1 + (s_ij - mean_l s_il) / sqrt(features)] v_j, with s_ij = (R_i phi(q_i)) . (R_j phi(k_j)) and N real
+            keys. These weights sum to 1; each may be negative, and so may phi.
         segment_ids: integer ``[batch, seq]`` for packed sequences: j runs over the tokens with the id of i. Equal ids
             stand side by side. Still linear in seq, whatever the number of segments.
         placement: what R rotates, some of the letters ``qkvo``: with v and o, o_i = R_i^T sum_j .. R_j v_j
@@ -87,11 +90,15 @@ def linear_attention(
     if chunk_size is not None and chunk_size < 1:
         raise ValueError(f"chunk_size must be positive, got {chunk_size}")
     packed = segment_ids is not None
+    check_linear_options(feature_map, normalizer, placement, whole_sequence=not packed, decays=decay is not None)
     decay = _checked_decay(decay, q)
     with without_amp():  # which would take the sums in half precision
         (phi_q, phi_k), below, values = _prepare(
             q, k, v, rotate, key_mask, feature_map, normalizer, segment_ids, placement, whole_sequence=not packed
         )
+        if normalizer == "subtracted_mean":
+            output = _mean_and_covariance(phi_q, phi_k, values, key_mask, segment_ids)
+            return rotate_at("o", output, rotate, placement).astype(q.dtype)
         denominator = None
         if decay is not None:
             weights = decay_weights(_without_padding(decay, key_mask), values, segment_ids, chunk_size)
@@ -155,6 +162,7 @@ def causal_linear_attention(
         raise ValueError(f"chunk_size must be positive, got {chunk_size}")
     if segment_ids is not None and (state is not None or return_state):
         raise ValueError("a state is of one text: give it without segment_ids")
+    check_linear_options(feature_map, normalizer, placement, causal=True)
     decay = _without_padding(_checked_decay(decay, q), key_mask)
     with without_amp():
         (phi_q, phi_k), below, values = _prepare(
@@ -222,27 +230,43 @@ def linear_attention_step(
 
 
 def check_linear_options(
-    feature_map: FeatureMapLike, normalizer: str, placement: str, whole_sequence: bool = False
+    feature_map: FeatureMapLike,
+    normalizer: str,
+    placement: str,
+    whole_sequence: bool = False,
+    causal: bool = False,
+    decays: bool = False,
 ) -> None:
-    """Raise ValueError for options that contradict each other. ``whole_sequence``: a query sees all keys of its row."""
+    """Raise ValueError for options that contradict each other.
+
+    Args:
+        whole_sequence: a query sees all keys of its row.
+        decays: there is a decay.
+        feature_map, normalizer, placement, causal: as of the attention.
+    """
     check_placement(placement)
     check_choice("normalizer", normalizer, NORMALIZERS)
     phi = as_feature_map(feature_map)
     name = type(phi).__name__
     if normalizer == "unrotated" and phi.rotates_denominator:
         raise ValueError(f"{name} is rotated in the denominator too: give normalizer='rotated'")
+    if normalizer in MIN_DENOMINATOR and phi.signed:
+        raise ValueError(f"{name} has products of either sign: give normalizer='subtracted_mean' or 'none'")
+    if normalizer == "subtracted_mean" and causal:
+        raise ValueError("normalizer 'subtracted_mean' takes means over all keys of a text: it is not causal")
+    if normalizer == "subtracted_mean" and decays:
+        raise ValueError("normalizer 'subtracted_mean' weighs all keys of a text alike: it has no decay")
     if not whole_sequence and phi.over_sequence:
         raise ValueError(f"{name} looks at the whole sequence: it is neither causal nor for packed ones; take exp")
 
 
 def _prepare(q, k, v, rotate, key_mask, feature_map, normalizer, segment_ids, placement, whole_sequence):
-    """What every form begins with: checks, float32 at least, features, rotations.
+    """What every form begins with: float32 at least, features, rotations.
 
     Returns:
         The features ``(phi_q, phi_k)`` whose products are the weights of the numerator, those of the denominator,
         ``[batch, heads, seq, features]`` each, 0 at masked keys (None without denominator), and the values.
     """
-    check_linear_options(feature_map, normalizer, placement, whole_sequence)
     if q.shape[2] < 0 and not whole_sequence:
         raise ValueError("linear attention that is causal or has segment_ids needs a known length in static graphs")
     if segment_ids is not None:
@@ -254,8 +278,26 @@ def _prepare(q, k, v, rotate, key_mask, feature_map, normalizer, segment_ids, pl
         plain_k = scaled(plain_k, key_mask.unsqueeze([1, 3]))
     turned_q = phi.after_rotation(rotate_at("q", plain_q, rotate, placement))
     turned_k = phi.after_rotation(rotate_at("k", plain_k, rotate, placement), key_mask)
-    below = {"unrotated": (plain_q, plain_k), "rotated": (turned_q, turned_k), "none": None}[normalizer]
+    below = {"unrotated": (plain_q, plain_k), "rotated": (turned_q, turned_k)}.get(normalizer)
     return (turned_q, turned_k), below, rotate_at("v", v, rotate, placement)
+
+
+def _mean_and_covariance(phi_q, phi_k, v, key_mask, segment_ids):
+    """mean(v) + phi_q_i^T mean((phi_k - mean(phi_k)) v^T) / sqrt(features), means over the keys that i sees."""
+
+    def total(x):
+        return x.sum(axis=2, keepdim=True) if segment_ids is None else segment_totals(x, segment_ids)
+
+    is_key = paddle.ones_like(v[:, :1, :, :1]) if key_mask is None else key_mask.unsqueeze([1, 3]).astype(v.dtype)
+    is_key.stop_gradient = True
+    count = paddle.clip(total(is_key), min=1.0)
+    centered = scaled(phi_k - total(phi_k) / count, is_key)
+    v = scaled(v, is_key)
+    if segment_ids is None:
+        products = paddle.matmul(phi_q, paddle.matmul(centered, v, transpose_x=True))
+    else:
+        products = segment_sums(phi_q, centered, v, segment_ids)
+    return (total(v) + products * phi_q.shape[-1] ** -0.5) / count
 
 
 def _finish(numerator, denominator, normalizer, rotate, placement, dtype):

@@ -96,14 +96,17 @@ class MultiHeadAttention(nn.Layer):
         if window < 1:
             raise ValueError(f"window must be at least 1, got {window}")
         if kind == "linear":
-            check_linear_options(feature_map, normalizer, placement, whole_sequence=not causal)
+            check_linear_options(
+                feature_map, normalizer, placement, whole_sequence=not causal, causal=causal, decays=decay is not None
+            )
         self.num_heads = num_heads
         self.kind = kind
         self.placement = placement
         self.share_kv = share_kv
         self.causal = causal
         self.dropout = Dropout(dropout)
-        self.feature_map = feature_map
+        learns = isinstance(feature_map, nn.Layer) and feature_map.parameters()
+        self.feature_map = None if kind != "linear" and learns else feature_map  # no weights without use
         self.normalizer = normalizer
         self.decay = decay
         self.window = window

@@ -101,14 +101,18 @@ def segment_sums(phi_q: Tensor, phi_k: Tensor, v: Tensor, segment_ids: Tensor, c
 
 def segment_weights(phi_q: Tensor, phi_k: Tensor, segment_ids: Tensor) -> Tensor:
     """sum_j phi_q_i . phi_k_j ``[batch, heads, seq, 1]``, j over the segment of i; arguments as :func:`causal_sums`."""
-    batch, heads, seq, features = phi_q.shape
+    return (phi_q * segment_totals(phi_k, segment_ids)).sum(axis=-1, keepdim=True)
+
+
+def segment_totals(x: Tensor, segment_ids: Tensor) -> Tensor:
+    """sum_j x_j, j over the segment of i: ``[batch, heads, seq, features]`` -> the same; equal ids side by side."""
+    batch, heads, seq, features = x.shape
     begins = (segment_ids[:, 1:] != segment_ids[:, :-1]).astype("int64")
     begins = paddle.concat([paddle.ones_like(segment_ids[:, :1]).astype("int64"), begins], axis=1)
     number = paddle.cumsum(begins.flatten()) - 1  # of the segment of each token, through all rows
-    keys = phi_k.transpose([0, 2, 1, 3]).reshape([-1, heads * features])  # [batch * seq, heads * features]
-    sums = paddle.gather(paddle.geometric.segment_sum(keys, number), number)
-    sums = sums.reshape([batch, seq, heads, features]).transpose([0, 2, 1, 3])
-    return (phi_q * sums).sum(axis=-1, keepdim=True)
+    tokens = x.transpose([0, 2, 1, 3]).reshape([-1, heads * features])  # [batch * seq, heads * features]
+    sums = paddle.gather(paddle.geometric.segment_sum(tokens, number), number)
+    return sums.reshape([batch, seq, heads, features]).transpose([0, 2, 1, 3])
 
 
 def split_chunks(x: Tensor, size: int) -> Tensor:

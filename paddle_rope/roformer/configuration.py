@@ -55,11 +55,12 @@ class RoFormerConfig(PretrainedConfig):
         rotary_learned: train the frequencies.
         share_kv: one projection for keys and values.
         feature_map: phi of linear attention: ``"elu_plus_one"``, ``"relu"``, ``"squared_relu"``, ``"exp"``,
-            ``"softmax_exp"``, ``"one_plus_cosine"`` or ``"favor"``.
+            ``"softmax_exp"``, ``"one_plus_cosine"``, ``"favor"``, ``"hedgehog"`` (learned) or ``"identity"``.
         num_random_features: of ``"favor"``; None for ``head_dim``.
-        normalizer: of linear attention: ``"unrotated"``, ``"rotated"`` or ``"none"``.
+        normalizer: of linear attention: ``"unrotated"``, ``"rotated"``, ``"none"`` or ``"subtracted_mean"``.
         decay: of linear attention, a number gamma in (0, 1] for each head: numerator and denominator have the factor
-            gamma^|i-j|; or ``"token"``: each token chooses a gamma for each head; None for none.
+            gamma^|i-j|; or ``"token"``: each token chooses a gamma for each head; None for none. Not with
+            ``"subtracted_mean"``.
         convolutions: short depthwise convolutions over neighboring tokens in each block (arXiv 2405.16605), some of
             ``"input"``, ``"value"`` and ``"output"``; c being a
             :class:`~paddle_rope.convolution.DepthwiseConvolution`: x + c(x) in the place of the block's input x,

@@ -58,7 +58,11 @@ class RoFormerBlock(nn.Layer):
             share_kv=config.share_kv,
             bias=config.version == 1,
             causal=config.causal,
-            feature_map=make_feature_map(config.feature_map, config.head_dim, config.num_random_features, seed=index),
+            feature_map=make_feature_map(
+                *(config.feature_map, config.head_dim, config.num_random_features),
+                seed=index,
+                num_heads=config.num_attention_heads,
+            ),
             normalizer=config.normalizer,
             decay=config.decay,
             window=config.attention_window,
@@ -176,8 +180,9 @@ class RoFormerModel(RoFormerPretrainedModel):
         self.dropout = Dropout(config.hidden_dropout_prob if own_dropout is None else own_dropout)
         if config.has_rotary:
             self.rotary = self._make_rotary(config.head_dim)
-            if config.num_random_features not in (None, config.head_dim):
-                self.feature_rotary = self._make_rotary(config.num_random_features)
+            features = 2 * config.head_dim if config.feature_map == "hedgehog" else config.num_random_features
+            if features not in (None, config.head_dim):
+                self.feature_rotary = self._make_rotary(features)
         self.blocks = nn.LayerList([RoFormerBlock(config, index) for index in range(config.num_hidden_layers)])
         self.enable_recompute = False
 

@@ -1,5 +1,7 @@
 """Forms of RoFormer: versions, sizes, attention by layer, position embeddings, heads, recomputation, static graphs."""
 
+from functools import partial
+
 import numpy as np
 import paddle
 import paddle.nn.functional as F
@@ -57,6 +59,10 @@ FORMS = {
     "convolutions, linear": {"convolutions": ["output", "value"], "attention": "linear", "convolution_size": 7},
     "gate": {"output_gate": True, "attention": "linear", "normalizer": "none"},
     "causal gate": {"output_gate": True, "attention": ["softmax", "linear"], "causal": True, "version": 2},
+    "hedgehog": {"attention": "linear", "feature_map": "hedgehog"},
+    "causal hedgehog": {"attention": ["linear", "softmax"], "feature_map": "hedgehog", "causal": True},
+    "subtracted mean": {"attention": "linear", "normalizer": "subtracted_mean", "feature_map": "identity"},
+    "subtracted mean, vo": {"attention": "linear", "normalizer": "subtracted_mean", "position_embedding": "qkvo"},
     "sinusoidal": {"position_embedding": "sinusoidal"},
     "learned": {"position_embedding": "learned", "max_position_embeddings": 7, "attention": "linear"},
     "alibi": {"position_embedding": "alibi"},
@@ -67,8 +73,8 @@ each_form = pytest.mark.parametrize("form", sorted(FORMS))
 
 def make(model_class, **options):
     model = model_class(RoFormerConfig(**{**SIZES, **options}))
-    for name, parameter in model.named_parameters():  # biases, norms and convolutions too
-        if parameter.ndim == 1 or "convolution" in name:
+    for name, parameter in model.named_parameters():  # biases, norms, convolutions and feature maps too
+        if parameter.ndim != 2 or "convolution" in name:
             parameter.set_value(parameter + paddle.to_tensor(np.random.standard_normal(parameter.shape) / 3, "float32"))
     model.eval()
     return model
@@ -147,6 +153,17 @@ def plain_model(model, weights, ids, types, mask):
                     return paddle.exp(x) * is_key / (paddle.exp(x) * is_key).sum(axis=2, keepdim=True)
 
                 maps = {"phi_q": lambda x: F.softmax(x, axis=-1), "phi_k": share}
+            elif config.feature_map == "identity":
+                maps = {"phi_q": paddle.assign, "phi_k": paddle.assign}
+            elif config.feature_map == "hedgehog":
+
+                def soft(x, weight):
+                    y = paddle.stack([paddle.matmul(x[:, head], weight[head]) for head in range(heads)], axis=1)
+                    y = paddle.exp(paddle.concat([y, -y], axis=-1))
+                    return y / y.sum(axis=-1, keepdim=True)
+
+                learned = {place: weights[f"{name}.feature_map.{place}_weight"] for place in ("query", "key")}
+                maps = {"phi_q": partial(soft, weight=learned["query"]), "phi_k": partial(soft, weight=learned["key"])}
             elif config.feature_map == "favor":
                 directions = weights[f"{name}.feature_map.projection"]
 
@@ -155,17 +172,16 @@ def plain_model(model, weights, ids, types, mask):
                     return paddle.exp(paddle.matmul(x, directions, transpose_y=True) - (x**2).sum(-1, keepdim=True) / 2)
 
                 maps = dict.fromkeys(["phi_q", "phi_k"], phi)
-            decay = config.decay
-            if decay == "token":
-                decay = F.sigmoid(linear(hidden, f"{name}.token_decay")).transpose([0, 2, 1])
-            attended = reference.linear_attention(
-                *(q, k, v, positions, mask),
-                **maps,
-                normalizer=config.normalizer,
-                decay=decay,
-                placement=placement,
-                **options,
-            )
+            options["placement"] = placement
+            if config.normalizer == "subtracted_mean":
+                del options["causal"]
+                attended = reference.subtracted_mean_attention(q, k, v, positions, mask, **maps, **options)
+            else:
+                decay = config.decay
+                if decay == "token":
+                    decay = F.sigmoid(linear(hidden, f"{name}.token_decay")).transpose([0, 2, 1])
+                options |= {"normalizer": config.normalizer, "decay": decay}
+                attended = reference.linear_attention(q, k, v, positions, mask, **maps, **options)
         attended = attended.transpose([0, 2, 1, 3]).reshape([0, 0, heads * size])
         if "output" in config.convolutions:
             attended = attended + convolved(projected[2], f"{name}.output_convolution")
@@ -272,8 +288,13 @@ def test_pooling_finds_the_first_token_under_left_padding():
     np.testing.assert_array_equal(pool(hidden, None, "first").numpy(), [[0, 1], [6, 7]])
 
 
-@pytest.mark.parametrize("form", ["version 1", "version 2", "linear", "alibi", "shared", "convolutions", "gate"])
-@pytest.mark.parametrize("form", ["version 1", "version 2", "linear", "alibi", "shared", "window"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        *("version 1", "version 2", "linear", "alibi", "shared", "window", "two-sided decay", "decay by the token"),
+        *("convolutions", "gate", "hedgehog", "subtracted mean"),
+    ],
+)
 def test_recompute_gives_the_same_gradients_with_dropout(form):
     model = make(RoFormerModel, **FORMS[form], hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.2)
     model.train()
@@ -351,7 +372,11 @@ def export(model, folder):
 
 
 @pytest.mark.parametrize(
-    "form", ["version 1", "linear", "causal mixed", "convolutions", "convolutions, linear", "gate"]
+    "form",
+    [
+        *("version 1", "linear", "causal mixed", "convolutions", "convolutions, linear", "gate"),
+        *("hedgehog", "causal hedgehog", "subtracted mean", "subtracted mean, vo"),
+    ],
 )
 def test_packed_texts_equal_each_text_alone(form):
     model = make(RoFormerModel, **FORMS[form])
