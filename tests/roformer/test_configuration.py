@@ -104,6 +104,7 @@ def test_every_value_survives_saving_and_loading(config, tmp_path):
     }
     if config is NerConfig:
         values.update(types=["人名", "place"], span_head="dense", head_size=6, max_tokens=77)
+        values.update(window_tokens=31, longest_text=70, longest_entity=9)
     config(**values).save_pretrained(tmp_path)
     loaded = config.from_pretrained(str(tmp_path))
     assert {name: getattr(loaded, name) for name in values} == values
@@ -148,6 +149,14 @@ def test_every_form_survives_saving_and_loading(tmp_path):
 
 def test_there_is_no_longest_position():
     assert RoFormerConfig().to_dict()["max_position_embeddings"] is None
+
+
+@pytest.mark.parametrize("name", ["window_tokens", "longest_text", "longest_entity"])
+def test_lengths_are_positive_or_unknown(name):
+    assert getattr(NerConfig(types=["a"]), name) is None
+    for wrong in (0, -3, 2.5, True, "9"):
+        with pytest.raises(ValueError, match=f"{name} must be a positive integer or None, got {wrong!r}"):
+            NerConfig(types=["a"], **{name: wrong})
 
 
 def test_an_unknown_span_head_is_an_error():

@@ -115,7 +115,7 @@ class NerMonitor(VisualDLMonitor):
         scores, candidates = span_scores(model, window, len(shown))
         title = f"step {step}, {example.where}: {shown}"
         self.writer.add_image("dev/scores", draw_scores(shown, scores, example.spans, model.config.types, title), step)
-        return candidates / max(1, *(end for _, end in window.offsets))
+        return candidates / max(1, max(end for _, end in window.offsets))
 
 
 def span_scores(model, text, characters):

@@ -31,6 +31,16 @@ def test_counts_of_each_split_and_types_that_one_lacks():
     assert result["missing_types"] == {"train": [], "dev": ["LOC"]}
 
 
+def test_long_training_texts_and_the_window_that_lengths_give_are_told():
+    train = [example("王" * size, (0, 3, "PER"), where=f"x:{size}") for size in (512, 513, 600, 40)]
+    counts, examples = found("long_text", *train, dev=[example("王" * 900)])
+    assert counts == {"train": 2, "dev": 0}
+    assert [where for where, _ in examples] == ["x:600", "x:513"] and examples[0][1].startswith("600 characters: ")
+    assert inspect({"train": train})["lengths"] == {
+        "window_tokens": 600, "longest_text": 600, "longest_entity": 3, "max_entity_tokens": 32
+    }  # fmt: skip
+
+
 def test_lengths_are_nearest_rank_quantiles_and_a_histogram_that_holds_all():
     lengths = list(range(1, 101))
     distribution = length_distribution(lengths)

@@ -21,7 +21,7 @@ from tasks.common.errors import InputError
 from tasks.common.exported.folder import write_checksums
 from tasks.common.inference import evaluated
 from tasks.ner import NerPredictor
-from tasks.ner.export import NerExporter
+from tasks.ner.export import NerExporter, add_spans
 from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.prediction.exported import ExportedNerModel
 from tests.exports import FORMATS, export
@@ -65,7 +65,7 @@ def assert_finds_the_same(first, second, texts, **options):
     np.testing.assert_allclose(scores, other_scores, atol=2e-4)
 
 
-@pytest.mark.parametrize("options", [{}, {"batch_size": 1}, {"max_tokens": 20}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"batch_size": 1}, {"max_tokens": 20}, {"max_entity_tokens": 3}], ids=str)
 def test_finds_what_the_trained_model_finds(trained, exported, corpus, options):
     assert_finds_the_same(trained.model, exported, [record["text"] for record in corpus.dev_records], **options)
 
@@ -213,6 +213,45 @@ def test_the_graph_runs_without_the_project(trained, tmp_path, format):
     assert sorted(entities) == [(entity["start"], entity["end"], entity["type"]) for entity in expected] != []
 
 
+@pytest.mark.skipif("onnx" not in FORMATS, reason="paddle2onnx wants Paddle 3")
+@pytest.mark.parametrize("longest, band", [(1, None), (3, None), (2, 6)])
+def test_the_graph_alone_finds_no_span_beyond_the_bound(longest, band):
+    import onnx
+    import onnxruntime
+
+    shape = [None, 2, None, None]
+    logits = onnx.helper.make_tensor_value_info("logits", onnx.TensorProto.FLOAT, shape)
+    given = onnx.helper.make_tensor_value_info("given", onnx.TensorProto.FLOAT, shape)
+    same = onnx.helper.make_node("Identity", ["given"], ["logits"])
+    graph = onnx.helper.make_graph([same], "graph", [given], [logits])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8)
+    add_spans(model, 2, [0.0, 1.0], 1.0, banded=band is not None, max_entity_tokens=longest)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    values = np.random.default_rng(3).normal(size=[3, 2, 9, band or 9]).astype(np.float32)
+    values[:, :, ~(np.arange(9)[:, None] <= np.arange(9)) if band is None else slice(4, 9)] = -1e4
+
+    def spans(**more):
+        found, scores = session.run(["spans", "scores"], {"given": values, **more})
+        columns = found[:, 3] - 1 - (found[:, 2] if band else 0)
+        assert np.array_equal(scores, values[found[:, 0], found[:, 1], found[:, 2], columns])
+        return {tuple(span) for span in found.tolist()}
+
+    every = spans(max_entity_tokens=np.array([9]))
+    assert any(end - first > longest for *_, first, end in every)
+    assert spans() == {span for span in every if span[3] - span[2] <= longest} != set()
+
+
+def test_a_folder_of_before_reads_and_finds_as_it_did(trained, copied, corpus):
+    config = json.loads((copied / "config.json").read_text(encoding="utf-8"))
+    lengths = {name: config.pop(name) for name in ("window_tokens", "longest_text", "longest_entity")}
+    assert lengths == {name: trained.model_config[name] for name in lengths} and None not in lengths.values()
+    (copied / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    write_checksums(copied)
+    assert NerPredictor(copied, "cpu").reading == (config["max_tokens"], config["max_tokens"] // 4, None)
+    texts = [record["text"] for record in corpus.dev_records]
+    assert_finds_the_same(trained.model, copied, texts, max_tokens=64)
+
+
 def fails(tool, capsys, *words):
     assert tool.main([*map(str, words)]) == 2
     error = capsys.readouterr().err
@@ -253,7 +292,9 @@ def test_folders_of_version_0_1_are_named(copied, capsys):
     assert "was exported by version 0.1; export the trained model again" in fails(predict_ner, capsys, copied)
 
 
-@pytest.mark.parametrize("key, value", [("types", 3), ("max_tokens", 0), ("thresholds", ["a"]), ("temperatures", -1.0)])
+@pytest.mark.parametrize(
+    "key, value", [("types", 3), ("max_tokens", 0), ("window_tokens", 0), ("thresholds", ["a"]), ("temperatures", -1.0)]
+)
 def test_a_configuration_that_cannot_be_is_an_error(copied, capsys, key, value):
     config = json.loads((copied / "config.json").read_text(encoding="utf-8"))
     (copied / "config.json").write_text(json.dumps({**config, key: value}), encoding="utf-8")
@@ -299,6 +340,9 @@ def test_both_are_scored_on_a_labeled_file(trained, corpus, tmp_path, capsys, fo
     assert f"| f1 | {f1} | {f1} |" in printed
     assert f"| f1 | {f1} | {f1} |" in card and "- license: MIT" in card and f"f1 {f1}" in card
     assert all(kind in card for kind in trained.model_config["types"])
+    stored = trained.model_config
+    assert f"- longest text read at once: {stored['window_tokens']} tokens; longer ones in windows that share " in card
+    assert f"- longest training entity: {stored['longest_entity']} tokens; longer spans than 32 are not found" in card
 
 
 @pytest.mark.skipif("onnx" not in FORMATS, reason="paddle2onnx wants Paddle 3")

@@ -68,10 +68,13 @@ def changed(trained, folder, file, **keys):
 
 def test_thresholds_are_averaged_and_the_least_length_is_taken(trained, tmp_path):
     kinds = len(trained.model_config["types"])
-    folder = changed(trained, tmp_path / "tuned", "config.json", thresholds=[1.0] * kinds, max_tokens=20)
+    lengths = {"max_tokens": 20, "window_tokens": 18, "longest_entity": 50, "longest_text": None}
+    folder = changed(trained, tmp_path / "tuned", "config.json", thresholds=[1.0] * kinds, **lengths)
     predictor = NerPredictor([trained.model, folder], "cpu")
-    assert predictor.model.config.thresholds == [0.5] * kinds
-    assert predictor.max_tokens == 20
+    config = predictor.model.config
+    assert config.thresholds == [0.5] * kinds
+    assert (config.max_tokens, config.longest_text) == (20, trained.model_config["longest_text"])
+    assert predictor.reading == (18, 9, 100)
 
 
 @pytest.mark.parametrize(

@@ -175,6 +175,21 @@ def test_no_entity_up_to_the_overlap_is_lost_or_found_twice_in_texts_of_any_leng
         assert [(start, end) for start, end, *_ in entities] == brackets(text)
 
 
+@pytest.mark.parametrize(
+    "longest, given, bound", [(20, None, 40), (20, 7, 7), (20, 0, 99), (3, None, 32), (None, None, 99)]
+)
+def test_no_entity_is_longer_than_the_bound(monkeypatch, longest, given, bound):
+    tokenizer = CharTokenizer.from_corpus(["(a)"])
+    model = BracketModel(tokenizer)
+    model.config = SimpleNamespace(**{**vars(model.config), "longest_entity": longest})
+    monkeypatch.setattr(prediction, "open_models", lambda *_: (tokenizer, model, None))
+    predictor = NerPredictor("fake", "cpu", max_tokens=200, max_entity_tokens=given)
+    text = "".join(f"({'a' * (size - 2)})" for size in (2, 7, 8, 32, 33, 40, 41))
+    assert [end - start for start, end, *_ in predictor.find([text])[0]] == [
+        size for size in (2, 7, 8, 32, 33, 40, 41) if size <= bound
+    ]
+
+
 def test_long_text_is_predicted_in_windows_with_offsets_of_the_whole(predictor, dev_texts):
     text = "".join(dev_texts)
     assert len(text) > 10 * predictor.max_tokens
@@ -187,7 +202,7 @@ def test_long_text_is_predicted_in_windows_with_offsets_of_the_whole(predictor, 
 
 
 def test_text_of_max_tokens_is_one_window(predictor, trained, dev_texts):
-    text = "".join(dev_texts)[:64]
+    text = "".join(dev_texts)[: predictor.max_tokens]
     alone = NerPredictor(trained.model, "cpu", max_tokens=1000)
     assert predictor([text]) == alone([text]) != [{"text": text, "entities": []}]
 
@@ -241,17 +256,17 @@ def test_texts_that_are_no_list_of_strings_are_an_error(predictor, texts, messag
         predictor(texts)
 
 
-@pytest.mark.parametrize("sizes", [{"batch_size": 0}, {"max_tokens": 0}, {"max_tokens": -1}])
+@pytest.mark.parametrize("sizes", [{"batch_size": 0}, {"max_tokens": 0}, {"max_tokens": -1}, {"max_entity_tokens": -1}])
 def test_sizes_below_one_are_an_error(trained, sizes):
-    with pytest.raises(InputError, match="must be 1 or more"):
+    with pytest.raises(InputError, match="must be [01] or more"):
         NerPredictor(trained.model, **sizes)
 
 
 @pytest.mark.parametrize("overlap", [-1, 63, 64])
 def test_overlap_that_leaves_no_window_is_an_error(trained, overlap):
     with pytest.raises(InputError, match=rf"--overlap {overlap}: must be from 0 to max_tokens - 2, 62"):
-        NerPredictor(trained.model, "cpu", overlap=overlap)
-    assert NerPredictor(trained.model, "cpu", overlap=62).overlap == 62
+        NerPredictor(trained.model, "cpu", max_tokens=64, overlap=overlap)
+    assert NerPredictor(trained.model, "cpu", max_tokens=64, overlap=62).overlap == 62
 
 
 def test_training_folder_instead_of_its_model_names_the_model(fails, trained, corpus):
