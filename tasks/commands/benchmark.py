@@ -53,6 +53,14 @@ processes a million documents a day need.
 The corpus, in FOLDER/input, is drawn with a seed from the sentences of the texts (plain text, or JSON lines with a
 "text"). Call it again to resume: what is finished is not computed again."""
 
+LONG_DOCUMENT = """\
+Measure time and peak memory of predicting one document with a trained or exported NER model, against its length.
+
+    paddle-rope benchmark long_document MODEL_DIR --texts FILE ... --characters 10000 100000 1000000
+
+The document is the texts, a line each, again and again up to so many characters. Each length has a process of its own.
+idle_mb is the peak before: libraries, weights, dictionary, the document, and the first prediction of a short text."""
+
 
 def benchmark(words):
     kinds = {
@@ -60,6 +68,7 @@ def benchmark(words):
         "layers": (benchmark_layers, "our layers against Paddle's"),
         "prediction": (benchmark_prediction, "a NER model in Paddle, ONNX, OpenVINO and PyTorch"),
         "service": (benchmark_service, "a model served over HTTP, under load"),
+        "long_document": (benchmark_long_document, "one long document: time and memory against its length"),
         "documents": (benchmark_documents, "many documents in several processes and on Ray"),
     }
     kind, words = choose("paddle-rope benchmark", "kind", words, {name: line for name, (_, line) in kinds.items()})
@@ -147,6 +156,25 @@ def benchmark_service(words):
         options.seed,
         served,
     )
+    return 0
+
+
+def benchmark_long_document(words):
+    parser = new_parser("benchmark long_document", LONG_DOCUMENT)
+    add_model_dir(parser)
+    parser.add_argument("--texts", nargs="+", required=True, metavar="FILE", help="texts, one a line, or JSON lines")
+    lengths = {"nargs": "+", "type": int, "default": [10_000, 100_000, 1_000_000], "metavar": "N"}
+    parser.add_argument("--characters", **lengths, help="lengths (default: 10000 100000 1000000)")
+    parser.add_argument("--max_tokens", type=int, help="tokens computed at once (default: as trained)")
+    options = parser.parse_args(words)
+    if min(options.characters) < 1:
+        raise InputError(f"--characters {min(options.characters)}: must be 1 or more")
+    prepare()
+    from tasks.experiments.benchmarks.long_document import as_table, measure_documents
+
+    print(machine_in_words())
+    rows = measure_documents(options.model_dir, options.texts, options.characters, options.max_tokens)
+    print(as_table(rows), end="")
     return 0
 
 

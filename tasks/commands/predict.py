@@ -10,7 +10,7 @@ from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_file
 from tasks.common.texts.json_lines import json_line
 from tasks.common.texts.text_files import STDIN
-from tasks.common.texts.text_stream import TextStream
+from tasks.common.texts.text_stream import FileStream, TextStream
 from tasks.common.tool.streams import progress_bar, standard_output
 
 STREAMING = """
@@ -53,9 +53,13 @@ def predict(words):
     summaries = {name: text.split("\n", 1)[0] for name, text in TASKS.items()}
     task, words = choose("paddle-rope predict", "task", words, summaries)
     options = _parse(task, words)
-    if predict_many.is_asked_for(options):
+    if getattr(options, "whole_files", False):
+        predict_many.refuse_options(options, "--whole_files reads one file after another")
+        options.input = options.input or [STDIN]
+    elif predict_many.is_asked_for(options):
         return predict_many.predict_many(task, options, chunk_size(task, options))
-    (options.input,) = options.input or [STDIN]
+    else:
+        (options.input,) = options.input or [STDIN]
     work = {"ner": find_entities, "matching": score, "classification": classify}[task]
     if getattr(options, "embed", False):
         work = embed
@@ -79,6 +83,8 @@ def _parse(task, words):
         parser.add_argument("--html", metavar="FILE", help="also draw texts and entities as a page for a browser")
         overlap = "longest entity that is sure to lie whole in a window (default: that of training, if it fits)"
         parser.add_argument("--overlap", type=int, metavar="TOKENS", help=overlap)
+        whole = "each --input is one document with its lines, not one text a line"
+        parser.add_argument("--whole_files", action="store_true", help=whole)
     if task == "matching":
         parser.add_argument("--embed", action="store_true", help="write vectors of texts to --output FILE.npy")
     add_computing(parser, task)
@@ -88,7 +94,8 @@ def _parse(task, words):
 
 def check_files(options):
     """Raise InputError if a file to write cannot be written or is another file of the command line."""
-    taken = {} if options.input == STDIN else {os.path.realpath(options.input): "the input"}
+    inputs = [options.input] if isinstance(options.input, str) else options.input
+    taken = {os.path.realpath(path): "the input" for path in inputs if path != STDIN}
     for name, path in (("--output", options.output), ("--html", getattr(options, "html", None))):
         if path is None or (name == "--output" and path == STDIN):
             continue
@@ -135,7 +142,7 @@ def chunks(stream):
 def find_entities(options):
     from tasks.ner.prediction.output_formats import PredictionWriter
 
-    stream = TextStream(options.input, chunk_size("ner", options))
+    stream = FileStream(options.input) if options.whole_files else TextStream(options.input, chunk_size("ner", options))
     predictor = open_model("ner", options.model_dirs, options, overlap=options.overlap)
     drawn, left_out, has_windows = [], 0, False
     try:

@@ -36,12 +36,21 @@ def add_options(parser, task):
         group.add_argument("--text_column", metavar="NAME", help="key of the text (default: text)")
 
 
+NAMES = ("processes", "threads", "ray", "part_records", "text_column")
+
+
+def refuse_options(options, reason):
+    """Raise InputError if one of the options for many documents is given; ``reason`` says why there is none."""
+    for name in NAMES:
+        if getattr(options, name, None) is not None:
+            raise InputError(f"--{name}: {reason}; leave it out")
+
+
 def is_asked_for(options):
     """Whether this is about many documents, not about a stream."""
     inputs = options.input or [STDIN]
-    names = ("processes", "threads", "ray", "part_records", "text_column")
     return (
-        any(getattr(options, name, None) is not None for name in names)
+        any(getattr(options, name, None) is not None for name in NAMES)
         or len(inputs) > 1
         or os.path.isdir(inputs[0])
         or inputs[0].endswith(PACKED)

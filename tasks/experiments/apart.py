@@ -13,8 +13,9 @@ def call_apart(job, given, **options):
     """Do a job in a process of its own; returns ``subprocess.CompletedProcess``.
 
     Args:
-        job: ``"train"``, of :func:`tasks.experiments.cells.run_cell`, or ``"measure"``, of
-            :func:`tasks.experiments.benchmarks.models.measure`.
+        job: ``"train"``, of :func:`tasks.experiments.cells.run_cell`; ``"measure"``, of
+            :func:`tasks.experiments.benchmarks.models.measure`; or ``"document"``, of
+            :func:`tasks.experiments.benchmarks.long_document.measure_document`.
         given: dict of its arguments.
         options: of ``subprocess.run``.
     """

@@ -18,6 +18,11 @@ def main(argv=None):
 
         print(json.dumps(measure(**given)))
         return 0
+    if job == "document":
+        from tasks.experiments.benchmarks.long_document import measure_document
+
+        print(json.dumps(measure_document(**given)))
+        return 0
     from tasks.experiments.cells import run_cell
     from tasks.experiments.plan import Cell
 

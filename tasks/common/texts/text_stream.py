@@ -15,7 +15,7 @@ import json
 from tasks.common.errors import InputError
 from tasks.common.texts.json_lines import json_text, parse_line
 from tasks.common.texts.line_stream import LineStream
-from tasks.common.texts.text_files import BLANKS
+from tasks.common.texts.text_files import BLANKS, read_text
 
 
 class TextStream(LineStream):
@@ -58,3 +58,31 @@ def _is_json_text(line, keys):
     except (ValueError, RecursionError):
         return False
     return isinstance(record, dict) and any(key in record for key in keys)
+
+
+class FileStream:
+    """The whole of each file as one text with its line ends, as a stream of one chunk a file.
+
+    Args:
+        paths: UTF-8 files; ``-`` is standard input.
+
+    Attributes:
+        name, size, position: as of :class:`LineStream`; there is no size.
+
+    Raises:
+        InputError: while iterating, a file cannot be read or is empty.
+    """
+
+    size = None
+    position = 0
+
+    def __init__(self, paths):
+        self._paths = list(paths)
+        self.name = ", ".join(map(str, self._paths))
+
+    def __iter__(self):
+        for path in self._paths:
+            content, name = read_text(path)
+            if not content:
+                raise InputError(f"{name}:1: the file is empty; give a file with text")
+            yield [(content, name)]

@@ -211,8 +211,8 @@ class NothingFound:
 
 def test_memory_does_not_grow_with_the_text(predictor, document, monkeypatch):
     monkeypatch.setattr(predictor, "model", NothingFound(predictor.model.config))
-    monkeypatch.setattr(predicting, "TOKENS_AT_ONCE", 2000)
-    monkeypatch.setattr(parts_of_texts, "PART_CHARACTERS", 1000)
+    monkeypatch.setattr(predicting, "TOKENS_AT_ONCE", 1000)
+    monkeypatch.setattr(parts_of_texts, "PART_CHARACTERS", 500)
 
     def peak(text):
         tracemalloc.start()
@@ -222,7 +222,7 @@ def test_memory_does_not_grow_with_the_text(predictor, document, monkeypatch):
         finally:
             tracemalloc.stop()
 
-    texts = [document * 2, document * 12]
+    texts = [document, document * 4]
     predictor.find(texts[:1])  # what is made once
     short, long = map(peak, texts)
     assert long - short < 10 * (len(texts[1]) - len(texts[0]))  # the bounds of windows; tokens alone take 100 and more
