@@ -29,7 +29,7 @@ TENTHS = 10
 POINT = 0.01  # of F1; what is further under the texts alone is told
 FEWEST = 30  # entities; a tenth with fewer is not told
 BYTES = 4  # of a float32
-COPIES_OF_WEIGHTS, COPIES_OF_SCORES = 4, 5  # that softmax attention and span head have in memory at once, measured
+COPIES = 4  # of their scores that softmax attention and the span head have in memory at once, as measured
 
 
 def measure_entities(
@@ -189,7 +189,7 @@ def gigabytes_of(config: Any, tokens: int) -> float:
     """
     has_softmax = "softmax" in getattr(config, "layer_attention", ["softmax"])
     weights = has_softmax * getattr(config, "num_attention_heads", 12) * tokens**2
-    return BYTES * max(COPIES_OF_WEIGHTS * weights, COPIES_OF_SCORES * scores_of_text(config, tokens)) / 1e9
+    return BYTES * COPIES * max(weights, scores_of_text(config, tokens)) / 1e9
 
 
 def free_gigabytes() -> float:
