@@ -1,5 +1,6 @@
 """paddle-rope benchmark: time and memory."""
 
+import json
 import os
 from pathlib import Path
 
@@ -61,12 +62,23 @@ Measure time and peak memory of predicting one document with a trained or export
 The document is the texts, a line each, again and again up to so many characters. Each length has a process of its own.
 idle_mb is the peak before: libraries, weights, dictionary, the document, and the first prediction of a short text."""
 
+ENTITIES = """\
+Measure how F1 of trained NER models changes with the length of the text, and with the position in it.
+
+    paddle-rope benchmark entities runs/cluener/model --input data/ner/cluener/dev.json --output runs/lengths --lists
+
+Neighboring texts of the file are joined to documents of several lengths; the texts are the same at all lengths. What is
+found in a tenth of the documents is compared with what is found in the same texts alone. --lists measures documents of
+nothing but entities, too, with 、 between them. A length is left out, with a note, where it would not fit into
+memory. Writes entities.json, entities.md and entities.png."""
+
 
 def benchmark(words):
     kinds = {
         "length": (benchmark_length, "time and memory against the length of the text"),
         "layers": (benchmark_layers, "our layers against Paddle's"),
         "prediction": (benchmark_prediction, "a NER model in Paddle, ONNX, OpenVINO and PyTorch"),
+        "entities": (benchmark_entities, "F1 of NER models against length and position"),
         "service": (benchmark_service, "a model served over HTTP, under load"),
         "long_document": (benchmark_long_document, "one long document: time and memory against its length"),
         "documents": (benchmark_documents, "many documents in several processes and on Ray"),
@@ -129,6 +141,45 @@ def benchmark_prediction(words):
     print(as_table(measured), end="")
     for note in measured["notes"]:
         print(f"note: {note}")
+    return 0
+
+
+def benchmark_entities(words):
+    parser = new_parser("benchmark entities", ENTITIES)
+    parser.add_argument("model_dirs", metavar="MODEL_DIR", nargs="+", help="folders of trained or exported models")
+    parser.add_argument("--input", required=True, metavar="FILE", help=LABELED)
+    parser.add_argument("--output", required=True, metavar="FOLDER", help="for the table, the picture and all numbers")
+    parser.add_argument("--names", nargs="+", metavar="NAME", help="of the models (default: those of their runs)")
+    parser.add_argument(
+        "--lengths",
+        nargs="+",
+        type=int,
+        metavar="N",
+        default=[64, 256, 1024, 4096, 16384],
+        help="characters of a document (default: 64 256 1024 4096 16384)",
+    )
+    parser.add_argument("--characters", type=int, default=60_000, help="of all documents of a length (default: 60000)")
+    parser.add_argument("--max_tokens", type=int, help="tokens computed at once (default: what each model does)")
+    parser.add_argument("--whole", action="store_true", help="measure each model reading whole documents, too")
+    parser.add_argument("--lists", action="store_true", help="measure lists of entities, too")
+    parser.add_argument("--seed", type=int, default=0, help="of the lists (default: 0)")
+    parser.add_argument("--memory", type=float, metavar="GB", help="for one document (default: 0.8 of what is free)")
+    parser.add_argument("--batch_size", type=int, default=32, help="texts computed together (default: 32)")
+    parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
+    options = parser.parse_args(words)
+    prepare()
+    from tasks.common.files import check_makeable, write_files
+    from tasks.experiments.benchmarks.entities import measure_entities
+    from tasks.experiments.benchmarks.entity_reports import as_report, draw
+
+    check_makeable(options.output, "--output")
+    given = {key: value for key, value in vars(options).items() if key not in ("model_dirs", "input", "output")}
+    measured = {"machine": machine_in_words(), **measure_entities(options.model_dirs, options.input, **given)}
+    report, folder = as_report(measured), Path(options.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    numbers = json.dumps(measured, ensure_ascii=False, indent=2) + "\n"
+    write_files(folder, {"entities.json": numbers, "entities.md": report, "entities.png": draw(measured)})
+    print(report, end="")
     return 0
 
 

@@ -21,7 +21,7 @@ VERBS_WITH_A_CHOICE = {
     "export": TASKS,
     "tune": ("ner",),
     "demo": ("ner", "matching"),
-    "benchmark": ("length", "layers", "prediction", "service", "documents"),
+    "benchmark": ("length", "layers", "prediction", "entities", "service", "documents"),
 }
 CALLS = [
     [],
