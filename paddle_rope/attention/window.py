@@ -75,7 +75,7 @@ def _in_blocks(q, k, v, window, size, key_mask, dropout, segment_ids, causal, sc
     queries = paddle.shape(q)[2] if q.shape[2] < 0 else q.shape[2]
     earlier = 0 if k.shape[2] < 0 or q.shape[2] < 0 else k.shape[2] - queries  # keys before the first query
     if key_mask is None:
-        key_mask = paddle.ones([1, earlier + queries], dtype="bool")
+        key_mask = paddle.ones([1, earlier + queries], dtype="int32")
     seen = window if causal else 2 * window  # keys that a query sees beside its own
     blocks, parts = (queries + size - 1) // size, -(-(size + seen) // size)
     # Not by slices, the gradient of which is slow on CPU
@@ -95,7 +95,8 @@ def _in_blocks(q, k, v, window, size, key_mask, dropout, segment_ids, causal, sc
 
     lag = paddle.arange(parts * size) - paddle.arange(size).unsqueeze(1)  # j - i + window
     visible = paddle.logical_and(lag >= 0, lag <= seen)
-    visible = paddle.logical_and(visible, near(key_mask.unsqueeze([1, 3])).transpose([0, 1, 2, 4, 3]))
+    is_key = near(key_mask.astype("int32").unsqueeze([1, 3]))  # paddle 2.6.2 gathers no bool
+    visible = paddle.logical_and(visible, is_key.astype("bool").transpose([0, 1, 2, 4, 3]))
     if segment_ids is not None:
         ids = segment_ids.unsqueeze([1, 3])
         visible = paddle.logical_and(visible, own(ids[:, :, earlier:]) == near(ids).transpose([0, 1, 2, 4, 3]))
