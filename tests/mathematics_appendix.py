@@ -114,6 +114,15 @@ TESTS = """
 3.16 attention/test_causal_linear.py: one_plus_cosine_equals_the_double_sum_and_is_a_probability
 3.16 attention/test_packing.py: one_plus_cosine_stays_a_probability_within_segments
 3.17 attention/test_feature_maps_all.py: without_rotation_weights_of_every_map_are_a_probability
+3.31 attention/test_subtracted_mean.py: outputs_and_gradients_equal_the_double_sum
+3.31 attention/test_subtracted_mean.py: it_is_for_bidirectional_attention_alone_and_signed_features_are_for_it
+3.32 attention/test_subtracted_mean.py: weights_sum_to_one_and_may_be_negative padding_alone_gives_zero
+3.33 attention/test_subtracted_mean.py: queries_that_differ_by_a_factor_attend_differently
+3.34 attention/test_subtracted_mean.py: means_are_taken_within_segments
+3.35 attention/test_subtracted_mean.py: a_text_repeated_gives_the_same_outputs_so_that_no_length_is_too_long
+3.35 attention/test_subtracted_mean.py: sums_beyond_half_precision_are_right
+3.36 attention/test_feature_maps_all.py: hedgehog_attends_by_its_features_with_rope_and_trains
+3.36 attention/test_feature_maps_all.py: hedgehog_is_a_softmax_of_both_signs_with_weights_of_its_own_for_each_head
 3.18 attention/test_causal_linear.py: outputs_and_gradients_equal_the_double_sum
 3.18 attention/test_causal_linear.py: outputs_do_not_depend_on_the_size_of_the_chunks
 3.19 attention/test_causal_linear.py: later_tokens_and_padding_have_no_influence
@@ -176,6 +185,10 @@ TESTS = """
 5.2 test_layers.py: rms_norm_has_mean_square_one_and_the_gradient_of_its_equation
 5.3 roformer/test_variants.py: logits_of_the_vocabulary_equal_their_equation
 5.4 roformer/test_variants.py: recompute_gives_the_same_gradients_with_dropout
+5.5 test_convolution.py: outputs_and_gradients_equal_the_loops saved_graphs_take_any_batch_and_length
+5.5 test_convolution.py: texts_equal_those_alone_whatever_stands_at_padding_and_in_other_segments
+5.6 roformer/test_variants.py: a_model_equals_its_plain_reference packed_texts_equal_each_text_alone
+5.7 test_convolution.py: without_training_it_gives_its_center
 6.1 global_pointer/test_heads.py: logits_and_gradients_equal_the_reference
 6.2 global_pointer/test_heads.py: logits_and_gradients_equal_the_reference a_further_type_costs_what_the_docstring_says
 6.3 global_pointer/test_heads.py: with_equal_tokens_logits_depend_on_the_length_alone

@@ -100,7 +100,7 @@ def test_softmax_exp_is_a_softmax_over_features_and_one_over_the_keys_of_the_seq
     np.testing.assert_allclose(weights.sum(axis=-1).numpy(), 1, rtol=1e-12)
 
 
-def test_hedgehog_is_a_softmax_of_both_signs_with_weights_of_each_head_for_queries_and_for_keys():
+def test_hedgehog_is_a_softmax_of_both_signs_with_weights_of_its_own_for_each_head():
     phi, x = Hedgehog(2, 3), random(2, 2, 5, 3)
     assert {name: weight.shape for name, weight in phi.named_parameters()} == {
         "query_weight": [2, 3, 3],

@@ -203,6 +203,33 @@ def test_a_softmax_checkpoint_becomes_a_linear_model(reported):
     assert np.abs(evaluated(model, ids) - evaluated(softmax, ids)).max() > 1e-2
 
 
+def test_convolutions_gate_and_learned_maps_are_kept_and_new_ones_are_named(tmp_path, reported):
+    options = {"convolutions": ["input", "output"], "convolution_size": 5, "output_gate": True}
+    options |= {"attention": ["linear", "softmax"], "feature_map": "hedgehog"}
+    plain = randomise(RoFormerModel(RoFormerConfig(**OURS)))
+    plain.save_pretrained(str(tmp_path / "plain"))
+    model = RoFormerModel.from_pretrained(tmp_path / "plain", **options)
+    places = ["input_convolution.weight", "attention.output_convolution.weight", "attention.gate.weight"]
+    for place in (*places, "attention.gate.bias", "attention.feature_map.query_weight"):
+        assert place in reported()
+    assert "query.weight" not in reported()
+    randomise(model).save_pretrained(str(tmp_path / "model"))
+    before = reported()
+    again = RoFormerModel.from_pretrained(tmp_path / "model")
+    assert reported() == before
+    assert {name: getattr(again.config, name) for name in options} == options
+    ids = paddle.to_tensor(np.random.randint(0, 40, (2, 9)))
+    np.testing.assert_array_equal(evaluated(again, ids), evaluated(model, ids))
+
+
+def test_convolutions_beside_a_trained_model_change_nothing_at_first(tmp_path):
+    plain = randomise(RoFormerModel(RoFormerConfig(**OURS)))
+    plain.save_pretrained(str(tmp_path))
+    model = RoFormerModel.from_pretrained(tmp_path, convolutions=["input", "output"])
+    ids = paddle.to_tensor(np.random.randint(0, 40, (2, 9)))
+    np.testing.assert_allclose(evaluated(model, ids), evaluated(plain, ids), rtol=0, atol=1e-6)
+
+
 def test_folders_of_ours_report_what_is_new_and_what_is_not_used(tmp_path, reported):
     model = RoFormerForMaskedLM(RoFormerConfig(**OURS))
     model.save_pretrained(str(tmp_path), safe_serialization=True)
