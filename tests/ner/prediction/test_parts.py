@@ -225,4 +225,4 @@ def test_memory_does_not_grow_with_the_text(predictor, document, monkeypatch):
     texts = [document, document * 4]
     predictor.find(texts[:1])  # what is made once
     short, long = map(peak, texts)
-    assert long - short < 10 * (len(texts[1]) - len(texts[0]))  # the bounds of windows; tokens alone take 100 and more
+    assert long - short < 40 * (len(texts[1]) - len(texts[0]))  # the bounds of windows; tokens alone take 100 and more

@@ -32,7 +32,7 @@ def test_options_for_many_documents_are_refused(fails, tmp_path):
 
 def test_documents_of_several_files_are_predicted_whole(trained, corpus, tmp_path):
     texts = [record["text"] for record in corpus.dev_records]
-    documents = ["\n".join(texts[:40]) + "\n", "\n".join(texts[40:50])]
+    documents = ["\n".join(texts[:12]) + "\n", "\n".join(texts[12:20])]
     for number, document in enumerate(documents):
         (tmp_path / f"{number}.txt").write_text(document, encoding="utf-8")
     words = ["--whole_files", "--input", *(str(tmp_path / f"{number}.txt") for number in range(2))]
@@ -40,9 +40,9 @@ def test_documents_of_several_files_are_predicted_whole(trained, corpus, tmp_pat
     assert main(["predict", "ner", str(trained.model), *words]) == 0
     records = [json.loads(line) for line in (tmp_path / "out").read_text(encoding="utf-8").splitlines()]
     assert [record["text"] for record in records] == documents
-    assert all(len(record["entities"]) > 5 for record in records)
+    assert all(record["entities"] for record in records)
     page = (tmp_path / "page").read_text(encoding="utf-8")
-    assert page.count("<p ") == 50 and 'id="text2"' in page
+    assert page.count("<p ") == 20 and 'id="text2"' in page
 
 
 def test_benchmark_of_a_long_document(trained, corpus, tmp_path, capsys):
