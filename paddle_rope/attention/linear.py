@@ -3,7 +3,7 @@
 All forms begin with :func:`_prepare` and end with :func:`_finish`; in between each takes its own sums.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -104,7 +104,7 @@ def linear_attention(
             weights = decay_weights(_without_padding(decay, key_mask), values, segment_ids, chunk_size)
             numerator = weights.sums(phi_q, phi_k, values)
             if below is not None:
-                denominator = weights.sums(*below, paddle.ones_like(values[..., :1]))
+                denominator = weights.sums(below[0], below[1], paddle.ones_like(values[..., :1]))
         elif not packed:
             key_values = paddle.matmul(phi_k, values, transpose_x=True)  # [batch, heads, features, value_dim]
             numerator = paddle.matmul(phi_q, key_values)
@@ -163,27 +163,28 @@ def causal_linear_attention(
     if segment_ids is not None and (state is not None or return_state):
         raise ValueError("a state is of one text: give it without segment_ids")
     check_linear_options(feature_map, normalizer, placement, causal=True)
-    decay = _without_padding(_checked_decay(decay, q), key_mask)
+    gammas = _without_padding(_checked_decay(decay, q), key_mask)
     with without_amp():
         (phi_q, phi_k), below, values = _prepare(
             q, k, v, rotate, key_mask, feature_map, normalizer, segment_ids, placement, whole_sequence=False
         )
         denominator = None
-        after = _state_after(state, phi_k, below, values, decay) if return_state else None
+        after = _state_after(state, phi_k, below, values, gammas) if return_state else None
         if after is not None and values.shape[2] == 1:  # the recurrence: the token sees what the state now holds
             numerator = paddle.matmul(phi_q, after.key_values)
             if below is not None:
                 denominator = paddle.matmul(below[0], after.keys)
         else:
-            if decay is not None and len(decay.shape) == 3:
-                sums = decay_weights(decay, values, segment_ids, chunk_size, causal=True).sums
+            sums: Callable[..., Tensor]
+            if gammas is not None and len(gammas.shape) == 3:
+                sums = decay_weights(gammas, values, segment_ids, chunk_size, causal=True).sums
             else:
-                sums = partial(causal_sums, decay=decay, segment_ids=segment_ids, chunk_size=chunk_size)
+                sums = partial(causal_sums, decay=gammas, segment_ids=segment_ids, chunk_size=chunk_size)
             numerator = sums(phi_q, phi_k, values)
             if below is not None:
-                denominator = sums(*below, paddle.ones_like(values[..., :1]))
+                denominator = sums(below[0], below[1], paddle.ones_like(values[..., :1]))
             if state is not None:
-                side = decay_of_state(decay, values.shape[2], values.dtype)
+                side = decay_of_state(gammas, values.shape[2], values.dtype)
                 numerator = numerator + _times(paddle.matmul(phi_q, state.key_values), side and side.from_state)
                 if below is not None:
                     denominator = denominator + _times(paddle.matmul(below[0], state.keys), side and side.from_state)

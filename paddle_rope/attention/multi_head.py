@@ -152,8 +152,8 @@ class MultiHeadAttention(nn.Layer):
         """
         q, k, v, beside = self._project(hidden, key_mask, segment_ids)
         if self.kind != "linear":
-            shared = (rotate, key_mask, self.dropout, segment_ids, self.causal, self.placement)
-            attended = self._attend_by_softmax(q, k, v, *shared, score_bias)
+            shared = {"segment_ids": segment_ids, "causal": self.causal, "placement": self.placement}
+            attended = self._attend_by_softmax(q, k, v, rotate, key_mask, score_bias, **shared)
         elif self.causal:
             attended = causal_linear_attention(
                 q, k, v, rotate, key_mask, segment_ids=segment_ids, decay=self._decay(hidden), **self._linear_options()
@@ -204,17 +204,17 @@ class MultiHeadAttention(nn.Layer):
             k = paddle.concat([state.keys, k], axis=2)
             v = k if one_tensor else paddle.concat([state.values, v], axis=2)
         new_keys = None if key_mask is None else key_mask[:, -k.shape[2] :]
-        attended = self._attend_by_softmax(q, k, v, None, new_keys, self.dropout, None, True, "qk", score_bias)
+        attended = self._attend_by_softmax(q, k, v, None, new_keys, score_bias, causal=True)
         if self.kind == "window" and k.shape[2] > self.window:
             k, v = k[:, :, -self.window :].clone(), v[:, :, -self.window :].clone()
         return KeyValueState(k, None if one_tensor else v), rotate_at("o", attended, rotate, self.placement)
 
-    def _attend_by_softmax(self, q, k, v, *arguments):
-        """To all tokens or those of the window; ``arguments`` of :func:`softmax_attention` from ``rotate`` on."""
-        *shared, score_bias = arguments
+    def _attend_by_softmax(self, q, k, v, rotate, key_mask, score_bias, **options):
+        """To all tokens or those of the window; ``options`` are others of :func:`softmax_attention`."""
+        options |= {"dropout": self.dropout, "score_scaling_length": self.score_scaling_length}
         if self.kind == "window":
-            return window_attention(q, k, v, self.window, *shared, score_scaling_length=self.score_scaling_length)
-        return softmax_attention(q, k, v, *shared, score_bias, self.score_scaling_length)
+            return window_attention(q, k, v, self.window, rotate, key_mask, **options)
+        return softmax_attention(q, k, v, rotate, key_mask, score_bias=score_bias, **options)
 
     def _decay(self, hidden):
         """gamma as the kernels take it: numbers of the heads, or ``[batch, heads, seq]``."""

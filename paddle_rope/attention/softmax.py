@@ -147,7 +147,7 @@ def weighted_values(
     if dropout is not None:
         weights = dropout(weights)
     values = paddle.matmul(weights, v)
-    if some_see_none:  # without any visible key the softmax spreads over all
+    if some_see_none and visible is not None:  # without any visible key the softmax spreads over all
         values = scaled(values, visible.astype("float32").max(axis=-1, keepdim=True))
     return values
 
