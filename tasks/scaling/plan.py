@@ -40,11 +40,13 @@ def make_plan(job: Job, inputs: list[str], part_records: int) -> tuple[dict, lis
         "task": job.task,
         "models": {os.path.abspath(path): digest_of(Path(path)) for path in job.models},
         "inputs": {path: digest_of(Path(path)) for path in paths},
-        "options": {
-            "text_column": job.text_column,
-            "part_records": part_records,
-            **{name: value for name, value in job.options.items() if name not in FREE_OPTIONS},
-        },
+        "options": _given(
+            {
+                "text_column": job.text_column,
+                "part_records": part_records,
+                **{name: value for name, value in job.options.items() if name not in FREE_OPTIONS},
+            }
+        ),
         "parts": [{"file": part_file(job, part.number).name, **part._asdict()} for part in parts],
     }
     return plan, parts
@@ -63,12 +65,18 @@ def is_begun(output: str, plan: dict) -> bool:
         return False
     try:
         before = json.loads(path.read_text(encoding="utf-8"))
+        before["options"] = _given(before["options"])
         changed = next((key for key in plan if before[key] != plan[key]), None)
         if changed:
             raise InputError(f"{output}: {_difference(changed, before[changed], plan[changed])}, {_REMEDY}")
     except (ValueError, KeyError, AttributeError, TypeError):
         raise InputError(f"{path}: is damaged; give another folder as --output or remove this one") from None
     return True
+
+
+def _given(options):
+    """The options that are not None: versions differ in those that there are."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 _REMEDY = "so it cannot go on; give the run what it began with, or another folder as --output"
