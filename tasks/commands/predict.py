@@ -152,7 +152,9 @@ def find_entities(options):
         ):
             for chunk in chunks(stream):
                 texts, where = zip(*chunk)
-                if not has_windows and any(len(text) > predictor.max_tokens for text in texts):
+                if not has_windows and any(
+                    len(text) > max(predictor.max_tokens, predictor.longest_text) for text in texts
+                ):
                     has_windows = True
                     print(f"note: longer texts are {predictor.reading.windows} (--max_tokens)", file=sys.stderr)
                 records = predictor(texts, where)

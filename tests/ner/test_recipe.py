@@ -285,7 +285,7 @@ def test_training_that_finds_nothing_says_what_to_change_and_one_that_does_is_si
     options = {"learning_rate": 0.01, "warmup_ratio": 0.05, "max_steps": 1}
 
     def printed(name, entities):
-        monkeypatch.setattr(recipe, "predict_entities", lambda model, texts, *_, **__: [entities for _ in texts])
+        monkeypatch.setattr(recipe, "find_in_windows", lambda model, texts, *_, **__: [entities for _ in texts])
         run = train(tmp_path / name, train_file=few_texts.train, dev_file=few_texts.dev, **options)
         assert (run.metrics["dev"]["predicted"] > 0) == bool(entities)
         return capsys.readouterr().out
@@ -300,7 +300,7 @@ def test_configurations_of_the_project_are_valid(monkeypatch):
     assert len(files) >= 4
     for path in files:
         given = {"train_file": "train", "output_dir": "run", **yaml.safe_load(path.read_text(encoding="utf-8"))}
-        config, run, training = get_recipe("ner").resolve(given)
+        config, run, training, *_ = get_recipe("ner").resolve(given)
         assert config["train_file"] == run.train_file and training.num_train_epochs == config["num_train_epochs"]
 
 

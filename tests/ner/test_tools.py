@@ -122,7 +122,7 @@ def test_training_without_a_configuration_shows_the_usage(fails, words):
         (["--fp16", "maybe"], "argument --fp16: Truthy value expected"),
         (["--fp16"], "fp16 needs a GPU"),
         (["--lr_scheduler_type", "zigzag"], "zigzag is not a valid SchedulerType, please select one of ['linear'"),
-        (["--attention", "hard"], "attention must be one of softmax, linear, got 'hard'"),
+        (["--attention", "hard"], "attention must be one of softmax, linear, window, got 'hard'"),
         (["--span_head", "hard"], "span_head must be one of efficient, dense, got 'hard'"),
         (["--num_attention_heads", "3"], "does not split into 3 heads of even size; take a multiple of 6"),
         (["--num_attention_heads", "32"], "32 heads of even size; take a multiple of 64"),
@@ -203,7 +203,10 @@ BAD_DATA = {
     "span of other text": ('{"text": "ab", "label": {"person": {"b": [[0, 0]]}}}\n', ":1: span [0, 0] holds 'a'"),
     "unknown tag": ("甲 O\n乙 Q-PER\n", ":2: unknown tag 'Q-PER'"),
     "not UTF-8": ("甲 O\n".encode("gb18030"), ":1: not UTF-8"),
-    "text too long": ('{"text": "%s", "label": {"person": {"a": [[0, 0]]}}}\n' % ("a" * 65), ":1: the text has 65"),
+    "text too long": (
+        '{"text": "%s", "label": {"person": {"a": [[0, 0]]}}}\n' % ("a" * 65),
+        ":1: 1 of 1 training texts have more characters than max_characters 64",
+    ),
 }
 
 

@@ -61,6 +61,8 @@ class RecipeTrainer(Trainer):
             super().train(resume_from_checkpoint=resume_from_checkpoint and str(resume_from_checkpoint))
             self.args.load_best_model_at_end = keeps_best
         if keeps_best and self.state.best_model_checkpoint is not None:
+            if self.args.world_size > 1:
+                dist.barrier()  # the first process has written it
             self._load_from_checkpoint(self.state.best_model_checkpoint)
             if self.average is not None:
                 self.average.load(Path(self.state.best_model_checkpoint) / AVERAGE_FILE)

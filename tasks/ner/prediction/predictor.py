@@ -76,7 +76,7 @@ class NerPredictor:
         if overlap is not None and not 0 <= overlap <= self.max_tokens - 2:
             raise InputError(f"--overlap {overlap}: must be from 0 to max_tokens - 2, {self.max_tokens - 2}")
         self.show_progress = show_progress
-        self._longest_text = self.model.config.longest_text or self.model.config.max_tokens
+        self.longest_text = self.model.config.longest_text or self.model.config.max_tokens
         self._has_warned = False
 
     def __call__(self, texts: list[str], where: Sequence[str] | None = None) -> list[dict]:
@@ -146,12 +146,12 @@ class NerPredictor:
         for part in read_parts(text, self.tokenizer, self.features):
             tokens += len(part.ids) - 2
             yield part
-        if not self._has_warned and min(tokens, self.max_tokens) > self._longest_text:
+        if not self._has_warned and min(tokens, self.max_tokens) > self.longest_text:
             self._has_warned = True
             print(
                 f"note: {place}: {min(tokens, self.max_tokens)} tokens are read at once, and no training text had "
-                f"more than {self._longest_text}: entities may be missed; leave out --max_tokens, or give "
-                f"{self._longest_text} or less",
+                f"more than {self.longest_text}: entities may be missed; leave out --max_tokens, or give "
+                f"{self.longest_text} or less",
                 file=sys.stderr,
             )
 

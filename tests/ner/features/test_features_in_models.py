@@ -151,13 +151,13 @@ FILES = {"train_file": "train", "dev_file": "dev", "output_dir": "run", "device"
 
 @pytest.mark.parametrize("given", [["words", "bigrams"], "words,bigrams", " words, bigrams ,"])
 def test_features_are_a_list_or_names_between_commas(given):
-    config, run, _ = get_recipe("ner").resolve({**FILES, "features": given})
+    config, run, *_ = get_recipe("ner").resolve({**FILES, "features": given})
     assert run.features == config["features"] == "bigrams,words"
 
 
 @pytest.mark.parametrize("given", [None, "", []])
 def test_no_features_are_the_default(given):
-    config, run, _ = get_recipe("ner").resolve({**FILES, "features": given})
+    config, run, *_ = get_recipe("ner").resolve({**FILES, "features": given})
     assert run.features is None and config["features"] is None
 
 
