@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 # A window is so long that this share of the training texts, and so many of them, are at least as long; of few texts a
 # tenth.
 WINDOW_SHARE, LEAST_TEXTS, SHARE_OF_FEW = 0.01, 10, 0.1
+# The longest training text is the window if it is longer than that by no more than this factor.
+LONGEST_FACTOR = 1.25
 # Spans of more tokens than the longest training entity times this are not found, nor counted as too long below that.
 ENTITY_FACTOR, LEAST_ENTITY_BOUND = 2, 32
 
@@ -34,14 +36,17 @@ def training_lengths(texts: Sequence[Any]) -> TrainingLengths:
 
 def window_length(lengths: Sequence[int]) -> int:
     """The longest length that at least one of a hundred texts reach, and at least ten (of fewer than a hundred texts, a
-    tenth of them). Every position up to it was seen that often.
+    tenth of them); or the longest of all, if it is at most a quarter longer. Every position up to it was seen that
+    often, but for that quarter.
 
     Args:
         lengths: of the training texts, at least one.
     """
     count = len(lengths)
     reached_by = max(WINDOW_SHARE * count, min(LEAST_TEXTS, SHARE_OF_FEW * count))
-    return max(1, sorted(lengths, reverse=True)[math.ceil(reached_by) - 1])
+    window = sorted(lengths, reverse=True)[math.ceil(reached_by) - 1]
+    longest = max(lengths)
+    return max(1, longest if longest <= LONGEST_FACTOR * window else window)
 
 
 def entity_bound(longest_entity: int | None) -> int | None:

@@ -29,6 +29,8 @@ from tasks.ner.tokenized_text import TokenizedText
         ([50] * 18 + [600] * 2, 600),
         ([50] * 19 + [600], 50),
         ([0, 0], 1),
+        ([80] * 990 + [100], 100),  # not much longer
+        ([80] * 990 + [101], 80),
     ],
 )
 def test_the_window_is_a_length_that_enough_training_texts_reach(lengths, expected):
