@@ -91,18 +91,18 @@ def _in_blocks(q, k, v, window, size, key_mask, dropout, segment_ids, causal, sc
             x = x[:, :, earlier - window :]
         x = _pad(x, max(window - earlier, 0), (blocks + parts - 1) * size - queries - window)
         x = x.reshape([-1, x.shape[1], blocks + parts - 1, size, x.shape[3]])
-        return paddle.gather(x, neighbors, axis=2).reshape([-1, x.shape[1], blocks, parts * size, x.shape[4]])
+        return paddle.index_select(x, neighbors, axis=2).reshape([-1, x.shape[1], blocks, parts * size, x.shape[4]])
 
     lag = paddle.arange(parts * size) - paddle.arange(size).unsqueeze(1)  # j - i + window
     visible = paddle.logical_and(lag >= 0, lag <= seen)
-    is_key = near(key_mask.astype("int32").unsqueeze([1, 3]))  # paddle 2.6.2 gathers no bool
+    is_key = near(key_mask.astype("int32").unsqueeze([1, 3]))  # paddle 2.6.2 selects no bool
     visible = paddle.logical_and(visible, is_key.astype("bool").transpose([0, 1, 2, 4, 3]))
     if segment_ids is not None:
         ids = segment_ids.unsqueeze([1, 3])
         visible = paddle.logical_and(visible, own(ids[:, :, earlier:]) == near(ids).transpose([0, 1, 2, 4, 3]))
     attended = weighted_values(own(q), near(k), near(v), visible, True, dropout, None, score_scaling_length)
     attended = attended.reshape([-1, v.shape[1], blocks * size, v.shape[3]])
-    return paddle.gather(attended, paddle.arange(queries), axis=2)
+    return paddle.index_select(attended, paddle.arange(queries), axis=2)
 
 
 def _pad(x, before, after):

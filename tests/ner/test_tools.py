@@ -213,10 +213,11 @@ BAD_DATA = {
 @pytest.mark.parametrize("content, message", BAD_DATA.values(), ids=BAD_DATA)
 def test_bad_data_is_one_line_with_its_place_and_makes_nothing(train_fails, fails, write, trained, content, message):
     name = write("data", content)
-    for key in ("train_file", "dev_file", "test_file"):
+    of_training_alone = message == BAD_DATA["text too long"][1]
+    for key in ("train_file",) if of_training_alone else ("train_file", "dev_file", "test_file"):
         assert train_fails(f"--{key}", name).startswith(name + message)
-    if message == BAD_DATA["text too long"][1]:
-        return  # of training only
+    if of_training_alone:
+        return
     assert fails(evaluate_ner, trained.model, name, "--output", "scores.json").startswith(name + message)
 
 

@@ -64,9 +64,9 @@ def read_optimizer(folder: Path, optimizer: Any, schedule: Any, scaler: Any = No
         group, joint, of_group = name.partition(_JOINT)
         owner = state.setdefault(group, {}) if joint and group == _MASTER_WEIGHTS else state
         owner[of_group if owner is not state else name] = paddle.to_tensor(array)
-    optimizer.set_state_dict(state)
 
     def set_numbers(numbers):
+        optimizer.set_state_dict({**state, "LR_Scheduler": numbers["schedule"]})
         schedule.set_state_dict(numbers["schedule"])
         if scaler is not None and numbers["scaler"]:
             scale = np.array(numbers["scaler"]["scale"], dtype="float32")
