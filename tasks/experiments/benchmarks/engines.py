@@ -89,8 +89,8 @@ def main(words: list[str]) -> None:
     """Open an engine, answer the first text, then predict all texts whenever a line comes in.
 
     Writes a line of JSON for each: ``{"processor_seconds": since the start of Python, "version"}``, or ``{"left_out":
-    why}``; then ``{"seconds", "processor_seconds", "reading_seconds"}``, ``reading`` being tokens and features, once more
-    by themselves. The first also has ``"entities"``, for each text its (start, end, type, score).
+    why}``; then ``{"seconds", "processor_seconds", "reading_seconds"}``, ``reading`` being tokens and features, once
+    more by themselves. The first also has ``"entities"``, for each text its (start, end, type, score).
 
     Args:
         words: name of the engine, folder of its model, JSON file with a list of texts.
