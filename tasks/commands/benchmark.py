@@ -169,8 +169,8 @@ def benchmark_entities(words):
     options = parser.parse_args(words)
     prepare()
     from tasks.common.files import check_makeable, write_files
-    from tasks.experiments.benchmarks.entities import measure_entities
-    from tasks.experiments.benchmarks.entity_reports import as_report, draw
+    from tasks.experiments.benchmarks.entities.measured import measure_entities
+    from tasks.experiments.benchmarks.entities.reports import as_report, draw
 
     check_makeable(options.output, "--output")
     given = {key: value for key, value in vars(options).items() if key not in ("model_dirs", "input", "output")}

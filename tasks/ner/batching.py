@@ -9,7 +9,7 @@ import numpy as np
 
 from tasks.common.batching import pad, pad_tokens
 from tasks.common.errors import InputError
-from tasks.ner.cutting import cut_labeled
+from tasks.ner.data.cutting import cut_labeled
 from tasks.ner.examples import Entity, Example, align_entities
 from tasks.ner.features import WordFeatures
 from tasks.ner.tokenized_text import TokenizedText
@@ -40,7 +40,7 @@ class NerDataset:
         made_features: whether ``features`` were made of these very examples, as those of the training data are; each
             is then seen without what it brought in itself.
         cut_long_texts: cut longer texts into windows of ``max_characters`` tokens, see
-            :func:`tasks.ner.cutting.cut_labeled`.
+            :func:`tasks.ner.data.cutting.cut_labeled`.
 
     Attributes:
         texts: the tokenized examples, in their order; or the windows of all of them.

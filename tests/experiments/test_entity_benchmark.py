@@ -8,16 +8,16 @@ import pytest
 from paddle_rope import CharTokenizer
 from paddle_rope.__main__ import main
 from tasks.common.errors import InputError
-from tasks.experiments.benchmarks import entities
-from tasks.experiments.benchmarks.entities import by_tenth, gigabytes_of, measure_entities, names_of
-from tasks.experiments.benchmarks.entity_documents import (
+from tasks.experiments.benchmarks.entities import measured as entities
+from tasks.experiments.benchmarks.entities.documents import (
     documents_of,
     first_texts,
     join_found,
     list_documents,
     most_frequent_type,
 )
-from tasks.experiments.benchmarks.entity_reports import as_report
+from tasks.experiments.benchmarks.entities.measured import by_tenth, gigabytes_of, measure_entities, names_of
+from tasks.experiments.benchmarks.entities.reports import as_report
 from tasks.ner.data.reading import read_examples
 from tasks.ner.demo.corpus import write_demo_corpus
 from tasks.ner.examples import Entity, Example

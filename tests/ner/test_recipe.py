@@ -4,6 +4,7 @@ import json
 import math
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -14,6 +15,7 @@ from paddle_rope.roformer import CharTokenizer
 from tasks.common.training.length_grouping import LengthGroupedBatchSampler
 from tasks.ner import recipe
 from tasks.ner.examples import Entity
+from tasks.ner.fitting import FEWEST_STEPS
 from tasks.recipes import get_recipe
 
 TYPES = ["organization", "person", "place", "position", "product", "time"]
@@ -292,6 +294,13 @@ def test_training_that_finds_nothing_says_what_to_change_and_one_that_does_is_si
 
     assert "nothing is found in dev after 1 of 1 steps. These are too few: give" in printed("nothing", [])
     assert "nothing is found" not in printed("something", [Entity(0, 1, "person", 1.0, 0.73)])
+
+
+def test_training_that_finds_nothing_in_many_steps_is_told_of_the_learning_rate():
+    state = SimpleNamespace(max_steps=FEWEST_STEPS, global_step=FEWEST_STEPS)
+    training = SimpleNamespace(learning_rate=0.01, warmup_ratio=0.05)
+    line = recipe.nothing_found(SimpleNamespace(trainer=SimpleNamespace(state=state), training=training))
+    assert "try a lower learning_rate than 0.01, or a larger warmup_ratio than 0.05" in line
 
 
 def test_configurations_of_the_project_are_valid(monkeypatch):

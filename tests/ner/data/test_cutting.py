@@ -7,7 +7,7 @@ import pytest
 from paddle_rope.roformer import CharTokenizer
 from tasks.common.errors import InputError
 from tasks.ner.batching import NerDataset
-from tasks.ner.cutting import cut_labeled
+from tasks.ner.data.cutting import cut_labeled
 from tasks.ner.examples import Entity, make_example
 from tasks.ner.tokenized_text import TokenizedText
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tasks.common.errors import InputError
 from tasks.common.scores import f1_row
-from tasks.experiments.benchmarks.entity_documents import (
+from tasks.experiments.benchmarks.entities.documents import (
     documents_of,
     first_texts,
     join_found,

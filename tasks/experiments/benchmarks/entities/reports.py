@@ -1,10 +1,10 @@
-"""What :func:`tasks.experiments.benchmarks.entities.measure_entities` has measured, as Markdown and as a picture."""
+"""What :func:`~tasks.experiments.benchmarks.entities.measured.measure_entities` gives, as Markdown and as a picture."""
 
 from __future__ import annotations
 
 from tasks.common.reports.figures import new_figure, png
 from tasks.common.reports.tables import as_markdown
-from tasks.experiments.benchmarks.entities import FEWEST, POINT
+from tasks.experiments.benchmarks.entities.measured import FEWEST, POINT
 
 _COLORS = ["#1f5fa8", "#c8560a", "#2a8a4a", "#8a3fa0", "#b5891c", "#3aa0a0", "#a03a55", "#5a6b2f"]
 _STYLES = {"texts": "-", "lists": ":"}
