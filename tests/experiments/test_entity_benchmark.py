@@ -16,7 +16,14 @@ from tasks.experiments.benchmarks.entities.documents import (
     list_documents,
     most_frequent_type,
 )
-from tasks.experiments.benchmarks.entities.measured import by_tenth, gigabytes_of, measure_entities, names_of
+from tasks.experiments.benchmarks.entities.measured import (
+    by_place,
+    by_tenth,
+    gigabytes_of,
+    measure_entities,
+    names_of,
+    text_ends,
+)
 from tasks.experiments.benchmarks.entities.reports import as_report
 from tasks.ner.data.reading import read_examples
 from tasks.ner.demo.corpus import write_demo_corpus
@@ -123,6 +130,17 @@ def test_entities_count_in_the_tenth_in_which_they_begin():
     assert [row["correct"] for row in tenths] == [1] + [0] * 9
 
 
+def test_entities_at_the_ends_of_texts_count_apart():
+    texts = ["一" * 4, "二" * 6, "三" * 5]
+    assert text_ends(texts) == {0, 4, 10, 15}
+    spans = (0, 2), (2, 4), (4, 10), (5, 9), (8, 11), (14, 15)
+    document = Example("".join(texts), tuple(Entity(*span, "a") for span in spans), "x:1")
+    found = [Entity(3, 4, "a"), Entity(5, 9, "a"), Entity(6, 7, "a")]
+    within, at_ends = by_place([document], [found], [text_ends(texts)])
+    assert (within["support"], within["predicted"], within["correct"]) == (2, 2, 1)
+    assert (at_ends["support"], at_ends["predicted"], at_ends["correct"]) == (4, 1, 0)
+
+
 def test_verb_writes_table_numbers_and_picture(demo, tmp_path, capsys):
     model, data = demo
     words = ["--lengths", "50", "200", "--characters", "400", "--whole", "--lists", "--device", "cpu", "--memory", "1"]
@@ -146,6 +164,8 @@ def test_verb_writes_table_numbers_and_picture(demo, tmp_path, capsys):
         if "tenths" in row:
             assert sum(tenth["correct"] for tenth in row["tenths"]) == row["correct"]
             assert sum(tenth["alone"]["correct"] for tenth in row["tenths"]) == alone[0]["correct"]
+            assert sum(place["correct"] for place in row["places"].values()) == row["correct"]
+            assert sum(place["alone"]["correct"] for place in row["places"].values()) == alone[0]["correct"]
     assert f"| run | default | texts | {alone[0]['f1']:.4f} | " in report
     assert "characters, the longest" in report and measured["machine"] in report
 
@@ -163,6 +183,9 @@ def test_what_is_lost_with_length_is_found_and_told(demo, knowing):
     report = as_report(measured)
     assert f"run, default, texts of 400 characters: {100 * long['difference']:+.1f} points" in report
     assert "texts of 80 characters" not in report
+    within = long["places"]["within"]
+    assert within["alone"]["f1"] == 1 > within["f1"] + 0.3
+    assert f"| {100 * (within['f1'] - 1):+.1f} ({within['support']:,}) |" in report
     knowing.limit = 10**9
     measured = {"machine": "", **measure_entities([model], data, lengths=[80], characters=10_000, memory=1)}
     assert "Nothing is more than one point under." in as_report(measured)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -72,8 +73,9 @@ def measure_entities(
           ``"lists"``), ``length`` (None for the texts alone), ``count`` of the documents,
         - ``precision``, ``recall``, ``f1``, ``support``, ``predicted``, ``correct``,
         - ``difference``: of F1 from the texts alone, or from the shortest lists,
-        - ``tenths``: of joined texts, by where entities begin; the same scores, and ``alone``: those of the same texts
-          alone.
+        - of joined texts, ``tenths``, by where in the document entities begin, and ``places``, entities ``within``
+          their text or ``at_ends``, those that begin or end where their text does: the same scores, and ``alone``,
+          those of the same texts alone.
 
     Raises:
         InputError: a model, the file or a number is wrong.
@@ -152,25 +154,47 @@ class _Scored:
         if length is None:
             self.found_alone = found
         elif made is None and self.found_alone is not None:
-            alone = join_found(self.texts, self.found_alone, groups)
-            row["tenths"] = [
-                {**joined, "alone": apart}
-                for joined, apart in zip(
-                    by_tenth(documents, found), by_tenth(documents, [document.entities for document in alone])
-                )
-            ]
+            alone = [document.entities for document in join_found(self.texts, self.found_alone, groups)]
+            row["tenths"] = _beside(by_tenth(documents, found), by_tenth(documents, alone))
+            ends = [text_ends([self.texts[i].text for i in of_one]) for of_one in groups]
+            places = _beside(by_place(documents, found, ends), by_place(documents, alone, ends))
+            row["places"] = dict(zip(("within", "at_ends"), places))
         return row, ""
 
 
 def by_tenth(documents: Sequence[Example], found: Sequence[list]) -> list[dict]:
     """Scores of the entities that begin in each tenth of their document."""
-    counts = [[0, 0, 0] for _ in range(TENTHS)]
-    for document, entities in zip(documents, found):
+    lengths = [len(document.text) for document in documents]
+    return _by_class(documents, found, TENTHS, lambda number, start, end: TENTHS * start // lengths[number])
+
+
+def by_place(documents: Sequence[Example], found: Sequence[list], ends: Sequence[set[int]]) -> list[dict]:
+    """Scores of the entities within the texts of their document, and of those that begin or end where a text does.
+
+    Args:
+        ends: for each document, :func:`text_ends` of its texts.
+    """
+    return _by_class(documents, found, 2, lambda number, start, end: int(bool({start, end} & ends[number])))
+
+
+def text_ends(texts: Sequence[str]) -> set[int]:
+    """Where in a document of these texts one begins or ends."""
+    return {0, *itertools.accumulate(len(text) for text in texts)}
+
+
+def _by_class(documents, found, classes, class_of):
+    """Scores of each class of spans; ``class_of(document number, start, end)``."""
+    counts = [[0, 0, 0] for _ in range(classes)]
+    for number, (document, entities) in enumerate(zip(documents, found)):
         gold, predicted = document.spans, spans_of(entities)
         for column, spans in enumerate((gold, predicted, gold & predicted)):
-            for start, _, _ in spans:
-                counts[TENTHS * start // len(document.text)][column] += 1
+            for start, end, _ in spans:
+                counts[class_of(number, start, end)][column] += 1
     return [f1_row(*row) for row in counts]
+
+
+def _beside(joined, alone):
+    return [{**scores, "alone": apart} for scores, apart in zip(joined, alone)]
 
 
 def names_of(model_dirs: Sequence[str | os.PathLike]) -> list[str]:

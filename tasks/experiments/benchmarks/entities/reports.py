@@ -7,6 +7,7 @@ from tasks.common.reports.tables import as_markdown
 from tasks.experiments.benchmarks.entities.measured import FEWEST, POINT
 
 _COLORS = ["#1f5fa8", "#c8560a", "#2a8a4a", "#8a3fa0", "#b5891c", "#3aa0a0", "#a03a55", "#5a6b2f"]
+_PLACES = {"within": "within the texts", "at_ends": "at the ends of texts"}
 _STYLES = {"texts": "-", "lists": ":"}
 
 
@@ -33,6 +34,16 @@ def as_report(measured: dict) -> str:
     if tenths:
         parts.append("Points of F1 against the same texts alone, by the tenth of the document:\n")
         parts.append(as_markdown(tenths, list(tenths[0])))
+        places = [
+            {
+                "model": row["model"], "reads": row["reading"], "length": f"{row['length']:,}",
+                **{name: _place(row["places"][key]) for key, name in _PLACES.items()},
+            }
+            for row in measured["rows"] if "places" in row
+        ]  # fmt: skip
+        parts.append("Points of F1 against the same texts alone, and how many entities (the end of a text alone tells "
+                     "where an entity begins or ends; joined texts do not):\n")  # fmt: skip
+        parts.append(as_markdown(places, list(places[0])))
     under = _under(measured["rows"])
     parts += [f"More than {POINT * 100:.0f} point under:\n" if under else "Nothing is more than one point under.\n"]
     if under:
@@ -61,9 +72,13 @@ def _points(difference):
     return None if difference is None else f"{100 * difference:+.1f}"
 
 
-def _gap(tenth):
-    """F1 of a tenth over that of the same texts alone; None where there are few entities."""
-    return tenth["f1"] - tenth["alone"]["f1"] if tenth["support"] >= FEWEST else None
+def _gap(scores):
+    """F1 of a tenth or place over that of the same texts alone; None where there are few entities."""
+    return scores["f1"] - scores["alone"]["f1"] if scores["support"] >= FEWEST else None
+
+
+def _place(scores):
+    return f"{_points(_gap(scores)) or '-'} ({scores['support']:,})"
 
 
 def _under(rows):
