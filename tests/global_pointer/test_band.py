@@ -199,6 +199,12 @@ def test_a_span_outside_the_logits_is_an_error_that_names_it(span):
         span_positives([[(0, 0, 0)], [span]], 3, 6, max_span_length=3)
 
 
+def test_without_a_bound_the_last_token_is_the_last_of_the_text():
+    assert span_positives([[(0, 1, 5)]], 3, 6).tolist() == [[0, 1 * 6 + 5]]
+    with pytest.raises(ValueError, match=r"\(0, 1, 6\) of text 0 is outside the logits of 3 types, 6 tokens"):
+        span_positives([[(0, 1, 6)]], 3, 6)
+
+
 @pytest.mark.parametrize("shape, dtype", [((2, 3), "int64"), ((1, 2, 4), "int64"), ((1, 1, 3), "float32")], ids=str)
 def test_spans_that_are_no_triples_of_integers_are_an_error(shape, dtype):
     with pytest.raises(ValueError, match=r"integers \[batch, count, 3\]"):

@@ -280,6 +280,19 @@ def test_classification_pools_and_is_blind_to_padding(pooling, activation):
     np.testing.assert_allclose(float(loss), float(F.cross_entropy(logits, labels)), rtol=1e-6)
 
 
+def test_the_classifier_drops_before_its_dense_layer_and_after_the_activation():
+    head = make(RoFormerForSequenceClassification, num_labels=4).classifier
+    before, after = [], []
+    head.dropout.register_forward_pre_hook(lambda _, inputs: before.append(inputs[0].numpy()))
+    head.dropout.register_forward_post_hook(lambda _, inputs, output: after.append(output))
+    pooled = paddle.randn([2, 12])
+    logits = head(pooled)
+    assert len(before) == 2
+    np.testing.assert_array_equal(before[0], pooled.numpy())
+    np.testing.assert_array_equal(before[1], head.activation(head.dense(after[0])).numpy())
+    np.testing.assert_array_equal(head.output(after[1]).numpy(), logits.numpy())
+
+
 def test_pooling_finds_the_first_token_under_left_padding():
     hidden = paddle.arange(12, dtype="float32").reshape([2, 3, 2])
     mask = paddle.to_tensor([[False, True, True], [True, True, False]])
