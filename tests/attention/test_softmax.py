@@ -2,18 +2,22 @@
 
 import numpy as np
 import paddle
-import pytest
 
 from paddle_rope import RotaryPositionEmbedding, reference, softmax_attention
 from paddle_rope.attention.softmax import MASKED_SCORE
 from paddle_rope.layers import Dropout
 from tests.attention.qkv import SHAPES, ragged_mask, random_qkv
+from tests.pairwise import pairwise
 
 
-@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("float64", 1e-10)])
-@pytest.mark.parametrize("masked", [False, True], ids=["no mask", "mask"])
-@pytest.mark.parametrize("rotated", [False, True], ids=["no position", "rope"])
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pairwise(
+    {
+        "shape": SHAPES,
+        "rotated": [False, True],
+        "masked": [False, True],
+        "dtype, tolerance": [("float32", 1e-5), ("float64", 1e-10)],
+    }
+)
 def test_outputs_and_gradients_equal_the_reference(shape, rotated, masked, dtype, tolerance):
     batch, _, seq, head_dim, _ = shape
     exact = random_qkv(*shape)
