@@ -55,4 +55,4 @@ def _each(name, value):
 def _shown(name, value):
     if isinstance(value, bool):
         return name if value else f"not {name}"
-    return "-".join(map(str, value)) if "," in name else getattr(value, "__name__", str(value))
+    return "-".join(getattr(one, "__name__", str(one)) for one in _each(name, value))

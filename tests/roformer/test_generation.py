@@ -50,12 +50,11 @@ def random_ids(*shape):
 
 
 @each_form
-@pytest.mark.parametrize("pieces", [[1] * 11, [6, 1, 1, 3]], ids=["tokens", "pieces"])
-def test_a_cache_gives_the_hidden_states_of_the_whole(form, pieces):
+def test_a_cache_gives_the_hidden_states_of_the_whole(form):
     model = make(**FORMS[form]).roformer
     ids = random_ids(2, 11)
     outputs, cache, start = [], None, 0
-    for length in pieces:
+    for length in (1, 5, 1, 1, 3):
         hidden, cache = model.extend(ids[:, start : start + length], cache)
         outputs.append(hidden)
         start += length
