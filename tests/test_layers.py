@@ -50,6 +50,13 @@ def test_dropout_keeps_one_minus_p_and_the_mean(p, dtype):
     assert abs(values.mean() - 1) < 5 * deviation / (1 - p)
 
 
+def test_dropout_drops_as_many_of_the_random_numbers_as_its_probability_says(monkeypatch):
+    each_number = np.arange(65536, dtype=np.uint16)
+    monkeypatch.setattr(np.random, "bytes", lambda count: each_number.tobytes())
+    kept = Dropout(0.25)(paddle.ones([65536])).numpy() != 0
+    np.testing.assert_array_equal(kept, each_number >= 16384)
+
+
 def test_dropout_drops_independently_of_place():
     kept = Dropout(0.5)(paddle.ones([64, 64])).numpy() != 0
     for axis in (0, 1):

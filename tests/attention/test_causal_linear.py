@@ -13,6 +13,7 @@ from paddle_rope import (
 )
 from paddle_rope.attention import OnePlusCosine, OrthogonalRandomFeatures, SoftmaxExp, elu_plus_one, exp
 from tests.attention.qkv import SHAPES, ragged_mask, random_qkv
+from tests.pairwise import pairwise
 
 DECAY = [0.9, 1.0, 0.3]
 
@@ -37,11 +38,15 @@ def stepwise(q, k, v, *args, **kwargs):
     return paddle.concat(outputs, axis=2), state
 
 
-@pytest.mark.parametrize("chunk_size", [1, 2, 3, 64])
-@pytest.mark.parametrize("dtype, tolerance", [("float32", 5e-5), ("float64", 1e-10)])
-@pytest.mark.parametrize("decayed", [False, True], ids=["no decay", "decay"])
-@pytest.mark.parametrize("masked", [False, True], ids=["no mask", "mask"])
-@pytest.mark.parametrize("rotated", [False, True], ids=["no position", "rope"])
+@pairwise(
+    {
+        "chunk_size": [1, 2, 3, 64],
+        "rotated": [False, True],
+        "masked": [False, True],
+        "decayed": [False, True],
+        "dtype, tolerance": [("float32", 5e-5), ("float64", 1e-10)],
+    }
+)
 def test_outputs_and_gradients_equal_the_double_sum(rotated, masked, decayed, dtype, tolerance, chunk_size):
     batch, heads, seq, head_dim, _ = shape = SHAPES[1]
     exact = random_qkv(*shape)

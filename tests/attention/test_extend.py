@@ -15,6 +15,7 @@ from paddle_rope import (
     softmax_attention,
 )
 from paddle_rope.attention import KeyValueState, LinearAttentionState, linear_attention_step
+from tests.pairwise import pairwise
 
 CUTS = [[9], [1] * 9, [4, 1, 1, 3], [1, 8]]
 
@@ -43,10 +44,14 @@ def extended(layer, hidden, pieces, key_mask=None):
     return paddle.concat(outputs, axis=1), state
 
 
-@pytest.mark.parametrize("pieces", CUTS, ids=str)
-@pytest.mark.parametrize("placement", ["qk", "vo", "qkvo", "qkv", "o"])
-@pytest.mark.parametrize("share_kv", [False, True], ids=["", "shared"])
-@pytest.mark.parametrize("kind", ["softmax", "linear", "window"])
+@pairwise(
+    {
+        "placement": ["qk", "vo", "qkvo", "qkv", "o"],
+        "pieces": CUTS,
+        "kind": ["softmax", "linear", "window"],
+        "share_kv": [False, True],
+    }
+)
 def test_pieces_give_the_whole(kind, share_kv, placement, pieces):
     layer = random_layer(kind, placement=placement, share_kv=share_kv, window=3, score_scaling_length=4)
     hidden = random_hidden()

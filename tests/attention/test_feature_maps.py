@@ -46,6 +46,14 @@ def test_the_slope_at_zero_is_exactly_one(dtype):
     assert (slope.numpy() == 1).all()
 
 
+def test_the_slope_at_zero_is_one_whatever_that_of_clip_at_its_bound(monkeypatch):
+    # it is 1 in paddle 3.x and 0 in 2.6.2
+    monkeypatch.setattr(paddle, "clip", lambda x, max: paddle.where(x < max, x, paddle.full_like(x, max)))
+    x = paddle.zeros([3])
+    x.stop_gradient = False
+    assert paddle.grad(elu_plus_one(x).sum(), x)[0].tolist() == [1, 1, 1]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("value", [-80.0, -20.0, -8.0])
 def test_positive_far_below_zero(value, dtype):

@@ -7,6 +7,7 @@ import pytest
 from paddle_rope import RotaryPositionEmbedding, linear_attention, reference
 from paddle_rope.attention import elu_plus_one
 from tests.attention.qkv import SHAPES, ragged_mask, random_qkv
+from tests.pairwise import pairwise
 
 
 def assert_equals_reference(exact, dtype, tolerance, rotate, mask, relative=0):
@@ -27,10 +28,14 @@ def assert_equals_reference(exact, dtype, tolerance, rotate, mask, relative=0):
         np.testing.assert_allclose(gradient, expected_gradient.numpy(), **tolerances, err_msg=name)
 
 
-@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("float64", 1e-10)])
-@pytest.mark.parametrize("masked", [False, True], ids=["no mask", "mask"])
-@pytest.mark.parametrize("rotated", [False, True], ids=["no position", "rope"])
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pairwise(
+    {
+        "shape": SHAPES,
+        "rotated": [False, True],
+        "masked": [False, True],
+        "dtype, tolerance": [("float32", 1e-5), ("float64", 1e-10)],
+    }
+)
 def test_outputs_and_gradients_equal_the_double_sum(shape, rotated, masked, dtype, tolerance):
     rotate = RotaryPositionEmbedding(shape[3]) if rotated else None
     mask = ragged_mask(shape[0], shape[2]) if masked else None

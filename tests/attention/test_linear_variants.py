@@ -16,6 +16,7 @@ from paddle_rope.attention import (
     squared_relu,
 )
 from tests.attention.qkv import SHAPES, ragged_mask, random_qkv
+from tests.pairwise import pairwise
 
 
 def slowly(rotary, seq):
@@ -65,12 +66,14 @@ def assert_same_with_gradients(attended, expected, inputs, exact, tolerance=1e-1
         )
 
 
-@pytest.mark.parametrize("normalizer", ["unrotated", "rotated", "none"])
-@pytest.mark.parametrize("name", ["elu_plus_one", "relu", "squared_relu", "exp", "softmax_exp", "favor"])
-@pytest.mark.parametrize(
-    "shape, masked, rotated",
-    [(SHAPES[0], False, True), (SHAPES[1], True, True), (SHAPES[1], True, False), (SHAPES[2], False, True)],
-    ids=str,
+@pairwise(
+    {
+        "name": ["elu_plus_one", "relu", "squared_relu", "exp", "softmax_exp", "favor"],
+        "normalizer": ["unrotated", "rotated", "none"],
+        "shape, masked, rotated": [
+            *((SHAPES[0], False, True), (SHAPES[1], True, True), (SHAPES[1], True, False), (SHAPES[2], False, True)),
+        ],
+    }
 )
 def test_outputs_and_gradients_equal_the_double_sum(shape, masked, rotated, name, normalizer):
     batch, _, seq, head_dim, _ = shape
@@ -86,10 +89,14 @@ def test_outputs_and_gradients_equal_the_double_sum(shape, masked, rotated, name
     assert_same_with_gradients(attended, expected, qkv, qkv, tolerance)
 
 
-@pytest.mark.parametrize("masked", [False, True], ids=["no mask", "mask"])
-@pytest.mark.parametrize("rotated", [False, True], ids=["no position", "rope"])
-@pytest.mark.parametrize("dtype, tolerance", [("float32", 2e-5), ("float64", 1e-10)])
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pairwise(
+    {
+        "shape": SHAPES,
+        "rotated": [False, True],
+        "masked": [False, True],
+        "dtype, tolerance": [("float32", 2e-5), ("float64", 1e-10)],
+    }
+)
 def test_one_plus_cosine_equals_the_double_sum(shape, dtype, tolerance, rotated, masked):
     batch, _, seq, head_dim, _ = shape
     mask = ragged_mask(batch, seq) if masked else None

@@ -17,6 +17,7 @@ from paddle_rope import (
 from paddle_rope.attention import OnePlusCosine, SoftmaxExp
 from paddle_rope.attention.sums import segment_sums, segment_weights
 from tests.attention.qkv import random_qkv
+from tests.pairwise import pairwise
 
 KERNELS = {
     "softmax": (softmax_attention, reference.softmax_attention, {}),
@@ -42,9 +43,7 @@ KERNELS = {
 SEGMENTS = [[3, 3, 3, -1, -1, 8, 8, 8, 8, 0, 7], [5] * 11]
 
 
-@pytest.mark.parametrize("masked", [False, True], ids=["no mask", "mask"])
-@pytest.mark.parametrize("rotated", [False, True], ids=["no position", "rope"])
-@pytest.mark.parametrize("name", sorted(KERNELS))
+@pairwise({"name": sorted(KERNELS), "rotated": [False, True], "masked": [False, True]})
 def test_outputs_and_gradients_equal_the_double_sum_within_segments(name, rotated, masked):
     kernel, plain, options = KERNELS[name]
     qkv = random_qkv(2, 2, 11, 4, 3)

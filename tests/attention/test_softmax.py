@@ -2,17 +2,22 @@
 
 import numpy as np
 import paddle
-import pytest
 
 from paddle_rope import RotaryPositionEmbedding, reference, softmax_attention
+from paddle_rope.attention.softmax import MASKED_SCORE
 from paddle_rope.layers import Dropout
 from tests.attention.qkv import SHAPES, ragged_mask, random_qkv
+from tests.pairwise import pairwise
 
 
-@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("float64", 1e-10)])
-@pytest.mark.parametrize("masked", [False, True], ids=["no mask", "mask"])
-@pytest.mark.parametrize("rotated", [False, True], ids=["no position", "rope"])
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pairwise(
+    {
+        "shape": SHAPES,
+        "rotated": [False, True],
+        "masked": [False, True],
+        "dtype, tolerance": [("float32", 1e-5), ("float64", 1e-10)],
+    }
+)
 def test_outputs_and_gradients_equal_the_reference(shape, rotated, masked, dtype, tolerance):
     batch, _, seq, head_dim, _ = shape
     exact = random_qkv(*shape)
@@ -38,6 +43,13 @@ def test_a_text_of_padding_alone_gives_no_nan():
     attended = softmax_attention(q, k, v, None, mask)
     gradients = paddle.grad(attended.sum(), [q, k, v])
     assert all(bool(paddle.isfinite(x).all()) for x in (attended, *gradients))
+
+
+def test_padding_has_no_weight_beside_scores_of_minus_9000_and_its_score_is_a_float16():
+    q, k, v = (paddle.to_tensor(x).reshape([1, 1, -1, 1]) for x in ([1.0, 1.0], [-9000.0, 0.0], [2.0, 5.0]))
+    attended = softmax_attention(q, k, v, key_mask=paddle.to_tensor([[True, False]]))
+    assert attended.flatten().tolist() == [2, 2]
+    assert np.isfinite(np.float16(MASKED_SCORE))
 
 
 def test_outputs_see_relative_positions_only():

@@ -13,6 +13,7 @@ from paddle_rope import (
 )
 from paddle_rope.attention import Identity, OrthogonalRandomFeatures, elu_plus_one
 from tests.attention.qkv import SHAPES, ragged_mask, random_qkv
+from tests.pairwise import pairwise
 
 NORMALIZER = "subtracted_mean"
 SEGMENTS = [[3, 3, 3, -1, -1, 8, 8, 8, 8, 0, 7], [5] * 11]
@@ -27,10 +28,14 @@ def assert_same_with_gradients(attended, expected, variables):
         np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=0, atol=1e-11, err_msg=name)
 
 
-@pytest.mark.parametrize("masked", [False, True], ids=["no mask", "mask"])
-@pytest.mark.parametrize("placement", [None, "qk", "qkvo", "vo"])
-@pytest.mark.parametrize("name", sorted(MAPS))
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pairwise(
+    {
+        "placement": [None, "qk", "qkvo", "vo"],
+        "shape": SHAPES,
+        "name": sorted(MAPS),
+        "masked": [False, True],
+    }
+)
 def test_outputs_and_gradients_equal_the_double_sum(shape, name, placement, masked):
     batch, _, seq, head_dim, value_dim = shape
     if placement in ("qkvo", "vo") and head_dim != value_dim:

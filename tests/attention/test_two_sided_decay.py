@@ -7,6 +7,7 @@ import pytest
 from paddle_rope import RotaryPositionEmbedding, causal_linear_attention, linear_attention, reference
 from paddle_rope.attention import OnePlusCosine, SoftmaxExp
 from tests.attention.qkv import SHAPES, ragged_mask, random_qkv
+from tests.pairwise import pairwise
 
 DECAY = [0.9, 1.0, 0.3]
 SEGMENTS = [[3, 3, 3, -1, -1, 8, 8, 8, 8, 0, 7], [5] * 11]
@@ -27,10 +28,14 @@ def assert_same_with_gradients(attended, expected, inputs, exact, tolerance):
         )
 
 
-@pytest.mark.parametrize("chunk_size", [1, 2, 3, None])
-@pytest.mark.parametrize("dtype, tolerance", [("float32", 5e-5), ("float64", 1e-10)])
-@pytest.mark.parametrize("masked", [False, True], ids=["no mask", "mask"])
-@pytest.mark.parametrize("rotated", [False, True], ids=["no position", "rope"])
+@pairwise(
+    {
+        "chunk_size": [1, 2, 3, None],
+        "rotated": [False, True],
+        "masked": [False, True],
+        "dtype, tolerance": [("float32", 5e-5), ("float64", 1e-10)],
+    }
+)
 def test_outputs_and_gradients_equal_the_double_sum(rotated, masked, dtype, tolerance, chunk_size):
     batch, heads, seq, head_dim, _ = shape = SHAPES[1]
     exact = [*random_qkv(*shape), paddle.to_tensor(DECAY, dtype="float64", stop_gradient=False)]
@@ -46,10 +51,14 @@ def test_outputs_and_gradients_equal_the_double_sum(rotated, masked, dtype, tole
     assert_same_with_gradients(attended, expected, inputs, exact, tolerance)
 
 
-@pytest.mark.parametrize("chunk_size", [1, 2, 3, 64])
-@pytest.mark.parametrize("dtype, tolerance", [("float32", 5e-5), ("float64", 1e-10)])
-@pytest.mark.parametrize("masked", [False, True], ids=["no mask", "mask"])
-@pytest.mark.parametrize("causal", [False, True], ids=["two-sided", "causal"])
+@pairwise(
+    {
+        "chunk_size": [1, 2, 3, 64],
+        "causal": [False, True],
+        "masked": [False, True],
+        "dtype, tolerance": [("float32", 5e-5), ("float64", 1e-10)],
+    }
+)
 def test_gammas_of_tokens_equal_the_double_sum(causal, masked, dtype, tolerance, chunk_size):
     batch, heads, seq, head_dim, _ = shape = SHAPES[1]
     exact = [*random_qkv(*shape), random_gammas(batch, heads, seq)]

@@ -8,6 +8,7 @@ from paddle_rope import MultiHeadAttention, RotaryPositionEmbedding, reference, 
 from paddle_rope.attention import window as window_module
 from paddle_rope.layers import Dropout
 from tests.attention.qkv import ragged_mask, random_qkv
+from tests.pairwise import pairwise
 
 # batch, heads, seq, head_dim, value_dim; window. With blocks of 4 the second and third take blocks, with and without
 # a rest.
@@ -30,10 +31,14 @@ def segments(batch, seq):
     return np.sort(np.random.randint(0, 3, (batch, seq)), axis=1)
 
 
-@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("float64", 1e-10)])
-@pytest.mark.parametrize("masked", [False, True], ids=["no mask", "mask"])
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-@pytest.mark.parametrize("shape, window", CASES, ids=str)
+@pairwise(
+    {
+        "shape, window": CASES,
+        "options": OPTIONS,
+        "masked": [False, True],
+        "dtype, tolerance": [("float32", 1e-5), ("float64", 1e-10)],
+    }
+)
 def test_outputs_and_gradients_equal_the_reference(shape, window, options, masked, dtype, tolerance):
     batch, _, seq, head_dim, value_dim = shape
     options = dict(options)

@@ -14,6 +14,7 @@ from paddle_rope import (
 )
 from paddle_rope.global_pointer import MASKED_LOGIT
 from paddle_rope.global_pointer.band import band_ends, band_products
+from tests.pairwise import pairwise
 
 REFERENCES = {GlobalPointer: reference.global_pointer, EfficientGlobalPointer: reference.efficient_global_pointer}
 both_heads = pytest.mark.parametrize("head", REFERENCES)
@@ -63,10 +64,14 @@ def assert_equal_with_gradients(scores, expected, wanted, expected_wanted, toler
         np.testing.assert_allclose(gradient.numpy(), expected_gradient.numpy(), rtol=tolerance, atol=100 * tolerance)
 
 
-@both_heads
-@pytest.mark.parametrize("use_rope", [False, True], ids=["no position", "rope"])
-@pytest.mark.parametrize("masked", [False, True], ids=["no mask", "mask"])
-@pytest.mark.parametrize("seq, width", [(1, 1), (1, 3), (5, 1), (5, 2), (6, 6), (4, 9)])
+@pairwise(
+    {
+        "seq, width": [(1, 1), (1, 3), (5, 1), (5, 2), (6, 6), (4, 9)],
+        "head": list(REFERENCES),
+        "use_rope": [False, True],
+        "masked": [False, True],
+    }
+)
 def test_scores_and_gradients_equal_the_reference(head, use_rope, masked, seq, width):
     layer = random_head(head, types=2, use_rope=use_rope)
     band = banded(layer, width)
@@ -79,9 +84,7 @@ def test_scores_and_gradients_equal_the_reference(head, use_rope, masked, seq, w
     assert_equal_with_gradients(scores, expected, wanted, expected_wanted, 1e-12)
 
 
-@both_heads
-@every_size
-@pytest.mark.parametrize("dtype, tolerance", [("float32", 2e-5), ("float64", 1e-12)])
+@pairwise({"seq, width": SIZES, "head": list(REFERENCES), "dtype, tolerance": [("float32", 2e-5), ("float64", 1e-12)]})
 def test_scores_and_gradients_equal_those_of_the_full_head(head, seq, width, dtype, tolerance):
     layer = random_head(head, dtype=dtype)
     band = banded(layer, width)
@@ -197,6 +200,12 @@ def test_a_span_outside_the_logits_is_an_error_that_names_it(span):
     message = rf"\({span[0]}, {span[1]}, {span[2]}\) of text 1 is outside the logits of 3 types, 6 tokens and .* most 3"
     with pytest.raises(ValueError, match=message):
         span_positives([[(0, 0, 0)], [span]], 3, 6, max_span_length=3)
+
+
+def test_without_a_bound_the_last_token_is_the_last_of_the_text():
+    assert span_positives([[(0, 1, 5)]], 3, 6).tolist() == [[0, 1 * 6 + 5]]
+    with pytest.raises(ValueError, match=r"\(0, 1, 6\) of text 0 is outside the logits of 3 types, 6 tokens"):
+        span_positives([[(0, 1, 6)]], 3, 6)
 
 
 @pytest.mark.parametrize("shape, dtype", [((2, 3), "int64"), ((1, 2, 4), "int64"), ((1, 1, 3), "float32")], ids=str)

@@ -6,6 +6,7 @@ import pytest
 
 from paddle_rope import EfficientGlobalPointer, GlobalPointer, decode_spans, reference
 from paddle_rope.global_pointer import MASKED_LOGIT
+from tests.pairwise import pairwise
 
 HEADS = [
     pytest.param(GlobalPointer, reference.global_pointer, id="dense"),
@@ -27,11 +28,15 @@ def random_hidden(*shape, dtype="float32"):
     return paddle.to_tensor(np.random.standard_normal(shape), dtype=dtype)
 
 
-@both_heads
-@with_and_without_rope
-@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("float64", 1e-10)])
-@pytest.mark.parametrize("masked", [False, True], ids=["no mask", "mask"])
-@pytest.mark.parametrize("sizes", [(1, 1, 3, 1, 2), (2, 5, 3, 3, 4)], ids=str)
+@pairwise(
+    {
+        "head, expected_logits": [head.values for head in HEADS],
+        "use_rope": [False, True],
+        "masked": [False, True],
+        "sizes": [(1, 1, 3, 1, 2), (2, 5, 3, 3, 4)],
+        "dtype, tolerance": [("float32", 1e-5), ("float64", 1e-10)],
+    }
+)
 def test_logits_and_gradients_equal_the_reference(head, expected_logits, use_rope, dtype, tolerance, masked, sizes):
     batch, seq, hidden_size, num_types, head_size = sizes
     exact_layer = random_head(head, hidden_size, num_types, head_size, use_rope, "float64")

@@ -5,7 +5,11 @@ import paddle
 import paddle.nn.functional as F
 import pytest
 
-from paddle_rope import multilabel_categorical_crossentropy, reference
+from paddle_rope import (
+    multilabel_categorical_crossentropy,
+    reference,
+    sparse_multilabel_categorical_crossentropy,
+)
 from paddle_rope.global_pointer import MASKED_LOGIT
 
 
@@ -126,6 +130,18 @@ def test_the_gradient_pushes_positives_up_and_negatives_down():
     gradient = gradient_of(multilabel_categorical_crossentropy(logits, paddle.to_tensor(labels)), logits).numpy()
     assert (gradient[labels] < 0).all()
     assert (gradient[~labels] > 0).all()
+
+
+@pytest.mark.parametrize("score", [20.0, 700.0])
+@pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])
+def test_what_is_excluded_counts_for_nothing_beside_the_smallest_terms(is_sparse, score):
+    logits = paddle.to_tensor([[-score, score]], dtype="float64", stop_gradient=False)
+    if is_sparse:
+        loss = sparse_multilabel_categorical_crossentropy(logits, [[0, 1]])
+    else:
+        loss = multilabel_categorical_crossentropy(logits, paddle.to_tensor([[0, 1]]))
+    np.testing.assert_allclose(loss.item(), 2 * np.log1p(np.exp(-score)), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(gradient_of(loss, logits).numpy(), [[np.exp(-score), -np.exp(-score)]], rtol=1e-8)
 
 
 def test_masked_spans_cost_nothing():

@@ -12,6 +12,7 @@ from paddle_rope import (
     sparse_multilabel_categorical_crossentropy,
 )
 from paddle_rope.global_pointer import MASKED_LOGIT
+from tests.pairwise import pairwise
 
 NONE = np.zeros((0, 2), dtype=np.int64)
 TOLERANCES = [("float32", 1e-6), ("float64", 1e-12)]
@@ -46,9 +47,13 @@ def loss_in_numpy(logits, labels):
     return (log_of_one_plus_sum_of_exp(negatives) + log_of_one_plus_sum_of_exp(positives)).mean()
 
 
-@pytest.mark.parametrize("dtype, tolerance", TOLERANCES)
-@pytest.mark.parametrize("rows, classes", [(1, 1), (7, 1), (1, 13), (7, 13), (5, 101)])
-@pytest.mark.parametrize("share", [0.0, 0.03, 0.4, 1.0], ids=["no positives", "few", "some", "all positives"])
+@pairwise(
+    {
+        "rows, classes": [(1, 1), (7, 1), (1, 13), (7, 13), (5, 101)],
+        "share": [0.0, 0.03, 0.4, 1.0],
+        "dtype, tolerance": TOLERANCES,
+    }
+)
 def test_values_and_gradients_equal_the_dense_form(rows, classes, share, dtype, tolerance):
     logits = random_logits(rows, classes, dtype=dtype)
     labels, positives = random_labels(rows, classes, share)

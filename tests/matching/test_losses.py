@@ -84,6 +84,11 @@ def test_cosent_is_finite_and_linear_for_the_widest_cosines():
     assert half.dtype == paddle.float32 and float(half) == pytest.approx(40)
 
 
+def test_pairs_without_an_order_count_for_nothing_beside_the_smallest_terms():
+    labels, cosines = paddle.to_tensor([1.0, 0.0]), paddle.to_tensor([1.0, -1.0], dtype="float64")
+    assert float(cosent_loss(cosines, labels, scale=10.0)) == pytest.approx(math.exp(-20), rel=0, abs=1e-15)
+
+
 def test_ranking_loss_is_its_definition():
     first, second, is_closer = np.random.randn(6) * 3, np.random.randn(6) * 3, [1, 0, 0, 1, 1, 0]
     label = paddle.to_tensor(is_closer)

@@ -52,7 +52,10 @@ def test_quotient_without_denominator_is_zero(gold, found):
 
 
 def test_span_given_twice_counts_once():
-    assert entity_scores([[A, A]], [[A, A, A]], ["a"])["predicted"] == 1
+    scores = entity_scores([[A, A, B]], [[A, A, A]], ["a"])
+    assert (scores["support"], scores["predicted"], scores["correct"]) == (2, 1, 1)
+    curve = precision_recall_curve([[A, A._replace(score=1.0)]], [[]], "a", steps=2)
+    assert curve["fn"].tolist() == [1, 1]
 
 
 # ---- precision-recall curves

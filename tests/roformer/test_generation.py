@@ -1,10 +1,13 @@
 """Causal language models token by token: caches, padding, drawing."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import paddle
 import pytest
 
 from paddle_rope import RoFormerConfig, RoFormerForCausalLM, RoFormerModel
+from paddle_rope.roformer.generation import generate
 
 SIZES = {
     "vocab_size": 31,
@@ -47,12 +50,11 @@ def random_ids(*shape):
 
 
 @each_form
-@pytest.mark.parametrize("pieces", [[1] * 11, [6, 1, 1, 3]], ids=["tokens", "pieces"])
-def test_a_cache_gives_the_hidden_states_of_the_whole(form, pieces):
+def test_a_cache_gives_the_hidden_states_of_the_whole(form):
     model = make(**FORMS[form]).roformer
     ids = random_ids(2, 11)
     outputs, cache, start = [], None, 0
-    for length in pieces:
+    for length in (1, 5, 1, 1, 3):
         hidden, cache = model.extend(ids[:, start : start + length], cache)
         outputs.append(hidden)
         start += length
@@ -120,6 +122,37 @@ def test_a_text_ends_with_its_end_token_and_is_filled_with_padding():
         stop = whole.tolist().index(end) + 1 if end in whole else len(whole)
         assert row[:stop].tolist() == whole[: min(stop, cut.shape[1])].tolist()
         assert (row[stop:] == 0).all()
+
+
+class Scripted:
+    """A model whose scores are given: ``[steps, batch, vocab]``, one step after the other."""
+
+    config = SimpleNamespace(pad_token_id=9)
+
+    def __init__(self, scores):
+        self.scores = np.asarray(scores, dtype="float32")
+
+    def extend(self, input_ids, cache, attention_mask=None):
+        step = cache or 0
+        return paddle.to_tensor(self.scores[step]), step + 1
+
+
+def best(*tokens):
+    """Scores of which the best are these, ``[batch]`` in each step."""
+    return np.eye(10)[np.array(tokens)]
+
+
+def test_the_others_go_on_when_a_text_ends_and_it_ends_in_padding():
+    model = Scripted(best([1, 2], [3, 4], [5, 6], [7, 3], [8, 8]))
+    assert generate(model, random_ids(2, 2), max_new_tokens=5, eos_token_id=3).tolist() == [[1, 3, 9, 9], [2, 4, 6, 3]]
+    assert generate(model, random_ids(2, 2), max_new_tokens=3, eos_token_id=3).tolist() == [[1, 3, 9], [2, 4, 6]]
+
+
+def test_top_p_takes_no_token_beyond_those_that_hold_it_exactly():
+    # of four equal tokens two hold one half
+    model = Scripted(np.zeros((1, 200, 4)))
+    drawn = generate(model, random_ids(200, 1), max_new_tokens=1, temperature=1.0, top_p=0.5, seed=1)
+    assert set(drawn.flatten().tolist()) == {0, 1}
 
 
 @pytest.mark.parametrize(

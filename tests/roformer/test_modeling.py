@@ -13,6 +13,7 @@ from safetensors.numpy import load_file
 from paddle_rope import RoFormerConfig, RoFormerModel, multilabel_categorical_crossentropy
 from paddle_rope.global_pointer import MASKED_LOGIT
 from paddle_rope.layers import Dropout
+from paddle_rope.roformer import modeling
 from paddle_rope.roformer.modeling import RoFormerBlock
 from tasks.ner.batching import SpanCollator, TokenizedText
 from tasks.ner.model import NerConfig, NerModel
@@ -248,6 +249,42 @@ def test_every_parameter_of_a_ner_model_gets_a_gradient(attention, span_head):
         assert bool(paddle.isfinite(parameter.grad).all()), name
         if not name.endswith("attention.key.bias") or attention == "linear":  # softmax does not see a shift of all keys
             assert float(parameter.grad.abs().max()) > 0, name
+
+
+# ---- what layers of a model have of their own
+
+
+def test_layers_have_random_features_of_their_own_that_are_always_the_same():
+    model, again = (roformer("linear", feature_map="favor") for _ in range(2))
+    first, second = (block.attention.feature_map.projection.numpy() for block in model.blocks)
+    assert np.abs(first - second).max() > 0.1
+    np.testing.assert_array_equal(again.blocks[1].attention.feature_map.projection.numpy(), second)
+
+
+@pytest.mark.parametrize("size", [4, 8])
+def test_a_model_undoes_its_rotation_of_queries_and_of_their_features(size):
+    model = roformer("linear", feature_map="hedgehog")  # features are twice as many
+    x, positions = paddle.randn([1, 3, 5, size]), paddle.to_tensor([[0, 1, 5, 9, 700]])
+    rotate = model._rotation(positions)
+    assert float((rotate(x) - x).abs().max()) > 0.1
+    np.testing.assert_allclose(rotate(rotate(x), inverse=True).numpy(), x.numpy(), rtol=0, atol=1e-5)
+
+
+def test_nothing_is_recomputed_outside_of_training(monkeypatch):
+    recomputed = []
+
+    def recompute(block, *inputs):
+        recomputed.append(block)
+        return block(*inputs)
+
+    monkeypatch.setattr(modeling, "recompute_layer", recompute)
+    model = roformer("softmax")
+    model.enable_recompute = True
+    model(paddle.to_tensor([[1, 2, 3]]))
+    assert recomputed == []
+    model.train()
+    model(paddle.to_tensor([[1, 2, 3]]))
+    assert recomputed == list(model.blocks)
 
 
 # ---- embeddings from elsewhere, dropout of embeddings

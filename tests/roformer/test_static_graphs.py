@@ -1,4 +1,4 @@
-"""RoFormer through paddle.jit.to_static: with positions and packed texts, and by the tracing that is its default."""
+"""RoFormer through paddle.jit.to_static: every form, positions, packed texts, and the tracing that is its default."""
 
 import numpy as np
 import paddle
@@ -6,7 +6,44 @@ import pytest
 from paddle.static import InputSpec
 
 from paddle_rope import EfficientGlobalPointer, GlobalPointer, RoFormerConfig, RoFormerModel
+from tests.roformer.plain_model import make, random_ids
 from tests.roformer.small_models import OURS, randomise
+
+# Every option of the forms that tests.roformer.plain_model compares is in one of these.
+FORMS = {
+    "version 2": {
+        **{"version": 2, "hidden_act": "relu", "embedding_size": 8, "type_vocab_size": 2},
+        **{"attention": ["window", "softmax"], "attention_window": 2, "score_scaling_length": 4},
+    },
+    "alibi": {"position_embedding": "alibi", "score_scaling_length": 12, "hidden_act": "gelu_tanh"},
+    "causal": {
+        **{"attention": ["window", "softmax"], "attention_window": 2, "causal": True, "embedding_size": 8},
+        **{"position_embedding": "qkv"},
+    },
+    "window mixed": {"attention": ["linear", "window"], "attention_window": 1, "position_embedding": "vo"},
+    "two-sided decay": {"attention": "linear", "decay": [0.9, 0.7, 1.0]},
+    "decay by the token": {"attention": ["linear", "softmax"], "decay": "token", "version": 2},
+    "shared": {"position_embedding": "qkvo", "share_kv": True, "attention": ["softmax", "linear"]},
+    "exp": {
+        **{"attention": "linear", "feature_map": "exp", "normalizer": "none"},
+        **{"output_gate": True, "position_embedding": "sinusoidal"},
+    },
+    "cosine": {"attention": "linear", "feature_map": "one_plus_cosine", "normalizer": "rotated"},
+    "softmax exp": {"attention": "linear", "feature_map": "softmax_exp", "position_embedding": "none"},
+    "favor": {"attention": "linear", "feature_map": "favor", "num_random_features": 6},
+    "convolutions": {"convolutions": ["input", "value", "output"], "output_gate": True},
+    "convolutions, shared": {"convolutions": ["value", "output"], "share_kv": True, "position_embedding": "qkv"},
+    "convolutions, linear": {
+        **{"convolutions": ["output", "value"], "attention": "linear", "convolution_size": 7},
+        **{"position_embedding": "learned", "max_position_embeddings": 7},
+    },
+    "hedgehog": {
+        **{"attention": "linear", "feature_map": "hedgehog", "version": 2},
+        **{"convolutions": ["input"], "convolution_size": 5},
+    },
+    "subtracted mean": {"attention": "linear", "normalizer": "subtracted_mean", "feature_map": "identity"},
+    "subtracted mean, qkvo": {"attention": "linear", "normalizer": "subtracted_mean", "position_embedding": "qkvo"},
+}
 
 
 class Given(paddle.nn.Layer):
@@ -108,3 +145,25 @@ def test_to_static_by_its_defaults_changes_nothing(attention):
 def test_no_token_is_an_error_that_says_so(attention):
     with pytest.raises(ValueError, match=r"input_ids \[2, 0\] has no token"):
         encoder(attention=attention)(paddle.zeros([2, 0], dtype="int64"))
+
+
+@pytest.mark.parametrize("form", sorted(FORMS))
+def test_every_form_takes_any_batch_and_length(form, tmp_path):
+    options = FORMS[form]
+    model = make(RoFormerModel, num_hidden_layers=2 if isinstance(options.get("attention"), list) else 1, **options)
+    batches, outputs = [], []
+    for batch, seq in ((1, 1), (3, 5), (2, 7)):
+        mask = np.arange(seq) < np.random.randint(1, seq + 1, (batch, 1))
+        batches.append((random_ids(batch, seq), paddle.to_tensor(mask).astype("int64")))
+        outputs.append(model(*batches[-1]).numpy())
+    loaded = saved_and_loaded(model, tmp_path)
+    for (ids, mask), expected in zip(batches, outputs):
+        is_real = mask.numpy()[:, :, np.newaxis]
+        np.testing.assert_allclose(loaded(ids, mask).numpy() * is_real, expected * is_real, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("decay", [None, [0.9, 0.7, 1.0], "token"], ids=str)
+def test_causal_linear_attention_needs_a_known_length_and_says_so(decay, tmp_path):
+    attention = ["softmax", "linear"] if decay is None else "linear"
+    with pytest.raises(ValueError, match="known length"):
+        saved_and_loaded(make(RoFormerModel, attention=attention, causal=True, decay=decay), tmp_path)

@@ -13,8 +13,8 @@ def tune_thresholds(gold: list[frozenset], candidates: list[list[Entity]], types
     F1 = 2 C / (P + G) with C correct and P predicted spans, sums over the types, and G gold spans. If f is the highest
     F1, its thresholds are those with the highest 2 C - f P (Dinkelbach 1967), which each type reaches by itself. So f
     starts at the F1 of threshold 0, each type takes its best, and f is computed again until it stays: a few rounds,
-    exact, in integers. Where several thresholds are as good, the nearest to 0 is taken. It stands in the middle between
-    the two observed logits that it separates, or at 0 if 0 does the same.
+    exact, in integers. Where several thresholds are as good, the nearest to 0 is taken, of two as near the higher. It
+    stands in the middle between the two observed logits that it separates, or at 0 if 0 does the same.
 
     Args:
         gold: for each text the set of its (start, end, type).

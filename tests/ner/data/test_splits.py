@@ -185,6 +185,16 @@ def test_without_overlaps_takes_the_best_that_is_free_as_long_as_there_is_one():
         assert without_overlaps(chosen.sample(entities, len(entities))) == sorted(expected)
 
 
+def test_without_overlaps_goes_by_the_score_then_by_the_place():
+    assert without_overlaps([Entity(0, 3, "A", 1.0), Entity(2, 5, "B", 3.0), Entity(4, 6, "C", 2.0)]) == [
+        Entity(2, 5, "B", 3.0)
+    ]
+    chain = [Entity(0, 2, "A", 1.0), Entity(1, 3, "A", 2.0), Entity(2, 4, "A", 3.0)]
+    assert without_overlaps(chain) == [chain[0], chain[2]], "what is left out itself takes nothing"
+    equal = [Entity(0, 2, "B", 1.0), Entity(0, 2, "A", 1.0), Entity(1, 3, "A", 1.0)]
+    assert without_overlaps(equal) == [equal[1]]
+
+
 def test_without_overlaps_leaves_neighbors_and_no_entities():
     assert without_overlaps([]) == []
     entities = [Entity(2, 4, "A", 1.0), Entity(0, 2, "A", 2.0)]

@@ -194,6 +194,12 @@ def test_gazetteer_gives_type_and_bin_of_the_share_of_occurrences():
     assert spans_of(gazetteer, "青川队在白水") == {("青川", "place", 1), ("青川队", "team", 2), ("白水", "place", 0)}
 
 
+@pytest.mark.parametrize("labeled, total, bin", [(29, 100, 0), (3, 10, 1), (74, 100, 1), (3, 4, 2)])
+def test_a_share_at_a_bound_belongs_to_the_bin_above(labeled, total, bin):
+    gazetteer = Gazetteer({"place": {"青川": labeled}}, {"青川": total})
+    assert spans_of(gazetteer, "青川") == {("青川", "place", bin)}
+
+
 def test_a_training_text_does_not_find_its_own_labels_but_a_dev_text_does():
     training = [example("王明在青川", ("王明", "person"), ("青川", "place")), example("去青川", ("青川", "place"))]
     features = WordFeatures.from_examples(training, ["gazetteer"])

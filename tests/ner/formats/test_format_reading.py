@@ -97,6 +97,16 @@ def test_doccano_keys_and_other_keys(write):
     assert contents(read_examples(write(lines(record)))) == expected
 
 
+@pytest.mark.parametrize("form", ["label", "entities"])
+def test_doccano_lines_are_counted_with_the_blank_ones(write, caplog, form):
+    entity = {"id": 1, "label": "a", "start_offset": 0, "end_offset": 1}
+    record = {"text": "甲", form: [entity if form == "entities" else [0, 1, "a"]], "relations": [{"id": 1}]}
+    path = write("\n" + lines(record) + "\n\n" + lines(record))
+    assert [example.where for example in read_examples(path)] == [f"{path}:2", f"{path}:5"]
+    expected = [f"{path}:2: skipped the doccano relations of 2 texts"] if form == "entities" else []
+    assert [message.getMessage() for message in caplog.records] == expected
+
+
 def test_record_without_entities_does_not_decide_the_format(write):
     later = {"text": "甲", "entities": [{"start_offset": 0, "end_offset": 1, "label": "t"}]}
     assert read_labeled(write(lines({"text": "乙", "entities": []}, later)))[1] == "doccano_entities"
@@ -191,6 +201,7 @@ def test_cmeee_records_have_their_lines(write):
         ((0, 1, "t", "乙丙"), "entity '乙丙' is not at [0, 1] of its text of 3 characters"),
         ((0, 3, "t", "甲乙"), "is not at [0, 3]"),
         ((-1, 1, "t", "甲乙"), "is not at [-1, 1]"),
+        ((-3, -2, "t", "甲乙"), "is not at [-3, -2]"),
         ((0, -1, "t", ""), "is not at [0, -1]"),
         ((2, 3, "t", "丙丁"), "is not at [2, 3]"),
         (("0", 1, "t", "甲乙"), "offsets or a surface of another kind"),
@@ -246,6 +257,11 @@ def test_brat_documents_are_read_in_order_with_line_breaks_as_characters(documen
     assert [one.where for one in read_examples(folder)] == [f"{folder}/a.b.txt:1", f"{folder}/b.txt:1"]
     for name in ("b.ann", "b.txt"):
         assert read_labeled(folder / name) == ([read_examples(folder)[1]], "brat")
+
+
+def test_each_character_of_a_line_break_is_a_blank_in_a_brat_surface(document):
+    folder = document("甲\r\n乙\r丙", "T1\tt 0 4\t甲  乙\nT2\tt 3 6\t乙 丙\n")
+    assert contents(read_examples(folder)) == [("甲\r\n乙\r丙", (Entity(0, 4, "t"), Entity(3, 6, "t")))]
 
 
 def test_brat_relations_events_attributes_and_notes_are_skipped_and_counted_once(document, caplog):

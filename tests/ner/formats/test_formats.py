@@ -60,17 +60,17 @@ def test_what_is_written_reads_back_the_same_named_and_recognized(tmp_path, form
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("index", range(len(FLAT)))
-def test_each_example_alone_reads_back_the_same(tmp_path, format, index):
-    again, _ = write_and_read([FLAT[index]], tmp_path / "out", format, format)
-    assert contents(again) == contents([FLAT[index]])
+def test_each_example_alone_reads_back_the_same(tmp_path, format):
+    for index, one in enumerate(FLAT):
+        again, _ = write_and_read([one], tmp_path / f"out {index}", format, format)
+        assert contents(again) == contents([one])
 
 
 @pytest.mark.parametrize("format", NESTED)
-@pytest.mark.parametrize("index", range(len(DEEP)))
-def test_each_nested_example_alone_reads_back_the_same_without_naming_the_format(tmp_path, format, index):
-    again, found = write_and_read([DEEP[index]], tmp_path / "out", format)
-    assert contents(again) == contents([DEEP[index]]) and found == format
+def test_each_nested_example_alone_reads_back_the_same_without_naming_the_format(tmp_path, format):
+    for index, one in enumerate(DEEP):
+        again, found = write_and_read([one], tmp_path / f"out {index}", format)
+        assert contents(again) == contents([one]) and found == format
 
 
 def random_example(draw, flat):

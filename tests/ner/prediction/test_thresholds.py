@@ -70,8 +70,37 @@ def test_zero_stays_where_nothing_is_better():
     assert tune_thresholds([set()], [[]], TYPES) == [0.0] * 3
 
 
-def test_neighboring_numbers_are_separated_also_in_float32():
-    low = np.float32(1.0)
+def test_a_score_of_exactly_zero_is_not_above_the_threshold_zero():
+    candidates = found((0, 1, "a", 0.0), (1, 2, "a", -3.0))
+    assert tune_thresholds([{(0, 1, "a")}], candidates, TYPES) == [-1.5, 0.0, 0.0]
+    assert above(candidates, [0.0, 0.0, 0.0], TYPES, allow_overlap=True) == [[]]
+
+
+def test_equal_scores_are_in_or_out_together():
+    # by itself the right one of the two would be worth it
+    gold, candidates = [{(0, 1, "a"), (5, 6, "a")}], found((0, 1, "a", -1.0), (1, 2, "a", -1.0), (5, 6, "a", 2.0))
+    assert tune_thresholds(gold, candidates, TYPES)[0] == pytest.approx((-1 + LOWEST_THRESHOLD) / 2)
+    gold, candidates = [{(5, 6, "a")}], found((0, 1, "a", 1.0), (5, 6, "a", 1.0), (6, 7, "a", 1.0))
+    assert tune_thresholds(gold, candidates, TYPES) == [0.0] * 3
+
+
+def test_of_thresholds_that_are_as_good_the_nearest_to_zero_is_taken():
+    gold = [{(0, 1, "a"), (1, 2, "a")}]
+    candidates = found((0, 1, "a", 4.0), (2, 3, "a", 3.0), (3, 4, "a", 3.0), (1, 2, "a", 2.0))
+    assert f1(gold, candidates, [3.5, 0, 0]) == f1(gold, candidates, [0.0] * 3) == pytest.approx(2 / 3)
+    assert tune_thresholds(gold, candidates, TYPES) == [0.0] * 3
+
+
+def test_of_thresholds_that_are_as_good_and_as_near_to_zero_the_higher_is_taken():
+    # F1 2/3 above 1 and above -1, 1/2 at 0
+    gold = [{(0, 1, "a"), (1, 2, "a")}]
+    candidates = found((0, 1, "a", 3.0), (2, 3, "a", 1.0), (3, 4, "a", 1.0), (1, 2, "a", -1.0))
+    assert f1(gold, candidates, [2.0, 0, 0]) == f1(gold, candidates, [-3.0, 0, 0]) > f1(gold, candidates, [0.0] * 3)
+    assert tune_thresholds(gold, candidates, TYPES) == [2.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("low", [np.float32(1.0), np.nextafter(np.float32(1.0), np.float32(2))])  # halves go to even
+def test_neighboring_numbers_are_separated_also_in_float32(low):
     high = np.nextafter(low, np.float32(2))
     gold, candidates = [{(0, 1, "a")}], found((0, 1, "a", float(high)), (1, 2, "a", float(low)))
     bound = np.float32(tune_thresholds(gold, candidates, TYPES)[0])
@@ -106,6 +135,16 @@ def test_thresholds_that_would_lower_the_f1_after_overlaps_are_left_at_0():
     candidates = found((0, 2, "b", 4.0), (0, 1, "a", 3.5), (1, 2, "a", 3.4), (2, 3, "a", 3.0))
     assert tune_thresholds([{(2, 3, "a")}], [[candidates[0][0], candidates[0][3]]], TYPES) == [0.0, 4.5, 0.0]
     assert thresholds_for(examples, candidates, TYPES, allow_overlap=False) == [0.0] * 3
+
+
+def test_tuned_thresholds_stay_where_overlaps_take_what_they_won():
+    # without "b", which is wrong, one wrong "a" comes in its place
+    examples = examples_of("一二三四", (2, 3, "a"))
+    candidates = found((0, 2, "b", 4.0), (0, 1, "a", 3.5), (2, 3, "a", 3.0))
+    tuned = thresholds_for(examples, candidates, TYPES, allow_overlap=False)
+    assert tuned == [0.0, 4.5, 0.0]
+    scores = [entity_scores([examples[0].spans], above(candidates, t, TYPES, False), TYPES)["f1"] for t in (tuned, 0.0)]
+    assert scores[0] == scores[1] == pytest.approx(2 / 3)
 
 
 # ---- in training

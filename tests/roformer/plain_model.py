@@ -1,0 +1,182 @@
+"""Forms of RoFormer, small models of them, and what they compute, spelled out."""
+
+from functools import partial
+
+import numpy as np
+import paddle
+import paddle.nn.functional as F
+
+from paddle_rope import RoFormerConfig, alibi_slopes, reference, sinusoidal_embedding
+
+SIZES = {
+    "vocab_size": 23,
+    "hidden_size": 12,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "intermediate_size": 10,
+    "initializer_range": 0.5,
+}
+# What a stranger may combine; each is compared with a plain reference.
+FORMS = {
+    "version 1": {},
+    "version 2": {"version": 2, "hidden_act": "relu"},
+    "window": {"attention": "window", "attention_window": 2, "score_scaling_length": 4},
+    "window mixed": {"attention": ["linear", "window"], "attention_window": 1},
+    "causal window": {"attention": ["window", "softmax"], "attention_window": 2, "causal": True},
+    "scaled scores": {"score_scaling_length": 12, "position_embedding": "alibi"},
+    "embedding size": {"embedding_size": 8, "type_vocab_size": 2},
+    "version 2, embedding size": {"embedding_size": 8, "version": 2},
+    "linear": {"attention": "linear"},
+    "mixed": {"attention": ["linear", "softmax"], "hidden_act": "gelu_tanh"},
+    "causal mixed": {"attention": ["softmax", "linear"], "causal": True},
+    "decay": {"attention": "linear", "causal": True, "decay": [0.9, 0.7, 1.0]},
+    "two-sided decay": {"attention": "linear", "decay": [0.9, 0.7, 1.0]},
+    "decay by the token": {"attention": ["linear", "softmax"], "decay": "token", "version": 2},
+    "causal decay by the token": {"attention": "linear", "causal": True, "decay": "token", "normalizer": "none"},
+    "rotary value": {"position_embedding": "qkv"},
+    "vo": {"position_embedding": "vo", "attention": "linear"},
+    "shared": {"position_embedding": "qkvo", "share_kv": True, "attention": ["softmax", "linear"]},
+    "exp, no denominator": {"attention": "linear", "feature_map": "exp", "normalizer": "none"},
+    "cosine": {"attention": "linear", "feature_map": "one_plus_cosine", "normalizer": "rotated"},
+    "softmax exp": {"attention": "linear", "feature_map": "softmax_exp"},
+    "favor": {"attention": "linear", "feature_map": "favor"},
+    "favor, more features": {"attention": "linear", "feature_map": "favor", "num_random_features": 6},
+    "convolutions": {"convolutions": ["input", "value", "output"], "output_gate": True},
+    "convolutions, shared": {"convolutions": ["value", "output"], "share_kv": True, "position_embedding": "qkv"},
+    "convolution of the input": {"convolutions": ["input"], "convolution_size": 5, "version": 2, "attention": "linear"},
+    "convolutions, linear": {"convolutions": ["output", "value"], "attention": "linear", "convolution_size": 7},
+    "gate": {"output_gate": True, "attention": "linear", "normalizer": "none"},
+    "causal gate": {"output_gate": True, "attention": ["softmax", "linear"], "causal": True, "version": 2},
+    "hedgehog": {"attention": "linear", "feature_map": "hedgehog"},
+    "causal hedgehog": {"attention": ["linear", "softmax"], "feature_map": "hedgehog", "causal": True},
+    "subtracted mean": {"attention": "linear", "normalizer": "subtracted_mean", "feature_map": "identity"},
+    "subtracted mean, vo": {"attention": "linear", "normalizer": "subtracted_mean", "position_embedding": "qkvo"},
+    "sinusoidal": {"position_embedding": "sinusoidal"},
+    "learned": {"position_embedding": "learned", "max_position_embeddings": 7, "attention": "linear"},
+    "alibi": {"position_embedding": "alibi"},
+    "none": {"position_embedding": "none"},
+}
+
+
+def make(model_class, **options):
+    model = model_class(RoFormerConfig(**{**SIZES, **options}))
+    for name, parameter in model.named_parameters():  # biases, norms, convolutions and feature maps too
+        if parameter.ndim != 2 or "convolution" in name:
+            parameter.set_value(parameter + paddle.to_tensor(np.random.standard_normal(parameter.shape) / 3, "float32"))
+    model.eval()
+    return model
+
+
+def random_ids(*shape):
+    return paddle.to_tensor(np.random.randint(1, 23, shape))
+
+
+def plain_model(model, weights, ids, types, mask):
+    """A RoFormer spelled out in float64 from its weights."""
+    config = model.config
+    seq = ids.shape[1]
+    heads, size = config.num_attention_heads, config.head_dim
+
+    def linear(x, name):
+        x = paddle.matmul(x, weights[f"{name}.weight"])
+        return x + weights[f"{name}.bias"] if f"{name}.bias" in weights else x
+
+    def norm(x, name):
+        if config.version == 2:
+            return x / paddle.sqrt((x**2).mean(axis=-1, keepdim=True) + 1e-12)
+        centred = x - x.mean(axis=-1, keepdim=True)
+        scaled = centred / paddle.sqrt((centred**2).mean(axis=-1, keepdim=True) + 1e-12)
+        return scaled * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+    def activation(x):
+        if config.hidden_act == "relu":
+            return (x > 0).astype("float64") * x
+        if config.hidden_act == "gelu_tanh":
+            return 0.5 * x * (1 + paddle.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+        return 0.5 * x * (1 + paddle.erf(x / np.sqrt(2)))
+
+    def convolved(x, name):
+        return reference.depthwise_convolution(x, weights[f"{name}.weight"], mask)
+
+    hidden = weights["token_embedding.weight"][ids]
+    if types is not None:
+        hidden = hidden + weights["token_type_embedding.weight"][types]
+    if config.position_embedding == "sinusoidal":
+        hidden = hidden + sinusoidal_embedding(paddle.arange(seq), config.embedding_size).astype("float64")
+    if config.position_embedding == "learned":
+        hidden = hidden + weights["position_embedding.weight"][:seq]
+    hidden = norm(hidden, "embedding_norm")
+    if config.embedding_size != config.hidden_size:
+        hidden = linear(hidden, "embedding_projection")
+    positions = range(seq) if config.has_rotary else None
+    placement = config.position_embedding if config.has_rotary else "qk"
+    for layer in range(config.num_hidden_layers):
+        name = f"blocks.{layer}.attention"
+        if "input" in config.convolutions:
+            hidden = hidden + convolved(hidden, f"blocks.{layer}.input_convolution")
+        places = ("query", "key", "key" if config.share_kv else "value")
+        projected = [linear(hidden, f"{name}.{place}") for place in places]
+        if "value" in config.convolutions:
+            convolved_value = convolved(projected[2], f"{name}.value_convolution")
+            projected[2] = convolved_value / (1 + paddle.exp(-convolved_value))
+        q, k, v = (x.reshape([0, 0, heads, size]).transpose([0, 2, 1, 3]) for x in projected)
+        options = {"causal": config.causal}
+        if config.layer_attention[layer] != "linear":
+            slopes = alibi_slopes(heads) if config.position_embedding == "alibi" else None
+            options |= {"placement": placement, "slopes": slopes, "score_scaling_length": config.score_scaling_length}
+            if config.layer_attention[layer] == "window":
+                options["window"] = config.attention_window
+            attended = reference.softmax_attention(q, k, v, positions, mask, **options)
+        elif config.feature_map == "one_plus_cosine":
+            attended = reference.cosine_attention(q, k, v, positions, mask, **options)
+        else:
+            maps = {}
+            if config.feature_map == "exp":
+                maps = dict.fromkeys(["phi_q", "phi_k"], paddle.exp)
+            elif config.feature_map == "softmax_exp":
+                is_key = paddle.to_tensor(mask, dtype="float64").unsqueeze([1, 3])
+
+                def share(x, is_key=is_key):
+                    return paddle.exp(x) * is_key / (paddle.exp(x) * is_key).sum(axis=2, keepdim=True)
+
+                maps = {"phi_q": lambda x: F.softmax(x, axis=-1), "phi_k": share}
+            elif config.feature_map == "identity":
+                maps = {"phi_q": paddle.assign, "phi_k": paddle.assign}
+            elif config.feature_map == "hedgehog":
+
+                def soft(x, weight):
+                    y = paddle.stack([paddle.matmul(x[:, head], weight[head]) for head in range(heads)], axis=1)
+                    y = paddle.exp(paddle.concat([y, -y], axis=-1))
+                    return y / y.sum(axis=-1, keepdim=True)
+
+                learned = {place: weights[f"{name}.feature_map.{place}_weight"] for place in ("query", "key")}
+                maps = {"phi_q": partial(soft, weight=learned["query"]), "phi_k": partial(soft, weight=learned["key"])}
+            elif config.feature_map == "favor":
+                directions = weights[f"{name}.feature_map.projection"]
+
+                def phi(x, directions=directions):
+                    x = x / size**0.25
+                    return paddle.exp(paddle.matmul(x, directions, transpose_y=True) - (x**2).sum(-1, keepdim=True) / 2)
+
+                maps = dict.fromkeys(["phi_q", "phi_k"], phi)
+            options["placement"] = placement
+            if config.normalizer == "subtracted_mean":
+                del options["causal"]
+                attended = reference.subtracted_mean_attention(q, k, v, positions, mask, **maps, **options)
+            else:
+                decay = config.decay
+                if decay == "token":
+                    decay = F.sigmoid(linear(hidden, f"{name}.token_decay")).transpose([0, 2, 1])
+                options |= {"normalizer": config.normalizer, "decay": decay}
+                attended = reference.linear_attention(q, k, v, positions, mask, **maps, **options)
+        attended = attended.transpose([0, 2, 1, 3]).reshape([0, 0, heads * size])
+        if "output" in config.convolutions:
+            attended = attended + convolved(projected[2], f"{name}.output_convolution")
+        if config.output_gate:
+            gate = linear(hidden, f"{name}.gate")
+            attended = attended * gate / (1 + paddle.exp(-gate))
+        attended = linear(attended, f"{name}.output")
+        hidden = norm(hidden + attended, f"blocks.{layer}.attention_norm")
+        inner = activation(linear(hidden, f"blocks.{layer}.feed_forward_in"))
+        hidden = norm(hidden + linear(inner, f"blocks.{layer}.feed_forward_out"), f"blocks.{layer}.feed_forward_norm")
+    return hidden
