@@ -90,7 +90,9 @@ def test_recipes_dashboard_and_static_graphs_work_without_a_home(tmp_path):
         "for name in RECIPES: get_recipe(name)\n"
         "import paddle, visualdl\n"
         "spec = paddle.static.InputSpec([2])\n"
-        "graph = paddle.jit.to_static(lambda x: x + 1 if x.sum() > 0 else x, input_spec=[spec], full_graph=True)\n"
+        "@paddle.jit.to_static(input_spec=[spec], full_graph=True)\n"
+        "def graph(x):\n"
+        "    return x + 1 if x.sum() > 0 else x\n"
         "print(graph(paddle.ones([2])).tolist())\n"
     )
     printed = run(tmp_path / "file" / "home", tmp_path / "program.py", TMPDIR=str(tmp_path))
