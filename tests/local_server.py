@@ -2,6 +2,7 @@
 
 import contextlib
 import http.server
+import socketserver
 import threading
 from dataclasses import dataclass, field
 
@@ -63,6 +64,33 @@ def serve(server):
         server.url = f"http://127.0.0.1:{listener.server_port}"
         try:
             yield server
+        finally:
+            listener.shutdown()
+            thread.join()
+
+
+@contextlib.contextmanager
+def serve_bytes(answer):
+    """Run a server that need not speak HTTP; gives its address and the list of what it was asked.
+
+    ``answer(request)`` yields the bytes that are sent, piece by piece as long as the client listens.
+    """
+    asked = []
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self):
+            lines = list(iter(self.rfile.readline, b"\r\n"))
+            asked.append(b"".join(lines).decode("latin-1"))
+            with contextlib.suppress(OSError):
+                for piece in answer(asked[-1]):
+                    self.request.sendall(piece)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as listener:
+        listener.daemon_threads = True
+        thread = threading.Thread(target=listener.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.server_address[1]}", asked
         finally:
             listener.shutdown()
             thread.join()

@@ -1,6 +1,8 @@
 """RoFormer: a transformer encoder whose notion of position is RoPE (arXiv 2104.09864), or what it is compared with."""
 
 import os
+import shutil
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import paddle
@@ -128,6 +130,13 @@ class RoFormerPretrainedModel(PretrainedModel):
                 supported, or weights are missing, ill-shaped or left over in the encoder.
         """
         return load_pretrained(cls, folder, config, **changes)
+
+    def save_pretrained(self, save_dir: str | os.PathLike, *args: Any, **kwargs: Any) -> None:
+        """As PaddleNLP's, but weights have the permissions of the configuration, those of the umask: safetensors makes
+        its files for their owner alone."""
+        super().save_pretrained(str(save_dir), *args, **kwargs)
+        for weights in Path(save_dir).glob("*.safetensors"):
+            shutil.copymode(Path(save_dir) / self.model_config_file, weights)
 
     def _init_weights(self, layer):
         """Normal weights for linear and embedding layers; biases stay 0.

@@ -16,7 +16,8 @@ class InputError(Exception):
 
 
 def exit_on_input_error(main):
-    """Wrap a tool's ``main(argv) -> int``: an ``InputError`` becomes one line on stderr and exit status 2."""
+    """Wrap a tool's ``main(argv) -> int``: an ``InputError`` becomes one line on stderr and exit status 2,
+    and so does a permission that is missing."""
 
     @functools.wraps(main)
     def wrapped(argv=None):
@@ -24,6 +25,13 @@ def exit_on_input_error(main):
             return main(argv)
         except InputError as error:
             print(f"error: {error}", file=sys.stderr)
+            return EXIT_BAD_INPUT
+        except PermissionError as error:
+            where = "a file" if error.filename is None else error.filename
+            print(
+                f"error: {where}: no permission ({error.strerror}); ask its owner, or run as another user",
+                file=sys.stderr,
+            )
             return EXIT_BAD_INPUT
 
     return wrapped

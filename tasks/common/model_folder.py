@@ -1,6 +1,7 @@
 """The folder OUTPUT_DIR/model of a training run: is it whole, and do its files fit together."""
 
 import contextlib
+import os
 from pathlib import Path
 
 from paddle_rope.roformer import load_tokenizer
@@ -9,14 +10,21 @@ from tasks.common.tool.device import choose_device
 from tasks.common.tool.quiet import quiet_paddlenlp
 
 MODEL_FILES = ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json")
+_ASK = "ask its owner for it, or run as another user"
 
 
 def refuse_incomplete(folder, needed):
     """Raise InputError unless the model's folder has the ``needed`` files; names the right folder where it is easy to
     guess."""
     folder = Path(folder)
-    missing = [name for name in needed if not (folder / name).is_file()]
+    try:
+        missing = [name for name in needed if not (folder / name).is_file()]
+    except PermissionError:
+        raise InputError(f"{folder}: no permission to look into it; {_ASK}") from None
     if not missing:
+        for path in (folder / name for name in needed):
+            if not os.access(path, os.R_OK):  # safetensors would say that there is no such file
+                raise InputError(f"{path}: no permission to read it; {_ASK}")
         return
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; give the folder OUTPUT_DIR/model of a training run")

@@ -1,8 +1,10 @@
 """WordTokenizer: the ids of PaddleNLP's RoFormerTokenizer, with exact offsets."""
 
 import logging
+import marshal
 import pickle
 import random
+import tempfile
 import unicodedata
 
 import jieba
@@ -161,6 +163,20 @@ def test_jieba_is_read_once_at_the_first_text_without_messages(capfd):
     assert capfd.readouterr() == ("", "")
     assert logger.level == logging.DEBUG
     logger.setLevel(level)
+
+
+def test_jiebas_dictionary_is_that_of_the_package_whatever_is_in_the_temporary_folder(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    foreign = marshal.dumps(({"我": 0, "我们": 0, "们": 0, "们在": 10**9}, 10**9))
+    (tmp_path / "jieba.cache").write_bytes(foreign)
+    word_tokenizer.jieba_cutter.cache_clear()
+    cutter = word_tokenizer.jieba_cutter()
+    assert list(cutter.cut("我们在学习", HMM=False)) == ["我们", "在", "学习"]
+    assert (cutter.FREQ, cutter.total) == cutter.gen_pfdict(cutter.get_dict_file())
+    (tmp_path / "jieba.cache").unlink()
+    word_tokenizer.jieba_cutter.cache_clear()
+    word_tokenizer.jieba_cutter()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_words_that_a_program_adds_to_jieba_change_nothing(monkeypatch):

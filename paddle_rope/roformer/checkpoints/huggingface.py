@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 from paddlenlp.transformers import PretrainedModel
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from paddle_rope.roformer.checkpoints.names import HUGGINGFACE, classifier_weights, encoder_weights, lm_head_weights
 from paddle_rope.roformer.checkpoints.settings import SAME_KEYS
@@ -66,7 +66,8 @@ def write_huggingface(model: PretrainedModel, folder: str | os.PathLike, max_pos
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(settings, ensure_ascii=False, indent=2, sort_keys=True)
     (folder / "config.json").write_text(text + "\n", encoding="utf-8")
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    # not save_file, which makes the file for its owner alone
+    (folder / "model.safetensors").write_bytes(save(tensors, metadata={"format": "pt"}))
 
 
 def _check_expressible(config, kind):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -130,18 +129,31 @@ _CLEAN = _CleanTable()
 
 @functools.cache
 def jieba_cutter() -> jieba.Tokenizer:
-    """jieba with its own dictionary, imported and read at the first text, without its messages."""
+    """jieba with its own dictionary, imported and read at the first text, without its messages.
+
+    jieba would take the dictionary from ``jieba.cache`` in the temporary folder, whoever has put it there. It is read
+    from the installed package instead, which takes about as long.
+    """
     import jieba  # sets the level of its logger
 
-    logger = logging.getLogger("jieba")
-    level = logger.level
     cutter = jieba.Tokenizer()
-    logger.setLevel(logging.WARNING)
-    try:
-        cutter.initialize()
-    finally:
-        logger.setLevel(level)
+    with cutter.get_dict_file() as file:
+        cutter.FREQ, cutter.total = _frequencies(file.read().decode("utf-8"))
+    cutter.initialized = True
     return cutter
+
+
+def _frequencies(text):
+    """What jieba makes of its ``dict.txt``, lines "word frequency part-of-speech".
+
+    Returns:
+        (dict from words to their frequencies and from what only begins words to 0, sum of the frequencies of all
+        lines).
+    """
+    fields = text.split()
+    words, frequencies = fields[::3], list(map(int, fields[1::3]))
+    beginnings = {word[:end] for word in words for end in range(1, len(word))}
+    return {**dict.fromkeys(beginnings, 0), **dict(zip(words, frequencies))}, sum(frequencies)
 
 
 def _normalize(chunk):

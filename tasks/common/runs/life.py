@@ -1,7 +1,6 @@
 """The folder of a training run: how it is claimed, and what the run leaves in it."""
 
 import json
-import shutil
 import time
 from pathlib import Path
 
@@ -51,8 +50,6 @@ def save_model(output_dir, model, *others):
     """Write the model of a run, and the tokenizer and others that have a ``save_pretrained``, into one folder."""
     folder = Path(output_dir) / MODEL_FOLDER
     model.save_pretrained(str(folder), safe_serialization=True)
-    # PaddleNLP makes this file for its owner alone
-    shutil.copymode(folder / "config.json", folder / "model.safetensors")
     for other in others:
         other.save_pretrained(folder)
 

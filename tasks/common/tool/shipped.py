@@ -1,5 +1,6 @@
 """The files of ``configs/``, which come with the installed package too."""
 
+import os
 from pathlib import Path
 
 CONFIGS = "configs"
@@ -9,7 +10,7 @@ def shipped(name):
     """The path ``name`` as it is; where there is no such file here, but it is one of ours that begins with
     ``configs/``, the path of ours as str."""
     path = Path(name)
-    if path.parts[:1] != (CONFIGS,) or path.exists():
+    if path.parts[:1] != (CONFIGS,) or os.path.exists(path):  # not Path.exists, which raises without permission
         return name
     tasks = Path(__file__).resolve().parents[2]
     # inside the package where it is installed, beside it in the repository

@@ -27,7 +27,7 @@ def write_peer(model: NerModel, folder: Path) -> None:
         InputError: Hugging Face's RoFormer cannot express it, or it has a band of spans, or it is an ensemble.
     """
     from paddle import nn
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save
 
     from paddle_rope.global_pointer import MASKED_LOGIT
     from paddle_rope.roformer.checkpoints import write_huggingface
@@ -57,4 +57,4 @@ def write_peer(model: NerModel, folder: Path) -> None:
         for name, tensor in part.state_dict().items():
             array = tensor.astype("float32").numpy()
             weights[f"{prefix}.{name}"] = np.ascontiguousarray(array.T if name in linear else array)
-    save_file(weights, folder / WEIGHTS_FILE)
+    (folder / WEIGHTS_FILE).write_bytes(save(weights))  # save_file makes the file for its owner alone

@@ -21,7 +21,6 @@ def no_proxies(monkeypatch):
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
-    monkeypatch.setattr("urllib.request._opener", None)  # it keeps the proxies of its first use
 
 
 @pytest.fixture
@@ -173,7 +172,7 @@ def test_silent_server_is_an_error(tmp_path):
 
 
 def test_interruption_leaves_the_part_only(server, tmp_path, monkeypatch):
-    def interrupted(response, part, mode, progress):
+    def interrupted(response, part, *_):
         part.write_bytes(response.read(1000))
         raise KeyboardInterrupt
 

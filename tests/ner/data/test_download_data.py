@@ -33,7 +33,6 @@ def server(monkeypatch):
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
-    monkeypatch.setattr("urllib.request._opener", None)  # it keeps the proxies of its first use
     with serve(
         LocalServer({"/set.zip": archive(train=TRAIN, test=TEST), "/dev.bmes": BMES, "/w.dev": WEIBO})
     ) as server:

@@ -1,0 +1,36 @@
+"""A home folder in which paddle, PaddleNLP and VisualDL can make theirs, which they do when they are imported."""
+
+import atexit
+import os
+import shutil
+import tempfile
+
+# What they make below the home folder; if one of them cannot be made, an import or an export ends in an error.
+_MADE = (".paddlenlp/models", ".visualdl/conf", ".cache/paddle/dataset", ".cache/paddle/to_static_tmp")
+
+
+def ensure_home() -> None:
+    """Where the home folder is missing or cannot be written, make a temporary one the ``HOME`` of this process and of
+    those it starts; it is removed when the process ends. A home folder that can be used stays, and nothing is made in
+    it. Called when this library is imported, so before it imports paddle."""
+    home = os.path.expanduser("~")
+    if os.name != "posix" or (os.path.isabs(home) and all(_can_be_made(os.path.join(home, made)) for made in _MADE)):
+        return
+    try:
+        temporary = tempfile.mkdtemp(prefix="paddle_rope_home_")
+    except OSError:  # there is no place for one either
+        return
+    atexit.register(_remove, temporary, os.getpid())
+    os.environ["HOME"] = temporary
+
+
+def _can_be_made(folder):
+    """Whether ``folder`` is, or can become, a folder to write into."""
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
+
+
+def _remove(folder, process):
+    if os.getpid() == process:  # not in a copy of the process that os.fork has made
+        shutil.rmtree(folder, ignore_errors=True)

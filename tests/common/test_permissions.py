@@ -1,0 +1,70 @@
+"""Who may read what is written, and what is said where a permission is missing."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from paddle_rope import RoFormerConfig, RoFormerForMaskedLM
+from paddle_rope.roformer.checkpoints import write_huggingface
+from paddle_rope.roformer.tokenization.files import read_vocab
+from tasks.common.errors import EXIT_BAD_INPUT, InputError, exit_on_input_error
+from tasks.common.model_folder import MODEL_FILES, refuse_incomplete
+from tasks.common.tool.shipped import shipped
+
+
+@pytest.fixture
+def umask():
+    before = os.umask(0o027)
+    yield 0o640
+    os.umask(before)
+
+
+@pytest.mark.parametrize("form", ["ours", "huggingface"])
+def test_the_umask_decides_who_may_read_a_model(form, umask, tmp_path):
+    config = RoFormerConfig(
+        vocab_size=8, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8
+    )
+    model = RoFormerForMaskedLM(config)
+    if form == "ours":
+        model.save_pretrained(tmp_path / "model", safe_serialization=True)
+    else:
+        write_huggingface(model, tmp_path / "model")
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "model").iterdir()}
+    assert {"config.json", "model.safetensors"} <= modes.keys() and set(modes.values()) == {umask}
+
+
+def denied(*_, **__):
+    raise PermissionError(13, "Permission denied", "somewhere")
+
+
+def test_a_model_that_may_not_be_read_is_not_called_missing(monkeypatch, tmp_path):
+    for name in MODEL_FILES:
+        (tmp_path / name).write_text("")
+    refuse_incomplete(tmp_path, MODEL_FILES)
+    weights = tmp_path / "model.safetensors"
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != weights)
+    with pytest.raises(InputError, match=r"/model\.safetensors: no permission to read it; ask its owner"):
+        refuse_incomplete(tmp_path, MODEL_FILES)
+    monkeypatch.setattr(Path, "is_file", denied)
+    with pytest.raises(InputError, match=f"^{tmp_path}: no permission to look into it; ask its owner"):
+        refuse_incomplete(tmp_path, MODEL_FILES)
+
+
+def test_a_vocabulary_that_may_not_be_read_is_not_called_missing(monkeypatch, tmp_path):
+    monkeypatch.setattr(Path, "read_bytes", denied)
+    with pytest.raises(ValueError, match=r"vocab.txt: cannot be read \(Permission denied\); check the path"):
+        read_vocab(tmp_path / "vocab.txt")
+
+
+def test_a_configuration_in_a_closed_folder_keeps_its_name(monkeypatch):
+    stat = os.stat
+    monkeypatch.setattr(os, "stat", lambda path, **words: (stat if os.path.isabs(path) else denied)(path, **words))
+    assert shipped("configs/nowhere.yaml") == "configs/nowhere.yaml"
+
+
+def test_a_missing_permission_is_one_line_wherever_it_is_noticed(capsys):
+    assert exit_on_input_error(denied)([]) == EXIT_BAD_INPUT
+    assert capsys.readouterr().err == (
+        "error: somewhere: no permission (Permission denied); ask its owner, or run as another user\n"
+    )
