@@ -23,7 +23,7 @@ class Kind:
         optional: whether None is.
     """
 
-    def __init__(self, description: str, fits: Callable[[Any], bool], optional: bool = False):
+    def __init__(self, description: str, fits: Callable[[Any], bool], optional: bool = False) -> None:
         self.description, self.fits, self.optional = description, fits, optional
 
     def check(self, name: str, value: object) -> None:

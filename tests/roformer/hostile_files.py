@@ -59,7 +59,6 @@ HOSTILE = {
         b"\x80\x02ccollections\nOrderedDict\n(]](" + nested(60) + b"K\x01eatR.",
         "holds a tuple as the name",
     ),
-    "steps.pdparams": (b"\x80\x02" + b"}" * 1_100_000 + b".", "takes more than 1,000,000 steps"),
     "texts.pdparams": (
         b"\x80\x02" + TEXT + b"q\x00" + 2000 * b"c_codecs\nencode\n(h\x00X\x06\x00\x00\x00latin1tR" + b".",
         "times as large as the file",

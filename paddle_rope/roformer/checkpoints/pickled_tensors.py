@@ -297,7 +297,12 @@ class _CheckedFile:
         start = file.tell()
         self._end = file.seek(0, io.SEEK_END)
         file.seek(start)
-        self.readline = file.readline
+
+    def readline(self):
+        line = self._file.readline()
+        if not line.endswith(b"\n"):
+            raise EOFError("it ends too early")
+        return line
 
     def read(self, count):
         if count > _ALWAYS_READ and count > self._end - self._file.tell():

@@ -13,8 +13,8 @@ def load_yaml(text: str, loader_class: type[yaml.SafeLoader] = yaml.SafeLoader) 
     """The value of a YAML text, as of ``yaml.load`` with a loader that runs nothing.
 
     Raises:
-        yaml.YAMLError: it is not YAML, a value cannot be read as what it looks like, or it is too long or too deep, with
-            each alias written out; with ``problem`` and ``problem_mark``.
+        yaml.YAMLError: it is not YAML, a value cannot be read as what it looks like, or it is too long or too deep,
+            with each alias written out; with ``problem`` and ``problem_mark``.
     """
     if len(text) > LONGEST:
         raise yaml.MarkedYAMLError(problem=f"more than {LONGEST:,} characters")
