@@ -12,7 +12,7 @@ _ONNX = """
 """
 _PADDLE_2 = """
     abs assign_value cast clip concat cos cumsum dropout elementwise_add elementwise_div elementwise_floordiv
-    elementwise_max elementwise_mul elementwise_pow elementwise_sub exp expand_v2 feed fetch fill_any_like
+    elementwise_max elementwise_mul elementwise_pow elementwise_sub equal exp expand_v2 feed fetch fill_any_like
     fill_constant flatten_contiguous_range gelu greater_equal greater_than index_select layer_norm less_equal
     less_than log logical_and lookup_table_v2 matmul_v2 p_norm range reduce_max reduce_mean reduce_sum relu
     reshape2 roll rsqrt scale shape share_data sigmoid silu sin slice softmax sqrt square squeeze2 stack tanh
