@@ -3,6 +3,8 @@ PaddleNLP."""
 
 from collections.abc import Collection
 
+from paddle_rope.option_kinds import shown
+
 ATTENTION_KINDS = ("softmax", "linear", "window")
 FEATURE_MAPS = (
     *("elu_plus_one", "relu", "squared_relu", "exp", "softmax_exp", "one_plus_cosine", "favor"),
@@ -22,5 +24,5 @@ POOLINGS = ("first", "mean")
 
 def check_choice(name: str, value: object, known: Collection) -> None:
     """Raise ValueError unless ``value``, called ``name`` in the message, is one of the ``known``."""
-    if value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(map(str, known))}, got {value!r}")
+    if not isinstance(value, str | int | None) or value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(map(str, known))}, got {shown(value)}")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pkgutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from paddle_rope.small_files import read_json_object
 from tasks.common.errors import InputError
 from tasks.common.model_folder import refuse_incomplete
 
@@ -71,7 +71,7 @@ def recipe_of_model(folder: str | os.PathLike) -> str:
     """The name of the recipe whose predictor opens a folder, by its config.json; raises InputError if there is none."""
     refuse_incomplete(folder, ["config.json"])
     try:
-        kind = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))["model_type"]
+        kind = read_json_object(Path(folder) / "config.json")["model_type"]
         name = kind.removeprefix(_MODEL_TYPE)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         name = None

@@ -1,6 +1,7 @@
 """Configuration of a RoFormer."""
 
 import difflib
+import functools
 import inspect
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
@@ -9,6 +10,21 @@ from paddlenlp.transformers import PretrainedConfig
 
 from paddle_rope import choices
 from paddle_rope.convolution import check_convolutions
+from paddle_rope.option_kinds import (
+    MOST_CLASSES,
+    MOST_LAYERS,
+    SHARE,
+    TEXT,
+    TRUTH,
+    Kind,
+    check_kinds,
+    either,
+    integer,
+    list_of,
+    number,
+    one_of,
+    shown,
+)
 from paddle_rope.rotary_frequencies import frequency_scaling
 
 _SIZES = (
@@ -17,6 +33,42 @@ _SIZES = (
 )
 # What PaddleNLP's configurations take, beside their attributes.
 _PADDLENLP_OPTIONS = ("model_type", "num_labels", "num_classes", "name_or_path", "torch_dtype")
+
+
+# Far above any model: a file that asks for more is refused before memory is taken.
+WIDEST, MOST_ROWS = 2**16, 2**24
+_KINDS = {
+    **dict.fromkeys(("vocab_size", "type_vocab_size"), integer(0, MOST_ROWS)),
+    **dict.fromkeys(("hidden_size", "num_attention_heads"), integer(-WIDEST, WIDEST)),
+    **dict.fromkeys(("embedding_size", "intermediate_size"), integer(-WIDEST, 8 * WIDEST)),
+    "num_hidden_layers": integer(0, MOST_LAYERS),
+    "version": integer(0, 9),
+    "attention": either(TEXT, list_of(TEXT, MOST_LAYERS)),
+    "attention_window": integer(0, MOST_ROWS),
+    "score_scaling_length": integer(0, MOST_ROWS, optional=True),
+    "max_position_embeddings": integer(0, MOST_ROWS, optional=True),
+    "rotary_base": number(0),
+    "rotary_dim": integer(0, WIDEST, optional=True),
+    "rotary_scaling": one_of("an object", dict, optional=True),
+    "num_random_features": integer(1, 2**12, optional=True),
+    "decay": either(TEXT, list_of(number(), WIDEST), optional=True),
+    "convolutions": list_of(TEXT, len(choices.CONVOLUTIONS)),
+    "convolution_size": integer(0, 2**10),
+    **dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), SHARE),
+    "embedding_dropout_prob": number(0, 1, optional=True),
+    "initializer_range": number(0, optional=True),
+    "layer_norm_eps": number(0),
+    "pad_token_id": integer(0, MOST_ROWS),
+    **dict.fromkeys(("causal", "rotary_learned", "share_kv", "output_gate"), TRUTH),
+}
+_DTYPES = ("float16", "bfloat16", "float32", "float64")
+_PADDLENLP_KINDS = {
+    **dict.fromkeys(("num_labels", "num_classes"), integer(0, MOST_CLASSES, optional=True)),
+    **dict.fromkeys(("id2label", "label2id"), one_of("an object", dict, optional=True)),
+    **dict.fromkeys(
+        ("dtype", "torch_dtype"), Kind(f"one of {', '.join(_DTYPES)}", lambda value: value in _DTYPES, optional=True)
+    ),
+}
 
 
 class RoFormerConfig(PretrainedConfig):
@@ -78,8 +130,8 @@ class RoFormerConfig(PretrainedConfig):
         classifier_activation: of sequence classification, as ``hidden_act``.
 
     Raises:
-        ValueError: an option or a name is unknown, a size is not positive, heads do not divide ``hidden_size`` evenly,
-            or options contradict each other.
+        ValueError: an option or a name is unknown, an option is of another kind or a size beyond its bounds, heads do
+            not divide ``hidden_size`` evenly, or options contradict each other.
     """
 
     model_type = "paddle_rope_roformer"
@@ -125,11 +177,13 @@ class RoFormerConfig(PretrainedConfig):
         **kwargs: Any,
     ) -> None:
         given = {name: value for name, value in locals().items() if name not in ("self", "kwargs", "__class__")}
+        self.check_names(kwargs)
+        check_kinds(_paddlenlp_kinds(), kwargs)
+        check_kinds(_KINDS, {name: value for name, value in given.items() if not _is_default(name, value)})
         given["embedding_size"] = hidden_size if embedding_size is None else embedding_size
         given["attention"] = list(attention) if isinstance(attention, (list, tuple)) else attention
         given["decay"] = list(decay) if isinstance(decay, (list, tuple)) else decay
         given["convolutions"] = list(convolutions or ())
-        self.check_names(kwargs)
         super().__init__(pad_token_id=pad_token_id, **kwargs)
         for name, value in given.items():
             setattr(self, name, value)
@@ -149,7 +203,7 @@ class RoFormerConfig(PretrainedConfig):
         for name in names:
             if name not in known:
                 nearest = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0)[0]
-                raise ValueError(f"{cls.__name__} has no option {name!r}; the nearest is {nearest!r}")
+                raise ValueError(f"{cls.__name__} has no option {shown(name)}; the nearest is {nearest!r}")
 
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Self:
@@ -233,3 +287,24 @@ class RoFormerConfig(PretrainedConfig):
                 "rotary_scaling 'yarn' multiplies the scores of softmax attention, which linear attention does not "
                 "have; take 'ntk' or 'linear'"
             )
+
+
+def _is_default(name, value):
+    """Whether None stands for no value, as it does where an option has a default of another kind."""
+    return value is None and name in ("embedding_size", "convolutions")
+
+
+@functools.cache
+def _paddlenlp_kinds():
+    """The kinds of PaddleNLP's options: those of their defaults, as far as they have any."""
+    kinds = {}
+    for name, default in vars(PretrainedConfig()).items():
+        if isinstance(default, bool):
+            kinds[name] = TRUTH
+        elif isinstance(default, int):
+            kinds[name] = integer(-(2**31), 2**31)
+        elif isinstance(default, float):
+            kinds[name] = number()
+        elif isinstance(default, (str, dict)):
+            kinds[name] = one_of("a text" if isinstance(default, str) else "an object", type(default))
+    return {**kinds, **_PADDLENLP_KINDS}

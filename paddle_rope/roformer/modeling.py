@@ -147,7 +147,7 @@ class RoFormerPretrainedModel(PretrainedModel):
         it is 1 / sqrt(size * layers), where size is the number of inputs of a linear layer or the columns of an
         embedding (bert4keras, RoFormerV2).
         """
-        if not isinstance(layer, (nn.Linear, nn.Embedding)):
+        if not isinstance(layer, (nn.Linear, nn.Embedding)) or not layer.weight._is_initialized():  # in a LazyGuard
             return
         is_linear = isinstance(layer, nn.Linear)
         size = layer.weight.shape[0 if is_linear else 1]

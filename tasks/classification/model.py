@@ -2,6 +2,7 @@
 
 import paddle.nn.functional as F
 
+from paddle_rope.option_kinds import NAMES
 from paddle_rope.roformer import RoFormerConfig, RoFormerForSequenceClassification
 from tasks.common.inference import evaluated
 
@@ -21,6 +22,7 @@ class ClassificationConfig(RoFormerConfig):
         max_length = kwargs.pop("max_length", 512)  # its name in models of version 0.1
         for name in ("id2label", "label2id", "num_labels"):  # a saved configuration has them beside the classes
             kwargs.pop(name, None)
+        NAMES.check("classes", classes)
         super().__init__(pooling=pooling, **kwargs)
         self.classes = list(classes)
         self.max_characters = max_length if max_characters is None else max_characters

@@ -101,8 +101,9 @@ def write(model, folder, options):
 
 def longest_text(source):
     """The longest text in the source's configuration, or Hugging Face's usual one."""
-    from paddle_rope.roformer.checkpoints.settings import CONFIG_FILES, TENSORFLOW_CONFIG, read_json
+    from paddle_rope.roformer.checkpoints.settings import CONFIG_FILES, TENSORFLOW_CONFIG
+    from paddle_rope.small_files import read_json_object
 
     path = next(source / name for name in (*CONFIG_FILES, TENSORFLOW_CONFIG) if (source / name).is_file())
-    longest = read_json(path).get("max_position_embeddings")
+    longest = read_json_object(path).get("max_position_embeddings")
     return longest if isinstance(longest, int) and longest > 0 else LONGEST_TEXT

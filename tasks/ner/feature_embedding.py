@@ -39,6 +39,8 @@ class FeatureEmbedding(nn.Layer):
     def init_projection(self):
         """Start the projection with the standard deviation 1 / sqrt(inputs)."""
         weight = self.projection.weight
+        if not weight._is_initialized():  # in a LazyGuard
+            return
         weight.set_value(paddle.normal(std=weight.shape[0] ** -0.5, shape=weight.shape).astype(weight.dtype))
 
     def forward(self, columns=None, flags=None):

@@ -3,6 +3,7 @@
 import numpy as np
 import paddle
 
+from paddle_rope.choices import check_choice
 from paddle_rope.global_pointer import (
     EfficientGlobalPointer,
     GlobalPointer,
@@ -11,6 +12,7 @@ from paddle_rope.global_pointer import (
     sparse_multilabel_categorical_crossentropy,
 )
 from paddle_rope.global_pointer.heads import check_max_span_length
+from paddle_rope.option_kinds import NAMES, TRUTH, integer
 from paddle_rope.positions import positions_with_gaps
 from paddle_rope.roformer import RoFormerConfig, RoFormerModel, RoFormerPretrainedModel
 from tasks.common.inference import evaluated
@@ -19,6 +21,7 @@ from tasks.ner.features.kinds import UNKNOWN
 from tasks.ner.spans import check_lengths, check_of_types, scores_of_text
 
 SPAN_HEADS = {"efficient": EfficientGlobalPointer, "dense": GlobalPointer}
+_SIZE = integer(1, 2**16)
 
 
 class NerConfig(RoFormerConfig):
@@ -76,9 +79,12 @@ class NerConfig(RoFormerConfig):
         **kwargs,
     ):
         max_length = kwargs.pop("max_length", 512)  # its name in models of version 0.1
+        NAMES.check("types", types)
+        _SIZE.check("head_size", head_size)
+        for name, value in (("span_rope", span_rope), ("allow_overlap", allow_overlap)):
+            TRUTH.check(name, value)
         super().__init__(**kwargs)
-        if span_head not in SPAN_HEADS:
-            raise ValueError(f"span_head must be one of {', '.join(SPAN_HEADS)}, got {span_head!r}")
+        check_choice("span_head", span_head, SPAN_HEADS)
         check_max_span_length(max_span_length)
         check_lengths(window_tokens=window_tokens, longest_text=longest_text, longest_entity=longest_entity)
         check_of_types("thresholds", thresholds, len(types))

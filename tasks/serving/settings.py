@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from paddle_rope.small_files import read_json_object
 from tasks.common.errors import InputError
 from tasks.recipes import recipe_of_model
 
@@ -88,5 +88,5 @@ def _source(name, folder):
     name = name or recipe
     if not NAME.fullmatch(name):
         raise InputError(f"{name!r}: names of models are letters, digits, '.', '_' and '-'")
-    config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
+    config = read_json_object(Path(folder) / "config.json")
     return ModelSource(name, folder, recipe, recipe == "matching" and config.get("architecture") == "bi_encoder")

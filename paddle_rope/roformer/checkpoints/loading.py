@@ -1,8 +1,10 @@
 """Weights of a folder into a model, with a report of what did not come from the folder."""
 
 import logging
+import math
 import os
 import re
+import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,11 @@ from paddle_rope.roformer.checkpoints.settings import is_ours, read_settings
 from paddle_rope.roformer.configuration import RoFormerConfig
 
 logger = logging.getLogger(__name__)
+
+MOST_NEW_NUMBERS = 2**28  # of weights that a folder lacks: 1 GB
+_SMALL = 2**22  # numbers of a square matrix that fit anywhere
+_BUILDING = threading.Lock()  # LazyGuard is for all threads
+_SHOWN = 10  # weights of another shape in a message
 
 
 def load_pretrained(
@@ -40,10 +47,31 @@ def load_pretrained(
         settings, tensors, sources, unused, _ = read_checkpoint(folder)
     if "num_labels" in changes:
         settings = {name: value for name, value in settings.items() if name not in ("id2label", "label2id")}
-    model = model_class(config_class.from_dict({**settings, **changes}) if config is None else config)
+    config = config_class.from_dict({**settings, **changes}) if config is None else config
+    with _BUILDING:
+        check_sizes(model_class, config, tensors, folder)
+        model = model_class(config)
     new, left = set_weights(model, tensors, folder)
     report(model, folder, new, sorted([sources[name] for name in left] + unused))
     return model
+
+
+def check_sizes(
+    model_class: type[PretrainedModel], config: RoFormerConfig, tensors: dict[str, np.ndarray], where: object
+) -> None:
+    """Raise ValueError, before memory is taken for a model, if its weights are not of the shapes of ``tensors``, or if
+    those that ``tensors`` lack have more than ``MOST_NEW_NUMBERS`` numbers. Arguments are those of :func:`set_weights`.
+    """
+    numbers = sum(array.size for array in tensors.values())
+    if config.hidden_size**2 > max(numbers, _SMALL):
+        raise ValueError(f"{where}: holds {numbers:,} numbers, too few for hidden_size {config.hidden_size}")
+    # parameters that have a shape, and no numbers yet; the names that Paddle counts are free again
+    with paddle.utils.unique_name.guard(), paddle.LazyGuard():
+        model = model_class(config)
+    found = _placed(model, tensors, where)
+    new = sum(math.prod(weight.shape) for name, weight in model.state_dict().items() if name not in found)
+    if new > MOST_NEW_NUMBERS:
+        raise ValueError(f"{where}: lacks weights of {new:,} numbers that its configuration asks for")
 
 
 def set_weights(model: PretrainedModel, tensors: dict[str, np.ndarray], where: object) -> tuple[list[str], list[str]]:
@@ -60,6 +88,15 @@ def set_weights(model: PretrainedModel, tensors: dict[str, np.ndarray], where: o
     Raises:
         ValueError: shapes differ, or no tensor of the encoder is there.
     """
+    state, found = model.state_dict(), _placed(model, tensors, where)
+    for name, source in found.items():
+        state[name].set_value(paddle.to_tensor(tensors[source], dtype=state[name].dtype))
+    used = set(found.values())
+    return [name for name in state if name not in found], [name for name in tensors if name not in used]
+
+
+def _placed(model, tensors, where):
+    """``{name in the model: name in tensors}``; raises ValueError as :func:`set_weights`."""
     prefix = f"{model.base_model_prefix}."
     state = model.state_dict()
     has_prefix = any(name.startswith(prefix) for name in tensors)
@@ -69,19 +106,18 @@ def set_weights(model: PretrainedModel, tensors: dict[str, np.ndarray], where: o
         names = {name: name.removeprefix(prefix) if name.startswith(prefix) else None for name in tensors}
     elif wants_prefix and not has_prefix:
         names = {name: prefix + name for name in tensors}
-    found = {names[name]: array for name, array in tensors.items() if names[name] in state}
+    found = {names[name]: name for name in tensors if names[name] in state}
     wrong = [
-        f"{name} is {list(array.shape)} there and {list(state[name].shape)} in the model"
-        for name, array in found.items()
-        if list(array.shape) != list(state[name].shape)
+        f"{name} is {list(tensors[source].shape)} there and {list(state[name].shape)} in the model"
+        for name, source in found.items()
+        if list(tensors[source].shape) != list(state[name].shape)
     ]
     if wrong:
-        raise ValueError(f"{where}: its weights do not fit the model: {'; '.join(wrong)}")
+        more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+        raise ValueError(f"{where}: its weights do not fit the model: {'; '.join(wrong[:_SHOWN])}{more}")
     if f"{prefix if wants_prefix else ''}token_embedding.weight" not in found:
         raise ValueError(f"{where}: holds no weights of a RoFormer of this library")
-    for name, array in found.items():
-        state[name].set_value(paddle.to_tensor(array, dtype=state[name].dtype))
-    return [name for name in state if name not in found], [name for name in tensors if names[name] not in state]
+    return found
 
 
 def report(model: PretrainedModel, folder: str | os.PathLike, new: list[str], unused: list[str]) -> None:

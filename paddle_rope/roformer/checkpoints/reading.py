@@ -26,11 +26,11 @@ from paddle_rope.roformer.checkpoints.settings import (
     huggingface_config,
     paddlenlp_config,
     paddlenlp_v2_config,
-    read_json,
     read_settings,
     tensorflow_config,
 )
 from paddle_rope.roformer.checkpoints.tensor_files import WEIGHT_FILES, find_weights, read_tensors
+from paddle_rope.small_files import read_json_object
 
 # Tables of positions and states of optimizers: neither used nor missed.
 REDUNDANT = re.compile(
@@ -90,7 +90,7 @@ def read_tensorflow(folder: str | os.PathLike, open_checkpoint: Callable[[str], 
             ``get_variable_to_shape_map()`` and ``get_tensor(name)``.
     """
     folder = Path(folder)
-    settings = read_json(folder / TENSORFLOW_CONFIG)
+    settings = read_json_object(folder / TENSORFLOW_CONFIG)
     indices = sorted(folder.glob("*.index"))
     if len(indices) != 1:
         raise ValueError(f"{folder}: has {len(indices)} files *.index; a TensorFlow checkpoint has one")

@@ -1,11 +1,12 @@
 """Configurations of RoFormers of others as arguments of ours."""
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
+from paddle_rope.option_kinds import MOST_LAYERS, shown
 from paddle_rope.roformer.checkpoints.tensor_files import WEIGHT_FILES
+from paddle_rope.small_files import read_json_object
 
 CONFIG_FILES = ("config.json", "model_config.json")  # the second: PaddleNLP before 2.5
 TENSORFLOW_CONFIG = "bert_config.json"
@@ -60,29 +61,17 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
         elif (folder / "model" / CONFIG_FILES[0]).is_file():
             hint = f"; give {folder / 'model'}"
         raise ValueError(f"{folder}: no model here, {CONFIG_FILES[0]} is missing{hint}")
-    settings = read_json(path)
+    settings = read_json_object(path)
     # PaddleNLP before 2.5: {"init_args": [{sizes}], "init_class": name of the class with the head}
-    for inner in settings.pop("init_args", None) or ():
-        settings = {**inner, **settings}
-    return settings
+    given = settings.pop("init_args", None) or []
+    if not isinstance(given, list) or not all(isinstance(inner, dict) for inner in given):
+        raise ValueError(f"{path}: init_args is no list of objects; copy or download it again")
+    return {key: value for inner in [settings, *given][::-1] for key, value in inner.items()}
 
 
 def is_ours(settings: dict[str, Any]) -> bool:
     """Whether ``settings`` are those of a model of this library."""
     return str(settings.get("model_type", "")).startswith("paddle_rope")
-
-
-def read_json(path: str | os.PathLike) -> dict[str, Any]:
-    """The object in a JSON file; raises ValueError if there is none."""
-    try:
-        settings = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
-    except ValueError as error:
-        raise ValueError(f"{path}: is not JSON ({error}); copy or download it again") from None
-    if not isinstance(settings, dict):
-        raise ValueError(f"{path}: is not a JSON object; copy or download it again")
-    return settings
 
 
 def huggingface_config(folder: str | os.PathLike, settings: dict[str, Any]) -> dict[str, Any]:
@@ -98,14 +87,14 @@ def huggingface_config(folder: str | os.PathLike, settings: dict[str, Any]) -> d
     if "norm_type" in settings and settings["norm_type"] != "layer_norm":  # JunnYu's RoFormerV2
         _refuse(folder, settings, norm_type="rms_norm", use_bias=False)
         config["version"] = 2
-    return {**config, **_labels(settings)}
+    return {**config, **_labels(folder, settings)}
 
 
 def paddlenlp_config(folder: str | os.PathLike, settings: dict[str, Any]) -> dict[str, Any]:
     """As :func:`huggingface_config`, of PaddleNLP's RoFormer."""
     config = _config(folder, settings, PADDLENLP_DEFAULTS)
     config["classifier_activation"] = _activation(folder, {"pool_act": "tanh", **settings}, "pool_act")
-    return {**config, **_labels(settings)}
+    return {**config, **_labels(folder, settings)}
 
 
 def paddlenlp_v2_config(folder: str | os.PathLike, settings: dict[str, Any]) -> dict[str, Any]:
@@ -123,11 +112,17 @@ def tensorflow_config(folder: str | os.PathLike, settings: dict[str, Any], versi
 def _config(folder, settings, defaults):
     """What all sources have in common."""
     settings = {**defaults, **settings}
-    for key in DEFAULT_SIZES:
+    if settings.get("embedding_size") is None:
+        settings["embedding_size"] = settings["hidden_size"]
+    for key in (*DEFAULT_SIZES, "embedding_size"):
         if type(settings[key]) is not int or settings[key] < 0:
-            raise ValueError(f"{folder}: {key} is {settings[key]!r} in its configuration, not a number")
+            raise ValueError(f"{folder}: {key} is {shown(settings[key])} in its configuration, not a number")
+    layers = settings["num_hidden_layers"]
+    if layers > MOST_LAYERS:
+        what = f"num_hidden_layers is {layers} in its configuration, not a number of 0 to {MOST_LAYERS}"
+        raise ValueError(f"{folder}: {what}")
     config = {key: settings[key] for key in SAME_KEYS if settings.get(key) is not None}
-    config["embedding_size"] = settings.get("embedding_size") or config["hidden_size"]
+    config["embedding_size"] = settings["embedding_size"] or config["hidden_size"]
     config["version"] = 1
     config["position_embedding"] = "qkv" if settings.get("rotary_value") else "qk"
     config["hidden_act"] = _activation(folder, settings, "hidden_act")
@@ -135,18 +130,23 @@ def _config(folder, settings, defaults):
 
 
 def _activation(folder, settings, key):
-    if settings[key] not in ACTIVATION_NAMES:
-        raise ValueError(f"{folder}: {key} is {settings[key]!r}; known are {', '.join(ACTIVATION_NAMES)}")
+    if not isinstance(settings[key], str) or settings[key] not in ACTIVATION_NAMES:
+        raise ValueError(f"{folder}: {key} is {shown(settings[key])}; known are {', '.join(ACTIVATION_NAMES)}")
     return ACTIVATION_NAMES[settings[key]]
 
 
-def _labels(settings):
+def _labels(folder, settings):
     """The names of the classes, where they were given."""
-    return {key: settings[key] for key in ("id2label", "label2id") if settings.get(key)}
+    labels = {key: settings[key] for key in ("id2label", "label2id") if settings.get(key)}
+    for key, value in labels.items():
+        if not isinstance(value, dict):
+            raise ValueError(f"{folder}: {key} is {shown(value)} in its configuration, not an object")
+    return labels
 
 
 def _refuse(folder, settings, **wanted):
     """Raise ValueError where an option of ``settings`` is there and is not the one wanted."""
     for key, value in wanted.items():
         if settings.get(key, value) != value:
-            raise ValueError(f"{folder}: {key} is {settings[key]!r} in its configuration; only {value!r} can be read")
+            found = shown(settings[key])
+            raise ValueError(f"{folder}: {key} is {found} in its configuration; only {value!r} can be read")

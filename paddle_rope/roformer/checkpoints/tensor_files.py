@@ -3,7 +3,9 @@
 import json
 import os
 import pickle
+import struct
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,7 @@ from paddle_rope.roformer.checkpoints.pickled_tensors import (
     read_paddle,
     read_torch,
 )
+from paddle_rope.small_files import read_text
 
 # In the order in which a folder is searched; each may instead be an index of several, NAME.index.json.
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin", "model_state.pdparams")
@@ -38,13 +41,14 @@ DAMAGED = (
     EOFError,
     LookupError,
     MemoryError,
-    NotImplementedError,
-    RecursionError,
+    RuntimeError,
     TypeError,
     ValueError,
     pickle.UnpicklingError,
     safetensors.SafetensorError,
+    struct.error,
     zipfile.BadZipFile,
+    zlib.error,
 )
 
 
@@ -88,7 +92,7 @@ def read_tensors(path: str | os.PathLike) -> dict[str, np.ndarray]:
     except OSError as error:
         raise TensorFileError(f"{path}: cannot be read ({error.strerror or error})") from None
     except DAMAGED as error:
-        what = f"is damaged or cut short ({error or type(error).__name__})"
+        what = f"is damaged or cut short ({str(error)[:200] or type(error).__name__})"
         raise TensorFileError(f"{path}: {what}; copy or download it again") from None
 
 
@@ -108,11 +112,11 @@ def _read_safetensors(path):
 
 def _read_index(path):
     """The tensors of all files that ``weight_map`` names."""
-    files = json.loads(path.read_text(encoding="utf-8"))["weight_map"]
+    files = json.loads(read_text(path))["weight_map"]
     tensors = {}
     for name in sorted(set(files.values())):
         if Path(name).name != name or name.endswith(INDEX):
-            raise NotTensors(f"holds the name {name!r}, which is not that of a file beside it")
+            raise NotTensors(f"holds the name {name[:80]!r}, which is not that of a file beside it")
         tensors.update(read_tensors(path.parent / name))
     missing = sorted(set(files) - set(tensors))
     if missing:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from paddle_rope.small_files import read_text
+
 VOCAB_FILE = "vocab.txt"
 CONFIG_FILE = "tokenizer_config.json"
 OWN_CLASSES = ("CharTokenizer", "WordTokenizer")
@@ -54,12 +56,12 @@ def read_settings(folder: str | os.PathLike) -> tuple[str, bool]:
     path = Path(folder) / CONFIG_FILE
     by_hand = f"or read {VOCAB_FILE} with from_vocab_file of {' or '.join(OWN_CLASSES)}"
     try:
-        settings = json.loads(path.read_bytes().decode("utf-8"))
+        settings = json.loads(read_text(path))
     except (FileNotFoundError, NotADirectoryError):
         if not (Path(folder) / VOCAB_FILE).is_file():
             raise ValueError(f"{folder}: has no {VOCAB_FILE}; give a folder with the files of a tokenizer") from None
         settings = {}
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: is not JSON ({error}); copy the folder again, {by_hand}") from None
     settings = settings if isinstance(settings, dict) else {}
     name = settings.get("tokenizer_class")

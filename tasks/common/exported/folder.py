@@ -1,11 +1,11 @@
 """The files of an exported model."""
 
-import json
 import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from paddle_rope.small_files import read_json_object, read_text
 from tasks.common.errors import InputError
 from tasks.common.files import file_sha256, write_files
 from tasks.common.model_folder import damage_reported, refuse_incomplete
@@ -33,16 +33,20 @@ def format_of(folder: str | os.PathLike) -> str:
 
 def check_folder(folder: str | os.PathLike) -> None:
     """Raise InputError unless an exported folder has the files that were written into it, and all files that are there
-    were. This finds damage; who forges a folder can forge its checksums."""
+    were. This finds damage, not forgery: who changes a file can change its checksum.
+    :func:`~tasks.common.exported.operators.check_operators` is what stands between a stranger's graph and an engine."""
     folder = Path(folder)
     if not (folder / CHECKSUMS_FILE).is_file() and (folder / _CHECKSUMS_OF_0_1).is_file():
         raise InputError(f"{folder}: was exported by version 0.1; export the trained model again")
     refuse_incomplete(folder, [*SETTINGS_FILES, CHECKSUMS_FILE])
     with damage_reported(folder, CHECKSUMS_FILE, "the exported folder"):
-        lines = (folder / CHECKSUMS_FILE).read_text(encoding="utf-8").splitlines()
+        lines = read_text(folder / CHECKSUMS_FILE).splitlines()
         written = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
-        if not written.keys() >= set(SETTINGS_FILES) or not written.keys() & {ONNX_FILE, WEIGHTS_FILE}:
+        has_graph = ONNX_FILE in written or (WEIGHTS_FILE in written and not written.keys().isdisjoint(GRAPH_FILES))
+        if not written.keys() >= set(SETTINGS_FILES) or not has_graph:
             raise ValueError("it does not name all files")
+        if len(written) < len(lines):
+            raise ValueError("it names a file twice")
     unknown = sorted({path.name for path in folder.iterdir()} - written.keys() - {CHECKSUMS_FILE})
     if unknown:
         raise InputError(f"{folder / unknown[0]}: was not exported with the others; take it out of the folder")
@@ -72,7 +76,7 @@ def read_config(
     """
     folder = Path(folder)
     with damage_reported(folder, "config.json", "the exported folder"):
-        config = {**(defaults or {}), **json.loads((folder / "config.json").read_text(encoding="utf-8"))}
+        config = {**(defaults or {}), **read_json_object(folder / "config.json")}
         for name, kind in kinds.items():
             if name not in config or not isinstance(config[name], kind):
                 raise ValueError(f"{name} is {config.get(name)!r:.60}")

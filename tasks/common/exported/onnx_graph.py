@@ -11,6 +11,7 @@ import numpy as np
 from paddle_rope.machine import physical_cores
 from tasks.common.errors import InputError
 from tasks.common.exported.folder import ONNX_FILE
+from tasks.common.exported.operators import check_operators
 from tasks.common.model_folder import damage_reported
 
 _ONLY_FATAL = 4  # of the severities of onnxruntime's log
@@ -24,7 +25,8 @@ class OnnxGraph:
         device: ``"cpu"``, ``"gpu"`` or ``"gpu:N"``; None takes the GPU where onnxruntime can.
 
     Raises:
-        InputError: onnxruntime is not installed, cannot use the device, or cannot read the graph.
+        InputError: onnxruntime is not installed, cannot use the device, or cannot read the graph; or the graph has
+            operators or external data that no exported model has.
     """
 
     def __init__(self, folder: str | os.PathLike, device: str | None = None):
@@ -42,6 +44,7 @@ class OnnxGraph:
         # the shapes of batches differ: arenas for fixed ones only hold memory
         options.enable_cpu_mem_arena = options.enable_mem_pattern = False
         providers = _providers(device, onnxruntime.get_available_providers())
+        check_operators(Path(folder) / ONNX_FILE)
         with damage_reported(folder, ONNX_FILE, "the exported folder"):
             self._session = onnxruntime.InferenceSession(
                 str(Path(folder) / ONNX_FILE),

@@ -12,6 +12,7 @@ from paddle import inference
 
 from tasks.common.errors import InputError
 from tasks.common.exported.folder import GRAPH_FILES, WEIGHTS_FILE
+from tasks.common.exported.operators import check_operators
 from tasks.common.model_folder import damage_reported
 from tasks.common.tool.device import choose_device
 
@@ -26,7 +27,8 @@ class PaddleGraph:
         device: as of :func:`tasks.common.tool.device.choose_device`.
 
     Raises:
-        InputError: the device cannot be used, or this Paddle cannot read the graph.
+        InputError: the device cannot be used, this Paddle cannot read the graph, or the graph has operators that no
+            exported model has.
     """
 
     def __init__(self, folder: str | os.PathLike, device: str | None = None):
@@ -37,6 +39,7 @@ class PaddleGraph:
                 f"{folder}: was exported by Paddle 3, which this Paddle {paddle.__version__} cannot read; export the "
                 "model with this one (Paddle 3 reads that, too), or to ONNX"
             )
+        check_operators(graph)
         with damage_reported(folder, WEIGHTS_FILE, "the exported folder"):
             self._predictor = inference.create_predictor(_settings(graph, Path(folder) / WEIGHTS_FILE))
         self.outputs = self._predictor.get_output_names()

@@ -7,6 +7,7 @@ import yaml
 
 from tasks.common.errors import InputError, nearest
 from tasks.common.tool.shipped import shipped
+from tasks.common.tool.yaml_text import load_yaml
 
 
 def read_run_config(config_file, overrides=()):
@@ -32,7 +33,7 @@ def read_run_config(config_file, overrides=()):
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read ({error}); give a YAML file in UTF-8") from None
     try:
-        config = yaml.safe_load(text)
+        config = load_yaml(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""

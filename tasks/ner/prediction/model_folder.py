@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 from paddle_rope.machine import import_paddle
+from paddle_rope.small_files import read_json_object
 from tasks.common import model_folder
 from tasks.common.errors import InputError
 from tasks.common.exported.folder import is_exported
@@ -69,7 +69,7 @@ def _check_config(config):
 
 def _has_features(config_file):
     try:
-        return json.loads(config_file.read_text(encoding="utf-8")).get("features") is not None
+        return read_json_object(config_file).get("features") is not None
     except (OSError, ValueError, AttributeError):
         return False  # a missing or damaged file, which is another complaint
 

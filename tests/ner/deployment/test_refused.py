@@ -10,8 +10,9 @@ import pytest
 
 from tasks.common.deployment import export as exporting
 from tasks.common.errors import InputError
-from tasks.common.exported.folder import write_checksums
+from tasks.common.exported.folder import GRAPH_FILES, ONNX_FILE, write_checksums
 from tasks.ner.export import NerExporter
+from tests.common.exported.graph_bytes import field
 from tests.exports import FORMATS, export, fails
 
 
@@ -28,6 +29,45 @@ def test_damaged_files_are_one_line(copied, capsys, damage, name):
         file.write_bytes(content[: len(content) // 2] if damage == "shorter" else b"garbage\n")
     error = fails(predict_ner, capsys, copied)
     assert "is not the file that was exported; copy the whole folder again" in error or "missing" in error
+
+
+def test_a_graph_that_would_write_a_file_writes_nothing(copied, tmp_path, capsys):
+    (graph,) = [copied / name for name in (ONNX_FILE, *GRAPH_FILES) if (copied / name).is_file()]
+    target = tmp_path / "mine.txt"
+    target.write_text("mine", encoding="utf-8")
+    before = sorted(tmp_path.rglob("*"))
+    if graph.suffix == ".json":
+        content = json.loads(graph.read_text(encoding="utf-8"))
+        operators = content["program"]["regions"][0]["blocks"][0]["ops"]
+        path = {"N": "file_path", "AT": {"#": "0.a_str", "D": str(target)}}
+        save = {"#": "1.save", "A": [path], "I": [{"%": 1}], "O": [], "OA": []}
+        operators.insert(next(n for n, operator in enumerate(operators) if operator["#"] != "p"), save)
+        graph.write_text(json.dumps(content), encoding="utf-8")
+    elif graph.suffix == ".pdmodel":
+        path = field(1, b"file_path") + field(2, 2) + field(5, str(target).encode())
+        save = field(3, b"save") + field(1, field(1, b"X") + field(2, b"linear_0.b_0")) + field(4, path)
+        graph.write_bytes(graph.read_bytes() + field(1, field(1, 1) + field(2, 0) + field(4, save)))
+    else:
+        secret = field(1, b"location") + field(2, str(target).encode())
+        graph.write_bytes(graph.read_bytes() + field(7, field(5, field(13, secret) + field(14, 1))))
+    write_checksums(copied)
+    kind = "<external data>" if graph.suffix == ".onnx" else "save"
+    error = fails(predict_ner, capsys, copied)
+    assert f"{graph}: holds '" in error and kind in error and "was not loaded" in error
+    assert sorted(tmp_path.rglob("*")) == before and target.read_text(encoding="utf-8") == "mine"
+
+
+def test_a_folder_without_a_graph_or_with_a_file_named_twice_is_an_error(copied, capsys):
+    sums = copied / "SHA256SUMS"
+    whole = sums.read_text(encoding="utf-8")
+    sums.write_text(whole + whole.splitlines(keepends=True)[0], encoding="utf-8")
+    assert "it names a file twice" in fails(predict_ner, capsys, copied)
+    sums.write_text(whole, encoding="utf-8")
+    for name in ("inference.json", "inference.pdmodel"):
+        if (copied / name).is_file():
+            (copied / name).unlink()
+            write_checksums(copied)
+            assert "it does not name all files" in fails(predict_ner, capsys, copied)
 
 
 @pytest.mark.parametrize("sums", ["", "nothing\n", None])

@@ -1,0 +1,90 @@
+"""What the options of a configuration may be, asked before anything is computed with them: files can hold anything.
+
+This module imports neither paddle nor PaddleNLP.
+"""
+
+import math
+import reprlib
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from typing import Any
+
+_short = reprlib.Repr()
+_short.maxlevel, _short.maxstring, _short.maxother = 2, 80, 80
+shown = _short.repr  # of any value, so that it fits into a line
+
+
+class Kind:
+    """What a value may be.
+
+    Args:
+        description: continues "must be".
+        fits: whether a value, None left out, is of the kind.
+        optional: whether None is.
+    """
+
+    def __init__(self, description: str, fits: Callable[[Any], bool], optional: bool = False) -> None:
+        self.description, self.fits, self.optional = description, fits, optional
+
+    def check(self, name: str, value: object) -> None:
+        """Raise ValueError unless ``value``, called ``name``, is of this kind."""
+        if value is None and self.optional:
+            return
+        if value is None or not self.fits(value):
+            raise ValueError(f"{name} must be {self.description}{' or None' * self.optional}, got {shown(value)}")
+
+
+def integer(least: int, most: int, optional: bool = False) -> Kind:
+    """An integer within bounds, no boolean."""
+
+    def fits(value):
+        return isinstance(value, Integral) and not isinstance(value, bool) and least <= value <= most
+
+    return Kind(f"an integer of {least} to {most:,}", fits, optional)
+
+
+def number(least: float = -math.inf, most: float = math.inf, optional: bool = False) -> Kind:
+    """A finite number within bounds, no boolean."""
+
+    def fits(value):
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        return is_number and math.isfinite(value) and least <= value <= most
+
+    bounds = f" of {least:g} to {most:g}" if math.isfinite(most) else f" of at least {least:g}"
+    return Kind(f"a number{bounds if math.isfinite(least) else ''}", fits, optional)
+
+
+def one_of(description: str, *kinds: type, optional: bool = False) -> Kind:
+    """A value of one of some types."""
+    return Kind(description, lambda value: isinstance(value, kinds), optional)
+
+
+def list_of(kind: Kind, most: int) -> Kind:
+    """A list of values of a kind."""
+
+    def fits(value):
+        return isinstance(value, (list, tuple)) and len(value) <= most and all(map(kind.fits, value))
+
+    return Kind(f"a list of at most {most:,}, each {kind.description}", fits)
+
+
+def either(first: Kind, second: Kind, optional: bool = False) -> Kind:
+    """A value of one of two kinds."""
+    return Kind(
+        f"{first.description}, or {second.description}",
+        lambda value: first.fits(value) or second.fits(value),
+        optional,
+    )
+
+
+def check_kinds(kinds: Mapping[str, Kind], options: Mapping[str, Any]) -> None:
+    """Raise ValueError for the first of the options that is not of its kind; those without a kind are not asked."""
+    for name, kind in kinds.items():
+        if name in options:
+            kind.check(name, options[name])
+
+
+TEXT, TRUTH = one_of("a text", str), one_of("true or false", bool)
+SHARE = number(0, 1)
+MOST_CLASSES, MOST_LAYERS = 1_000_000, 1000  # far above any model
+NAMES = list_of(TEXT, MOST_CLASSES)
