@@ -69,6 +69,7 @@ class Page:
     def open(self, url):
         answer = self._call("Page.navigate", url=url)
         assert "errorText" not in answer, f"{url}: {answer['errorText']}"
+        self.wait_for("document.body !== null")
 
     def run(self, expression):
         """Value of a JavaScript expression, awaited if it is a promise."""

@@ -12,7 +12,11 @@ all=
 while [ $# -gt 0 ]; do
   case $1 in
     --paddle)
-      paddle=${2:?"--paddle needs a version"}
+      if [ -z "${2:-}" ]; then
+        echo "error: --paddle: give a version, such as 2.6.2" >&2
+        exit 2
+      fi
+      paddle=$2
       shift 2
       ;;
     --all)
