@@ -8,6 +8,7 @@ if [ -e "$folder" ]; then
   echo "error: $folder exists already; give another folder: bash tools/quickstart.sh FOLDER" >&2
   exit 2
 fi
+paddle=
 . tools/setup.sh
 
 "$venv/bin/paddle-rope" demo ner "$folder/corpus"

@@ -1,10 +1,39 @@
 #!/usr/bin/env bash
-# Set-up, then the tests. Arguments go to pytest.
+# Set-up, then the tests.
+# usage: bash tools/test.sh [--paddle VERSION] [--all] [arguments of pytest]
+#   --paddle VERSION   with this version of paddlepaddle, in an environment of its own; there is a constraints-VERSION.txt.
+#                      Without arguments of pytest only the tests run that another Paddle can change, and no style
+#   --all              all tests with that version too
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+paddle=
+all=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --paddle)
+      if [ -z "${2:-}" ]; then
+        echo "error: --paddle: give a version, such as 2.6.2" >&2
+        exit 2
+      fi
+      paddle=$2
+      shift 2
+      ;;
+    --all)
+      all=yes
+      shift
+      ;;
+    *) break ;;
+  esac
+done
 . tools/setup.sh
 
-"$PYTHON" -m ruff check .
-"$PYTHON" -m mypy
+if [ "$venv" = .venv ]; then
+  "$PYTHON" -m ruff check .
+  "$PYTHON" -m mypy
+elif [ -z "$all" ] && [ $# -eq 0 ]; then
+  # what calls Paddle: kernels, layers, graphs; training, resuming and a trained model in use, by one recipe or two
+  set -- tests/attention tests/global_pointer tests/roformer tests/test_*.py
+fi
 # one process a core, and the tests of a file in one of them: they share what they train
 exec "$PYTHON" -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile "$@"

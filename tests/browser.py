@@ -1,0 +1,140 @@
+"""A page in headless Chromium, driven by the DevTools protocol through a pipe: with the standard library alone."""
+
+import base64
+import contextlib
+import fcntl
+import json
+import os
+import select
+import shutil
+import subprocess
+import time
+
+WIDTH, HEIGHT = 1280, 900  # of the window, pixels
+
+
+def chromium():
+    """Path of Chromium; None where there is none."""
+    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@contextlib.contextmanager
+def open_page(folder, seconds=120):
+    """A :class:`Page` in a browser of its own, which ends with the block.
+
+    Args:
+        folder: where the browser keeps its files; it need not exist.
+        seconds: how long to wait for anything.
+    """
+    to_browser, commands = _pipe()
+    answers, from_browser = _pipe()
+    words = [chromium(), "--headless=new", "--remote-debugging-pipe", f"--user-data-dir={folder}"]
+    words += ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--lang=en-US"]
+    # what a browser asks of the internet by itself; pages may ask this machine alone
+    words += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    words += ["--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"]
+    # the browser reads commands from 3 and answers on 4
+    start = ["bash", "-c", f'exec "$@" 3<&{to_browser} 4>&{from_browser}', "bash", *words]
+    with subprocess.Popen(start, pass_fds=(to_browser, from_browser), stderr=subprocess.DEVNULL) as process:
+        os.close(to_browser)
+        os.close(from_browser)
+        try:
+            yield Page(commands, answers, seconds)
+        finally:
+            process.kill()
+            os.close(commands)
+            os.close(answers)
+
+
+class Page:
+    """One tab. Everything raises an error where the browser reports one or nothing comes in time.
+
+    Attributes:
+        errors: list of str, exceptions of the page's scripts that nothing caught.
+    """
+
+    def __init__(self, commands, answers, seconds):
+        self._commands, self._answers, self._seconds = commands, answers, seconds
+        self._received = b""
+        self._number = 0
+        self._session = None
+        self.errors = []
+        target = self._call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._call("Page.enable")
+        self._call("Runtime.enable")
+        size = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
+        self._call("Emulation.setDeviceMetricsOverride", **size)
+
+    def open(self, url):
+        answer = self._call("Page.navigate", url=url)
+        assert "errorText" not in answer, f"{url}: {answer['errorText']}"
+        self.wait_for("document.body !== null")
+
+    def run(self, expression):
+        """Value of a JavaScript expression, awaited if it is a promise."""
+        answer = self._call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in answer:
+            raise RuntimeError(f"{expression}: {answer['exceptionDetails']}")
+        return answer["result"].get("value")
+
+    def wait_for(self, expression):
+        """Value of a JavaScript expression, once it is true in JavaScript's sense."""
+        end = time.monotonic() + self._seconds
+        while not (value := self.run(expression)):
+            if time.monotonic() > end:
+                raise TimeoutError(f"never true: {expression}; the page: {self.text()[:2000]}")
+            time.sleep(0.2)
+        return value
+
+    def text(self):
+        """What the page shows as text."""
+        return self.run("document.body ? document.body.innerText : ''")
+
+    def keep_picture(self, path):
+        """Write what the window shows as PNG, once nothing moves any more, or after ten looks."""
+        picture = None
+        for _ in range(10):
+            earlier, picture = picture, self._call("Page.captureScreenshot", format="png")["data"]
+            if picture == earlier:
+                break
+            time.sleep(0.5)
+        path.write_bytes(base64.b64decode(picture))
+
+    def _call(self, method, **parameters):
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._commands, json.dumps(message).encode() + b"\0")
+        end = time.monotonic() + self._seconds
+        while True:
+            answer = self._receive(end)
+            if answer.get("method") == "Runtime.exceptionThrown":
+                details = answer["params"]["exceptionDetails"]
+                self.errors.append(details.get("exception", {}).get("description") or details["text"])
+            if answer.get("id") == self._number:
+                if "error" in answer:
+                    raise RuntimeError(f"{method}: {answer['error']['message']}")
+                return answer["result"]
+
+    def _receive(self, end):
+        """The next message."""
+        while b"\0" not in self._received:
+            if not select.select([self._answers], [], [], max(0, end - time.monotonic()))[0]:
+                raise TimeoutError(f"the browser has not answered in {self._seconds} seconds")
+            part = os.read(self._answers, 1 << 16)
+            if not part:
+                raise EOFError("the browser has ended")
+            self._received += part
+        message, _, self._received = self._received.partition(b"\0")
+        return json.loads(message)
+
+
+def _pipe():
+    """A pipe with numbers above those that the browser reads from and writes to."""
+    ends = os.pipe()
+    high = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in ends]
+    for end in ends:
+        os.close(end)
+    return high
