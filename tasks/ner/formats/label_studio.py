@@ -42,6 +42,7 @@ FROM_NAME, TO_NAME, TEXT_KEY = "label", "text", "text"
 ANNOTATION_ID = "annotation_id"
 _ABOUT_ANNOTATIONS = ("created_at", "updated_at")  # strings of JSON-MIN that are no text
 _WRITTEN_BREAK = re.compile(r"\\n")
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _UNLABELED, _FURTHER = "texts without a submitted annotation", "further annotations of a text"
 
 
@@ -294,7 +295,15 @@ def prediction_task(record: dict, model_version: str) -> dict:
 
 
 def labeling_configuration(types: Iterable[str]) -> str:
-    """The XML of the labeling interface of a project whose texts have entities of these types."""
+    """The XML of the labeling interface of a project whose texts have entities of these types.
+
+    Raises:
+        InputError: a type has a control character, which XML cannot hold.
+    """
+    types = list(types)
+    for kind in types:
+        if _NOT_IN_XML.search(kind):
+            raise InputError(f"the type {shown(kind)} has characters that XML cannot hold; rename it")
     labels = "".join(f"    <Label value={quoteattr(kind)}/>\n" for kind in types)
     return (
         f'<View>\n  <Labels name="{FROM_NAME}" toName="{TO_NAME}">\n{labels}  </Labels>\n'
