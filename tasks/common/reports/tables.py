@@ -45,8 +45,9 @@ def terminal_table(title: str, first_column: str, columns: Iterable[str]) -> Tab
     """An empty table of rich for :func:`as_cells`; all columns but the first are set to the right."""
     from rich.table import Table
 
-    first_column, *others = as_cells(first_column, *columns)
-    table = Table(first_column, title=as_cells(title)[0], title_justify="left")
+    title, first_column, *others = as_cells(title, first_column, *columns)
+    table = Table(title=title, title_justify="left")
+    table.add_column(first_column)
     for name in others:
         table.add_column(name, justify="right")
     return table
