@@ -54,7 +54,14 @@ def read_lines(lines: list[str], name: str) -> list[Example]:
 def class_names(examples: Iterable[Example]) -> list[str]:
     """The names of the classes of examples, sorted; by their value where all are numbers."""
     names = {example.label for example in examples}
-    return sorted(names, key=int) if all(name.isascii() and name.isdigit() for name in names) else sorted(names)
+    return sorted(names, key=_value if all(name.isascii() and name.isdigit() for name in names) else None)
+
+
+def _value(digits: str) -> tuple[int, str, str]:
+    """Sorts numbers by value, of equal ones those with fewer zeros before them first. Python refuses to read thousands
+    of digits as a number."""
+    significant = digits.lstrip("0")
+    return len(significant), significant, digits
 
 
 def _read_json(lines: list[str], name: str) -> Iterator[Example]:
@@ -68,8 +75,8 @@ def _read_json(lines: list[str], name: str) -> Iterator[Example]:
             before, first = known.setdefault(key, (value, where))
             if before != value:
                 raise InputError(
-                    f"{where}: label {label!r} has the name {class_name!r} here, but {key!r} goes with {before!r} at "
-                    f"{first}; give each label one name, on every line or on none"
+                    f"{where}: label {shown(label)} has the name {shown(class_name)} here, but {shown(key)} goes with "
+                    f"{shown(before)} at {first}; give each label one name, on every line or on none"
                 )
         yield Example(text, class_name, where)
 
@@ -87,7 +94,7 @@ def _read_tab_separated(lines: list[str], name: str) -> Iterator[Example]:
             )
         text, label = fields
         if text in HEADER_WORDS and label in HEADER_WORDS:
-            raise InputError(f"{where}: {line!r} is a header; remove it: each line has to be text<TAB>label")
+            raise InputError(f"{where}: {shown(line)} is a header; remove it: each line has to be text<TAB>label")
         yield Example(_not_blank(text, where), _label(label, "the label", where), where)
 
 

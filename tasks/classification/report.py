@@ -1,9 +1,7 @@
 """What training and evaluation print."""
 
-from rich.console import Console
-from rich.text import Text
-
 from tasks.common.reports.tables import print_score_rows
+from tasks.common.visible import visible
 
 MOST_CLASSES = 40  # rows of a table
 MOST_CONFUSIONS = 15  # lines of the list
@@ -19,8 +17,8 @@ def print_data_report(datasets):
         lengths = sorted(len(example.text) for example in dataset.examples)
         median, share = lengths[len(lengths) // 2], dataset.cut_characters / sum(lengths)
         print(
-            f"{name}: {len(lengths)} texts, {sum(lengths):,} characters (median {median}, longest {lengths[-1]:,}); "
-            f"{dataset.cut} texts are cut, {share:.0%} of the characters"
+            f"{visible(name)}: {len(lengths)} texts, {sum(lengths):,} characters (median {median}, longest "
+            f"{lengths[-1]:,}); {dataset.cut} texts are cut, {share:.0%} of the characters"
         )
 
 
@@ -32,9 +30,10 @@ def print_scores(title, scores):
     print_score_rows(title, "class", [(name, row) for name, row in per_class.items() if name in chosen])
     if len(chosen) < len(per_class):
         print(f"  and {len(per_class) - len(chosen)} classes with fewer texts")
-    print(f"{title}: accuracy {scores['accuracy']:.4f}, macro F1 {scores['macro_f1']:.4f}, {scores['texts']} texts")
+    averages = f"accuracy {scores['accuracy']:.4f}, macro F1 {scores['macro_f1']:.4f}"
+    print(f"{visible(title)}: {averages}, {scores['texts']} texts")
     confusions = scores["confusions"]
     if confusions:
         print(f"confusions, the first {min(MOST_CONFUSIONS, len(confusions))} of {len(confusions)}")
     for row in confusions[:MOST_CONFUSIONS]:
-        Console(soft_wrap=True).print(Text(f"  {row['count']:>6}  gold {row['gold']}, predicted {row['predicted']}"))
+        print(visible(f"  {row['count']:>6}  gold {row['gold']}, predicted {row['predicted']}"))

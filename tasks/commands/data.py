@@ -10,7 +10,7 @@ from tasks.commands.options import LABELED, choose, new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import check_makeable, check_output_file, write_json
 from tasks.common.tool.process import prepare
-from tasks.common.tool.streams import standard_output
+from tasks.common.tool.streams import check_standard_output, standard_output
 
 INSPECT = """\
 Look at labeled NER data before training: counts, lengths, balance of types, duplicates, suspicious spans.
@@ -88,6 +88,8 @@ def convert(words):
     to_stdout = options.target == STDIN
     if not to_stdout and _belongs_to(options.source, options.target):
         raise InputError(f"{options.target}: is the source too; give another TARGET")
+    if to_stdout:
+        check_standard_output()
     examples, source_format = read_labeled(options.source, options.source_format)
     with standard_output() if to_stdout else contextlib.nullcontext(options.target) as target:
         write_examples(examples, target, options.to)

@@ -1,6 +1,5 @@
 """The command line. Help is there without paddle, and so is all that needs no model."""
 
-import os
 import sys
 
 import paddle_rope
@@ -17,8 +16,7 @@ from tasks.commands import (
     weights,
 )
 from tasks.commands.options import choose
-from tasks.common.errors import exit_on_input_error
-from tasks.common.tool.process import show_any_text
+from tasks.common.tool.streams import on_terminal
 
 COMMAND = "paddle-rope"
 VERBS = {  # name -> (function of the words after it, what it does)
@@ -41,22 +39,12 @@ VERBS = {  # name -> (function of the words after it, what it does)
 }
 
 
-@exit_on_input_error
+@on_terminal
 def main(argv=None):
     """Do what the command line says; returns the exit status. ``argv``: its words; None for those of the process."""
     words = sys.argv[1:] if argv is None else list(argv)
-    show_any_text()
     if words[:1] == ["--version"]:
         print(f"{COMMAND} {paddle_rope.__version__}")
         return 0
-    try:
-        try:
-            verb, words = choose(
-                COMMAND, "verb", words or ["--help"], {name: line for name, (_, line) in VERBS.items()}
-            )
-            return VERBS[verb][0](words)
-        finally:
-            sys.stdout.flush()
-    except BrokenPipeError:  # the reader of standard output, such as head, has left
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
-        return 1
+    verb, words = choose(COMMAND, "verb", words or ["--help"], {name: line for name, (_, line) in VERBS.items()})
+    return VERBS[verb][0](words)

@@ -11,7 +11,7 @@ from tasks.common.files import atomic_writer, check_output_file
 from tasks.common.texts.json_lines import json_line
 from tasks.common.texts.text_files import STDIN
 from tasks.common.texts.text_stream import FileStream, TextStream
-from tasks.common.tool.streams import progress_bar, standard_output
+from tasks.common.tool.streams import check_standard_output, progress_bar, standard_output
 
 STREAMING = """
 
@@ -97,7 +97,10 @@ def check_files(options):
     inputs = [options.input] if isinstance(options.input, str) else options.input
     taken = {os.path.realpath(path): "the input" for path in inputs if path != STDIN}
     for name, path in (("--output", options.output), ("--html", getattr(options, "html", None))):
-        if path is None or (name == "--output" and path == STDIN):
+        if name == "--output" and path == STDIN:
+            check_standard_output()
+            continue
+        if path is None:
             continue
         check_output_file(path)
         if os.path.realpath(path) in taken:

@@ -5,14 +5,20 @@ import difflib
 import functools
 import sys
 
+from tasks.common.visible import one_line
+
 EXIT_BAD_INPUT = 2
 
 
 class InputError(Exception):
     """Something the user gave is wrong.
 
-    The message says what is wrong, where (file:line or option) and how to fix it, in one line.
+    The message says what is wrong, where (file:line or option) and how to fix it, in one line that a terminal shows as
+    it is, whatever names and texts of the user are in it, see :func:`tasks.common.visible.one_line`.
     """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(one_line(str(message)))
 
 
 def exit_on_input_error(main):

@@ -89,14 +89,38 @@ def write_files(folder, contents):
 def write_json(path, value):
     """Write ``value`` as indented JSON."""
     with atomic_writer(path) as file:
-        file.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+        file.write(as_json(value, indent=2) + "\n")
 
 
 def write_json_lines(path, records):
     """Write one JSON object a line."""
     with atomic_writer(path) as file:
         for record in records:
-            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+            file.write(as_json(record) + "\n")
+
+
+def as_json(value, **options):
+    """``value`` as JSON that can be written in UTF-8: where a name of a file is not UTF-8, all that is not ASCII is
+    escaped; ``options`` are those of ``json.dumps``."""
+    content = json.dumps(value, ensure_ascii=False, **options)
+    try:
+        content.encode("utf-8")
+    except UnicodeEncodeError:
+        content = json.dumps(value, **options)
+    return content
+
+
+def read_json_object(path, remedy):
+    """The JSON object in a file of ours; raises InputError, with the ``remedy``, if it is damaged."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: is damaged; {remedy}")
+    return content
 
 
 def claim_output_dir(path):

@@ -35,6 +35,7 @@ from tasks.common.training.memory import (
 )
 from tasks.common.training.monitor import VisualDLMonitor
 from tasks.common.training.trainer import RecipeTrainer, last_checkpoint
+from tasks.common.visible import visible
 
 SCORE_TITLES = {"f1": "F1", "macro_f1": "macro F1", "spearman": "Spearman"}  # where they differ from the names
 
@@ -155,7 +156,7 @@ class Recipe:
 
     def report(self, title: str, scores: dict[str, Any]) -> None:
         """Print scores."""
-        print(f"{title}: {self.scores_line(scores)}")
+        print(f"{visible(title)}: {self.scores_line(scores)}")
 
     def records(self, run: Run, split: str, predictions: Any) -> Iterator[dict[str, Any]]:
         """The lines of ``predictions_dev.jsonl``."""

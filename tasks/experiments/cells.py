@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import shutil
 from collections.abc import Iterator
 
 from tasks.common.errors import EXIT_BAD_INPUT, InputError
-from tasks.common.files import write_json
+from tasks.common.files import read_json_object, write_json
 from tasks.common.runs.life import METRICS_FILE
 from tasks.common.runs.locks import locked
 from tasks.common.tool.device import is_first_process
@@ -30,7 +29,8 @@ def check_cells(cells: list[Cell]) -> None:
     for cell in cells:
         path = _keys_file(cell)
         if cell.folder.is_dir() and path.is_file():
-            before = _compared(cell, **json.loads(path.read_text(encoding="utf-8")))
+            before = read_json_object(path, "remove it together with the folder beside it, and train that run anew")
+            before = _compared(cell, before.get("recipe"), before.get("config") or {})
             check_unchanged(cell.name, cell.folder, before, _compared(cell, cell.recipe, cell.config))
 
 

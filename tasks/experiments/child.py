@@ -3,12 +3,12 @@
 import json
 import sys
 
-from tasks.common.errors import exit_on_input_error
 from tasks.common.tool.process import prepare
+from tasks.common.tool.streams import on_terminal
 from tasks.experiments.apart import BUSY
 
 
-@exit_on_input_error
+@on_terminal
 def main(argv=None):
     (job,) = sys.argv[1:] if argv is None else argv
     given = json.load(sys.stdin)

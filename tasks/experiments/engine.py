@@ -73,6 +73,8 @@ def resume_series(folder: str | Path) -> dict[str, Any] | None:
         InputError: the series is complete, or another process works on it.
     """
     series = read_run_config(Path(folder) / SERIES_FILE)
+    if not isinstance(series.get("recipe"), str) or not isinstance(series.get("config"), dict) or "seeds" not in series:
+        raise InputError(f"{Path(folder) / SERIES_FILE}: is damaged; train the series anew, in another folder")
     plan = series_plan(series["recipe"], {**series["config"], "output_dir": str(folder)}, series["seeds"])
     if (Path(folder) / table.SUMMARY_JSON).is_file():
         raise InputError(f"{folder}: all runs are complete; their scores are in {Path(folder) / table.SUMMARY_JSON}")

@@ -10,6 +10,7 @@ from typing import Any
 
 from tasks.common.errors import InputError
 from tasks.common.runs.life import MODEL_FOLDER
+from tasks.common.texts.text_files import shown
 from tasks.common.tool.run_config import read_run_config
 from tasks.common.training.arguments import LARGEST_SEED, SIZE_KEYS
 from tasks.experiments.reports import OF_CASES
@@ -152,7 +153,10 @@ def read_plan(path: str | Path, output_dir=None, seeds=None, settings: dict[str,
         _check_previous(path, cases)
         if plan.get("report") and plan["report"] not in OF_CASES:
             raise InputError(f"{path}: the report {plan['report']!r} is of variants alone; leave cases or report out")
-    scores = plan["scores"] if isinstance(plan["scores"], dict) else {place: place for place in plan["scores"]}
+    scores = plan["scores"] if isinstance(plan["scores"], dict) else _named(path, "scores", plan["scores"])
+    for place, title in scores.items():
+        if not (isinstance(place, str) and isinstance(title, str)):
+            raise InputError(f"{path}: scores: {shown(place)} and {shown(title)} have to be texts, such as dev.f1: F1")
     reference = plan.get("reference")
     if reference is not None and reference not in variants:
         raise InputError(f"{path}: the reference {reference!r} is not one of the variants")
@@ -165,8 +169,8 @@ def read_plan(path: str | Path, output_dir=None, seeds=None, settings: dict[str,
         for variant, of_variant in variants.items()
         for recipe, base in [ways[variant]]
     ]
-    shown = ("case_name", "reference", "margin", "report", "apart")
-    return Plan(output_dir, plan["recipe"], cells, scores, **{key: plan[key] for key in shown if key in plan})
+    others = ("case_name", "reference", "margin", "report", "apart")
+    return Plan(output_dir, plan["recipe"], cells, scores, **{key: plan[key] for key in others if key in plan})
 
 
 def read_variants(path, plan):
@@ -179,10 +183,10 @@ def read_variants(path, plan):
     given = plan.get("variants") or known
     if not given:
         raise InputError(f"{path}: no 'variants' in the plan")
-    given = given if isinstance(given, dict) else dict.fromkeys(given)
+    given = given if isinstance(given, dict) else dict.fromkeys(_named(path, "variants", given))
     _check_names(path, "variants", given)
     without_rope = plan.get("without_rope") or []
-    without_rope = list(given) if without_rope is True else without_rope
+    without_rope = list(given) if without_rope is True else _named(path, "without_rope", without_rope)
     for name in without_rope:
         if name not in given:
             raise InputError(f"{path}: without_rope has {name!r}, which is not one of the variants")
@@ -193,7 +197,7 @@ def read_variants(path, plan):
             raise InputError(f"{path}: variant {name!r} has no settings, and is not in {where}")
         settings = _mapping(path, f"variant {name}", known[name] if settings is None else settings)
         start = settings.get(START_FROM)
-        if start is not None and start not in variants:
+        if start is not None and not (isinstance(start, str) and start in variants):
             raise InputError(f"{path}: variant {name!r} starts from {start!r}, which is not a variant before it")
         for key in (RECIPE, CONFIG):
             if not isinstance(settings.get(key, ""), str):
@@ -211,7 +215,8 @@ def parse_seeds(value: Any) -> list[int]:
     given = f"--seeds {','.join(words)}"
     if not words or not all(word.isascii() and word.isdigit() for word in words):
         raise InputError(f"{given}: give numbers separated by commas, such as --seeds 42,43,44")
-    seeds = [int(word) for word in words]
+    # Python refuses to read thousands of digits
+    seeds = [int(word) if len(word) < 100 else LARGEST_SEED + 1 for word in words]
     if max(seeds) > LARGEST_SEED:
         raise InputError(f"{given}: a seed must be from 0 to {LARGEST_SEED}")
     if len(set(seeds)) < len(seeds):
@@ -292,6 +297,14 @@ def _check_previous(path, cases):
         if PREVIOUS in keys and str(keys[PREVIOUS]) not in before:
             raise InputError(f"{path}: case {name!r} goes on from {keys[PREVIOUS]!r}, which is not a case before it")
         before.append(name)
+
+
+def _named(path, key, names):
+    """The members of a list as keys and values of a dict; raises InputError unless they are texts."""
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(f"{path}: {key}: {shown(name)} is not a text; give a list of names")
+    return {name: name for name in names}
 
 
 def _check_names(path, key, names):

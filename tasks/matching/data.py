@@ -157,7 +157,7 @@ def _example(texts, label, where):
 def _number(value, where):
     try:
         number = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise InputError(f"{where}: label {shown(value)} is not a number; write 0, 1 or a grade such as 3.5")

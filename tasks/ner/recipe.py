@@ -14,6 +14,7 @@ from tasks.common.errors import InputError
 from tasks.common.recipe import Recipe, Run
 from tasks.common.runs.life import MODEL_FOLDER
 from tasks.common.tool.device import is_first_process
+from tasks.common.visible import visible
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator
 from tasks.ner.data.joining import join_share_of
@@ -127,7 +128,8 @@ class NerRecipe(Recipe):
             )
         config = run.model.config
         named = ", ".join(config.types[:TYPES_NAMED]) + (", ..." if len(config.types) > TYPES_NAMED else "")
-        print(f"{len(config.types)} types: {named}; entities {'may' if config.allow_overlap else 'do not'} overlap")
+        overlap = "may overlap" if config.allow_overlap else "do not overlap"
+        print(f"{len(config.types)} types: {visible(named)}; entities {overlap}")
         print(f"lengths: {describe_lengths(config)}")
 
     def before_training(self, run: Run) -> None:

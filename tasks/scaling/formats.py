@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tasks.common import files
 from tasks.common.errors import InputError
 from tasks.common.texts.json_lines import parse_line
 from tasks.common.texts.text_files import BLANKS, BYTE_ORDER_MARK, decode, open_bytes, shown
@@ -261,12 +261,7 @@ def _visible(raw):
 
 def as_json(record: dict) -> str:
     """A line of JSON; values of Parquet that JSON does not have become strings, half a surrogate pair its escape."""
-    line = json.dumps(record, ensure_ascii=False, default=_as_text) + "\n"
-    try:
-        line.encode("utf-8")
-    except UnicodeEncodeError:
-        line = json.dumps(record, default=_as_text) + "\n"
-    return line
+    return files.as_json(record, default=_as_text) + "\n"
 
 
 def _as_text(value):

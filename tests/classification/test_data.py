@@ -103,3 +103,9 @@ def test_real_file_has_the_counts_of_its_readme(shared_data, name, texts, classe
     if (shared_data / "longtext").is_dir():
         examples = read_examples(shared_data / "longtext" / name)
         assert (len(examples), len(class_names(examples))) == (texts, classes)
+
+
+def test_classes_of_thousands_of_digits_are_sorted_by_value_too(write):
+    long = "9" * 5000
+    path = write(f"甲\t{long}\n乙\t12\n丙\t0{long[1:]}\n丁\t7\n戊\t007\n")
+    assert class_names(read_examples(path)) == ["007", "7", "12", f"0{long[1:]}", long]

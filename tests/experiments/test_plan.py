@@ -177,3 +177,23 @@ def test_the_length_plans_of_the_project_name_models(monkeypatch, name, first, l
     for options in plan.variants.values():
         options.pop("recompute", None)
         assert MODELS[plan.task].config(**options).num_hidden_layers == 4
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ({"variants": [["softmax"]]}, "variants: ['softmax'] is not a text"),
+        ({"variants": [{"softmax": {}}]}, "variants: {'softmax': {}} is not a text"),
+        ({"without_rope": [["softmax"]]}, "without_rope: ['softmax'] is not a text"),
+        ({"scores": [["dev.f1"]]}, "scores: ['dev.f1'] is not a text"),
+        ({"scores": {"dev.f1": ["F1"]}}, "scores: 'dev.f1' and ['F1'] have to be texts"),
+        ({"scores": {1: "F1"}}, "scores: 1 and 'F1' have to be texts"),
+        ({"variants": {"a": {"start_from": ["b"]}}}, "variant 'a' starts from ['b'], which is not a variant before it"),
+        ({"seeds": "9" * 5000}, "a seed must be from 0 to "),
+    ],
+)
+def test_lists_in_place_of_names_are_refused(write, given, said):
+    path = write(**given)
+    with pytest.raises(InputError) as error:
+        read_plan(path)
+    assert said in str(error.value)

@@ -200,3 +200,10 @@ def test_published_files_are_read_whole(shared_data):
     if scm.is_file():
         examples = read_labeled(scm)
         assert len(examples) == 500 and len({example.text for example in examples}) == 210
+
+
+@pytest.mark.parametrize("label", ["1" + "0" * 400, f'"1{"0" * 400}"', "1e400"])
+def test_labels_beyond_all_numbers_are_named_with_their_place(refused, label):
+    message = refused(f'{{"sentence1": "甲", "sentence2": "乙", "label": {label}}}')
+    assert message.startswith("file:1: label ") and "is not a number; write 0, 1 or a grade" in message
+    assert len(message) < 200

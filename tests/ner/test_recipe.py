@@ -313,7 +313,7 @@ def test_configurations_of_the_project_are_valid(monkeypatch):
         assert config["train_file"] == run.train_file and training.num_train_epochs == config["num_train_epochs"]
 
 
-@pytest.mark.parametrize("kind", ["占比%", "a/b", "a b", "🙂", "长" * 200])
+@pytest.mark.parametrize("kind", ["占比%", "a/b", "a b", "🙂", "长" * 200, "a\x1b[31m\n\t\x00\u202e"])
 def test_a_type_may_have_any_name(train, tmp_path, kind):
     lines = [{"text": f"增长{n}个百分点", "label": [[2, 4, kind]]} for n in range(1, 9)]
     path = tmp_path / "train.jsonl"

@@ -5,10 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import statistics
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from tasks.common.visible import visible
+
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -37,27 +41,41 @@ def mean_and_deviation(values: Sequence[float], digits: int = 4) -> str:
     return f"{mean} ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else mean
 
 
-def terminal_table(title: str | Text, first_column: str, columns: Sequence[str]) -> Table:
-    """An empty table of rich; all columns but the first are set to the right."""
+def terminal_table(title: str, first_column: str, columns: Iterable[str]) -> Table:
+    """An empty table of rich for :func:`as_cells`; all columns but the first are set to the right."""
     from rich.table import Table
 
-    table = Table(first_column, title=title, title_justify="left")
-    for name in columns:
+    title, first_column, *others = as_cells(title, first_column, *columns)
+    table = Table(title=title, title_justify="left")
+    table.add_column(first_column)
+    for name in others:
         table.add_column(name, justify="right")
     return table
 
 
-def print_score_rows(title, first_column, rows):
-    """Print a table of pairs of a name and its :func:`~tasks.common.scores.f1_row`; None is a line between."""
-    from rich.console import Console
+def as_cells(*texts: str) -> list[Text]:
+    """Texts as they are in a table: brackets are no markup, and what a terminal obeys stands there as an escape."""
     from rich.text import Text
 
-    table = terminal_table(Text(title), first_column, ("precision", "recall", "F1", "gold", "predicted"))
+    return [Text(visible(text)) for text in texts]
+
+
+def terminal() -> Console:
+    """What rich prints tables to; it does not fold their lines. Rich's own styles are no texts of users: its stream is
+    the one behind :class:`tasks.common.tool.streams.Output`, so everything printed has to be from :func:`as_cells`."""
+    from rich.console import Console
+
+    return Console(file=getattr(sys.stdout, "stream", sys.stdout), soft_wrap=True, highlight=False)
+
+
+def print_score_rows(title, first_column, rows):
+    """Print a table of pairs of a name and its :func:`~tasks.common.scores.f1_row`; None is a line between."""
+    table = terminal_table(title, first_column, ("precision", "recall", "F1", "gold", "predicted"))
     for row in rows:
         if row is None:
             table.add_section()
         else:
             name, scores = row
             shares = (f"{scores[key]:.4f}" for key in ("precision", "recall", "f1"))
-            table.add_row(Text(name), *shares, str(scores["support"]), str(scores["predicted"]))
-    Console(soft_wrap=True).print(table)
+            table.add_row(*as_cells(name, *shares, str(scores["support"]), str(scores["predicted"])))
+    terminal().print(table)

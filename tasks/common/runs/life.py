@@ -1,13 +1,12 @@
 """The folder of a training run: how it is claimed, and what the run leaves in it."""
 
-import json
 import time
 from pathlib import Path
 
 import yaml
 
 from tasks.common.errors import InputError
-from tasks.common.files import atomic_writer, claim_output_dir, write_json
+from tasks.common.files import atomic_writer, claim_output_dir, read_json_object, write_json
 from tasks.common.runs.epochs import write_epochs
 from tasks.common.runs.fingerprints import check_fingerprints, fingerprints
 from tasks.common.runs.locks import locked
@@ -41,7 +40,8 @@ def claim(config, checkpoint, stack, in_memory=()):
         write_json(output_dir / INPUTS_FILE, {**fingerprints(config), **dict(in_memory)})
         return
     if (output_dir / INPUTS_FILE).is_file():
-        before = json.loads((output_dir / INPUTS_FILE).read_text(encoding="utf-8"))
+        remedy = "it says which data the run began with; remove it if they are the same, or train anew"
+        before = read_json_object(output_dir / INPUTS_FILE, remedy)
         check_fingerprints(before, {**fingerprints(config), **dict(in_memory)})
     print(f"resuming from {checkpoint}")
 

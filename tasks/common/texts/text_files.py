@@ -101,5 +101,8 @@ def first_non_blank(lines: list[str]) -> str | None:
 
 def shown(value: object, limit: int = 60) -> str:
     """A value as one line of limited length for a message."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of thousands of digits, lists in lists in lists
+        return f"a value of type {type(value).__name__}"
     return text if len(text) <= limit else text[:limit] + "..."

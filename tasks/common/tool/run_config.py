@@ -6,6 +6,7 @@ from pathlib import Path
 import yaml
 
 from tasks.common.errors import InputError, nearest
+from tasks.common.texts.text_files import shown
 from tasks.common.tool.shipped import shipped
 from tasks.common.tool.yaml_text import load_yaml
 
@@ -33,7 +34,7 @@ def read_run_config(config_file, overrides=()):
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read ({error}); give a YAML file in UTF-8") from None
     try:
-        config = load_yaml(text)
+        config = load_yaml(text, _Loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
@@ -45,6 +46,21 @@ def read_run_config(config_file, overrides=()):
         raise InputError(f"{path}:1: not a mapping; write one 'key: value' a line")
     config.update(parse_overrides(overrides))
     return {key: shipped(value) if isinstance(value, str) else value for key, value in config.items()}
+
+
+class _Loader(yaml.SafeLoader):
+    """As ``yaml.safe_load``; what looks like a date or a number and is none has its place in the error."""
+
+    def construct_object(self, node, deep=False):
+        try:
+            value = super().construct_object(node, deep)
+            if isinstance(value, int):
+                str(value)  # refuses thousands of digits, also in hexadecimal
+            return value
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            kind = node.tag.rpartition(":")[2]
+            problem = f"{shown(getattr(node, 'value', None))} is no {kind}: {error}"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
 
 
 def parse_overrides(words):

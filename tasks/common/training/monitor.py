@@ -11,6 +11,8 @@ import paddle
 from paddlenlp.trainer import TrainerCallback
 from visualdl import LogWriter
 
+from tasks.common.visible import visible
+
 HISTOGRAM_BUCKETS = 40
 
 
@@ -51,9 +53,11 @@ class VisualDLMonitor(TrainerCallback):
             self.writer = LogWriter(logdir=self.log_dir, file_name=earlier[-1].name if earlier else "")
         if self.settings is None:
             return
-        self.writer.add_text("configuration", json.dumps(self.settings, ensure_ascii=False, indent=2), step=0)
+        text = visible(json.dumps(self.settings, ensure_ascii=False, indent=2), "\n")
+        self.writer.add_text("configuration", text, step=0)
         hyper_parameters = {
-            key: value if isinstance(value, (int, float, str)) else str(value) for key, value in self.settings.items()
+            key: value if isinstance(value, (int, float)) else visible(str(value))
+            for key, value in self.settings.items()
         }
         self.writer.add_hparams(hyper_parameters, [f"dev/{name}" for name in self.metrics])
 
@@ -119,5 +123,5 @@ class VisualDLMonitor(TrainerCallback):
 
 
 def allowed_tag(tag):
-    """A tag without the one character that VisualDL refuses."""
-    return tag.replace("%", "％")
+    """A tag without the one character that VisualDL refuses, and with escapes for those that nobody sees."""
+    return visible(tag.replace("%", "％"))

@@ -5,6 +5,7 @@ import numpy as np
 from tasks.common.errors import InputError
 from tasks.common.tool.device import is_first_process
 from tasks.common.training.memory import IN_MEMORY
+from tasks.common.visible import visible
 
 
 def read_files(keys, read, memory=None):
@@ -47,7 +48,8 @@ def note_unseen(splits, names, what, labels_of):
     for split in splits:
         unseen = sorted(set(labels_of(splits[split])) - seen)
         if unseen and is_first_process():
-            print(f"note: {names[split]} has {what} that {names['train']} does not have: {', '.join(unseen)}")
+            note = f"note: {names[split]} has {what} that {names['train']} does not have: {', '.join(unseen)}"
+            print(visible(note))
 
 
 def hold_out(examples, fraction):

@@ -12,7 +12,7 @@ import yaml
 
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer
-from tasks.common.texts.text_files import decode
+from tasks.common.texts.text_files import decode, shown
 from tasks.ner.data.download import check_file, download, read_zip_member
 from tasks.ner.data.reading import read_examples, read_texts
 
@@ -74,7 +74,8 @@ def without_places(path: Path, _: str, name: str) -> bytes:
         if line.strip():
             parts = re.fullmatch(r"(.+?)\d{1,2}\t(\S+)\s*", line)
             if parts is None:
-                raise InputError(f"{name}:{number}: {line!r} is not a character, its place and a tag; it has changed")
+                what = "is not a character, its place and a tag"
+                raise InputError(f"{name}:{number}: {shown(line)} {what}; it has changed")
             lines[number - 1] = " ".join(parts.groups())
     return "\n".join(lines).encode("utf-8")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_file, write_json
 from tasks.common.tool.quiet import quiet_paddlenlp
+from tasks.common.visible import visible
 from tasks.ner.batching import check_types
 from tasks.ner.data.reading import read_examples
 from tasks.ner.metrics import score_predictions
@@ -92,5 +93,7 @@ def _print_tuned(config_file, tuned, types):
     for name, values in tuned.items():
         usual = {THRESHOLDS: 0, TEMPERATURES: 1}[name]
         print(f"{name}, {usual} for the other types:")
-        print("".join(f"{kind}: {value:.4f}\n" for kind, value in zip(types, values) if value != usual), end="")
+        print(
+            "".join(f"{visible(kind)}: {value:.4f}\n" for kind, value in zip(types, values) if value != usual), end=""
+        )
     print(f"{config_file}: {' and '.join(tuned)} written")

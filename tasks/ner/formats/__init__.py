@@ -125,6 +125,8 @@ def _recognize_records(lines: list[str]) -> str:
     """The format of JSON lines; lines that are broken, or of no known form, are left to the reader to complain of."""
     found = None
     for line in lines:
+        if not line.strip(BLANKS):
+            continue
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):

@@ -15,11 +15,12 @@ from pathlib import Path
 
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_folder
-from tasks.common.texts.text_files import decode, encodable, read_text, shown, split_lines
+from tasks.common.texts.text_files import encodable, read_text, shown, split_lines
 from tasks.ner.examples import Entity, Example, make_example
 
 NAME = "brat"
 SHAPE = "write it as T1<tab>Type start end<tab>surface"
+LONGEST_OFFSET = 18  # digits; Python refuses to read thousands
 _OTHER_KINDS = tuple("REAM*N#")
 
 logger = logging.getLogger(__name__)
@@ -35,7 +36,11 @@ def read(path: str | os.PathLike) -> list[Example]:
     """The documents of a folder, ordered by name, or the one document that a path is part of."""
     path = Path(path)
     if path.is_dir():
-        stems = sorted({file.with_suffix("") for file in path.iterdir() if file.suffix in (".ann", ".txt")})
+        try:
+            files = list(path.iterdir())
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read ({error.strerror}); check its permissions") from None
+        stems = sorted({file.with_suffix("") for file in files if file.suffix in (".ann", ".txt")})
         if not any(stem.with_name(stem.name + ".ann").is_file() for stem in stems):
             raise InputError(f"{path}: is a directory without .ann files of brat; give the path of a file in it")
     elif path.suffix in (".ann", ".txt"):
@@ -55,7 +60,7 @@ def _read_document(stem: Path, skipped: list[str]) -> Example:
         if not file.is_file():
             hint = "; a text without entities has an empty one" if file == annotation_file else ""
             raise InputError(f"{file}: no such file beside {other.name}; brat needs both{hint}")
-    text = decode(text_file.read_bytes(), str(text_file))
+    text, _ = read_text(text_file)
     if not text:
         raise InputError(f"{text_file}:1: the text is empty; remove {text_file.name} and {annotation_file.name}")
     content, name = read_text(annotation_file)
@@ -88,11 +93,12 @@ def _entity(line: str, text: str, where: str) -> Entity:
     numbers = offsets.split(" ")
     if not type_ or len(numbers) != 2 or not all(word.isascii() and word.isdigit() for word in numbers):
         raise InputError(f"{where}: {shown(columns[1])} is not a type and two offsets; {SHAPE}")
-    start, end = map(int, numbers)
+    are_short = all(len(word) <= LONGEST_OFFSET for word in numbers)
+    start, end = map(int, numbers) if are_short else (0, 0)
     if not start < end <= len(text):
         raise InputError(
-            f"{where}: span {start} {end} is not in the text of {len(text)} characters; offsets count characters from "
-            "0, the end is not included: 0 <= start < end <= length"
+            f"{where}: span {offsets:.40} is not in the text of {len(text)} characters; offsets count characters "
+            "from 0, the end is not included: 0 <= start < end <= length"
         )
     found = _in_one_line(text[start:end])
     if found != _in_one_line(columns[2]):

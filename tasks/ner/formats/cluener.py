@@ -40,24 +40,53 @@ def _entities(label: object, text: str, where: str) -> Iterator[Entity]:
         for surface, pairs in surfaces.items():
             if not isinstance(pairs, list):
                 raise InputError(f"{where}: the spans of {shown(surface)} are {shown(pairs)}, not a list; {SHAPE}")
+            holds = _Occurrences(surface, text)
             for pair in pairs:
-                start, last = _check_span(pair, surface, text, where)
+                start, last = _check_span(pair, surface, text, where, holds)
                 yield Entity(start, last + 1, type_)
 
 
-def _check_span(pair: object, surface: str, text: str, where: str) -> tuple[int, int]:
+class _Occurrences:
+    """Whether a surface stands in a text at a place: asked again and again, as quick as if it were asked once.
+
+    If the surface stands ``step`` characters before a place, and is its own continuation after ``step`` characters,
+    only the last ``step`` characters have to be compared.
+    """
+
+    def __init__(self, surface: str, text: str):
+        self._surface, self._text = surface, text
+        self._last = -len(surface)  # where it was found last
+        self._continues: dict[int, bool] = {0: True}  # by steps
+
+    def __call__(self, start: int, end: int) -> bool:
+        surface, size, step = self._surface, len(self._surface), start - self._last
+        if end - start != size:
+            return False
+        if not 0 <= step < size:
+            found = self._text.startswith(surface, start)
+        else:
+            if step not in self._continues:
+                self._continues[step] = surface.startswith(surface[step:])
+            found = self._continues[step] and self._text.startswith(surface[size - step :], end - step)
+        if found:
+            self._last = start
+        return found
+
+
+def _check_span(pair: object, surface: str, text: str, where: str, holds: _Occurrences) -> tuple[int, int]:
     """First and last character of a span, after checking that it is in the text and holds the surface."""
-    of = f"{shown(pair)} of {shown(surface)}"
     if not (isinstance(pair, list) and len(pair) == 2 and all(type(offset) is int for offset in pair)):
-        raise InputError(f"{where}: span {of} is not a pair of integers; write it as [first, last]")
+        raise InputError(
+            f"{where}: span {shown(pair)} of {shown(surface)} is not a pair of integers; write it as [first, last]"
+        )
     start, last = pair
     if not 0 <= start <= last < len(text):
         raise InputError(
-            f"{where}: span {of} is not in the text of {len(text)} characters; offsets count characters from 0, "
-            "the last is included: 0 <= first <= last < length"
+            f"{where}: span {shown(pair)} of {shown(surface)} is not in the text of {len(text)} characters; offsets "
+            "count characters from 0, the last is included: 0 <= first <= last < length"
         )
-    found = text[start : last + 1]
-    if found != surface:
+    if not holds(start, last + 1):
+        found = text[start : last + 1]
         hint = f" (here [{start}, {last - 1}])" if text[start:last] == surface else ""
         raise InputError(
             f"{where}: span {shown(pair)} holds {shown(found)}, but the label says {shown(surface)}; correct the "

@@ -17,8 +17,12 @@ Source: https://labelstud.io/guide/task_format, https://github.com/HumanSignal/l
 
 from __future__ import annotations
 
+import bisect
+import functools
+import itertools
 import json
 import logging
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from xml.sax.saxutils import quoteattr
@@ -37,6 +41,8 @@ SHAPE = 'write it as {"start": 0, "end": 3, "labels": ["type"]}'
 FROM_NAME, TO_NAME, TEXT_KEY = "label", "text", "text"
 ANNOTATION_ID = "annotation_id"
 _ABOUT_ANNOTATIONS = ("created_at", "updated_at")  # strings of JSON-MIN that are no text
+_WRITTEN_BREAK = re.compile(r"\\n")
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _UNLABELED, _FURTHER = "texts without a submitted annotation", "further annotations of a text"
 
 
@@ -59,9 +65,9 @@ def read(lines: list[str], name: str) -> list[Example]:
     key = objects[0] if objects else TEXT_KEY
     examples = []
     for where, data, regions in found:
-        text = _text(data, key, where)
+        text = _Text(_text(data, key, where))
         entities = [entity for region in regions for entity in _entities(_object(region, "value", where), text, where)]
-        examples.append(make_example(text, entities, where))
+        examples.append(make_example(text.characters, entities, where))
     _tell(name, left_out)
     return examples
 
@@ -119,7 +125,7 @@ def _text(data, key, where, ignored=()):
     return text
 
 
-def _entities(value: dict, text: str, where: str) -> Iterator[Entity]:
+def _entities(value: dict, text: _Text, where: str) -> Iterator[Entity]:
     """One entity for each label of a span."""
     labels = value.get("labels")
     if not (isinstance(labels, list) and labels):
@@ -133,26 +139,66 @@ def _span(value, text, where):
     start, end = (field(value, key, SHAPE, where) for key in ("start", "end"))
     surface = value.get("text")
     if not isinstance(surface, str) or type(start) is not int or type(end) is not int:
-        return check_offsets(start, end, text, SHAPE, where)
-    for first, last in ((start, end), _from_utf16(text, start, end)):
-        if 0 <= first < last <= len(text) and _bare(text[first:last]) == _bare(surface):
-            return first, last
-    start, end = check_offsets(start, end, text, SHAPE, where)
+        return check_offsets(start, end, text.characters, SHAPE, where)
+    if text.holds(start, end, surface):
+        return start, end
+    first, last = text.from_utf16(start, end)
+    if text.holds(first, last, surface):
+        return first, last
+    start, end = check_offsets(start, end, text.characters, SHAPE, where)
     raise InputError(
-        f"{where}: span [{start}, {end}] holds {shown(text[start:end])}, but its text is {shown(surface)}; correct the "
-        "offsets, which count characters from 0, the end not included, or the text"
+        f"{where}: span [{start}, {end}] holds {shown(text.characters[start:end])}, but its text is {shown(surface)}; "
+        "correct the offsets, which count characters from 0, the end not included, or the text"
     )
 
 
-def _from_utf16(text, *offsets):
-    """Offsets in units of UTF-16 -> in characters."""
-    units = text.encode("utf-16-le")
-    return [len(units[: 2 * max(0, offset)].decode("utf-16-le", errors="ignore")) for offset in offsets]
+class _Text:
+    """A text, prepared for the question what stands in a span: the time for many spans is that for their surfaces."""
+
+    def __init__(self, characters: str):
+        self.characters = characters
+
+    def holds(self, start: int, end: int, surface: str) -> bool:
+        """Whether a span is in the text and the same as ``surface`` without what :func:`_bare` leaves out."""
+        if not 0 <= start < end <= len(self.characters):
+            return False
+        if end - start == len(surface) and self.characters.startswith(surface, start):
+            return True
+        bare = _bare(surface)
+        # a backslash and an n are left out together: not where the span begins or ends between them
+        first = start + (self.characters[start - 1 : start + 1] == "\\n")
+        last = end - (self.characters[end - 1 : end + 1] == "\\n")
+        before, after = self.characters[start:first], self.characters[last:end]
+        kept, place = self._kept
+        if place[last] - place[first] != len(bare) - len(before) - len(after):
+            return False
+        return before + kept[place[first] : place[last]] + after == bare
+
+    def from_utf16(self, *offsets: int) -> list[int]:
+        """Offsets in units of UTF-16 -> in characters."""
+        if self._units is None:
+            return [min(max(0, offset), len(self.characters)) for offset in offsets]
+        return [bisect.bisect_right(self._units, offset, 1) - 1 for offset in offsets]
+
+    @functools.cached_property
+    def _kept(self) -> tuple[str, list[int]]:
+        """The text without what is left out, and for each character, and the end, how much stands before it there."""
+        is_kept = [not character.isspace() for character in self.characters]
+        for match in _WRITTEN_BREAK.finditer(self.characters):
+            is_kept[match.start() : match.end()] = [False, False]
+        kept = "".join(itertools.compress(self.characters, is_kept))
+        return kept, list(itertools.accumulate(is_kept, initial=0))
+
+    @functools.cached_property
+    def _units(self) -> list[int] | None:
+        """For each character, and the end, the units before it; None if each is one unit."""
+        sizes = [1 + (character > "\uffff") for character in self.characters]
+        return None if sum(sizes) == len(sizes) else list(itertools.accumulate(sizes, initial=0))
 
 
 def _bare(surface):
     """Without white space, and without line breaks that are written as a backslash and an n."""
-    return "".join(surface.replace("\\n", "\n").split())
+    return "".join(_WRITTEN_BREAK.sub("\n", surface).split())
 
 
 def _tell(name, left_out):
@@ -176,9 +222,10 @@ def read_min(lines: list[str], name: str) -> list[Example]:
                 tasks["id", str(id_)] = (where, record)
     examples = []
     for where, record in tasks.values():
-        text = _text(record, TEXT_KEY, where, _ABOUT_ANNOTATIONS)
+        text = _Text(_text(record, TEXT_KEY, where, _ABOUT_ANNOTATIONS))
         values = [value for spans in record.values() if _are_spans(spans) for value in spans]
-        examples.append(make_example(text, [one for value in values for one in _entities(value, text, where)], where))
+        entities = [one for value in values for one in _entities(value, text, where)]
+        examples.append(make_example(text.characters, entities, where))
     _tell(name, left_out)
     return examples
 
@@ -248,7 +295,15 @@ def prediction_task(record: dict, model_version: str) -> dict:
 
 
 def labeling_configuration(types: Iterable[str]) -> str:
-    """The XML of the labeling interface of a project whose texts have entities of these types."""
+    """The XML of the labeling interface of a project whose texts have entities of these types.
+
+    Raises:
+        InputError: a type has a control character, which XML cannot hold.
+    """
+    types = list(types)
+    for kind in types:
+        if _NOT_IN_XML.search(kind):
+            raise InputError(f"the type {shown(kind)} has characters that XML cannot hold; rename it")
     labels = "".join(f"    <Label value={quoteattr(kind)}/>\n" for kind in types)
     return (
         f'<View>\n  <Labels name="{FROM_NAME}" toName="{TO_NAME}">\n{labels}  </Labels>\n'

@@ -27,7 +27,7 @@ def _entities(entities: object, text: str, where: str) -> Iterator[Entity]:
         type_ = check_type(field(entity, "type", SHAPE, where), SHAPE, where)
         start, end = (field(entity, key, SHAPE, where) for key in ("start", "end"))
         start, end = check_offsets(start, end, text, SHAPE, where)
-        if entity.get("text", text[start:end]) != text[start:end]:
+        if "text" in entity and entity["text"] != text[start:end]:
             raise InputError(
                 f"{where}: span [{start}, {end}] holds {shown(text[start:end])}, but the entity says "
                 f"{shown(entity['text'])}; correct the offsets, which count characters from 0, the end not included, "

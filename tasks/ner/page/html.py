@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
 
+from tasks.common.visible import visible
 from tasks.ner.examples import entities_of
 from tasks.ner.page.boxes import drawn_paragraphs, escaped
 from tasks.ner.page.contents import mentions_of, navigation, places_of, section_anchor
@@ -57,8 +58,8 @@ def write_html(file: TextIO, records: list[dict], types: Iterable[str], title: s
     file.write(
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escaped(title)}</title>\n<style>\n{STYLE}{_type_styles(len(counts))}</style>\n</head>\n"
-        f"<body{long}>\n<header>\n<h1>{escaped(title)}</h1>\n<p>{summary}. A box is "
+        f"<title>{escaped(visible(title))}</title>\n<style>\n{STYLE}{_type_styles(len(counts))}</style>\n</head>\n"
+        f"<body{long}>\n<header>\n<h1>{escaped(visible(title))}</h1>\n<p>{summary}. A box is "
         "an entity: its type, and its probability. Point at a box for its offsets and its score, a logit.</p>\n<ul>\n"
     )
     for number, (kind, count) in enumerate(counts.items()):

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TextIO
 
 from tasks.common.texts.json_lines import json_line
+from tasks.common.visible import visible
 from tasks.ner.examples import entities_of, make_example, without_overlaps
 from tasks.ner.formats import TEXT_FORMATS
 from tasks.ner.formats.label_studio import prediction_task
@@ -29,7 +30,7 @@ class PredictionWriter:
 
     def __init__(self, file: TextIO, format: str, model_version: str = "paddle-rope"):
         self.left_out = 0
-        self._file, self._format, self._model_version = file, format, model_version
+        self._file, self._format, self._model_version = file, format, visible(model_version)
         self._between = "[\n"
 
     def __enter__(self) -> PredictionWriter:

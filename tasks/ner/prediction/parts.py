@@ -23,14 +23,17 @@ CONTEXT_CHARACTERS = 64
 # What belongs to the character before it: white space goes with the white space before it, a mark with its character.
 _JOINED = "\\s\u0300-\u036f\u200d\u20d0-\u20ff\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0100-\U000e01ef"
 # Where a text may be cut, behind the match, best first. The third is no character of a word, nor one that jieba or a
-# tokenizer may take into one; the last stands within words, but not of letters and digits.
+# tokenizer may take into one; the last stands within words, but not of letters and digits. Where the group holds
+# something, it belongs to the match, and there is no cut; it is no condition, so that white space is searched once.
 _CUTS = tuple(
-    re.compile(f"{pattern}(?![{_JOINED}])")
-    for pattern in (
-        r"[\r\n]\s*",
-        '[。！？；!?;…]+[”’」』）)"]*\\s*',
-        "[^\\w+#&.\u200d]\\s*",
-        "[^A-Za-z0-9\u200d]",
+    map(
+        re.compile,
+        (
+            f"[\\r\\n]\\s*+(?=([{_JOINED}]?))",
+            f'[。！？；!?;…]+[”’」』）)"]*\\s*+(?![{_JOINED}])()',
+            f"[^\\w+#&.\u200d]\\s*+(?=([{_JOINED}]?))",
+            f"[^A-Za-z0-9\u200d](?=([{_JOINED}]?))",
+        ),
     )
 )
 
@@ -50,7 +53,7 @@ def part_bounds(text: str, characters: int) -> Iterator[tuple[int, int]]:
 def _last_end(cut, text, first, last):
     """The last place from ``first`` to ``last`` behind a match, or 0."""
     # a match that the bound ends may go on behind it, or be followed by what belongs to it
-    ends = [match.end() for match in cut.finditer(text, first, last + 1)]
+    ends = [match.end() for match in cut.finditer(text, first, last + 1) if not match[1]]
     return next((end for end in reversed(ends) if first <= end <= last), 0)
 
 

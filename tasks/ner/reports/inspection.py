@@ -1,10 +1,8 @@
 """The printed form of ``tasks.ner.data.inspection``."""
 
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from tasks.common.reports.tables import terminal_table
+from tasks.common.reports.tables import as_cells, terminal, terminal_table
 
 BAR = 30
 
@@ -15,15 +13,15 @@ def print_inspection(result):
     Args:
         result: the dict, with ``file`` and ``format`` in each of its ``splits``.
     """
-    console = Console(soft_wrap=True, highlight=False)
+    console = terminal()
     splits = result["splits"]
     for split, row in splits.items():
-        console.print(escape(f"{split}: {row['file']} ({row['format']})"))
+        console.print(*as_cells(f"{split}: {row['file']} ({row['format']})"))
     console.print(_counts_table(splits))
     console.print(_types_table(splits))
     for split, types in result["missing_types"].items():
         if types:
-            console.print(f"{split} has no entity of type {', '.join(map(escape, types))}, which another split has")
+            console.print(*as_cells(f"{split} has no entity of type {', '.join(types)}, which another split has"))
     for key, title in (("text_lengths", "texts"), ("entity_lengths", "entities")):
         console.print(_lengths_table(splits, key, f"length of {title} in characters"))
     lengths = result["lengths"]
@@ -48,11 +46,11 @@ def _counts_table(splits):
 def _types_table(splits):
     table = terminal_table("entities by type", "type", (name for split in splits for name in (split, "share")))
     for type_ in next(iter(splits.values()))["types"]:
-        cells = []
+        shares = []
         for row in splits.values():
             count = row["types"][type_]
-            cells += [str(count), f"{100 * count / max(row['entities'], 1):.1f} %"]
-        table.add_row(escape(type_), *cells)
+            shares += [str(count), f"{100 * count / max(row['entities'], 1):.1f} %"]
+        table.add_row(*as_cells(type_, *shares))
     return table
 
 
@@ -84,7 +82,7 @@ def _print_findings(console, splits, findings):
         if finding["examples"]:
             console.print(f"{finding['meaning']}:", style="bold")
             for example in finding["examples"]:
-                console.print(escape(f"  {example['where']}  {example['what']}"))
+                console.print(*as_cells(f"  {example['where']}  {example['what']}"))
     clear = [finding["meaning"].partition(":")[0] for name, finding in findings.items() if name not in found]
     if clear:
         console.print("Not found: " + "; ".join(clear) + ".")

@@ -12,6 +12,7 @@ from visualdl.component.base_component import pr_curve_raw
 from paddle_rope.global_pointer import MASKED_LOGIT
 from tasks.common.inference import evaluated
 from tasks.common.training.monitor import VisualDLMonitor, allowed_tag
+from tasks.common.visible import visible
 from tasks.ner.batching import SpanCollator
 from tasks.ner.lengths import reading_of
 from tasks.ner.metrics import precision_recall_curves
@@ -103,7 +104,8 @@ class NerMonitor(VisualDLMonitor):
         texts = [dataset.texts[row] for row in rows]
         found = find_in_windows(model, texts, SAMPLES)
         for number, (row, entities) in enumerate(zip(rows, found), 1):
-            self.writer.add_text(f"dev/text_{number}", _compared(dataset.examples[row], entities), step)
+            text = visible(_compared(dataset.examples[row], entities), "\n")
+            self.writer.add_text(f"dev/text_{number}", text, step)
 
     def _show_scores(self, model, dataset, step):
         """Draw the picture; returns how many spans a character of its text score above ``LOWEST_LOGIT``."""

@@ -3,9 +3,9 @@
 import itertools
 
 from rich.cells import cell_len
-from rich.console import Console
 
-from tasks.common.reports.tables import print_score_rows
+from tasks.common.reports.tables import as_cells, print_score_rows, terminal
+from tasks.common.visible import visible
 from tasks.ner.reports.error_analysis import BOUNDARY_ERRORS
 
 MOST_TYPES = 40  # rows of a table
@@ -21,7 +21,7 @@ def print_scores(title: str, scores: dict) -> None:
     """
     per_type = scores["per_type"]
     most = set(sorted(per_type, key=lambda kind: per_type[kind]["support"], reverse=True)[:MOST_TYPES])
-    shown = [(_one_line(kind), row) for kind, row in per_type.items() if kind in most]
+    shown = [(visible(kind), row) for kind, row in per_type.items() if kind in most]
     print_score_rows(title, "type", [*shown, None, ("all (micro)", scores)])
     if len(shown) < len(per_type):
         print(f"  and {len(per_type) - len(shown)} types with fewer gold entities, which count in the last line")
@@ -55,9 +55,9 @@ def print_worst_examples(examples: list[dict]) -> None:
         _print_title("worst examples")
     for example in examples:
         text, errors, count = example["text"], example["errors"], example["number_of_errors"]
-        print(f"  {example['where']}: {count} error{'s' if count > 1 else ''}")
+        print(f"  {visible(example['where'])}: {count} error{'s' if count > 1 else ''}")
         more = f"... ({len(text)} characters)" if len(text) > LONGEST_TEXT else ""
-        print(f"    {_one_line(text[:LONGEST_TEXT])}{more}")
+        print(f"    {visible(text[:LONGEST_TEXT])}{more}")
         for error in errors[:MOST_ERRORS]:
             sides = [f"{side} {_entity(error[side])}" for side in ("gold", "predicted") if error[side]]
             print(f"    {error['kind'].replace('_', ' '):<10}{', '.join(sides)}")
@@ -67,13 +67,8 @@ def print_worst_examples(examples: list[dict]) -> None:
 
 def _entity(entity):
     score = f" {entity['score']:.2f}" if "score" in entity else ""
-    surface = _one_line(entity["text"][:LONGEST_TEXT])
-    return f"{_one_line(entity['type'])} '{surface}' [{entity['start']}, {entity['end']}){score}"
-
-
-def _one_line(text):
-    """``text`` with what a terminal does not show, or obeys, as escapes."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    surface = visible(entity["text"][:LONGEST_TEXT])
+    return f"{visible(entity['type'])} '{surface}' [{entity['start']}, {entity['end']}){score}"
 
 
 def _length_name(row):
@@ -94,7 +89,7 @@ def _print_confusions(confusion):
     more = f", the first {MOST_CONFUSED} of {len(pairs)}" if len(pairs) > MOST_CONFUSED else ""
     _print_title(f"confusion between types{more}")
     for count, gold, found in pairs[:MOST_CONFUSED]:
-        print(f"  {count:>6}  gold {_one_line(gold)}, predicted {_one_line(found)}")
+        print(f"  {count:>6}  gold {visible(gold)}, predicted {visible(found)}")
 
 
 def _print_confusion_table(confusion):
@@ -104,7 +99,7 @@ def _print_confusion_table(confusion):
     rows = [("", "", [*letters, "other span", "missed"])]
     for letter, (kind, row) in zip(letters, confusion.items()):
         counts = [*(row["predicted_as"].get(found, 0) for found in confusion), row["gold_other_boundaries"]]
-        rows.append((letter, _one_line(kind), _dotted([*counts, row["missed"]])))
+        rows.append((letter, visible(kind), _dotted([*counts, row["missed"]])))
     for name, key in (("other span", "predicted_other_boundaries"), ("spurious", "spurious")):
         rows.append(("", name, _dotted(row[key] for row in confusion.values())))
     names = [cell_len(name) for _, name, _ in rows]
@@ -121,7 +116,7 @@ def _dotted(counts):
 
 
 def _print_title(title):
-    Console(soft_wrap=True).print(title, style="italic", highlight=False)
+    terminal().print(*as_cells(title), style="italic")
 
 
 def print_data_report(datasets: dict) -> None:
@@ -133,7 +128,8 @@ def print_data_report(datasets: dict) -> None:
     for name, dataset in datasets.items():
         lengths = [len(example.text) for example in dataset.examples]
         entities = sum(len(example.entities) for example in dataset.examples)
-        print(f"{name}: {len(lengths)} texts, {sum(lengths)} characters (longest {max(lengths)}), {entities} entities")
+        characters = f"{sum(lengths)} characters (longest {max(lengths)})"
+        print(f"{visible(name)}: {len(lengths)} texts, {characters}, {entities} entities")
         windows, longer = dataset.cut
         if longer:
             kept = "" if dataset.lost else "; no entity is lost"
@@ -146,6 +142,6 @@ def print_data_report(datasets: dict) -> None:
         )
         for found, fault in faults:
             if found:
-                shown = "; ".join(f"{one.where} {entity.type} {one.surface(entity)!r}" for one, entity in found[:3])
+                shown = "; ".join(f"{one.where} {one.described(entity)}" for one, entity in found[:3])
                 fault += " and cannot be found by the model (they count as missed)"
-                print(f"  {len(found)} of them {fault}: {shown}")
+                print(f"  {len(found)} of them {fault}: {visible(shown)}")

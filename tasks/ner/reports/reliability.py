@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from rich.console import Console
-from rich.text import Text
 
 from tasks.common.reports.figures import BLUE, GRAY, ORANGE, new_figure, pixels
-from tasks.common.reports.tables import terminal_table
+from tasks.common.reports.tables import terminal, terminal_table
 from tasks.ner.examples import Entity, spans_of
 from tasks.ner.prediction.temperatures import negative_log_likelihood, probabilities_of
 from tasks.ner.spans import of_types
@@ -108,7 +106,7 @@ def print_reliability(result: dict) -> None:
     if not result["entities"]:
         return
     title = f"reliability of {result['entities']} found entities: equal numbers of them in each row"
-    table = terminal_table(Text(title), "probability", ("entities", "mean", "correct"))
+    table = terminal_table(title, "probability", ("entities", "mean", "correct"))
     for row in result["calibrated"]["bins"]:
         table.add_row(
             f"{row['from']:.3f} to {row['to']:.3f}",
@@ -116,7 +114,7 @@ def print_reliability(result: dict) -> None:
             f"{row['probability']:.3f}",
             f"{row['correct']:.3f}",
         )
-    Console(soft_wrap=True).print(table)
+    terminal().print(table)
     print(error_line(result))
 
 

@@ -59,6 +59,13 @@ def test_file_without_keys_is_an_empty_configuration(write, content):
         ("a: 1\nb: [1\nc: 2\n", 3, "expected ',' or ']'"),
         ("a: 1\n\tb: 2\n", 2, "cannot start any token"),
         ("a: b: c\n", 1, "mapping values are not allowed"),
+        ("a: 1\nb: 2020-02-31\n", 2, "'2020-02-31' is no timestamp: day is out of range"),
+        ("a: !!int x\n", 1, "'x' is no int: "),
+        ("a: 1\nb:\n  - !!timestamp x\n", 3, "'x' is no timestamp: "),
+        ("a: !!bool x\n", 1, "'x' is no bool: "),
+        (f"a: {'9' * 5000}\n", 1, "999... is no int: Exceeds the limit"),
+        (f"a: 0x{'f' * 5000}\n", 1, "fff... is no int: Exceeds the limit"),
+        ("? [a]\n: 1\n", 1, "unhashable"),
     ],
 )
 def test_broken_yaml_is_an_error_with_its_line(write, content, line, problem):
@@ -66,6 +73,11 @@ def test_broken_yaml_is_an_error_with_its_line(write, content, line, problem):
     message = error_of(read_run_config, path, [])
     assert message.startswith(f"{path}:{line}: broken YAML") and problem in message
     assert message.endswith("write one 'key: value' a line")
+
+
+def test_yaml_nested_deep_is_an_error(write):
+    path = write(f"a: {'[' * 5000}\n")
+    assert error_of(read_run_config, path, []).startswith(f"{path}:1: nested too deeply")
 
 
 @pytest.mark.parametrize("content", ["- a\n- b\n", "word\n", "1: one\n"])

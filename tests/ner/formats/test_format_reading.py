@@ -1,6 +1,7 @@
 """Reading each format: its own forms, what is skipped, and errors with their line."""
 
 import json
+import os
 
 import pytest
 
@@ -280,6 +281,7 @@ def test_brat_relations_events_attributes_and_notes_are_skipped_and_counted_once
         ("T1\tt 0 2\t甲", "span 0 2 holds '甲乙', but the annotation says '甲'"),
         ("T1\tt 0 9\t甲", "span 0 9 is not in the text of 3 characters"),
         ("T1\tt 1 1\t", "span 1 1 is not in the text"),
+        (f"T1\tt 0 {'9' * 5000}\t甲", "9999 is not in the text of 3 characters; offsets count"),
         ("T1\tt 0\t甲", "'t 0' is not a type and two offsets"),
         ("T1\tt -1 1\t甲", "is not a type and two offsets"),
         ("T1\tt ² 3\t甲", "is not a type and two offsets"),
@@ -306,3 +308,20 @@ def test_brat_needs_both_files_of_a_document(document, tmp_path, write):
 
 def test_text_file_without_annotation_beside_it_is_not_brat(write):
     assert read_labeled(write("甲 O\n", "plain.txt"))[1] == "bio"
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="no file here that can be opened and not read")
+def test_unreadable_brat_text_is_an_error(document):
+    folder = document("甲", "")
+    (folder / "x.txt").unlink()
+    (folder / "x.txt").symlink_to("/proc/self/mem")
+    assert error_of(read_examples, folder).startswith(f"{folder}/x.txt: cannot be read (")
+
+
+@pytest.mark.parametrize("depth", range(900, 1100, 20))
+@pytest.mark.parametrize("label", ["[", '{"a": '])
+def test_data_nested_deep_are_an_error_with_their_line(write, depth, label):
+    nested = label * depth + "1" + {"[": "]", "{": "}"}[label[0]] * depth
+    for record in (f'{{"text": "甲", "label": {nested}}}', f'[{{"text": "甲", "entities": {nested}}}]'):
+        path = write(record)
+        assert error_of(read_examples, path).startswith(f"{path}:1: ")

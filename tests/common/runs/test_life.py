@@ -1,0 +1,28 @@
+"""The folder of a run that is resumed."""
+
+import contextlib
+
+import pytest
+
+from tasks.common.errors import InputError
+from tasks.common.runs.life import INPUTS_FILE, claim
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b"1" * 5000, b"[" * 100_000])
+def test_damaged_inputs_are_one_line(tmp_path, content):
+    (tmp_path / INPUTS_FILE).write_bytes(content)
+    with pytest.raises(InputError, match="inputs.json: is damaged; .* or train anew"), contextlib.ExitStack() as stack:
+        claim({"output_dir": str(tmp_path)}, tmp_path / "checkpoint-1", stack)
+
+
+def test_data_files_whose_names_are_not_utf8_are_those_of_the_run(tmp_path):
+    data = tmp_path / "\udcff.json"
+    data.write_text("{}")
+    config = {"output_dir": str(tmp_path / "run"), "train_file": str(data)}
+    with contextlib.ExitStack() as stack:
+        claim(config, None, stack)
+    with contextlib.ExitStack() as stack:
+        claim(config, tmp_path / "run" / "checkpoint-1", stack)
+    data.write_text("[]")
+    with pytest.raises(InputError, match=r"\\udcff.json: has changed"), contextlib.ExitStack() as stack:
+        claim(config, tmp_path / "run" / "checkpoint-1", stack)
