@@ -3,6 +3,7 @@
 import argparse
 import difflib
 import functools
+import signal
 import sys
 
 EXIT_BAD_INPUT = 2
@@ -15,8 +16,21 @@ class InputError(Exception):
     """
 
 
+class Interrupted(KeyboardInterrupt):
+    """A signal, SIGTERM or Ctrl-C, has ended the work; the message says how it goes on.
+
+    Attributes:
+        number: of the signal.
+    """
+
+    def __init__(self, number, message=""):
+        super().__init__(message)
+        self.number = number
+
+
 def exit_on_input_error(main):
-    """Wrap a tool's ``main(argv) -> int``: an ``InputError`` becomes one line on stderr and exit status 2."""
+    """Wrap a tool's ``main(argv) -> int``: an ``InputError`` becomes one line on stderr and exit status 2; Ctrl-C and
+    SIGTERM become one line and 128 plus the number of the signal, as shells report it."""
 
     @functools.wraps(main)
     def wrapped(argv=None):
@@ -25,6 +39,9 @@ def exit_on_input_error(main):
         except InputError as error:
             print(f"error: {error}", file=sys.stderr)
             return EXIT_BAD_INPUT
+        except KeyboardInterrupt as error:
+            print(str(error) or "interrupted", file=sys.stderr)
+            return 128 + getattr(error, "number", signal.SIGINT)
 
     return wrapped
 
