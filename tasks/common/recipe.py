@@ -22,13 +22,13 @@ from tasks.common.errors import InputError
 from tasks.common.files import check_output_dir, write_json_lines
 from tasks.common.model_folder import check_vocabulary
 from tasks.common.runs import life
-from tasks.common.runs.failures import explained
 from tasks.common.runs.interruption import interruptible
 from tasks.common.tool.device import is_first_process
 from tasks.common.tool.quiet import quiet_paddlenlp
 from tasks.common.tool.run_config import read_run_config
 from tasks.common.training.arguments import BY_EPOCHS, EncoderArguments, Settings, resolve_config
 from tasks.common.training.complete import has_checkpoint, last_checkpoint
+from tasks.common.training.failures import explained
 from tasks.common.training.memory import (
     IN_MEMORY,
     MemoryData,

@@ -51,32 +51,35 @@ def main(argv=None):
 
 def run(names, kills, random, folder, url):
     """Kill works in turn; returns how many of them left something else than undisturbed ones."""
+    from tasks.recipes import get_recipe
     from tests.kill import works
     from tests.kill.moments import draw
 
+    get_recipe("ner"), get_recipe("pretraining")  # imported once for all processes
     works.prepare(folder)
-    whole, events, differing = {}, {}, 0
-    for name in {"export": ("step", *names)}.get("export" if "export" in names else "", names):
-        if name in whole:
-            continue
-        place = folder / f"whole_{name}"
-        works.begin(works.WORKS[name], place)
-        status = do(place, works.WORKS[name].words, url, works.WORKS[name].zone, report=place / "events.json")
-        if status:
-            raise SystemExit(f"{name}: ended with {status} without a kill; see {place}, kept with --keep")
-        whole[name] = works.left(place)
-        events[name] = json.loads((place / "events.json").read_text(encoding="utf-8"))
+    wholes, events, differing = {}, {}, 0
+    for name in (works.TRAINED_BY, *names) if "export" in names else names:
+        work = works.WORKS[name]
+        if work.key not in wholes:  # one undisturbed work serves all that is killed within it
+            place = folder / f"whole_{name}"
+            works.begin(work, place)
+            zones = {one: other.zone for one, other in works.WORKS.items() if other.key == work.key}
+            status = do(place, work.words, url, zones, report=place / "events.json")
+            if status:
+                raise SystemExit(f"{name}: ended with {status} without a kill; --keep FOLDER keeps its log.txt")
+            events.update(json.loads((place / "events.json").read_text(encoding="utf-8")))
+            wholes[work.key] = works.left(place)
     order = [names[number % len(names)] for number in range(kills)]
     random.shuffle(order)
     for number, name in enumerate(order, 1):
         work, place = works.WORKS[name], folder / f"kill_{number}"
         works.begin(work, place)
         moment = draw(random, events[name])
-        status = do(place, work.words, url, work.zone, moment)
+        status = do(place, work.words, url, {name: work.zone}, moment)
         if status != -signal.SIGKILL:
             outcome = f"not killed: ended with {status}"
         else:
-            outcome = take_up(work, place, url) or compare(works.left(place), whole[name])
+            outcome = take_up(work, place, url) or compare(works.left(place), wholes[work.key])
         differing += bool(outcome)
         print(f"{number:3}  {name:12} call {moment[0]:3}, event {moment[1]:7}: {outcome or 'equal'}", flush=True)
     return differing
@@ -101,24 +104,32 @@ def compare(found, whole):
     return f"differs: {', '.join(names)}" if names else ""
 
 
-def do(place, words, url, zone=None, target=None, report=None):
-    """Do a work in a process of its own; returns its exit status, below 0 for a signal."""
+def do(place, words, url, zones=None, target=None, report=None):
+    """Do a work in a process of its own; returns its exit status, below 0 for a signal.
+
+    Args:
+        place: folder in which it works.
+        words: of the command line.
+        url: of the server.
+        zones: dict from names to functions whose events are counted.
+        target: moment at which it is killed.
+        report: file for the events, JSON.
+    """
     process = os.fork()
     if process:
-        status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-        return status
+        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
     status = 70
     try:
         os.chdir(place)
-        log = os.open("log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        log = os.open("log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         os.dup2(log, 1)
         os.dup2(log, 2)
         from tests.kill.moments import Zone
 
-        zone = zone and Zone(zone, target)
+        zones = {name: Zone(zone, target) for name, zone in (zones or {}).items()}
         status = call(words, url)
         if report is not None:
-            zone.write(report)
+            report.write_text(json.dumps({name: zone.events for name, zone in zones.items()}), encoding="utf-8")
     except BaseException:
         import traceback
 

@@ -1,7 +1,6 @@
 """Moments of a process: the events that Python's profiler sees while a function works, and death at one of them."""
 
 import functools
-import json
 import os
 import pkgutil
 import signal
@@ -16,10 +15,11 @@ class Zone:
         target: (call, event), counted from 0, at which this process kills itself; None only counts.
     """
 
+    working = []  # zones whose function is at work, one within another
+
     def __init__(self, name, target=None):
         self.target = target
         self.events = []  # of each call
-        self._is_open = False
         module, _, path = name.partition(":")
         owner, _, attribute = path.rpartition(".")
         owner = pkgutil.resolve_name(f"{module}:{owner}")
@@ -27,30 +27,28 @@ class Zone:
 
         @functools.wraps(function)
         def counted(*args, **kwargs):
-            if self._is_open:  # called by itself
+            if self in self.working:  # called by itself
                 return function(*args, **kwargs)
             self.events.append(0)
-            self._is_open = True
-            sys.setprofile(self._see)
+            self.working.append(self)
+            sys.setprofile(see)
             try:
                 return function(*args, **kwargs)
             finally:
-                sys.setprofile(None)
-                self._is_open = False
+                self.working.remove(self)
+                sys.setprofile(see if self.working else None)
                 if self.target is not None and self.target[0] == len(self.events) - 1:
                     kill()  # the call had fewer events than that of the undisturbed work
 
         setattr(owner, attribute, counted)
 
-    def _see(self, frame, event, argument):
-        self.events[-1] += 1
-        if self.target is not None and self.target == (len(self.events) - 1, self.events[-1] - 1):
-            kill()
 
-    def write(self, path):
-        """Write the events of each call as JSON."""
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(self.events, file)
+def see(frame, event, argument):
+    """Count an event; as ``sys.setprofile`` calls it."""
+    for zone in Zone.working:
+        zone.events[-1] += 1
+        if zone.target == (len(zone.events) - 1, zone.events[-1] - 1):
+            kill()
 
 
 def kill():

@@ -59,6 +59,11 @@ class Work:
     resume: tuple = ()
     config: dict = field(default_factory=dict)
 
+    @property
+    def key(self):
+        """The same for works that differ only in where they are killed."""
+        return json.dumps([self.words, self.config])
+
 
 def _training(zone, config=None, recipe="ner", more=()):
     return Work(
@@ -69,6 +74,7 @@ def _training(zone, config=None, recipe="ner", more=()):
     )
 
 
+TRAINED_BY = "step"  # leaves the model that is exported
 WORKS = {
     "step": _training(f"{TRAINER}.training_step"),
     "save": _training(f"{TRAINER}._save_checkpoint"),
@@ -80,7 +86,7 @@ WORKS = {
     "download": Work("tasks.ner.data.download:download", ("download",)),
     "export": Work(
         "tasks.common.deployment.export:export",
-        ("export", "ner", "../whole_step/run/model", "--output", RUN, "--format", "paddle"),
+        ("export", "ner", f"../whole_{TRAINED_BY}/{RUN}/model", "--output", RUN, "--format", "paddle"),
     ),
 }
 

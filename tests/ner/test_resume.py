@@ -1,9 +1,11 @@
 """An interrupted run goes on to the result that it would have had."""
 
+import errno
 import json
 import os
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -175,6 +177,62 @@ def test_damaged_checkpoint_is_passed_over_with_a_line(whole, cut_run, capsys):
     damage = f"{newest}: is damaged (optimizer.safetensors is not as it was written); {one_before} is the newest whole"
     assert damage in capsys.readouterr().out
     assert_equal_results(folder, whole)
+
+
+@pytest.fixture
+def ends_at(config_file, options, tmp_path, monkeypatch, capsys):
+    """``ends_at(step, action)``: status and last line of a run in which something happens after this step."""
+
+    def ends_at(step, action):
+        def on_step_end(self, args, state, control, **kwargs):
+            VisualDLMonitor.on_step_end(self, args, state, control, **kwargs)
+            if state.global_step == step:
+                action()
+
+        words = [word for key, value in options.items() for word in (f"--{key}", str(value))]
+        with monkeypatch.context() as patch:
+            patch.setattr(NerMonitor, "on_step_end", on_step_end, raising=False)
+            status = train_ner.main([str(config_file), "--output_dir", str(tmp_path / "run"), *words])
+        err = capsys.readouterr().err
+        assert "Traceback" not in err
+        return status, err.splitlines()[-1]
+
+    return ends_at
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_writes_a_checkpoint_and_says_how_to_resume(whole, ends_at, tmp_path, number):
+    folder = tmp_path / "run"
+    status, line = ends_at(STEPS + 2, lambda: os.kill(os.getpid(), number))
+    how = f"go on with: paddle-rope train ner --resume {folder}"
+    assert (status, line) == (128 + number, f"{folder}: ended by a signal; {how}")
+    assert last_checkpoint(folder / "checkpoints").name == f"checkpoint-{STEPS + 3}"  # of the step at hand
+    resume(folder)
+    assert_equal_results(folder, whole)
+
+
+def test_run_goes_on_once_a_full_disk_has_room(whole, ends_at, tmp_path, monkeypatch):
+    folder, error = tmp_path / "run", OSError(errno.ENOSPC, "No space left on device")
+
+    def fill_disk():
+        def write(*arguments):
+            raise error
+
+        patch.setattr("tasks.common.training.trainer.write_optimizer", write)
+
+    with monkeypatch.context() as patch:
+        status, line = ends_at(2 * STEPS - 1, fill_disk)
+    how = f"make room, then go on with: paddle-rope train ner --resume {folder}"
+    assert (status, line) == (2, f"error: {folder}: no room left to write ({error}); {how}")
+    assert [path.name for path in (folder / "checkpoints").glob("checkpoint-*")] == [f"checkpoint-{STEPS}"]
+    resume(folder)
+    assert_equal_results(folder, whole)
+
+
+def test_folder_that_is_removed_meanwhile_is_told(ends_at, tmp_path):
+    status, line = ends_at(STEPS - 1, lambda: shutil.rmtree(tmp_path / "run"))
+    assert status == 2 and line.startswith(f"error: {tmp_path / 'run'}")
+    assert line.endswith("was removed while the run worked in it; train anew")
 
 
 class Bomb:

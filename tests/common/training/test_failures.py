@@ -6,8 +6,8 @@ import signal
 import pytest
 
 from tasks.common.errors import InputError, Interrupted, exit_on_input_error
-from tasks.common.runs.failures import explained
 from tasks.common.runs.interruption import end, interruptible, is_requested, until_saved
+from tasks.common.training.failures import explained
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
