@@ -76,7 +76,7 @@ class RecipeTrainer(Trainer):
         keeps_best = self.args.load_best_model_at_end
         if resume_from_checkpoint is None or not self._ended_with(resume_from_checkpoint):
             self.args.load_best_model_at_end = False  # PaddleNLP would read a pickle
-            with until_saved():
+            with until_saved(), self._progress_closed():
                 super().train(resume_from_checkpoint=resume_from_checkpoint and str(resume_from_checkpoint))
             self.args.load_best_model_at_end = keeps_best
             if is_requested():
@@ -125,6 +125,17 @@ class RecipeTrainer(Trainer):
                     f"{self.args.learning_rate:g}, or set max_grad_norm"
                 )
         super().log(logs, **kwargs)
+
+    @contextlib.contextmanager
+    def _progress_closed(self):
+        """After an error the line of PaddleNLP's progress bar ends, so that what is said next has its own."""
+        try:
+            yield
+        except BaseException:
+            for callback in self.callback_handler.callbacks:
+                if getattr(callback, "training_bar", None) is not None:
+                    callback.training_bar.close()
+            raise
 
     def training_step(self, model, inputs):
         """See PaddleNLP's ``Trainer``. The first step of a resumed run has also the loss since the last log."""
