@@ -3,6 +3,7 @@
 import argparse
 import difflib
 import functools
+import signal
 import sys
 
 from tasks.common.visible import one_line
@@ -21,9 +22,21 @@ class InputError(Exception):
         super().__init__(one_line(str(message)))
 
 
+class Interrupted(KeyboardInterrupt):
+    """A signal, SIGTERM or Ctrl-C, has ended the work; the message says how it goes on.
+
+    Attributes:
+        number: of the signal.
+    """
+
+    def __init__(self, number, message=""):
+        super().__init__(message)
+        self.number = number
+
+
 def exit_on_input_error(main):
-    """Wrap a tool's ``main(argv) -> int``: an ``InputError`` becomes one line on stderr and exit status 2,
-    and so does a permission that is missing."""
+    """Wrap a tool's ``main(argv) -> int``: an ``InputError``, or a permission that is missing, becomes one line on stderr
+    and exit status 2; Ctrl-C and SIGTERM become one line and 128 plus the number of the signal, as shells report it."""
 
     @functools.wraps(main)
     def wrapped(argv=None):
@@ -39,6 +52,9 @@ def exit_on_input_error(main):
                 file=sys.stderr,
             )
             return EXIT_BAD_INPUT
+        except KeyboardInterrupt as error:
+            print(str(error) or "interrupted", file=sys.stderr)
+            return 128 + getattr(error, "number", signal.SIGINT)
 
     return wrapped
 

@@ -1,6 +1,7 @@
 """Reading and writing files so that nothing is lost or half-written."""
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -8,6 +9,8 @@ import shutil
 from pathlib import Path
 
 from tasks.common.errors import InputError
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of an OSError
 
 
 @contextlib.contextmanager
@@ -24,6 +27,8 @@ def atomic_writer(path, binary=False):
         text = {} if binary else {"encoding": "utf-8", "newline": "\n"}
         file = open(temporary, "wb" if binary else "w", **text)  # noqa: SIM115  closed below
     except OSError as error:
+        if error.errno in NO_ROOM:  # the folder is right
+            raise
         raise InputError(f"{path}: cannot be written ({error.strerror}); give a file in a folder that exists") from None
     try:
         with file:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -21,10 +22,13 @@ from tasks.common.errors import InputError
 from tasks.common.files import check_output_dir, write_json_lines
 from tasks.common.model_folder import check_vocabulary
 from tasks.common.runs import life
+from tasks.common.runs.interruption import interruptible
 from tasks.common.tool.device import is_first_process
 from tasks.common.tool.quiet import quiet_paddlenlp
 from tasks.common.tool.run_config import read_run_config
 from tasks.common.training.arguments import BY_EPOCHS, EncoderArguments, Settings, resolve_config
+from tasks.common.training.complete import has_checkpoint, last_checkpoint
+from tasks.common.training.failures import explained
 from tasks.common.training.memory import (
     IN_MEMORY,
     MemoryData,
@@ -34,7 +38,7 @@ from tasks.common.training.memory import (
     read_records,
 )
 from tasks.common.training.monitor import VisualDLMonitor
-from tasks.common.training.trainer import RecipeTrainer, last_checkpoint
+from tasks.common.training.trainer import RecipeTrainer
 from tasks.common.visible import visible
 
 SCORE_TITLES = {"f1": "F1", "macro_f1": "macro F1", "spearman": "Spearman"}  # where they differ from the names
@@ -52,6 +56,7 @@ class Run:
         memory: dict from the splits that were given in memory, not as files, to their examples.
         facts: what ``metrics.json`` has beside the scores.
         claimed: the block within which the run's folder stays locked.
+        checkpoint: from which it is resumed; None for a new run.
     """
 
     config: dict[str, Any]
@@ -59,6 +64,7 @@ class Run:
     training: TrainingArguments
     given: dict[str, Any]
     claimed: contextlib.ExitStack
+    checkpoint: Path | None = None
     examples: dict[str, list] = field(default_factory=dict)
     datasets: dict[str, Any] = field(default_factory=dict)
     memory: dict[str, list] = field(default_factory=dict)
@@ -71,6 +77,16 @@ class Run:
     @property
     def output_dir(self) -> Path:
         return Path(self.config["output_dir"])
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of the checkpoints of training itself."""
+        return self.output_dir / life.CHECKPOINTS_FOLDER
+
+    @property
+    def checkpoints_before(self) -> Path:
+        """The folder of those of what :meth:`Recipe.before_training` trains."""
+        return self.checkpoints / life.BEFORE_FOLDER
 
     @property
     def batch_size(self) -> int:
@@ -140,7 +156,7 @@ class Recipe:
         raise NotImplementedError
 
     def before_training(self, run: Run) -> None:
-        """Work on the model of a new run before it is trained."""
+        """Work on the model of a new run, or one resumed from a checkpoint of this work, before it is trained."""
 
     def after_training(self, run: Run) -> None:
         """Work on the trained model before it is scored."""
@@ -241,7 +257,9 @@ class Recipe:
             raise InputError(f"{run_dir}: the run is complete; its scores are in {run_dir / life.METRICS_FILE}")
         if not (run_dir / life.CONFIG_FILE).is_file():
             raise InputError(f"{run_dir}: no {life.CONFIG_FILE} here; give the OUTPUT_DIR of an interrupted run")
-        checkpoint = last_checkpoint(run_dir / "checkpoints")
+        checkpoints = run_dir / life.CHECKPOINTS_FOLDER
+        is_before = not has_checkpoint(checkpoints, within=False) and has_checkpoint(checkpoints)
+        checkpoint = last_checkpoint(checkpoints / life.BEFORE_FOLDER if is_before else checkpoints)
         config = {**read_run_config(run_dir / life.CONFIG_FILE), "output_dir": str(run_dir)}
         memory = self._in_memory(data)
         check_resumed(config, memory.examples, run_dir)
@@ -311,6 +329,7 @@ class Recipe:
             lengths=self.lengths(run),
             ema_decay=run.keys.ema_decay,
             patience=run.keys.early_stopping_patience,
+            checkpoint_minutes=run.keys.checkpoint_minutes,
             model=run.model,
             args=run.training,
             train_dataset=run.datasets["train"],
@@ -348,7 +367,9 @@ class Recipe:
         set_seed(settings.training.seed)
         # checkpoints know weights by names that count what the process has made
         with contextlib.ExitStack() as claimed, paddle.utils.unique_name.guard():
-            run = Run(*settings, claimed, memory=memory.examples)
+            claimed.enter_context(interruptible())
+            run = Run(*settings, claimed, checkpoint, memory=memory.examples)
+            claimed.enter_context(explained(run.output_dir, f"paddle-rope train {self.name}"))
             try:
                 return self._work(run, checkpoint, memory.fingerprints)
             finally:
@@ -369,13 +390,15 @@ class Recipe:
             life.claim(run.config, checkpoint, run.claimed, in_memory)
         run.trainer = self.make_trainer(run)
         training_started = time.perf_counter()
-        if checkpoint is None:
+        is_before = checkpoint is None or checkpoint.parent != run.checkpoints
+        if is_before:
             self.before_training(run)
-        run.trainer.train(checkpoint)
+        run.trainer.train(None if is_before else checkpoint)
         train_seconds = time.perf_counter() - training_started
         if not is_first_process():
             return None
 
+        shutil.rmtree(run.checkpoints_before, ignore_errors=True)
         self.after_training(run)
         metrics = {"train_seconds": round(train_seconds, 1), "parameters": parameters, "seed": run.training.seed}
         metrics.update(run.facts)

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from tasks.common.errors import EXIT_BAD_INPUT, InputError
 from tasks.common.files import read_json_object, write_json
-from tasks.common.runs.life import METRICS_FILE
+from tasks.common.runs.life import CHECKPOINTS_FOLDER, METRICS_FILE
 from tasks.common.runs.locks import locked
 from tasks.common.tool.device import is_first_process
-from tasks.common.training.trainer import COMPLETE_FILE
+from tasks.common.training.complete import has_checkpoint
 from tasks.experiments.apart import BUSY, call_apart
 from tasks.experiments.plan import PREVIOUS_RUN, Cell, check_unchanged
 from tasks.recipes import get_recipe
@@ -88,7 +88,7 @@ def run_planned(cell: Cell, apart: bool) -> str:
         status = 0 if run_cell(cell) else BUSY
     if status:
         return TAKEN if status == BUSY else f"failed with status {status}"
-    shutil.rmtree(cell.folder / "checkpoints", ignore_errors=True)
+    shutil.rmtree(cell.folder / CHECKPOINTS_FOLDER, ignore_errors=True)
     return ""
 
 
@@ -123,7 +123,7 @@ def way_of(cell: Cell) -> str:
     """What is to be done with a cell: ``"none"`` if it is finished, ``"resume"`` from a checkpoint, or ``"train"``."""
     if is_finished(cell):
         return "none"
-    return "resume" if any(cell.folder.glob(f"checkpoints/*/{COMPLETE_FILE}")) else "train"
+    return "resume" if has_checkpoint(cell.folder / CHECKPOINTS_FOLDER) else "train"
 
 
 @contextlib.contextmanager

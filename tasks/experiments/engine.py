@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from tqdm import tqdm
 
-from tasks.common.errors import InputError
+from tasks.common.errors import InputError, Interrupted
 from tasks.common.files import atomic_writer, check_makeable, check_output_dir, claim_output_dir
 from tasks.common.tool.device import is_first_process
 from tasks.common.tool.run_config import read_run_config
@@ -129,7 +129,11 @@ def run_plan(
         for cell in tqdm(cells, unit="run", disable=not sys.stderr.isatty()):
             if not is_finished(cell):
                 print(f"---- {cell.name}", flush=True)
-                failed[cell.name] = run_planned(cell, plan.apart)
+                try:
+                    failed[cell.name] = run_planned(cell, plan.apart)
+                except Interrupted as error:
+                    why = f"{cell.folder}: ended by a signal; the same command goes on with it"
+                    raise Interrupted(error.number, why) from None
                 table.write_tables(plan)
     print(table.write_tables(plan)[1], end="")
     return {name: reason for name, reason in failed.items() if reason}
@@ -140,7 +144,12 @@ def _run_series(plan: Plan) -> dict[str, Any] | None:
     ways = [way_of(cell) for cell in plan.cells]
     for number, (cell, way) in enumerate(zip(plan.cells, ways), 1):
         print(f"---- {cell.name} ({number} of {len(plan.cells)})", flush=True)
-        if not run_cell(cell, way):
+        try:
+            is_mine = run_cell(cell, way)
+        except Interrupted as error:
+            how = f"go on with: paddle-rope train {cell.recipe} --resume {plan.output_dir}"
+            raise Interrupted(error.number, f"{plan.output_dir}: ended by a signal; {how}") from None
+        if not is_mine:
             raise InputError(f"{cell.folder}: {TAKEN}; wait for its end")
     if not is_first_process():
         return None

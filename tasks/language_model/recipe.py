@@ -82,6 +82,7 @@ class LanguageModelRecipe(Recipe):
             self.monitor(run, self.scores),
             score_dev,
             [*range(every, steps, every), steps],
+            checkpoint_minutes=run.keys.checkpoint_minutes,
             model=run.model,
             args=run.training,
             train_dataset=run.datasets["train"],

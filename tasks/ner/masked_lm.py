@@ -23,7 +23,7 @@ MASK_PROBABILITY = 0.9
 LARGEST_DROPOUT = 0.1
 
 
-def pretrain(model, texts, tokenizer, arguments, epochs):
+def pretrain(model, texts, tokenizer, arguments, epochs, folder, checkpoint_minutes=0.0, checkpoint=None):
     """Train the encoder of ``model``, and its feature embedding, to predict hidden tokens, with little dropout.
 
     Args:
@@ -34,9 +34,13 @@ def pretrain(model, texts, tokenizer, arguments, epochs):
         arguments: PaddleNLP's ``TrainingArguments`` of the run, whose learning rate, batch size, precision and seed are
             taken.
         epochs: how often each text is seen.
+        folder: of the checkpoints, one of which is left in the end.
+        checkpoint_minutes: see :class:`tasks.common.training.trainer.RecipeTrainer`.
+        checkpoint: in ``folder``, from which it is resumed; None begins.
     """
     texts = [text for text in texts if any(end > start for start, end in text.offsets)]
     arguments = copy.copy(arguments)
+    arguments.output_dir = str(folder)
     arguments.num_train_epochs = epochs
     arguments.max_steps = -1
     arguments.dataloader_num_workers = 0  # each epoch would start with the same copy of the collator's random numbers
@@ -55,8 +59,11 @@ def pretrain(model, texts, tokenizer, arguments, epochs):
             args=arguments,
             train_dataset=texts,
             data_collator=MaskingCollator(tokenizer, arguments.seed),
+            checkpoint_minutes=checkpoint_minutes,
         )
-        trainer.train()
+        if checkpoint is not None:
+            trainer.see_epochs_before(checkpoint)  # for the random numbers of the collator
+        trainer.train(checkpoint)
     model.set_state_dict(copied.state_dict())
 
 

@@ -135,7 +135,12 @@ class NerRecipe(Recipe):
     def before_training(self, run: Run) -> None:
         if run.keys.masked_lm_epochs:
             texts = run.datasets["train"].texts + self._dataset(run, run.more_texts).texts
-            pretrain(run.model, texts, run.tokenizer, run.training, run.keys.masked_lm_epochs)
+            pretrain(
+                *(run.model, texts, run.tokenizer, run.training, run.keys.masked_lm_epochs),
+                folder=run.checkpoints_before,
+                checkpoint_minutes=run.keys.checkpoint_minutes,
+                checkpoint=run.checkpoint,
+            )
 
     def after_training(self, run: Run) -> None:
         """Choose thresholds, if wanted, and temperatures on dev."""

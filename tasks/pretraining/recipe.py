@@ -73,7 +73,12 @@ class PretrainingRecipe(Recipe):
     def make_trainer(self, run: Run) -> PretrainingTrainer:
         monitor, datasets = self.monitor(run, self.scores), run.datasets
         return PretrainingTrainer(
-            monitor, datasets["dev"], model=run.model, args=run.training, train_dataset=datasets["train"]
+            monitor,
+            datasets["dev"],
+            checkpoint_minutes=run.keys.checkpoint_minutes,
+            model=run.model,
+            args=run.training,
+            train_dataset=datasets["train"],
         )
 
     def score_and_save(self, run: Run) -> dict[str, Any]:

@@ -54,6 +54,13 @@ class PretrainingMonitor(VisualDLMonitor):
         """Add to the tokens predicted right, and to those that were hidden."""
         self._right, self._hidden = self._right + right, self._hidden + hidden  # stays on the device until it is logged
 
+    def position(self):
+        return {**super().position(), "right": int(self._right), "hidden": self._hidden}
+
+    def go_on_from(self, position):
+        super().go_on_from(position)
+        self._right, self._hidden = int(position["right"]), int(position["hidden"])
+
     def take_accuracy(self):
         """Accuracy since the last call."""
         accuracy = float(self._right) / self._hidden

@@ -144,9 +144,9 @@ def states(monkeypatch):
     """Weights of the model before and after pretraining."""
     original, states = masked_lm.pretrain, []
 
-    def pretrain(model, *arguments):
+    def pretrain(model, *arguments, **options):
         states.append({name: value.numpy().copy() for name, value in model.state_dict().items()})
-        original(model, *arguments)
+        original(model, *arguments, **options)
         states.append({name: value.numpy().copy() for name, value in model.state_dict().items()})
 
     monkeypatch.setattr("tasks.ner.recipe.pretrain", pretrain)

@@ -1,9 +1,11 @@
 """An interrupted run goes on to the result that it would have had."""
 
+import errno
 import json
 import os
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -16,9 +18,8 @@ import yaml
 from safetensors.numpy import load, load_file
 from visualdl import LogReader
 
-from tasks.common.errors import InputError
+from tasks.common.training.complete import COMPLETE_FILE, last_checkpoint
 from tasks.common.training.monitor import VisualDLMonitor
-from tasks.common.training.trainer import COMPLETE_FILE, last_checkpoint
 from tasks.ner.reports.monitoring import NerMonitor
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -75,7 +76,7 @@ def cut_run(train, options, tmp_path, monkeypatch):
 
         with monkeypatch.context() as patch, pytest.raises(PowerCut):
             patch.setattr(NerMonitor, "on_step_end", on_step_end, raising=False)
-            train(tmp_path / "cut", **options, **more)
+            train(tmp_path / "cut", **{**options, **more})
         return tmp_path / "cut"
 
     return cut_run
@@ -90,6 +91,8 @@ def assert_equal_results(folder, whole):
         assert (folder / name).read_bytes() == (whole.folder / name).read_bytes(), name
     metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
     assert {**metrics, "train_seconds": 0} == {**whole.metrics, "train_seconds": 0}
+    assert (folder / "epochs.csv").read_bytes() == (whole.folder / "epochs.csv").read_bytes()
+    assert logged(folder) == logged(whole.folder)
     # also what is behind the best epoch
     last = f"checkpoints/checkpoint-{EPOCHS * STEPS}"
     for name in ("model.safetensors", "average.safetensors"):
@@ -98,10 +101,16 @@ def assert_equal_results(folder, whole):
         assert all(np.array_equal(first[key], second[key]) for key in first), name
 
 
-def losses(folder):
-    """The VisualDL log's (step, loss); there is one file."""
+def logged(folder):
+    """The VisualDL log's (step, value) by name; there is one file."""
     (path,) = (folder / "vdl").iterdir()
-    return [(record.id, record.value) for record in LogReader(file_path=str(path)).get_data("scalar", "train/loss")]
+    reader = LogReader(file_path=str(path))
+    scalars = {
+        name: [(record.id, record.value) for record in reader.get_data("scalar", name)]
+        for name in reader.get_tags()["scalar"]
+        if not name.endswith("characters_per_second")
+    }
+    return {**scalars, "configuration": len(reader.get_data("text", "configuration"))}
 
 
 def test_run_cut_in_the_middle_of_an_epoch_ends_as_if_it_had_not_been(whole, cut_run, capsys):
@@ -113,10 +122,117 @@ def test_run_cut_in_the_middle_of_an_epoch_ends_as_if_it_had_not_been(whole, cut
     resume(folder)
     assert f"resuming from {checkpoint}" in capsys.readouterr().out
     assert_equal_results(folder, whole)
-    # steps after the checkpoint are there twice; those after the cut are the same in both
-    after = [entry for entry in losses(whole.folder) if entry[0] > STEPS + 1]
-    assert losses(folder)[-len(after) :] == after
-    assert [step for step, _ in losses(folder)] == [*range(1, STEPS + 3), *range(STEPS + 1, EPOCHS * STEPS + 1)]
+
+
+EACH_STEP = {"checkpoint_minutes": 1e-9}  # a checkpoint after each
+
+
+@pytest.fixture(scope="module")
+def sparsely_logged(train, options, tmp_path_factory):
+    """A run whose log is written every third step, so that at most checkpoints a part of the loss is not logged yet."""
+    return train(tmp_path_factory.mktemp("sparse") / "run", **{**options, "logging_steps": 3})
+
+
+def test_checkpoint_within_an_epoch_leads_to_the_same_result(sparsely_logged, cut_run, capsys):
+    folder = cut_run(STEPS + 3, logging_steps=3, **EACH_STEP)
+    resume(folder)
+    assert f"resuming from {folder / 'checkpoints' / f'checkpoint-{STEPS + 2}'}" in capsys.readouterr().out
+    assert_equal_results(folder, sparsely_logged)
+
+
+def test_run_cut_in_the_masked_language_model_is_not_begun_anew(whole, train, options, tmp_path, monkeypatch, capsys):
+    """Twice: within the phase, and behind its end."""
+    folder, on_step_end = tmp_path / "cut", VisualDLMonitor.on_step_end
+
+    def cut_at(step, group):
+        def cut(self, args, state, control, **kwargs):
+            on_step_end(self, args, state, control, **kwargs)
+            if (self.group, state.global_step) == (group, step):
+                raise PowerCut
+
+        patch.setattr(VisualDLMonitor, "on_step_end", cut)
+
+    before = folder / "checkpoints" / "before"
+    with monkeypatch.context() as patch, pytest.raises(PowerCut):
+        cut_at(STEPS - 1, "pretraining")
+        train(folder, **options, **EACH_STEP)
+    assert last_checkpoint(before).name == f"checkpoint-{STEPS - 2}"
+    with monkeypatch.context() as patch, pytest.raises(PowerCut):
+        cut_at(1, "train")
+        resume(folder)
+    assert last_checkpoint(before).name == f"checkpoint-{STEPS}"
+    capsys.readouterr()
+    resume(folder)
+    assert f"resuming from {before / f'checkpoint-{STEPS}'}" in capsys.readouterr().out
+    assert_equal_results(folder, whole)
+    assert not before.exists()
+
+
+def test_damaged_checkpoint_is_passed_over_with_a_line(whole, cut_run, capsys):
+    folder = cut_run(2 * STEPS + 1)
+    newest, one_before = (folder / "checkpoints" / f"checkpoint-{steps}" for steps in (2 * STEPS, STEPS))
+    path = newest / "optimizer.safetensors"
+    os.truncate(path, path.stat().st_size // 2)
+    resume(folder)
+    damage = f"{newest}: is damaged (optimizer.safetensors is not as it was written); {one_before} is the newest whole"
+    assert damage in capsys.readouterr().out
+    assert_equal_results(folder, whole)
+
+
+@pytest.fixture
+def ends_at(config_file, options, tmp_path, monkeypatch, capsys):
+    """``ends_at(step, action)``: status and last line of a run in which something happens after this step."""
+
+    def ends_at(step, action):
+        def on_step_end(self, args, state, control, **kwargs):
+            VisualDLMonitor.on_step_end(self, args, state, control, **kwargs)
+            if state.global_step == step:
+                action()
+
+        words = [word for key, value in options.items() for word in (f"--{key}", str(value))]
+        with monkeypatch.context() as patch:
+            patch.setattr(NerMonitor, "on_step_end", on_step_end, raising=False)
+            status = train_ner.main([str(config_file), "--output_dir", str(tmp_path / "run"), *words])
+        err = capsys.readouterr().err
+        assert "Traceback" not in err
+        return status, err.splitlines()[-1]
+
+    return ends_at
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_writes_a_checkpoint_and_says_how_to_resume(whole, ends_at, tmp_path, number):
+    folder = tmp_path / "run"
+    status, line = ends_at(STEPS + 2, lambda: os.kill(os.getpid(), number))
+    how = f"go on with: paddle-rope train ner --resume {folder}"
+    assert (status, line) == (128 + number, f"{folder}: ended by a signal; {how}")
+    assert last_checkpoint(folder / "checkpoints").name == f"checkpoint-{STEPS + 3}"  # of the step at hand
+    resume(folder)
+    assert_equal_results(folder, whole)
+
+
+def test_run_goes_on_once_a_full_disk_has_room(whole, ends_at, tmp_path, monkeypatch):
+    folder, error = tmp_path / "run", OSError(errno.ENOSPC, "No space left on device")
+
+    def fill_disk():
+        def write(*arguments):
+            raise error
+
+        patch.setattr("tasks.common.training.trainer.write_optimizer", write)
+
+    with monkeypatch.context() as patch:
+        status, line = ends_at(2 * STEPS - 1, fill_disk)
+    how = f"make room, then go on with: paddle-rope train ner --resume {folder}"
+    assert (status, line) == (2, f"error: {folder}: no room left to write ({error}); {how}")
+    assert [path.name for path in (folder / "checkpoints").glob("checkpoint-*")] == [f"checkpoint-{STEPS}"]
+    resume(folder)
+    assert_equal_results(folder, whole)
+
+
+def test_folder_that_is_removed_meanwhile_is_told(ends_at, tmp_path):
+    status, line = ends_at(STEPS - 1, lambda: shutil.rmtree(tmp_path / "run"))
+    assert status == 2 and line.startswith(f"error: {tmp_path / 'run'}")
+    assert line.endswith("was removed while the run worked in it; train anew")
 
 
 class Bomb:
@@ -196,15 +312,6 @@ def test_process_that_is_killed_can_be_resumed(few_texts, config_file, tmp_path,
     assert load((tmp_path / "run/model/model.safetensors").read_bytes())
 
 
-def test_newest_checkpoint_is_that_of_most_steps(tmp_path):
-    for steps in (100, 1000, 99):
-        (tmp_path / f"checkpoint-{steps}").mkdir()
-        (tmp_path / f"checkpoint-{steps}" / COMPLETE_FILE).touch()
-    assert last_checkpoint(tmp_path).name == "checkpoint-1000"
-    with pytest.raises(InputError, match="no checkpoint was written"):
-        last_checkpoint(tmp_path / "missing")
-
-
 # ---- nothing to resume
 
 
@@ -226,7 +333,7 @@ def test_folder_that_is_no_run_is_not_resumed(resume_fails, tmp_path, name):
 
 
 def test_run_without_a_checkpoint_is_not_resumed(resume_fails, cut_run):
-    folder = cut_run(STEPS - 1)
+    folder = cut_run(STEPS - 1, masked_lm_epochs=0)
     expected = "no checkpoint was written before the run ended; train anew, in another folder"
     assert resume_fails(folder) == f"{folder / 'checkpoints'}: {expected}"
 

@@ -15,7 +15,7 @@ from visualdl import LogReader
 
 from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, load_tokenizer
 from tasks.common.texts.documents import hold_out, read_documents
-from tasks.common.training.trainer import last_checkpoint
+from tasks.common.training.complete import last_checkpoint
 from tasks.pretraining.batches import DevBatches
 from tasks.pretraining.masking import WholeWordMasking
 from tasks.pretraining.stages import parse_stages

@@ -15,6 +15,8 @@ CONFIG_FILE = "config.yaml"
 INPUTS_FILE = "inputs.json"  # what the data files were at the beginning
 METRICS_FILE = "metrics.json"  # written last
 MODEL_FOLDER = "model"
+CHECKPOINTS_FOLDER = "checkpoints"
+BEFORE_FOLDER = "before"  # in it: of what is trained before the task itself
 
 
 def claim(config, checkpoint, stack, in_memory=()):

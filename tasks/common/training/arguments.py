@@ -120,6 +120,9 @@ class EncoderArguments:
     embedding_dropout_prob: Optional[float] = option(None, "dropout rate of embeddings; empty: `hidden_dropout_prob`")
     vocab_min_count: int = option(2, "rarer characters become `[UNK]`")
     log_histograms: bool = option(False, "histograms of weights and gradients in VisualDL")
+    checkpoint_minutes: float = option(
+        15.0, "minutes of training after which a checkpoint is due, to resume from; 0: only at evaluations"
+    )
 
     REQUIRED = ("output_dir",)  # keys without a default
     SETTLED_BY_PRETRAINED = (*SIZE_KEYS, "vocab_min_count")  # keys that cannot be given with ``pretrained``
@@ -145,6 +148,7 @@ class EncoderArguments:
         shares = ("hidden_dropout_prob", "attention_probs_dropout_prob", "embedding_dropout_prob")
         return {
             **dict.fromkeys((*SIZE_KEYS, "num_random_features", "attention_window"), POSITIVE),
+            "checkpoint_minutes": (lambda value: 0 <= value < float("inf"), "at least 0"),
             "score_scaling_length": (lambda value: value is None or value >= 2, "at least 2"),
             **dict.fromkeys(shares, SHARE),
             "dev_fraction": (lambda value: 0 < value < 1, "greater than 0 and less than 1"),

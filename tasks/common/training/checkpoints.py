@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import paddle
 from paddle.framework import core
+from paddlenlp.trainer import TrainerState
 from safetensors.numpy import save
 
 from paddle_rope.roformer.checkpoints.tensor_files import read_tensors
@@ -25,6 +26,7 @@ OPTIMIZER_FILE = "optimizer.safetensors"
 AVERAGE_FILE = "average.safetensors"
 NUMBERS_FILE = "optimizer.json"  # what an optimizer, its schedule and the loss scaling know beside tensors
 RANDOM_FILE = "random_state_{rank}.json"
+PROGRESS_FILE = "progress_{rank}.json"  # what a process has counted since the last log
 TRAINER_STATE_FILE = "trainer_state.json"  # PaddleNLP's
 _MASTER_WEIGHTS = "master_weights"  # of an optimizer that trains weights of half precision
 _NOT_RESUMED = "training cannot go on from this checkpoint; train anew, in another folder"
@@ -103,6 +105,45 @@ def read_random_state(folder: Path, rank: int) -> None:
     _read_json(folder / RANDOM_FILE.format(rank=rank), set_state)
 
 
+def write_progress(folder: Path, rank: int, progress: Mapping[str, Any]) -> None:
+    """Write what the process ``rank`` has counted since the last log."""
+    write_json(folder / PROGRESS_FILE.format(rank=rank), progress)
+
+
+def read_progress(folder: Path, rank: int, use: Callable[[Any], None]) -> None:
+    """Call ``use`` with what :func:`write_progress` wrote."""
+    _read_json(folder / PROGRESS_FILE.format(rank=rank), use)
+
+
+def read_trainer_state(folder: Path) -> TrainerState:
+    """PaddleNLP's state of a checkpoint; raises InputError if it is missing or damaged."""
+    found = []
+
+    def read(values):
+        state = TrainerState(**values)
+        for name, kind in _STATE_KINDS.items():
+            value = getattr(state, name)
+            if not isinstance(value, kind) or isinstance(value, bool):
+                raise TypeError(f"{name} is {value!r}")
+        for entry in state.log_history:
+            if not all(isinstance(value, (int, float)) for value in {"step": None, **entry}.values()):
+                raise TypeError(f"an entry of log_history is {entry!r}")
+        found.append(state)
+
+    _read_json(folder / TRAINER_STATE_FILE, read)
+    return found[0]
+
+
+_STATE_KINDS = {
+    "epoch": (int, float, type(None)),
+    "global_step": int,
+    "max_steps": int,
+    "log_history": list,
+    "best_metric": (int, float, type(None)),
+    "best_model_checkpoint": (str, type(None)),
+}
+
+
 def _generator_states():
     """Those of the processor and, behind it, of the device, if it is another."""
     of_device = [] if paddle.device.get_device() == "cpu" else paddle.get_rng_state()
@@ -130,7 +171,7 @@ def _read_json(path: Path, use: Callable[[Any], None]) -> None:
         use(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise InputError(f"{path}: is missing; {_NOT_RESUMED}") from None
-    except (OSError, ValueError, TypeError, LookupError, RuntimeError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, LookupError, RuntimeError, AttributeError, OverflowError) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise InputError(
             f"{path}: is damaged ({reason}); the checkpoint cannot be resumed from, so train anew"

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import os
 import time
 from pathlib import Path
 
@@ -37,8 +38,26 @@ class VisualDLMonitor(TrainerCallback):
         self.group = group
         self.log_histograms = log_histograms
         self.writer = None
+        self._goes_on = False
         self._gradients_due = log_histograms
         self._reset()
+
+    def position(self):
+        """What a run that resumes here is to know, as JSON: the log's file and its length so far in bytes."""
+        if self.writer is None:
+            return {}
+        self.writer.flush()
+        path = Path(self.writer.file_name)
+        return {"file": path.name, "bytes": path.stat().st_size}
+
+    def go_on_from(self, position):
+        """Resume where :meth:`position` was asked; what was logged after it will be logged again."""
+        self._goes_on = True
+        if "file" not in position:
+            return
+        path = Path(self.log_dir) / Path(position["file"]).name
+        if path.is_file() and path.stat().st_size > position["bytes"] >= 0:
+            os.truncate(path, position["bytes"])
 
     def _reset(self):
         self._seconds = 0.0
@@ -51,7 +70,7 @@ class VisualDLMonitor(TrainerCallback):
         earlier = sorted(Path(self.log_dir).glob("*vdlrecords*"))  # of a resumed run; VisualDL shows one file
         with contextlib.redirect_stdout(io.StringIO()):  # it says that the file exists
             self.writer = LogWriter(logdir=self.log_dir, file_name=earlier[-1].name if earlier else "")
-        if self.settings is None:
+        if self.settings is None or self._goes_on:
             return
         text = visible(json.dumps(self.settings, ensure_ascii=False, indent=2), "\n")
         self.writer.add_text("configuration", text, step=0)
@@ -62,12 +81,12 @@ class VisualDLMonitor(TrainerCallback):
         self.writer.add_hparams(hyper_parameters, [f"dev/{name}" for name in self.metrics])
 
     def on_load_data_end(self, args, state, control, inputs=None, **kwargs):
-        mask = inputs["token_mask"] if "token_mask" in inputs else inputs["attention_mask"]
-        self._tokens = self._tokens + mask.sum()  # stays on the device until it is logged
+        self._mask = inputs["token_mask"] if "token_mask" in inputs else inputs["attention_mask"]
         self._step_start = time.perf_counter()
 
     def on_substep_end(self, args, state, control, **kwargs):  # of a batch whose gradients are accumulated
         self._seconds += time.perf_counter() - self._step_start
+        self._tokens = self._tokens + self._mask.sum()  # stays on the device until it is logged
 
     on_step_end = on_substep_end
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from paddle.io import BatchSampler
-from paddlenlp.trainer import TrainerCallback, TrainerState
+from paddlenlp.trainer import TrainerCallback
 
-from tasks.common.training.trainer import TRAINER_STATE_FILE, RecipeTrainer
+from tasks.common.training.checkpoints import read_trainer_state
+from tasks.common.training.trainer import RecipeTrainer
 
 
 class StepTrainer(RecipeTrainer):
@@ -33,8 +34,7 @@ class StepTrainer(RecipeTrainer):
     def train(self, resume_from_checkpoint=None):
         """Train, from the start or from a checkpoint folder."""
         if resume_from_checkpoint is not None:
-            state = TrainerState.load_from_json(str(Path(resume_from_checkpoint) / TRAINER_STATE_FILE))
-            self.first_step = state.global_step
+            self.first_step = read_trainer_state(Path(resume_from_checkpoint)).global_step
         super().train(resume_from_checkpoint)
 
     def compute_loss(self, model, inputs, return_outputs=False):

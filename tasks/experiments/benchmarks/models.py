@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from typing import Any
 
 import numpy as np
@@ -136,7 +137,7 @@ def measure(task: str, job: str, options: dict[str, Any], length: int, device: s
 def measure_apart(given: dict[str, Any]) -> dict[str, Any]:
     """:func:`measure` of the arguments ``given`` in a process of its own; ``{"left_out": why}`` if the process fails,
     as by a lack of memory."""
-    done = call_apart("measure", given, capture_output=True)
+    done = call_apart("measure", given, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if done.returncode == 0:
         return json.loads(done.stdout.splitlines()[-1])
     said = done.stderr.strip().splitlines() or ["it said nothing"]

@@ -1,0 +1,55 @@
+"""What ends a run from outside, told in one line: a signal, a full disk, a folder that is gone."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from tasks.common.errors import InputError, Interrupted
+from tasks.common.files import NO_ROOM
+from tasks.common.runs.life import CHECKPOINTS_FOLDER
+from tasks.common.training.complete import has_checkpoint
+
+_NO_ROOM_IN_WORDS = tuple(f"os error {number})" for number in NO_ROOM)  # safetensors tells numbers in words
+
+
+@contextlib.contextmanager
+def explained(output_dir: Path, command: str) -> Iterator[None]:
+    """Within this block a run works in its folder.
+
+    Args:
+        output_dir: its folder.
+        command: that trains its recipe, as in ``paddle-rope train ner``.
+
+    Raises:
+        Interrupted: a signal has come; the message says how the run goes on.
+        InputError: there is no room, with the same message; or the folder was removed.
+    """
+    try:
+        yield
+    except Interrupted as error:
+        raise Interrupted(error.number, f"{output_dir}: ended by a signal; {_remedy(output_dir, command)}") from None
+    except Exception as error:
+        if _is_no_room(error):
+            remedy = _remedy(output_dir, command)
+            raise InputError(f"{output_dir}: no room left to write ({error}); make room, then {remedy}") from None
+        if isinstance(error, FileNotFoundError) and _is_removed(output_dir, error.filename):
+            raise InputError(f"{output_dir}: was removed while the run worked in it; train anew") from None
+        raise
+
+
+def _remedy(output_dir, command):
+    if has_checkpoint(output_dir / CHECKPOINTS_FOLDER):
+        return f"go on with: {command} --resume {output_dir}"
+    return "train anew: no checkpoint had been written"
+
+
+def _is_removed(output_dir, missing):
+    return not output_dir.is_dir() and output_dir in Path(str(missing)).parents
+
+
+def _is_no_room(error):
+    if isinstance(error, OSError):
+        return error.errno in NO_ROOM
+    return type(error).__name__ == "SafetensorError" and any(words in str(error) for words in _NO_ROOM_IN_WORDS)

@@ -1,0 +1,1 @@
+"""Work that is killed at random moments and taken up again must end as if nothing had happened."""

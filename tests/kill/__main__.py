@@ -1,0 +1,157 @@
+"""Kill works at random moments, resume them, and compare what they leave with undisturbed ones:
+
+    python -m tests.kill --kills 30 --seed 0
+
+Each work runs in a process of its own. What is killed, and when, follows from the seed: a moment is an event of
+Python's profiler within a step, a save, an evaluation and so on. The exit status is 1 if anything differs.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+os.environ["OMP_NUM_THREADS"] = "1"  # another number of threads adds up in another order
+
+from paddle_rope.machine import import_paddle, prepare_process
+
+FILE = random.Random(0).randbytes(1 << 20)  # what is downloaded
+TRIES = 2  # of resuming
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(prog="python -m tests.kill", description=__doc__.split(":")[0] + ".")
+    parser.add_argument("--kills", type=int, default=30, metavar="N", help="how many (default: 30)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of what is killed when (default: 0)")
+    parser.add_argument("--works", metavar="NAME,NAME", help="only these")
+    parser.add_argument("--keep", metavar="FOLDER", help="keep all files in this new folder")
+    options = parser.parse_args(argv)
+    prepare_process()
+    import_paddle()
+    from tests.kill.works import WORKS
+    from tests.local_server import LocalServer, serve
+
+    names = options.works.split(",") if options.works else list(WORKS)
+    folder = Path(options.keep or tempfile.mkdtemp(prefix="kill_")).absolute()
+    try:
+        with serve(LocalServer({"/file": FILE})) as server:
+            differing = run(names, options.kills, random.Random(options.seed), folder, server.url)
+    finally:
+        if not options.keep:
+            shutil.rmtree(folder, ignore_errors=True)
+    print(f"{options.kills} kills, seed {options.seed}: {differing} differ from undisturbed works")
+    return int(differing > 0)
+
+
+def run(names, kills, random, folder, url):
+    """Kill works in turn; returns how many of them left something else than undisturbed ones."""
+    from tasks.recipes import get_recipe
+    from tests.kill import works
+    from tests.kill.moments import draw
+
+    get_recipe("ner"), get_recipe("pretraining")  # imported once for all processes
+    works.prepare(folder)
+    wholes, events, differing = {}, {}, 0
+    for name in (works.TRAINED_BY, *names) if "export" in names else names:
+        work = works.WORKS[name]
+        if work.key not in wholes:  # one undisturbed work serves all that is killed within it
+            place = folder / f"whole_{name}"
+            works.begin(work, place)
+            zones = {one: other.zone for one, other in works.WORKS.items() if other.key == work.key}
+            status = do(place, work.words, url, zones, report=place / "events.json")
+            if status:
+                raise SystemExit(f"{name}: ended with {status} without a kill; --keep FOLDER keeps its log.txt")
+            events.update(json.loads((place / "events.json").read_text(encoding="utf-8")))
+            wholes[work.key] = works.left(place)
+    order = [names[number % len(names)] for number in range(kills)]
+    random.shuffle(order)
+    for number, name in enumerate(order, 1):
+        work, place = works.WORKS[name], folder / f"kill_{number}"
+        works.begin(work, place)
+        moment = draw(random, events[name])
+        status = do(place, work.words, url, {name: work.zone}, moment)
+        if status != -signal.SIGKILL:
+            outcome = f"not killed: ended with {status}"
+        else:
+            outcome = take_up(work, place, url) or compare(works.left(place), wholes[work.key])
+        differing += bool(outcome)
+        print(f"{number:3}  {name:12} call {moment[0]:3}, event {moment[1]:7}: {outcome or 'equal'}", flush=True)
+    return differing
+
+
+def take_up(work, place, url):
+    """Resume a killed work; returns what went wrong, in words."""
+    for _ in range(TRIES):
+        goes_on = work.resume and any(place.glob("run/**/checkpoints/**/complete"))
+        goes_on = goes_on or (work.resume and (place / "run" / "series.yaml").is_file())
+        if work.resume and not goes_on:
+            shutil.rmtree(place / "run", ignore_errors=True)  # as the message says
+        status = do(place, work.resume if goes_on else work.words, url)
+        if not status:
+            return ""
+    return f"ended with {status} when resumed: {(place / 'log.txt').read_text(encoding='utf-8').splitlines()[-1][:200]}"
+
+
+def compare(found, whole):
+    """What differs, in words."""
+    names = [name for name in {**whole, **found} if found.get(name) != whole.get(name)]
+    return f"differs: {', '.join(names)}" if names else ""
+
+
+def do(place, words, url, zones=None, target=None, report=None):
+    """Do a work in a process of its own; returns its exit status, below 0 for a signal.
+
+    Args:
+        place: folder in which it works.
+        words: of the command line.
+        url: of the server.
+        zones: dict from names to functions whose events are counted.
+        target: moment at which it is killed.
+        report: file for the events, JSON.
+    """
+    process = os.fork()
+    if process:
+        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    status = 70
+    try:
+        os.chdir(place)
+        log = os.open("log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        from tests.kill.moments import Zone
+
+        zones = {name: Zone(zone, target) for name, zone in (zones or {}).items()}
+        status = call(words, url)
+        if report is not None:
+            report.write_text(json.dumps({name: zone.events for name, zone in zones.items()}), encoding="utf-8")
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(status)
+
+
+def call(words, url):
+    """The command line, or a download from the server of this process."""
+    if words[0] != "download":
+        from tasks.commands.main import main
+
+        return main(words)
+    from tasks.ner.data import download
+
+    Path("run").mkdir(exist_ok=True)
+    sha256 = hashlib.sha256(FILE).hexdigest()
+    download.download(f"{url}/file", Path("run/file"), size=len(FILE), sha256=sha256)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
