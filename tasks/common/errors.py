@@ -35,8 +35,8 @@ class Interrupted(KeyboardInterrupt):
 
 
 def exit_on_input_error(main):
-    """Wrap a tool's ``main(argv) -> int``: an ``InputError``, or a permission that is missing, becomes one line on stderr
-    and exit status 2; Ctrl-C and SIGTERM become one line and 128 plus the number of the signal, as shells report it."""
+    """Wrap a tool's ``main(argv) -> int``: an ``InputError``, or a missing permission, becomes one line on stderr and
+    exit status 2; Ctrl-C and SIGTERM become one line and 128 plus the number of the signal, as shells report it."""
 
     @functools.wraps(main)
     def wrapped(argv=None):
