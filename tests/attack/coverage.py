@@ -4,7 +4,8 @@
     python -m tests.attack.coverage torch_pickle --runs 100000
 
 Works for targets of one file. The process ends at the first finding, which is written to --findings; start it again,
-with another seed, to go on. Exit status 1 if there was one. Memory is limited as in the other attack.
+with another seed, to go on. Exit status 1 if there was one. libFuzzer limits memory and time, and keeps what exceeds
+them in a folder that it names.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from pathlib import Path
 from tests.attack import findings
 from tests.attack.cases import write_case
 from tests.attack.targets import QUICK, TARGETS
+from tests.attack.watchdog import read_once
 
 MISSING = "SKIPPED: atheris is not installed; pip install -r requirements-fuzz.txt"
 MODULES = ["tasks.ner.formats", "tasks.common.texts", "tasks.matching.data", "tasks.classification.data"]
@@ -51,8 +53,6 @@ def main(words=None):
 
 
 def _fuzz(atheris, target, samples, options):
-    from tests.attack.watchdog import read_once  # its limit of time is a signal; libFuzzer has one of its own
-
     (name,) = samples[0]
     place = Path(tempfile.mkdtemp(prefix="attack-coverage-"))
     corpus, folder = place / "corpus", place / "mutant"

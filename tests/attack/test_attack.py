@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tests.attack import findings, large_cases
+from tests.attack import findings, large_cases, watchdog
 from tests.attack.attack import attack
 from tests.attack.cases import SilentLossError, Target, write_case
 from tests.attack.mutators import OF_BYTES, OF_LINES
@@ -81,7 +81,8 @@ def test_what_passes_and_what_fails(read, kind, tmp_path):
     assert read_once(_target(read), tmp_path).kind == kind
 
 
-def test_hangs_growth_and_deaths_are_seen_and_the_attack_goes_on():
+def test_hangs_growth_and_deaths_are_seen_and_the_attack_goes_on(monkeypatch):
+    monkeypatch.setattr(watchdog, "HANG_SECONDS", 0.3)
     with Watchdog("made_up") as dog:
         kinds = [dog.read({"order": order}).kind for order in (b"hang", b"read", b"grow", b"die", b"read")]
         assert dog.case() == {"order": b"read"}
