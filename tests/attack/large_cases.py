@@ -85,7 +85,7 @@ def _configuration(**keys):
 
 
 _SMALL = {
-    "model_type": "paddle_rope_ner", "types": ["name", "company"], "vocab_size": 19, "hidden_size": 16,
+    "model_type": "paddle_rope_ner", "types": ["name", "company"], "vocab_size": 20, "hidden_size": 16,
     "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32, "head_size": 8, "max_tokens": 64,
 }  # fmt: skip
 CASES = {

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from pathlib import Path
 
 from tests.attack.cases import SilentLossError, Target
@@ -73,7 +74,7 @@ class _Application:
         return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:])
 
 
-_APPLICATIONS = []
+_APPLICATIONS = {}  # by process: threads do not survive a fork
 
 
 def _scope(head, body):
@@ -92,7 +93,7 @@ def _scope(head, body):
         connection.receive_data(head.removesuffix(b"\r\n") + b"\r\n" + framing + b"\r\n" + body)
         event = connection.next_event()
     except h11.RemoteProtocolError as error:
-        raise RefusedRequest(str(error)) from None
+        raise RefusedRequest(f"not HTTP: {str(error)[:40]!r}") from None
     if not isinstance(event, h11.Request):
         raise RefusedRequest("no whole head")
     path, _, query = event.target.partition(b"?")
@@ -114,11 +115,10 @@ def _scope(head, body):
 
 def read_request(folder: Path) -> None:
     """One request: an answer of 200 has the texts that were sent; all others are JSON with an error of one line."""
-    if not _APPLICATIONS:
-        _APPLICATIONS.append(_Application())
+    application = _APPLICATIONS.get(os.getpid()) or _APPLICATIONS.setdefault(os.getpid(), _Application())
     head, body = ((folder / name).read_bytes() for name in (HEAD, BODY))
     scope = _scope(head, body)
-    status, content = _APPLICATIONS[0].answer(scope, body)
+    status, content = application.answer(scope, body)
     if status >= 500:
         raise SilentLossError(f"status {status}: {content[:300]!r}")
     if status == 200 and scope["method"] == "POST":

@@ -103,7 +103,7 @@ def read_matching(folder: Path) -> None:
                 if plain[0][0] is not None
                 else [tuple(second_readings.loads(line)[key] for key in ("sentence1", "sentence2")) for line in lines]
             )
-        except ValueError:
+        except (ValueError, second_readings.RepeatedKey):
             plain = [tuple(line.split("\t")[:2]) for line in lines]
     else:
         has_header = lines[0].split("\t")[-1].strip().lower() in matching.HEADERS
