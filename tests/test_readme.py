@@ -1,6 +1,7 @@
 """What the README and the documents show works as they show it."""
 
 import contextlib
+import importlib.util
 import io
 import json
 import re
@@ -108,6 +109,8 @@ def check_command(words):
                 check_configs(read_plan(REPOSITORY / rest[1], "runs/new", settings=settings).cells)
                 unknown = []
             assert unknown == []
+    elif program == ".venv/bin/python" and rest[0] == "-m":
+        assert importlib.util.find_spec(rest[1]) is not None
     elif program in (".venv/bin/python", "bash"):
         assert any((REPOSITORY / word).is_file() for word in rest if word.startswith("tools/"))
     else:

@@ -1,0 +1,197 @@
+"""Folders of models: trained, of other libraries, exported, and the checkpoint of a run."""
+
+import functools
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from tasks.common.errors import InputError
+from tests.attack.binaries import change_safetensors
+from tests.attack.cases import SilentLossError, Target, read_case
+from tests.attack.mutators import OF_BYTES, OF_LINES, mutate
+from tests.attack.trees import change_json
+
+TEXTS = ["浙商银行企业信贷部叶老桂博士", ""]
+FOREIGN = Path(__file__).resolve().parents[1] / "roformer" / "data"
+CHECKSUMS = "SHA256SUMS"
+BY_ENDING = {
+    ".json": (*OF_BYTES[:3], *OF_LINES[:2], *[change_json] * 20),
+    ".safetensors": (change_safetensors, change_safetensors, change_safetensors, *OF_BYTES),
+}
+
+
+def _change(*names, weights=()):
+    """A mutator of the files ``names``; those in ``weights`` are large and changed less often."""
+
+    def change(case, rng):
+        known = [name for name in names if name in case]
+        name = rng.choice(known * 4 + [name for name in weights if name in case])
+        return {**case, name: mutate(case[name], rng, BY_ENDING.get(Path(name).suffix, (*OF_BYTES, *OF_LINES)))}
+
+    return change
+
+
+@functools.cache
+def _model() -> dict[str, bytes]:
+    """The files of a small NER model that has learned nothing."""
+    import paddle
+
+    from paddle_rope.roformer import CharTokenizer
+    from tasks.common.tool.process import prepare
+    from tasks.ner.model import NerConfig, NerModel
+
+    prepare()
+    paddle.seed(0)
+    tokenizer = CharTokenizer.from_corpus(TEXTS)
+    config = NerConfig(
+        types=["name", "company"],
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        head_size=8,
+        max_tokens=64,
+        attention=["softmax", "linear"],
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        NerModel(config).save_pretrained(folder, safe_serialization=True)
+        tokenizer.save_pretrained(folder)
+        return read_case(Path(folder))
+
+
+def _exported(format) -> list[dict[str, bytes]]:
+    from tests.verbs import verb
+
+    with tempfile.TemporaryDirectory() as place:
+        trained, exported = Path(place) / "model", Path(place) / "exported"
+        trained.mkdir()
+        for name, content in _model().items():
+            (trained / name).write_bytes(content)
+        if verb("export", "ner").main([str(trained), "--output", str(exported), "--format", format]):
+            raise RuntimeError("the small model cannot be exported")
+        return [read_case(exported)]
+
+
+def read_model(folder: Path) -> None:
+    """Predict with a model folder."""
+    from tasks.recipes import open_predictor
+
+    if (folder / CHECKSUMS).is_file() and (folder / CHECKSUMS).read_bytes() == b"":
+        from tasks.common.exported.folder import write_checksums
+
+        write_checksums(folder)  # what a forger does
+    predictor = open_predictor(folder, device="cpu")
+    found = predictor(TEXTS)
+    if [one["text"] for one in found] != TEXTS:
+        raise SilentLossError(f"predictions of other texts: {str(found)[:200]}")
+    config = predictor.model.config
+    for name, value in vars(config).items():
+        if name.endswith(("_prob", "_dropout")) and value is not None and not 0 <= value < 1:
+            raise SilentLossError(f"{name} is {value!r}")
+
+
+def _forged(change):
+    """``change``, and checksums that fit what it has made."""
+
+    def mutated(case, rng):
+        changed = change(case, rng)
+        return {**changed, CHECKSUMS: b""} if changed[CHECKSUMS] == case[CHECKSUMS] else changed
+
+    return mutated
+
+
+def _completed(samples):
+    return lambda case: {**samples()[0], **case}
+
+
+def read_foreign(folder: Path) -> None:
+    """Weights of other libraries into a model."""
+    from paddle_rope.roformer import RoFormerModel
+
+    RoFormerModel.from_pretrained(str(folder))
+
+
+def _foreign_samples():
+    names = ("config.json", "model.safetensors")
+    return [
+        {name: (FOREIGN / folder / name).read_bytes() for name in names}
+        for folder in ("hf_tiny", "hf_tiny_rotary_value")
+    ]
+
+
+def _training():
+    """A layer with what trains it, after a step."""
+    import paddle
+
+    layer = paddle.nn.Linear(3, 2)
+    schedule = paddle.optimizer.lr.LinearWarmup(1e-3, 10, 0.0, 1e-3)
+    optimizer = paddle.optimizer.AdamW(schedule, parameters=layer.parameters())
+    layer(paddle.ones([1, 3])).sum().backward()
+    optimizer.step()
+    return optimizer, schedule
+
+
+_KEPT = []
+
+
+def _checkpoint_samples():
+    from tasks.common.training import checkpoints
+
+    _KEPT[:] = [_training()]
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoints.write_optimizer(Path(folder), *_KEPT[0])
+        checkpoints.write_random_state(Path(folder), 0)
+        return [read_case(Path(folder))]
+
+
+def read_checkpoint(folder: Path) -> None:
+    """The optimizer and the random numbers of a run that goes on."""
+    from tasks.common.training import checkpoints
+
+    checkpoints.read_optimizer(folder, *_KEPT[0])
+    checkpoints.read_random_state(folder, 0)
+    np.random.seed(0)
+
+
+_SETTINGS = ("config.json", "tokenizer_config.json", "vocab.txt")
+_GRAPHS = ("model.onnx", "inference.json", "inference.pdmodel", "inference.pdiparams")
+_IN_CHECKPOINT = ("optimizer.json", "optimizer.safetensors", "random_state_0.json")
+_ONNX, _PADDLE = (functools.cache(functools.partial(_exported, format)) for format in ("onnx", "paddle"))
+TARGETS = [
+    Target(
+        "model",
+        lambda: [_model()],
+        _change(*_SETTINGS, "config.json", weights=("model.safetensors",)),
+        read_model,
+        (InputError,),
+        _completed(lambda: [_model()]),
+    ),
+    Target(
+        "foreign",
+        _foreign_samples,
+        _change("config.json", weights=("model.safetensors",)),
+        read_foreign,
+        (ValueError,),
+        _completed(_foreign_samples),
+    ),
+    *(
+        Target(
+            f"exported_{format}",
+            samples,
+            _forged(_change(*_SETTINGS, CHECKSUMS, weights=_GRAPHS * 2)),
+            read_model,
+            (InputError,),
+            _completed(lambda samples=samples: [{**samples()[0], CHECKSUMS: b""}]),
+        )
+        for format, samples in (("onnx", _ONNX), ("paddle", _PADDLE))
+    ),
+    Target(
+        "checkpoint",
+        _checkpoint_samples,
+        _change(*_IN_CHECKPOINT),
+        read_checkpoint,
+        (InputError,),
+    ),
+]

@@ -1,0 +1,221 @@
+"""Files of data: every format of labeled text, pairs, classes, plain text, and streams to predict."""
+
+from pathlib import Path
+
+from tasks.classification import data as classification
+from tasks.common.errors import InputError
+from tasks.common.texts.documents import read_documents
+from tasks.common.texts.plain_texts import read_plain_texts
+from tasks.common.texts.text_stream import TextStream
+from tasks.matching import data as matching
+from tasks.ner.data.reading import read_labeled, write_examples
+from tasks.ner.examples import Entity, Example
+from tasks.ner.formats import TEXT_FORMATS, brat
+from tests.attack import second_readings
+from tests.attack.cases import SilentLossError, Target, json_bytes
+from tests.attack.mutators import OF_BYTES, OF_LINES, mutate
+from tests.attack.trees import change_json
+
+EXAMPLES = [
+    Example(
+        "浙商银行企业信贷部叶老桂博士在杭州。",
+        (Entity(0, 4, "company"), Entity(9, 12, "name"), Entity(15, 17, "占比%")),
+        "1",
+    ),
+    Example("今天 no entity 😀", (), "2"),
+    Example("𠮷野家在北京大学", (Entity(0, 3, "company"), Entity(4, 8, "地/点")), "3"),
+]
+NESTED = Example("北京大学附属中学", (Entity(0, 2, "address"), Entity(0, 4, "school"), Entity(0, 8, "school")), "4")
+BYTES = "mutant"
+
+
+def _mutate(*mutators):
+    def change(case, rng):
+        name = rng.choice(sorted(case))
+        return {**case, name: mutate(case[name], rng, mutators)}
+
+    return change
+
+
+OF_TEXT = _mutate(*OF_BYTES, *OF_LINES, *OF_LINES)
+OF_JSON = _mutate(*OF_BYTES, *OF_LINES, *[change_json] * 24)
+
+
+def _text(path):
+    return path.read_bytes().decode("utf-8").removeprefix("\ufeff")
+
+
+def _compare(examples, expected, how):
+    found = [(one.text, set(one.spans)) for one in examples]
+    for number, (one, other) in enumerate(zip(found, expected), 1):
+        if one != other:
+            raise SilentLossError(f"{how}: example {number} is {str(one)[:200]}, not {str(other)[:200]}")
+    if len(found) != len(expected):
+        raise SilentLossError(f"{how}: {len(found)} examples, not {len(expected)}")
+
+
+def read_entities(folder: Path) -> None:
+    """A file of labeled text: read, read plainly, written in its own format and read again."""
+    path = folder / BYTES
+    examples, format = read_labeled(path)
+    second = second_readings.OF_FORMAT.get(format)
+    if second is not None:
+        try:
+            expected = second(_text(path))
+        except Exception as error:  # what cannot be read plainly should have been refused
+            raise SilentLossError(f"{format}: read, but {type(error).__name__}: {error}") from error
+        _compare(examples, expected, f"{format} read plainly")
+    _again(examples, folder / "again", format)
+
+
+def _again(examples, path, format):
+    try:
+        write_examples(examples, path, format)
+    except InputError:  # a format cannot hold everything
+        return
+    _compare(read_labeled(path, format)[0], [(one.text, set(one.spans)) for one in examples], f"{format} written")
+
+
+def read_brat(folder: Path) -> None:
+    """A folder of brat's."""
+    examples = brat.read(folder)
+    texts = sorted(folder.glob("*.txt"))
+    expected = [one for path in texts for one in second_readings.brat(_text(path), _text(path.with_suffix(".ann")))]
+    _compare(examples, expected, "brat read plainly")
+
+
+def _brat_samples():
+    ann = "T1\tcompany 0 4\t浙商银行\nT2\tname 9 12\t叶老桂\nR1\tworks Arg1:T2 Arg2:T1\n#1\tnote T1\tx\n"
+    one = {"1.txt": EXAMPLES[0].text.encode(), "1.ann": ann.encode()}
+    return [one, {**one, "2.txt": "第一行\n第二行".encode(), "2.ann": "T1\tx 2 5\t行 第\n".encode()}]
+
+
+def read_matching(folder: Path) -> None:
+    """Pairs or triples, with labels and to predict."""
+    path = folder / BYTES
+    streamed = [one.texts for chunk in matching.ExampleStream(path) for one in chunk]
+    lines = [line for line in second_readings.lines_of(_text(path)) if line.strip(" \t")]
+    if lines[0].strip(" \t").startswith("{") and len(streamed) == len(lines):
+        try:
+            plain = [tuple(second_readings.loads(line).get(key) for key in "ABC") for line in lines]
+            plain = (
+                plain
+                if plain[0][0] is not None
+                else [tuple(second_readings.loads(line)[key] for key in ("sentence1", "sentence2")) for line in lines]
+            )
+        except (ValueError, second_readings.RepeatedKey):
+            plain = [tuple(line.split("\t")[:2]) for line in lines]
+    else:
+        has_header = lines[0].split("\t")[-1].strip().lower() in matching.HEADERS
+        plain = [tuple(line.split("\t")[:2]) for line in lines[has_header:]]
+    if streamed != plain:
+        raise SilentLossError(f"{len(streamed)} texts, {len(plain)} read plainly: {str(streamed)[:100]}")
+    labeled = matching.read_labeled(path)
+    if [set(one.texts) for one in labeled] != [set(texts) for texts in streamed]:
+        raise SilentLossError("with labels there are other texts than without")
+
+
+def read_classes(folder: Path) -> None:
+    """Labeled texts."""
+    path = folder / BYTES
+    examples = classification.read_examples(path)
+    lines = [line for line in second_readings.lines_of(_text(path)) if line.strip(" \t")]
+    if lines[0].strip(" \t").startswith("{"):
+        of_lines = [second_readings.loads(line) for line in lines]
+        plain = [one["text"] if "text" in one else one["sentence"] for one in of_lines]
+    else:
+        plain = [line.split("\t")[0] for line in lines]
+    if [one.text for one in examples] != plain:
+        raise SilentLossError(f"{len(examples)} texts, {len(plain)} read plainly")
+    classification.class_names(examples)
+
+
+def read_stream(folder: Path) -> None:
+    """Texts to predict, in chunks as they come."""
+    path = folder / BYTES
+    texts = [text for chunk in TextStream(path) for text, _ in chunk]
+    lines = second_readings.lines_of(_text(path))
+    lines = lines[:-1] if lines[-1] == "" and not _text(path).endswith("\r") else lines
+    try:
+        plain = [second_readings.loads(line)["text"] for line in lines if line.strip(" \t")]
+    except (ValueError, LookupError, TypeError, RecursionError, second_readings.RepeatedKey):
+        plain = None
+    if texts not in (plain, lines):
+        raise SilentLossError(f"{len(texts)} texts of {len(lines)} lines: {str(texts)[:100]}")
+
+
+def read_plain(folder: Path) -> None:
+    """Texts to learn from: one a line, and documents parted by blank lines."""
+    path = folder / BYTES
+    texts, whole = read_plain_texts(path), read_documents([path])
+    expected = "".join(_text(path).split())
+    if "".join("".join(texts).split()) != expected:
+        raise SilentLossError("characters of lines are lost")
+    if not set("".join(whole)) >= set(expected):
+        raise SilentLossError("characters of documents are lost")
+
+
+def _entity_target(name, format, examples, mutator):
+    content = "".join(TEXT_FORMATS[format].write(examples)).encode("utf-8")
+    return Target(name, lambda: [{BYTES: content}], mutator, read_entities, (InputError,))
+
+
+def _lines(*records):
+    return b"".join(json_bytes(record) + b"\n" for record in records)
+
+
+def _samples(*contents):
+    return lambda: [{BYTES: content if isinstance(content, bytes) else content.encode()} for content in contents]
+
+
+PAIRS = "句子一\t句子二\t1\n花呗如何还款\t花呗怎么还钱\t0\na\tb\t3.5\n"
+TRIPLES = [{"A": "原告", "B": "被告", "C": "第三人"}, {"A": "甲", "B": "乙", "C": "丙"}]
+TARGETS = [
+    *(
+        _entity_target(name, name, EXAMPLES, OF_TEXT)
+        for name in ("bio", "bioes", "bmes", "bio_sentences", "bmes_sentences")
+    ),
+    *(
+        _entity_target(name, name, [*EXAMPLES, NESTED], OF_JSON)
+        for name in ("cluener", "doccano", "doccano_entities", "cmeee", "jsonl", "labelstudio", "labelstudio_min")
+    ),
+    Target("brat", _brat_samples, OF_TEXT, read_brat, (InputError,)),
+    Target(
+        "matching",
+        _samples(
+            PAIRS,
+            "sentence1\tsentence2\tlabel\n" + PAIRS,
+            _lines(
+                {"sentence1": "甲", "sentence2": "乙", "label": "0"}, {"sentence1": "b", "sentence2": "c", "score": 4.5}
+            ),
+            _lines(*TRIPLES),
+            _lines(*({**one, "label": "C"} for one in TRIPLES)),
+        ),
+        OF_JSON,
+        read_matching,
+        (InputError,),
+    ),
+    Target(
+        "classification",
+        _samples(
+            "今天天气很好\t好\n下雨\t坏\n",
+            _lines(
+                {"sentence": "甲", "label": 1, "label_des": "体育"}, {"text": "乙", "label": 2, "label_des": "财经"}
+            ),
+            _lines({"text": "甲", "label": "10"}, {"text": "乙", "label": "9"}),
+        ),
+        OF_JSON,
+        read_classes,
+        (InputError,),
+    ),
+    Target(
+        "stream",
+        _samples("第一行\n\n第三行\n", _lines({"text": "甲", "id": 1}, {"text": ""}, {"text": "丙\n丁"})),
+        OF_JSON,
+        read_stream,
+        (InputError,),
+    ),
+    Target(
+        "plain", _samples("第一行\n第二行\n", "一篇\n文章\n\n另一篇\n \n第三篇"), OF_TEXT, read_plain, (InputError,)
+    ),
+]
