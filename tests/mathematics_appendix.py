@@ -237,11 +237,12 @@ TESTS = """
 6.24 ner/prediction/test_thresholds.py: no_other_thresholds_have_a_higher_f1 a_thousand_types
 6.25 ner/prediction/test_thresholds.py: a_threshold_stands_in_the_middle_of_the_scores_it_separates
 6.25 ner/prediction/test_thresholds.py: zero_stays_where_nothing_is_better
-6.26 ner/prediction/test_temperatures.py: a_known_temperature_is_found_again
-6.26 ner/prediction/test_temperatures.py: it_is_the_minimum_of_the_likelihood_with_the_labels_of_platt
-6.27 ner/prediction/test_temperatures.py: as_many_candidates_as_the_prior_count_as_much
-6.27 ner/prediction/test_temperatures.py: a_type_with_few_candidates_takes_the_temperature_of_all
-6.28 ner/prediction/test_temperatures.py: the_likelihood_of_the_fitted_data_does_not_get_worse
+6.26 ner/prediction/test_thresholds.py: half_of_the_f1_is_best_where_probabilities_are_right
+6.27 ner/prediction/test_temperatures.py: a_known_temperature_is_found_again
+6.27 ner/prediction/test_temperatures.py: it_is_the_minimum_of_the_likelihood_with_the_labels_of_platt
+6.28 ner/prediction/test_temperatures.py: as_many_candidates_as_the_prior_count_as_much
+6.28 ner/prediction/test_temperatures.py: a_type_with_few_candidates_takes_the_temperature_of_all
+6.29 ner/prediction/test_temperatures.py: the_likelihood_of_the_fitted_data_does_not_get_worse
 7.1 analysis/test_decay.py: frequencies_are_those_of_the_rotation
 7.2 analysis/test_decay.py: pair_products_give_the_dot_product_of_any_vectors
 7.3 analysis/test_decay.py: mean_partial_sums_equal_the_plain_loop

@@ -31,6 +31,9 @@ class NerArguments(RecipeArguments):
     span_rope: bool = option(True, "RoPE in the span head; `false` for comparisons")
     allow_overlap: Optional[bool] = option(None, "may entities overlap; empty: as in train")
     tune_thresholds: bool = option(False, "after training, choose a threshold for each type on dev")
+    threshold_for_f1: bool = option(
+        False, "after training, lower the threshold of all types to half of the dev F1, as a probability"
+    )
     features: Optional[str] = option(None, f"word features, separated by commas: {', '.join(FEATURE_KINDS)}")
     character_dropout: float = option(0.0, "share of characters that training hides")
     feature_dropout: float = option(0.0, "share of feature values that training hides")
@@ -76,6 +79,9 @@ class NerArguments(RecipeArguments):
                 f"{self.max_characters} has tokens; give at least {self.max_characters + SPECIAL_TOKENS}"
             )
         self.check_dev("tune_thresholds")
+        self.check_dev("threshold_for_f1")
+        if self.tune_thresholds and self.threshold_for_f1:
+            raise InputError("configuration: tune_thresholds and threshold_for_f1; give one of them")
 
     def _check_joined(self):
         if bool(self.join_share) != (self.join_characters is not None):

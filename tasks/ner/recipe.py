@@ -30,7 +30,7 @@ from tasks.ner.model import NerModel
 from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, find_candidates
 from tasks.ner.prediction.predictor import NerPredictor, find_in_windows
 from tasks.ner.prediction.temperatures import temperatures_for
-from tasks.ner.prediction.thresholds import above, thresholds_for
+from tasks.ner.prediction.thresholds import above, threshold_for_f1, thresholds_for
 from tasks.ner.reports.error_analysis import error_analysis, worst_examples
 from tasks.ner.reports.monitoring import LOWEST_LOGIT, NerMonitor
 from tasks.ner.reports.printed import print_data_report, print_errors, print_scores, print_worst_examples
@@ -151,6 +151,10 @@ class NerRecipe(Recipe):
         def find(texts):
             return find_in_windows(run.model, texts, run.batch_size, thresholds=LOWEST_THRESHOLD)
 
+        if run.keys.threshold_for_f1:
+            f1 = evaluate_model(run.model, run.datasets["dev"], run.batch_size)[0]["f1"]
+            config.thresholds = [threshold_for_f1(f1)] * len(config.types)
+            print(f"threshold {config.thresholds[0]:.2f}, which suits a dev F1 of {f1:.4f}")
         if run.keys.tune_thresholds:
             candidates = find(texts)
             config.thresholds = thresholds_for(examples, candidates, config.types, config.allow_overlap)

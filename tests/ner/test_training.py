@@ -254,6 +254,10 @@ def test_places_of_rope_in_the_encoder_are_chosen_by_their_key(train_few, tmp_pa
             "tune_thresholds needs dev data; give a dev_file or a dev_fraction above 0",
         ),
         (
+            ["--tune_thresholds", "true", "--threshold_for_f1", "true"],
+            "tune_thresholds and threshold_for_f1; give one of them",
+        ),
+        (
             ["--dev_fraction", "0", "--dev_file=", "--early_stopping_patience", "2"],
             "early_stopping_patience needs dev data",
         ),

@@ -222,7 +222,7 @@ class _Unpickler(pickle._Unpickler):
         if module == "torch" and name in TORCH_STORAGES:
             return TORCH_STORAGES[name]
         if (module, name) not in ADMITTED:
-            raise ForbiddenPickle(f"asks for {module[:80]}.{name[:80]}, which tensors are not made of")
+            raise ForbiddenPickle(f"asks for {f'{module}.{name}'[:160]!r}, which tensors are not made of")
         stand_in = ADMITTED[module, name]
         return _Admitted(self._counted(stand_in) if stand_in in _COPYING else stand_in)
 

@@ -38,6 +38,7 @@ REDUNDANT = re.compile(
     r"|(.*/)?(adam_[mv](_\d+)?|AdamWeightDecayOptimizer.*|global_step)$"
 )
 POOLER = re.compile(r"[a-z0-9]+[./]pooler[./]")
+MOST_NAMES, LONGEST_NAME = 5, 120  # of weights in a message
 HEADS = ("cls.", "classifier.", "qa_outputs.")
 
 
@@ -171,6 +172,12 @@ def _check(folder, tensors, weights, layout):
         name for name in set(tensors) - known if name.startswith(layout.prefix) and not POOLER.match(name)
     )
     problems = {"missing": missing, "of another shape": wrong, "left over": left_over}
-    found = [f"{what}: {', '.join(names)}" for what, names in problems.items() if names]
+    found = [f"{what}: {_some_of(names)}" for what, names in problems.items() if names]
     if found:
         raise ValueError(f"{folder}: the weights are not those that its configuration asks for; {'; '.join(found)}")
+
+
+def _some_of(names):
+    """The first names, and how many more there are."""
+    more = len(names) - MOST_NAMES
+    return ", ".join(name[:LONGEST_NAME] for name in names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from paddle_rope.roformer import load_tokenizer
 from tasks.common.exported.folder import ONNX, check_folder, format_of, read_config
-from tasks.common.model_folder import damage_reported
+from tasks.common.model_folder import check_vocabulary, damage_reported
 
 
 class ExportedModel:
@@ -32,7 +32,7 @@ class ExportedModel:
     defaults: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, folder: str | os.PathLike, device: str | None = None):
-        self.config = read_config(folder, self.kinds, self.defaults)
+        self.config = read_config(folder, {"vocab_size": int, **self.kinds}, self.defaults)
         with damage_reported(folder, "config.json", "the exported folder"):
             self.check()
         if format_of(folder) == ONNX:
@@ -53,4 +53,6 @@ def open_exported(folder: str | os.PathLike, device: str | None, model_class: ty
     check_folder(folder)
     with damage_reported(folder, "vocab.txt or tokenizer_config.json", "the exported folder"):
         tokenizer = load_tokenizer(folder)
-    return tokenizer, model_class(folder, device)
+    model = model_class(folder, device)
+    check_vocabulary(folder, tokenizer, model)
+    return tokenizer, model

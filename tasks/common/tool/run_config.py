@@ -31,7 +31,7 @@ def read_run_config(config_file, overrides=()):
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise InputError(f"{path}: no such configuration file; the ones of the project are in configs/") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({error}); give a YAML file in UTF-8") from None
     try:
         config = load_yaml(text, _Loader)

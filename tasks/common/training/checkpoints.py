@@ -171,7 +171,10 @@ def _read_json(path: Path, use: Callable[[Any], None]) -> None:
         use(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise InputError(f"{path}: is missing; {_NOT_RESUMED}") from None
-    except (OSError, ValueError, TypeError, LookupError, RuntimeError, AttributeError, OverflowError) as error:
+    except (
+        OSError, ValueError, TypeError, LookupError, RuntimeError, AttributeError, OverflowError,
+        AssertionError,  # of paddle, for states that are not those of this optimizer
+    ) as error:  # fmt: skip
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise InputError(
             f"{path}: is damaged ({reason}); the checkpoint cannot be resumed from, so train anew"

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from tasks.common.errors import InputError
 from tasks.common.texts.text_files import BLANKS, shown
+from tasks.common.visible import one_line
 from tasks.ner.examples import Entity, Example
 from tasks.ner.formats.tagging import SCHEMES, Scheme, decode_tags, describe_fault, encode_tags, parse_tag, scheme_of
 
@@ -182,7 +183,7 @@ def _report_faults(faults: list[tuple[Sentence, int]], name: str, columns: bool)
         name,
         line,
         count,
-        describe_fault(sentence.tags, place),
+        one_line(describe_fault(sentence.tags, place)),
     )
 
 

@@ -14,7 +14,13 @@ from tasks.ner.metrics import entity_scores
 from tasks.ner.prediction import candidates as candidates_module
 from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, find_candidates
 from tasks.ner.prediction.predictor import NerPredictor
-from tasks.ner.prediction.thresholds import above, thresholds_for, tune_thresholds
+from tasks.ner.prediction.thresholds import (
+    LEAST_FOR_F1,
+    above,
+    threshold_for_f1,
+    thresholds_for,
+    tune_thresholds,
+)
 from tests.verbs import verb
 
 tune_threshold = verb("tune", "ner")
@@ -147,7 +153,38 @@ def test_tuned_thresholds_stay_where_overlaps_take_what_they_won():
     assert scores[0] == scores[1] == pytest.approx(2 / 3)
 
 
+# ---- by the F1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_half_of_the_f1_is_best_where_probabilities_are_right(seed):
+    logits = np.sort(np.random.default_rng(seed).normal(-1.5, 2, size=500))[::-1]
+    probabilities = 1 / (1 + np.exp(-logits))
+    correct, predicted = np.cumsum(probabilities), np.arange(1, 501)
+    f1 = 2 * correct / (predicted + probabilities.sum())  # expected, with so many predicted
+    best = int(f1.argmax())
+    assert logits[best] > threshold_for_f1(f1[best]) >= logits[best + 1]
+
+
+def test_thresholds_for_an_f1_are_bounded():
+    assert threshold_for_f1(1) == 0
+    assert threshold_for_f1(0) == threshold_for_f1(1e-9) == LEAST_FOR_F1
+    assert LEAST_FOR_F1 < threshold_for_f1(0.5) < 0
+
+
 # ---- in training
+
+
+def test_run_lowers_its_threshold_by_its_f1(train, few_texts, tmp_path):
+    options = {"train_file": few_texts.train, "dev_file": few_texts.dev, "num_train_epochs": 3}
+    plain = train(tmp_path / "plain", **options)
+    lowered = train(tmp_path / "lowered", threshold_for_f1=True, **options)
+    config = json.loads((lowered.model / "config.json").read_text(encoding="utf-8"))
+    (threshold,) = set(config["thresholds"])
+    assert len(config["thresholds"]) == len(config["types"])
+    assert threshold == threshold_for_f1(plain.metrics["dev"]["f1"]) < 0
+    assert lowered.metrics["dev"]["predicted"] > plain.metrics["dev"]["predicted"]
+    assert (lowered.model / "model.safetensors").read_bytes() == (plain.model / "model.safetensors").read_bytes()
 
 
 def test_run_keeps_thresholds_tuned_on_dev(train, few_texts, tmp_path):
