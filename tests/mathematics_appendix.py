@@ -183,8 +183,8 @@ TESTS = """
 4.13 test_positions.py: other_numbers_of_heads_take_every_other_slope_of_the_next_power_of_two
 5.1 roformer/test_variants.py: a_model_equals_its_plain_reference
 5.2 test_layers.py: rms_norm_has_mean_square_one_and_the_gradient_of_its_equation
-5.3 roformer/test_variants.py: logits_of_the_vocabulary_equal_their_equation
-5.4 roformer/test_variants.py: recompute_gives_the_same_gradients_with_dropout
+5.3 roformer/test_heads.py: logits_of_the_vocabulary_equal_their_equation
+5.4 roformer/test_recompute.py: recompute_gives_the_same_gradients_with_dropout
 5.5 test_convolution.py: outputs_and_gradients_equal_the_loops saved_graphs_take_any_batch_and_length
 5.5 test_convolution.py: texts_equal_those_alone_whatever_stands_at_padding_and_in_other_segments
 5.6 roformer/test_variants.py: a_model_equals_its_plain_reference packed_texts_equal_each_text_alone

@@ -13,8 +13,8 @@ from tasks.common.errors import InputError
 from tasks.ner.examples import Example
 
 CHARACTERS = 40  # of a text of the table: about the mean in CLUENER, People's Daily and Weibo
-FEWEST_EPOCHS, MOST_EPOCHS = 4, 100
-EPOCHS_ON_MORE_TEXTS = 4  # of masked language modeling, where the training texts alone would have none
+FEWEST_EPOCHS, MOST_EPOCHS = 4, 140
+EPOCHS_ON_MORE_TEXTS = 16  # of masked language modeling, where the training texts alone would have none
 MOST_MASKED_STEPS = 3000  # unless one epoch has more
 FEWEST_STEPS = 300  # with fewer a model from scratch hardly begins to find entities
 WIDE = 512  # a pretrained folder of at least this width is one of the published ones
@@ -28,27 +28,38 @@ class Row(NamedTuple):
     steps: int  # of the optimizer
     num_hidden_layers: int
     masked_lm_epochs: int  # on the training texts
+    near: int  # 1 for attention that prefers what is near, ``NEAR``
+    hidden_dropout_prob: float
+    embedding_dropout_prob: float
+    character_dropout: float
+    feature_dropout: float
 
 
 TABLE = (
-    Row(150, 8, 800, 2, 20),
-    Row(600, 16, 1200, 2, 20),
-    Row(2_000, 16, 1500, 4, 16),
-    Row(6_000, 16, 2000, 4, 10),
-    Row(15_000, 32, 1800, 4, 0),
-    Row(math.inf, 32, 2600, 4, 0),
+    Row(150, 8, 700, 1, 0, 1, 0.1, 0.2, 0.5, 0.2),
+    Row(600, 16, 2300, 2, 0, 1, 0.3, 0.5, 0.2, 0.5),
+    Row(2_000, 16, 1500, 4, 16, 0, 0.3, 0.5, 0.1, 0.3),
+    Row(6_000, 16, 2000, 4, 10, 0, 0.3, 0.5, 0.1, 0.3),
+    Row(15_000, 32, 1800, 4, 0, 0, 0.3, 0.5, 0.1, 0.3),
+    Row(math.inf, 32, 2600, 4, 0, 0, 0.3, 0.5, 0.1, 0.3),
 )
-# As in the configurations for real data.
-FROM_SCRATCH = {
-    "learning_rate": 1e-3,
-    "hidden_dropout_prob": 0.3,
-    "embedding_dropout_prob": 0.5,
-    "intermediate_size": 512,
-    "hidden_act": "relu",
+FROM_SCRATCH = {"learning_rate": 1e-3, "intermediate_size": 512, "hidden_act": "relu"}
+# Linear attention with decay, convolutions and a gate: which tokens are near need not be learned from labels.
+NEAR = {
+    "attention": "linear",
+    "normalizer": "none",
+    "decay": "0.5,0.8,0.95,1",  # of four heads
+    "convolutions": "input,value,output",
+    "output_gate": True,
 }
+# Whoever gives one of these chooses the attention.
+_OF_ATTENTION = {
+    *NEAR, "attention_window", "score_scaling_length", "feature_map", "num_random_features", "convolution_size",
+    "position_embedding", "num_attention_heads",
+}  # fmt: skip
 FROM_FOLDER = {"learning_rate": 5e-4, "hidden_dropout_prob": 0.1, "embedding_dropout_prob": 0.3}
 FROM_WIDE_FOLDER = {"learning_rate": 3e-5}
-INPUT_DROPOUT = {"character_dropout": 0.1, "feature_dropout": 0.3}
+INPUT_DROPOUT = {"character_dropout": 0.1, "feature_dropout": 0.3}  # from a folder
 
 
 class Fit(NamedTuple):
@@ -65,6 +76,7 @@ def fit_keys(
     more: Sequence[Example] = (),
     processes: int = 1,
     accumulated: int = 1,
+    has_dev: bool = True,
 ) -> Fit:
     """Choose the keys that are not given.
 
@@ -74,6 +86,7 @@ def fit_keys(
         more: texts without labels.
         processes: that train together.
         accumulated: batches of an optimizer step.
+        has_dev: whether there are texts to choose a threshold by.
 
     Raises:
         InputError: the folder ``pretrained`` has no configuration.
@@ -81,7 +94,9 @@ def fit_keys(
     characters = sum(len(example.text) for example in examples)
     size = max(1.0, characters / CHARACTERS)
     row = next(row for row in TABLE if size <= row.texts)
-    wanted = _of_the_model(row, given.get("pretrained"))
+    wanted = _of_the_model(row, given)
+    if has_dev and "tune_thresholds" not in given:
+        wanted["threshold_for_f1"] = True
     # long texts make batches of fewer texts, and so of as many characters
     wanted["per_device_train_batch_size"] = _power_of_two(row.batch_size * len(examples) / size, row.batch_size)
     batch_size = int(_value("per_device_train_batch_size", given, wanted))
@@ -103,17 +118,18 @@ def fit_keys(
     return Fit(chosen, _lines(given, wanted, len(examples), characters, len(more), steps), steps)
 
 
-def _of_the_model(row, folder):
+def _of_the_model(row, given):
     """What does not depend on batches."""
+    folder = given.get("pretrained")
     if folder is None:
-        wanted = {**FROM_SCRATCH, "num_hidden_layers": row.num_hidden_layers, "masked_lm_epochs": row.masked_lm_epochs}
-    else:
-        try:
-            width = int(read_settings(folder).get("hidden_size", WIDE))
-        except (ValueError, TypeError) as error:
-            raise InputError(str(error)) from None
-        wanted = {**(FROM_FOLDER if width < WIDE else FROM_WIDE_FOLDER), "masked_lm_epochs": 0}
-    return {**wanted, **INPUT_DROPOUT}
+        keys = [key for key in Row._fields if key.endswith(("_prob", "_dropout", "_layers", "_lm_epochs"))]
+        near = NEAR if row.near and not _OF_ATTENTION & set(given) else {}
+        return {**FROM_SCRATCH, **near, **{key: getattr(row, key) for key in keys}}
+    try:
+        width = int(read_settings(folder).get("hidden_size", WIDE))
+    except (ValueError, TypeError) as error:
+        raise InputError(str(error)) from None
+    return {**(FROM_FOLDER if width < WIDE else FROM_WIDE_FOLDER), **INPUT_DROPOUT, "masked_lm_epochs": 0}
 
 
 def _value(key, given, wanted):
@@ -134,12 +150,14 @@ def _lines(given, wanted, texts, characters, more, steps):
         "more layers want more labels" if few else "so many labels fill them": (
             "num_hidden_layers", "intermediate_size", "hidden_act",
         ),
+        "what is near counts most, which few labels do not teach": tuple(NEAR),
         learned: (
             "learning_rate", "hidden_dropout_prob", "embedding_dropout_prob", "character_dropout", "feature_dropout",
         ),
         f"{steps:,} steps, the last quarter of them averaged": (
             "per_device_train_batch_size", "num_train_epochs", "ema_decay",
         ),
+        "spans that are likelier than half of the dev F1": ("threshold_for_f1",),
         unlabeled if wanted["masked_lm_epochs"] else "it would bring nothing here": ("masked_lm_epochs",),
     }  # fmt: skip
     lines = [f"fit_to_data: {texts:,} training texts, {characters:,} characters"]
