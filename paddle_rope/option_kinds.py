@@ -38,7 +38,7 @@ def integer(least: int, most: int, optional: bool = False) -> Kind:
     """An integer within bounds, no boolean."""
 
     def fits(value):
-        return isinstance(value, Integral) and not isinstance(value, bool) and least <= value <= most
+        return isinstance(value, Integral) and not isinstance(value, bool) and least <= int(value) <= most
 
     return Kind(f"an integer of {least} to {most:,}", fits, optional)
 

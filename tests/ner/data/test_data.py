@@ -60,6 +60,7 @@ COMMON_READERS = (
     "files",
     "texts.json_array",
     "texts.json_lines",
+    "visible",
     "texts.line_stream",
     "texts.text_files",
     "texts.text_stream",
