@@ -171,7 +171,7 @@ def test_a_pickle_that_would_run_something_is_refused_and_runs_nothing(name, pro
     }[call]
     path = tmp_path / name
     FORMATS[name](path, pickle.dumps({"good": 1, "evil": harm}, protocol))
-    with pytest.raises(ValueError, match=f"asks for {named}, which tensors are not made of; nothing") as raised:
+    with pytest.raises(ValueError, match=f"asks for '{named}', which tensors are not made of; nothing") as raised:
         read_tensors(path)
     assert str(path) in str(raised.value)
     assert not ran.exists()
