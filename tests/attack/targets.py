@@ -42,6 +42,11 @@ QUICK = (*_TEXT, *_TENSORS, *_YAML)  # need no model
 
 def missing(name: str) -> str | None:
     """What is not installed for a target and how to install it, or None."""
+    if name == "exported_onnx":
+        from tests.exports import FORMATS  # imports paddle
+
+        if "onnx" not in FORMATS:
+            return "models cannot be exported as ONNX with this Paddle; install Paddle 3"
     modules, file = REQUIRED.get(name, ((), ""))
     lacking = [module for module in modules if importlib.util.find_spec(module) is None]
     return f"{', '.join(lacking)} not installed; pip install -r {file}" if lacking else None
