@@ -6,6 +6,7 @@ A reading is a list of (text, set of (start, end, type)), half-open in character
 
 import json
 import re
+import sys
 from collections import Counter
 
 BLANKS = " \t"
@@ -23,7 +24,12 @@ def _object(pairs):
 
 
 def loads(text):
-    return json.loads(text, object_pairs_hook=_object)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(2 * limit)  # the reader may have stood less deep
+    try:
+        return json.loads(text, object_pairs_hook=_object)
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def lines_of(text):
