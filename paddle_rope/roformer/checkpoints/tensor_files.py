@@ -92,7 +92,9 @@ def read_tensors(path: str | os.PathLike) -> dict[str, np.ndarray]:
     except OSError as error:
         raise TensorFileError(f"{path}: cannot be read ({error.strerror or error})") from None
     except DAMAGED as error:
-        what = f"is damaged or cut short ({str(error)[:200] or type(error).__name__})"
+        # the message may hold what stands in the file
+        reason = "".join(one if one.isprintable() else repr(one)[1:-1] for one in str(error)[:200])
+        what = f"is damaged or cut short ({reason or type(error).__name__})"
         raise TensorFileError(f"{path}: {what}; copy or download it again") from None
 
 
