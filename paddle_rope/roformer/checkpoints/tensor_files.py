@@ -51,9 +51,16 @@ DAMAGED = (
     zlib.error,
 )
 
+LONGEST_MESSAGE = 1000  # characters
+
 
 class TensorFileError(ValueError):
     """A file of tensors that cannot be read: which, why, and what to do."""
+
+    def __init__(self, message: str) -> None:
+        # it may hold what stands in the file
+        line = "".join(one if one.isprintable() else repr(one)[1:-1] for one in message)
+        super().__init__(line if len(line) <= LONGEST_MESSAGE else f"{line[:LONGEST_MESSAGE]} [...]")
 
 
 def find_weights(folder: str | os.PathLike) -> Path | None:
@@ -92,9 +99,7 @@ def read_tensors(path: str | os.PathLike) -> dict[str, np.ndarray]:
     except OSError as error:
         raise TensorFileError(f"{path}: cannot be read ({error.strerror or error})") from None
     except DAMAGED as error:
-        # the message may hold what stands in the file
-        reason = "".join(one if one.isprintable() else repr(one)[1:-1] for one in str(error)[:200])
-        what = f"is damaged or cut short ({reason or type(error).__name__})"
+        what = f"is damaged or cut short ({str(error)[:200] or type(error).__name__})"
         raise TensorFileError(f"{path}: {what}; copy or download it again") from None
 
 
