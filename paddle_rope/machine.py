@@ -60,7 +60,7 @@ def import_paddle() -> None:
 def physical_cores() -> int:
     """Number of physical cores this process may use; logical ones where the system does not say."""
     logical = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    cores = {(one["physical id"], one["core id"]) for one in _processors() if {"physical id", "core id"} <= one.keys()}
+    cores = {(one["physical id"], one["core id"]) for one in processors() if {"physical id", "core id"} <= one.keys()}
     return min(logical, len(cores)) if cores else logical
 
 
@@ -68,18 +68,18 @@ def machine_in_words() -> str:
     """Processor, Python and Paddle, for what is measured here."""
     import paddle
 
-    names = [one["model name"] for one in _processors() if "model name" in one]
+    names = [one["model name"] for one in processors() if "model name" in one]
     processor = names[0] if names else platform.processor() or platform.machine()
     return f"{processor}, Python {platform.python_version()}, paddlepaddle {paddle.__version__}"
 
 
 def _is_amd_with_avx2() -> bool:
     return any(
-        one.get("vendor_id") == "AuthenticAMD" and "avx2" in one.get("flags", "").split() for one in _processors()
+        one.get("vendor_id") == "AuthenticAMD" and "avx2" in one.get("flags", "").split() for one in processors()
     )
 
 
-def _processors() -> list[dict[str, str]]:
+def processors() -> list[dict[str, str]]:
     """list of dict: what Linux says of each logical processor; empty on other systems."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:

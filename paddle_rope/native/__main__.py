@@ -1,0 +1,21 @@
+"""``python -m paddle_rope.native``: build the operators for this machine, or say why not."""
+
+import sys
+
+from paddle_rope.machine import import_paddle, prepare_process
+
+
+def main() -> int:
+    """Build what is not built; returns the exit status, 0 also where there is no compiler."""
+    prepare_process()
+    import_paddle()
+    from paddle_rope.native.build import build
+    from paddle_rope.native.library import state_in_words
+
+    build()
+    print(state_in_words())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

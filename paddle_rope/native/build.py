@@ -1,0 +1,101 @@
+"""The operators, compiled once for a machine: a shared library in the user's cache folder."""
+
+import functools
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import paddle
+
+from paddle_rope.machine import processors
+
+SOURCES = Path(__file__).parent
+COMPILERS = ("g++", "clang++", "c++")
+# Without -ffast-math, which would make the whole process flush subnormal numbers; these two let loops become vectors.
+FLAGS = ("-std=c++17", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math")
+# Taken in turn until one compiles: a compiler may lack the flag for its own processor, or OpenMP.
+MORE_FLAGS = (("-march=native", "-fopenmp"), ("-mcpu=native", "-fopenmp"), ("-fopenmp",), ("-fopenmp-simd",))
+
+
+class BuildError(Exception):
+    """No library; the message says why."""
+
+
+def compiler() -> str | None:
+    """The path of a C++ compiler, that of the variable ``CXX`` first; None without one."""
+    names = (os.environ["CXX"],) if os.environ.get("CXX") else COMPILERS
+    return next((path for name in names if (path := shutil.which(name))), None)
+
+
+@functools.cache
+def library_path() -> Path:
+    """Where the library for this machine is, or would be: its name changes with the sources, Paddle and processor.
+
+    Raises:
+        RuntimeError: the user has no home folder.
+    """
+    hashed = hashlib.sha256()
+    for part in (*FLAGS, paddle.__version__, _paddle_libraries(), platform.platform(), platform.machine()):
+        hashed.update(f"{part}\n".encode())
+    for one in processors()[:1]:
+        hashed.update(f"{one.get('model name')} {one.get('flags')}\n".encode())
+    for source in _files("*.h", "*.cc"):
+        hashed.update(source.name.encode() + source.read_bytes())
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    folder = Path(cache) if os.path.isabs(cache) else Path("~/.cache").expanduser()
+    return folder / "paddle_rope" / f"native-{hashed.hexdigest()[:16]}.so"
+
+
+def build() -> None:
+    """Make :func:`library_path` unless it is there; nothing without a compiler.
+
+    Raises:
+        BuildError: the compiler fails, or the cache folder cannot be written.
+    """
+    path, program = library_path(), compiler()
+    if path.is_file() or program is None:
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            made = Path(folder) / path.name
+            _compile(program, made)
+            os.replace(made, path)
+    except OSError as error:
+        raise BuildError(f"{path}: cannot be written ({error})") from None
+
+
+def _compile(program, output):
+    failed = ""
+    for more in MORE_FLAGS:
+        objects = [str(output.with_name(f"{source.stem}.o")) for source in _files("*.cc")]
+        steps = [
+            [program, *(flag for flag in FLAGS if flag != "-shared"), *more, "-c", str(source), "-o", made]
+            for source, made in zip(_files("*.cc"), objects)
+        ]
+        steps.append([program, "-shared", *objects, *_openmp(more), "-o", str(output)])
+        results = (subprocess.run(step, capture_output=True, text=True, errors="replace") for step in steps)
+        failed = next((done.stderr for done in results if done.returncode), "")
+        if not failed:
+            return
+    raise BuildError(f"{program} cannot compile the native operators: {failed.strip()[:300] or 'no message'}")
+
+
+def _openmp(flags):
+    """What to link: Paddle's own OpenMP, so that its threads are ours; a second pool of threads would wait for it."""
+    if "-fopenmp" not in flags:
+        return ()
+    shipped = Path(_paddle_libraries()) / "libiomp5.so"
+    return (str(shipped), f"-Wl,-rpath,{shipped.parent}") if shipped.is_file() else ("-fopenmp",)
+
+
+def _paddle_libraries():
+    return str(Path(paddle.__file__).parent / "libs")
+
+
+def _files(*patterns):
+    return sorted(path for pattern in patterns for path in SOURCES.glob(pattern))

@@ -1,0 +1,115 @@
+// norm(residual + dropout(x)) over rows; layer norm, or RMS norm without center, weight and bias. And dropout by itself.
+#include "kernels.h"
+
+// residual, weight, bias may be null; normalized [rows, width] and deviations [rows], 1 / deviation, too: kept for backward.
+EXPORT void residual_norm_forward(int64_t rows, int64_t width, const float* residual, const float* x, const float* weight,
+                                  const float* bias, int centered, float epsilon, uint32_t threshold, float scale,
+                                  uint64_t seed, float* y, float* normalized, float* inverse_deviations) {
+#pragma omp parallel for schedule(static)
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* in = x + row * width;
+    const float* old = residual ? residual + row * width : nullptr;
+    float* sum = normalized ? normalized + row * width : y + row * width;
+    float* out = y + row * width;
+    const RowBits bits(seed, row);
+    if (threshold) {
+#pragma omp simd
+      for (int64_t i = 0; i < width; ++i) sum[i] = in[i] * kept(bits(static_cast<uint32_t>(i)), threshold, scale);
+    } else {
+#pragma omp simd
+      for (int64_t i = 0; i < width; ++i) sum[i] = in[i];
+    }
+    if (old) {
+#pragma omp simd
+      for (int64_t i = 0; i < width; ++i) sum[i] += old[i];
+    }
+    float mean = 0.0f, square = 0.0f;
+    if (centered) {
+#pragma omp simd reduction(+ : mean)
+      for (int64_t i = 0; i < width; ++i) mean += sum[i];
+      mean /= width;
+    }
+#pragma omp simd reduction(+ : square)
+    for (int64_t i = 0; i < width; ++i) square += (sum[i] - mean) * (sum[i] - mean);
+    const float inverse = 1.0f / std::sqrt(square / width + epsilon);
+    if (inverse_deviations) inverse_deviations[row] = inverse;
+#pragma omp simd
+    for (int64_t i = 0; i < width; ++i) sum[i] = (sum[i] - mean) * inverse;
+    if (weight) {
+#pragma omp simd
+      for (int64_t i = 0; i < width; ++i) out[i] = sum[i] * weight[i] + bias[i];
+    } else if (out != sum) {
+#pragma omp simd
+      for (int64_t i = 0; i < width; ++i) out[i] = sum[i];
+    }
+  }
+}
+
+// weight, d_weight, d_bias, d_residual and d_x may be null.
+EXPORT void residual_norm_backward(int64_t rows, int64_t width, const float* d_y, const float* weight, int centered,
+                                   uint32_t threshold, float scale, uint64_t seed, const float* normalized,
+                                   const float* inverse_deviations, float* d_residual, float* d_x, float* d_weight,
+                                   float* d_bias) {
+  ColumnSums weight_sums(weight ? width : 0), bias_sums(weight ? width : 0);
+#pragma omp parallel
+  {
+    std::vector<float> buffer(width);
+    float *to_weight = weight_sums.of_thread(), *to_bias = bias_sums.of_thread(), *d_sum = buffer.data();
+#pragma omp for schedule(static)
+    for (int64_t row = 0; row < rows; ++row) {
+      const float* given = d_y + row * width;
+      const float* unit = normalized + row * width;
+      float mean = 0.0f, along = 0.0f;
+      if (weight) {
+#pragma omp simd reduction(+ : mean, along)
+        for (int64_t i = 0; i < width; ++i) {
+          const float g = given[i];
+          to_bias[i] += g;
+          to_weight[i] += g * unit[i];
+          d_sum[i] = g * weight[i];
+          mean += d_sum[i];
+          along += d_sum[i] * unit[i];
+        }
+      } else {
+#pragma omp simd reduction(+ : mean, along)
+        for (int64_t i = 0; i < width; ++i) {
+          d_sum[i] = given[i];
+          mean += d_sum[i];
+          along += d_sum[i] * unit[i];
+        }
+      }
+      mean = centered ? mean / width : 0.0f;
+      along /= width;
+      const float inverse = inverse_deviations[row];
+#pragma omp simd
+      for (int64_t i = 0; i < width; ++i) d_sum[i] = (d_sum[i] - mean - unit[i] * along) * inverse;
+      if (d_residual) std::memcpy(d_residual + row * width, d_sum, width * sizeof(float));
+      if (d_x) {
+        float* out = d_x + row * width;
+        if (threshold) {
+          const RowBits bits(seed, row);
+#pragma omp simd
+          for (int64_t i = 0; i < width; ++i) out[i] = d_sum[i] * kept(bits(static_cast<uint32_t>(i)), threshold, scale);
+        } else {
+          std::memcpy(out, d_sum, width * sizeof(float));
+        }
+      }
+    }
+  }
+  if (d_weight) {
+    weight_sums.write(d_weight);
+    bias_sums.write(d_bias);
+  }
+}
+
+// y = x * mask; its own backward.
+EXPORT void dropout(int64_t rows, int64_t width, const float* x, uint32_t threshold, float scale, uint64_t seed, float* y) {
+#pragma omp parallel for schedule(static)
+  for (int64_t row = 0; row < rows; ++row) {
+    const RowBits bits(seed, row);
+    const float* in = x + row * width;
+    float* out = y + row * width;
+#pragma omp simd
+    for (int64_t i = 0; i < width; ++i) out[i] = in[i] * kept(bits(static_cast<uint32_t>(i)), threshold, scale);
+  }
+}

@@ -1,0 +1,179 @@
+// Softmax attention with RoPE, mask and dropout, in blocks of queries: nothing of the size [seq, seq] is stored.
+// Backward computes the scores once more (arXiv 2205.14135).
+#include <algorithm>
+
+#include "rotation.h"
+
+namespace {
+
+constexpr float kHidden = -1e30f;            // a score that is not seen
+constexpr float kSmallestExponent = -46.0f;  // weights under 1e-20 are 0: products of smaller ones are slow
+constexpr int64_t kBlockSize = 32768;        // scores of a block, so that it stays in the cache
+
+struct Attention {
+  int64_t batch, seq, heads, dim;
+  Rotation rotation;
+  const uint8_t* key_mask;     // [batch, seq], 0 at padding, or null
+  const int64_t* segment_ids;  // [batch, seq], or null
+  int causal;
+  uint32_t threshold;
+  float scale;
+  uint64_t seed;
+
+  int64_t row_stride() const { return heads * dim; }
+  int64_t block() const { return std::min(seq, std::max<int64_t>(16, kBlockSize / seq)); }
+  float factor() const { return 1.0f / std::sqrt(static_cast<float>(dim)); }
+
+  // q, or k, of a head: turned and side by side
+  void gather(const float* x, float* out, int64_t text, int64_t head, float times) const {
+    for (int64_t i = 0; i < seq; ++i)
+      rotation.turn(x + (text * seq + i) * row_stride() + head * dim, out + i * dim, text, i, dim, times);
+  }
+
+  void scatter(const float* x, float* out, int64_t text, int64_t head, float times) const {
+    for (int64_t i = 0; i < seq; ++i)
+      rotation.turn_back(x + i * dim, out + (text * seq + i) * row_stride() + head * dim, text, i, dim, times);
+  }
+
+  // scores of query i to the first `count` keys; what it does not see gets kHidden
+  void hide(float* scores, int64_t text, int64_t i, int64_t count) const {
+    if (key_mask) {
+      const uint8_t* real = key_mask + text * seq;
+#pragma omp simd
+      for (int64_t j = 0; j < count; ++j) scores[j] = real[j] ? scores[j] : kHidden;
+    }
+    if (segment_ids) {
+      const int64_t *ids = segment_ids + text * seq, own = ids[i];
+#pragma omp simd
+      for (int64_t j = 0; j < count; ++j) scores[j] = ids[j] == own ? scores[j] : kHidden;
+    }
+    if (causal)
+      for (int64_t j = i + 1; j < count; ++j) scores[j] = kHidden;
+  }
+};
+
+inline float weight_of(float x) { return x < kSmallestExponent ? 0.0f : exponential(x); }
+
+void attend(const Attention& a, int64_t text, int64_t head, const float* q, const float* k, const float* v, float* out,
+            float* log_sums, float* buffer) {
+  const int64_t stride = a.row_stride(), block = a.block(), offset = text * a.seq * stride + head * a.dim;
+  float *turned_q = buffer, *turned_k = turned_q + a.seq * a.dim, *scores = turned_k + a.seq * a.dim;
+  a.gather(q, turned_q, text, head, a.factor());
+  a.gather(k, turned_k, text, head, 1.0f);
+  for (int64_t start = 0; start < a.seq; start += block) {
+    const int64_t rows = std::min(block, a.seq - start), count = a.causal ? start + rows : a.seq;
+    product(rows, count, a.dim, 1.0f, turned_q + start * a.dim, a.dim, false, turned_k, a.dim, true, 0.0f, scores, count);
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t i = start + row;
+      float* s = scores + row * count;
+      a.hide(s, text, i, count);
+      float largest = kHidden, sum = 0.0f;
+#pragma omp simd reduction(max : largest)
+      for (int64_t j = 0; j < count; ++j) largest = s[j] > largest ? s[j] : largest;
+      const bool sees_none = largest <= kHidden;
+#pragma omp simd reduction(+ : sum)
+      for (int64_t j = 0; j < count; ++j) {
+        s[j] = weight_of(s[j] - largest);
+        sum += s[j];
+      }
+      if (log_sums) log_sums[(text * a.heads + head) * a.seq + i] = sees_none ? -kHidden : largest + std::log(sum);
+      const float inverse = sees_none ? 0.0f : 1.0f / sum;
+      if (a.threshold) {
+        const RowBits bits(a.seed, (text * a.heads + head) * a.seq + i);
+        const float scale = inverse * a.scale;
+#pragma omp simd
+        for (int64_t j = 0; j < count; ++j) s[j] *= kept(bits(static_cast<uint32_t>(j)), a.threshold, scale);
+      } else {
+#pragma omp simd
+        for (int64_t j = 0; j < count; ++j) s[j] *= inverse;
+      }
+    }
+    product(rows, a.dim, count, 1.0f, scores, count, false, v + offset, stride, false, 0.0f, out + offset + start * stride,
+            stride);
+  }
+}
+
+void differentiate(const Attention& a, int64_t text, int64_t head, const float* q, const float* k, const float* v,
+                   const float* out, const float* log_sums, const float* d_out, float* d_q, float* d_k, float* d_v,
+                   float* buffer) {
+  const int64_t stride = a.row_stride(), block = a.block(), offset = text * a.seq * stride + head * a.dim;
+  const int64_t size = a.seq * a.dim;
+  float *turned_q = buffer, *turned_k = turned_q + size, *d_turned_q = turned_k + size, *d_turned_k = d_turned_q + size;
+  float *weights = d_turned_k + size, *d_scores = weights + block * a.seq;
+  a.gather(q, turned_q, text, head, a.factor());
+  a.gather(k, turned_k, text, head, 1.0f);
+  std::memset(d_turned_k, 0, size * sizeof(float));
+  for (int64_t i = 0; i < a.seq; ++i) std::memset(d_v + offset + i * stride, 0, a.dim * sizeof(float));
+  for (int64_t start = 0; start < a.seq; start += block) {
+    const int64_t rows = std::min(block, a.seq - start), count = a.causal ? start + rows : a.seq;
+    const float *block_q = turned_q + start * a.dim, *block_d_out = d_out + offset + start * stride;
+    product(rows, count, a.dim, 1.0f, block_q, a.dim, false, turned_k, a.dim, true, 0.0f, weights, count);
+    product(rows, count, a.dim, 1.0f, block_d_out, stride, false, v + offset, stride, true, 0.0f, d_scores, count);
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t i = start + row, number = (text * a.heads + head) * a.seq + i;
+      float *w = weights + row * count, *d = d_scores + row * count;
+      const float *o = out + offset + i * stride, *d_o = d_out + offset + i * stride;
+      a.hide(w, text, i, count);
+      float along = 0.0f;  // sum_j w_j d loss / d w_j
+#pragma omp simd reduction(+ : along)
+      for (int64_t f = 0; f < a.dim; ++f) along += o[f] * d_o[f];
+      const float log_sum = log_sums[number];
+      if (a.threshold) {
+        const RowBits bits(a.seed, number);
+#pragma omp simd
+        for (int64_t j = 0; j < count; ++j) {
+          const float weight = weight_of(w[j] - log_sum);
+          const float mask = kept(bits(static_cast<uint32_t>(j)), a.threshold, a.scale);
+          d[j] = weight * (mask * d[j] - along);
+          w[j] = weight * mask;
+        }
+      } else {
+#pragma omp simd
+        for (int64_t j = 0; j < count; ++j) {
+          w[j] = weight_of(w[j] - log_sum);
+          d[j] = w[j] * (d[j] - along);
+        }
+      }
+    }
+    product(count, a.dim, rows, 1.0f, weights, count, true, block_d_out, stride, false, 1.0f, d_v + offset, stride);
+    product(rows, a.dim, count, 1.0f, d_scores, count, false, turned_k, a.dim, false, 0.0f, d_turned_q + start * a.dim,
+            a.dim);
+    product(count, a.dim, rows, 1.0f, d_scores, count, true, block_q, a.dim, false, 1.0f, d_turned_k, a.dim);
+  }
+  a.scatter(d_turned_q, d_q, text, head, a.factor());
+  a.scatter(d_turned_k, d_k, text, head, 1.0f);
+}
+
+}  // namespace
+
+// q, k, v, out: [batch, seq, heads * dim]; log_sums [batch, heads, seq], of the exponentials, for backward, or null.
+EXPORT void softmax_attention_forward(int64_t batch, int64_t seq, int64_t heads, int64_t dim, const float* cosine,
+                                      const float* sine, int64_t text_stride, int interleaved, const uint8_t* key_mask,
+                                      const int64_t* segment_ids, int causal, uint32_t threshold, float scale, uint64_t seed,
+                                      const float* q, const float* k, const float* v, float* out, float* log_sums) {
+  const Attention a{batch,       seq,    heads,     dim,   {cosine, sine, text_stride, interleaved}, key_mask,
+                    segment_ids, causal, threshold, scale, seed};
+#pragma omp parallel
+  {
+    std::vector<float> buffer(2 * seq * dim + a.block() * seq);
+#pragma omp for schedule(static)
+    for (int64_t one = 0; one < batch * heads; ++one)
+      attend(a, one / heads, one % heads, q, k, v, out, log_sums, buffer.data());
+  }
+}
+
+EXPORT void softmax_attention_backward(int64_t batch, int64_t seq, int64_t heads, int64_t dim, const float* cosine,
+                                       const float* sine, int64_t text_stride, int interleaved, const uint8_t* key_mask,
+                                       const int64_t* segment_ids, int causal, uint32_t threshold, float scale,
+                                       uint64_t seed, const float* q, const float* k, const float* v, const float* out,
+                                       const float* log_sums, const float* d_out, float* d_q, float* d_k, float* d_v) {
+  const Attention a{batch,       seq,    heads,     dim,   {cosine, sine, text_stride, interleaved}, key_mask,
+                    segment_ids, causal, threshold, scale, seed};
+#pragma omp parallel
+  {
+    std::vector<float> buffer(4 * seq * dim + 2 * a.block() * seq);
+#pragma omp for schedule(static)
+    for (int64_t one = 0; one < batch * heads; ++one)
+      differentiate(a, one / heads, one % heads, q, k, v, out, log_sums, d_out, d_q, d_k, d_v, buffer.data());
+  }
+}
