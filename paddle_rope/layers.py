@@ -1,13 +1,24 @@
-"""Linear, Dropout and products that broadcast, computed another way on CPU, where Paddle is slow in them; RMS norm.
+"""Linear, Dropout and products that broadcast, computed another way on CPU, where Paddle is slow in them; norms.
 
 On other devices, and in static graphs, the former are Paddle's; `paddle-rope benchmark layers` measures the difference.
+Where :mod:`paddle_rope.native` is built, its operators take their place.
 """
 
 import numpy as np
 import paddle
+import paddle.nn.functional as F
 from paddle import Tensor, nn
 
+from paddle_rope.native.activation import native_linear
+from paddle_rope.native.residual_norm import native_dropout, native_residual_norm
 from paddle_rope.precision import at_least_float32
+
+ACTIVATION_FUNCTIONS = {
+    "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate=True),
+    "relu": F.relu,
+    "tanh": paddle.tanh,
+}
 
 _LEVELS = 1 << 16  # of the 16-bit random numbers of dropout
 
@@ -23,8 +34,15 @@ class Linear(nn.Linear):
     Paddle's CPU kernel reduces the bias gradient over the batch much slower than it multiplies matrices.
     """
 
-    def forward(self, x: Tensor) -> Tensor:
-        """``[..., in_features]`` -> ``[..., out_features]``."""
+    def forward(self, x: Tensor, activation: str | None = None) -> Tensor:
+        """``[..., in_features]`` -> ``[..., out_features]``, then the activation, a name of ``ACTIVATION_FUNCTIONS``."""
+        y = native_linear(x, self.weight, self.bias, activation)
+        if y is not None:
+            return y
+        y = self._plain(x)
+        return y if activation is None else ACTIVATION_FUNCTIONS[activation](y)
+
+    def _plain(self, x):
         if self.bias is None or not _computes_on_cpu():
             return nn.Linear.forward(self, x)
         rows = x.reshape([-1, x.shape[-1]])
@@ -35,7 +53,8 @@ class Linear(nn.Linear):
 class Dropout(nn.Dropout):
     """Dropout whose mask on CPU comes from numpy's global generator: seed it with ``numpy.random.seed``.
 
-    The probability is rounded to a multiple of 1/65536; kept values are scaled by exactly what keeps the mean.
+    The probability is rounded to a multiple of 1/65536; kept values are scaled by exactly what keeps the mean. A native
+    operator draws a seed for the whole mask there and rounds to 2^-32.
 
     Args:
         p: probability with which a value is dropped.
@@ -48,11 +67,32 @@ class Dropout(nn.Dropout):
         """``x`` of any shape -> same shape."""
         if not self.training or self.p in (0, 1) or not _computes_on_cpu():
             return nn.Dropout.forward(self, x)
+        y = native_dropout(x, self.p)
+        if y is not None:
+            return y
         dropped = min(round(self.p * _LEVELS), _LEVELS - 1)
         levels = np.frombuffer(np.random.bytes(2 * int(np.prod(x.shape))), dtype=np.uint16)
         scale = np.array([0.0, _LEVELS / (_LEVELS - dropped)], dtype=np.float32)
         mask = scale[(levels >= dropped).view(np.uint8)].reshape(x.shape)
         return x * paddle.to_tensor(mask).astype(x.dtype)
+
+
+class LayerNorm(nn.LayerNorm):
+    """(x - mean) / sqrt(variance + epsilon) * weight + bias over the last axis, of ``size`` features.
+
+    Args:
+        size: of the last axis.
+        epsilon: added to the variance.
+    """
+
+    def __init__(self, size: int, epsilon: float = 1e-12) -> None:
+        super().__init__(size, epsilon=epsilon)
+        self.epsilon = epsilon
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``[..., size]`` -> same shape."""
+        y = native_residual_norm(None, x, self.weight, self.bias, self.epsilon)
+        return nn.LayerNorm.forward(self, x) if y is None else y
 
 
 class RMSNorm(nn.Layer):
@@ -70,8 +110,19 @@ class RMSNorm(nn.Layer):
 
     def forward(self, x: Tensor) -> Tensor:
         """``x`` of any shape -> same shape and dtype."""
+        y = native_residual_norm(None, x, None, None, self.epsilon)
+        return self._plain(x) if y is None else y
+
+    def _plain(self, x):
         (wide,) = at_least_float32(x)
         return (wide * paddle.rsqrt(wide.square().mean(axis=-1, keepdim=True) + self.epsilon)).astype(x.dtype)
+
+
+def residual_norm(norm: LayerNorm | RMSNorm, residual: Tensor, x: Tensor, dropout: Dropout) -> Tensor:
+    """norm(residual + dropout(x)), of tensors of one shape."""
+    weight, bias = (norm.weight, norm.bias) if isinstance(norm, LayerNorm) else (None, None)
+    y = native_residual_norm(residual, x, weight, bias, norm.epsilon, dropout.p if dropout.training else 0.0)
+    return norm(residual + dropout(x)) if y is None else y
 
 
 def scaled(x: Tensor, factor: Tensor) -> Tensor:

@@ -130,14 +130,27 @@ class RotaryPositionEmbedding(Float32Layer):
         """The rotation at fixed ``positions``, a function ``rotate(x, inverse=False)``: phases are computed once.
 
         For the layers of a model, which all turn by the same angles. (Learned theta is computed anew in each call, so
-        that recomputation finds its gradient.)
+        that recomputation finds its gradient.) Where it can be written as tables, ``rotate.tables(seq)`` has them, see
+        :meth:`tables`, for operators that turn on their own.
 
         Args:
             positions: ``[seq]`` or ``[batch, seq]``, as in :meth:`forward`; None for 0, 1, 2, ...
         """
-        if positions is None or self.learned:
-            return lambda x, inverse=False: self(x, positions=positions, inverse=inverse)
         known = {}
+
+        def tables(seq):
+            if "tables" not in known:
+                known["tables"] = self.tables(seq, positions)
+            return known["tables"]
+
+        def rotate_anew(x, inverse=False):
+            return self(x, positions=positions, inverse=inverse)
+
+        if self.learned:
+            return rotate_anew
+        if positions is None:
+            rotate_anew.tables = tables
+            return rotate_anew
 
         def phases(turning):
             key = f"{turning.dtype} {turning.ndim}"
@@ -150,7 +163,30 @@ class RotaryPositionEmbedding(Float32Layer):
             with without_amp():
                 return self._rotate(x, inverse, phases)
 
+        rotate.tables = tables
         return rotate
+
+    def tables(self, seq: int, positions: Tensor | None = None) -> tuple[Tensor, Tensor, bool] | None:
+        """The rotation of ``seq`` vectors as numbers; None where not all features turn, or theta is learned.
+
+        Args:
+            seq: number of vectors.
+            positions: as in :meth:`forward`.
+
+        Returns:
+            cos and sin of the phases (times the amplitude), float32 ``[seq, head_dim / 2]``, or
+            ``[batch, seq, head_dim / 2]`` with such positions; whether pairs are interleaved.
+        """
+        if self.learned or self.rotary_dim < self.head_dim:
+            return None
+        if positions is None:
+            tables = self._table(0, seq, "float32")
+        else:
+            phases = positions.astype("float64").unsqueeze(-1) * float64_tensor(self.theta)
+            tables = paddle.cos(phases).astype("float32"), paddle.sin(phases).astype("float32")
+        if self.amplitude != 1:
+            tables = tuple(table * self.amplitude for table in tables)
+        return *tables, self.layout == "interleaved"
 
     def _check(self, x, positions):
         if x.ndim < 2 or x.shape[-1] != self.head_dim:

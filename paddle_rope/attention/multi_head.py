@@ -21,6 +21,7 @@ from paddle_rope.attention.window import window_attention
 from paddle_rope.choices import ATTENTION_KINDS, check_choice
 from paddle_rope.convolution import DepthwiseConvolution, check_convolutions
 from paddle_rope.layers import Dropout, Linear
+from paddle_rope.native.softmax_attention import native_softmax_attention
 from paddle_rope.precision import at_least_float32, without_amp
 
 # 1 - gamma of the first head and of the last one, where the token chooses the decay and its input is 0.
@@ -151,6 +152,21 @@ class MultiHeadAttention(nn.Layer):
             ``[batch, seq, hidden]``.
         """
         q, k, v, beside = self._project(hidden, key_mask, segment_ids)
+        attended = self._attend_natively(q, k, v, rotate, key_mask, segment_ids, score_bias)
+        if attended is None:
+            attended = self._attend(hidden, q, k, v, rotate, key_mask, segment_ids, score_bias)
+        return self._merge(attended, hidden, beside)
+
+    def _attend_natively(self, q, k, v, rotate, key_mask, segment_ids, score_bias):
+        """What :meth:`_attend` gives, or None where no native operator has the options of this layer."""
+        if self.kind != "softmax" or self.placement != "qk" or score_bias is not None or self.score_scaling_length:
+            return None
+        p = self.dropout.p if self.dropout.training else 0.0
+        return native_softmax_attention(q, k, v, self.num_heads, rotate, key_mask, p, segment_ids, self.causal)
+
+    def _attend(self, hidden, q, k, v, rotate, key_mask, segment_ids, score_bias):
+        """``[batch, seq, hidden]`` -> ``[batch, seq, hidden]``, the heads side by side."""
+        q, k, v = self._split_all(q, k, v)
         if self.kind != "linear":
             shared = {"segment_ids": segment_ids, "causal": self.causal, "placement": self.placement}
             attended = self._attend_by_softmax(q, k, v, rotate, key_mask, score_bias, **shared)
@@ -162,7 +178,7 @@ class MultiHeadAttention(nn.Layer):
             attended = linear_attention(
                 q, k, v, rotate, key_mask, segment_ids=segment_ids, decay=self._decay(hidden), **self._linear_options()
             )
-        return self._merge(attended, hidden, beside)
+        return self._join_heads(attended)
 
     def extend(
         self,
@@ -188,14 +204,14 @@ class MultiHeadAttention(nn.Layer):
         """
         if not self.causal:
             raise ValueError("only causal attention continues from a state")
-        q, k, v, _ = self._project(hidden)
+        q, k, v = self._split_all(*self._project(hidden)[:3])
         if self.kind != "linear":
             state, attended = self._extend_softmax(q, k, v, state, rotate, key_mask, score_bias)
         else:
             new_keys = None if key_mask is None else key_mask[:, -k.shape[2] :]
             options = {"decay": self._decay(hidden), "state": state, "return_state": True, **self._linear_options()}
             state, attended = causal_linear_attention(q, k, v, rotate, new_keys, **options)
-        return self._merge(attended, hidden), state
+        return self._merge(self._join_heads(attended), hidden), state
 
     def _extend_softmax(self, q, k, v, state, rotate, key_mask, score_bias):
         one_tensor = self.share_kv and ("k" in self.placement) == ("v" in self.placement)
@@ -228,23 +244,29 @@ class MultiHeadAttention(nn.Layer):
         return {"feature_map": self.feature_map, "normalizer": self.normalizer, "placement": self.placement}
 
     def _project(self, hidden, key_mask=None, segment_ids=None):
-        """q, k, v ``[batch, heads, seq, head_dim]``, and what the convolution of v adds to the output, or None."""
+        """q, k, v ``[batch, seq, hidden]``, and what the convolution of v adds to the output, or None."""
         key = self.key(hidden)
         value = key if self.share_kv else self.value(hidden)
         if hasattr(self, "value_convolution"):
             value = F.silu(self.value_convolution(value, key_mask, segment_ids))
         has_beside = hasattr(self, "output_convolution")
         beside = self.output_convolution(value, key_mask, segment_ids) if has_beside else None
-        q, k = self._split_heads(self.query(hidden)), self._split_heads(key)
-        return q, k, k if value is key else self._split_heads(value), beside
+        return self.query(hidden), key, value, beside
+
+    def _split_all(self, q, k, v):
+        """``[batch, heads, seq, head_dim]`` each; v is k where it was."""
+        heads = self._split_heads(k)
+        return self._split_heads(q), heads, heads if v is k else self._split_heads(v)
 
     def _split_heads(self, x):
         return x.reshape([0, 0, self.num_heads, x.shape[-1] // self.num_heads]).transpose([0, 2, 1, 3])
 
+    def _join_heads(self, x):
+        _, heads, _, head_dim = x.shape
+        return x.transpose([0, 2, 1, 3]).reshape([0, 0, heads * head_dim])
+
     def _merge(self, attended, hidden, beside=None):
-        """The heads side by side, with what is ``beside`` them, gated by ``hidden``, projected."""
-        _, heads, _, head_dim = attended.shape
-        attended = attended.transpose([0, 2, 1, 3]).reshape([0, 0, heads * head_dim])
+        """``attended`` with what is ``beside`` it, gated by ``hidden``, projected."""
         if beside is not None:
             attended = attended + beside
         if hasattr(self, "gate"):

@@ -10,7 +10,6 @@ from paddle_rope.layers import Dropout, Linear
 from paddle_rope.roformer.configuration import RoFormerConfig
 from paddle_rope.roformer.generation import generate
 from paddle_rope.roformer.modeling import (
-    ACTIVATION_FUNCTIONS,
     RoFormerCache,
     RoFormerModel,
     RoFormerPretrainedModel,
@@ -33,7 +32,7 @@ class LanguageModelHead(nn.Layer):
         self.activation = None
         if config.version == 1:
             self.dense = Linear(config.hidden_size, config.embedding_size)
-            self.activation = ACTIVATION_FUNCTIONS[config.hidden_act]
+            self.activation = config.hidden_act
             self.norm = make_norm(config, config.embedding_size)
             self.bias = self.create_parameter([config.vocab_size], is_bias=True)
         elif config.embedding_size != config.hidden_size:
@@ -42,10 +41,10 @@ class LanguageModelHead(nn.Layer):
     def forward(self, hidden: Tensor, embedding: Tensor) -> Tensor:
         """``hidden`` ``[..., hidden]``, ``embedding`` ``[vocab, embedding]`` -> ``[..., vocab]``."""
         if hasattr(self, "dense"):
-            hidden = self.dense(hidden)
+            hidden = self.dense(hidden, self.activation)
         if self.activation is None:
             return paddle.matmul(hidden, embedding, transpose_y=True)
-        return paddle.matmul(self.norm(self.activation(hidden)), embedding, transpose_y=True) + self.bias
+        return paddle.matmul(self.norm(hidden), embedding, transpose_y=True) + self.bias
 
     def loss(self, hidden: Tensor, embedding: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """As :meth:`RoFormerLanguageModel.forward` with ``labels``; ``embedding`` is ``[vocab, embedding]``."""
@@ -159,11 +158,11 @@ class ClassificationHead(nn.Layer):
         super().__init__()
         self.dropout = Dropout(config.hidden_dropout_prob)
         self.dense = Linear(config.hidden_size, config.hidden_size)
-        self.activation = ACTIVATION_FUNCTIONS[config.classifier_activation]
+        self.activation = config.classifier_activation
         self.output = Linear(config.hidden_size, config.num_labels)
 
     def forward(self, pooled: Tensor) -> Tensor:
-        return self.output(self.dropout(self.activation(self.dense(self.dropout(pooled)))))
+        return self.output(self.dropout(self.dense(self.dropout(pooled), self.activation)))
 
 
 def pool(hidden: Tensor, attention_mask: Tensor | None, pooling: str) -> Tensor:

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import paddle
-import paddle.nn.functional as F
 from paddle import Tensor, nn
 from paddlenlp.transformers import PretrainedModel
 
 from paddle_rope.attention import MultiHeadAttention, make_feature_map
 from paddle_rope.convolution import DepthwiseConvolution
-from paddle_rope.layers import Dropout, Linear, RMSNorm
+from paddle_rope.layers import Dropout, LayerNorm, Linear, RMSNorm, residual_norm
 from paddle_rope.positions import LearnedPositionEmbedding, alibi_bias, alibi_slopes, sinusoidal_embedding
 from paddle_rope.recompute import recompute_layer
 from paddle_rope.roformer.checkpoints.loading import load_pretrained
@@ -23,12 +22,6 @@ from paddle_rope.rotary_frequencies import frequency_scaling
 # Initial weights where the configuration has no initializer_range
 EMBEDDING_DEVIATION = 0.02
 LINEAR_GAIN = 0.5
-ACTIVATION_FUNCTIONS = {
-    "gelu": F.gelu,
-    "gelu_tanh": lambda x: F.gelu(x, approximate=True),
-    "relu": F.relu,
-    "tanh": paddle.tanh,
-}
 
 
 def make_linear(config: RoFormerConfig, in_features: int, out_features: int) -> Linear:
@@ -36,10 +29,10 @@ def make_linear(config: RoFormerConfig, in_features: int, out_features: int) -> 
     return Linear(in_features, out_features, bias_attr=None if config.version == 1 else False)
 
 
-def make_norm(config: RoFormerConfig, size: int) -> nn.Layer:
+def make_norm(config: RoFormerConfig, size: int) -> LayerNorm | RMSNorm:
     """Layer norm in version 1, RMS norm in version 2."""
     if config.version == 1:
-        return nn.LayerNorm(size, epsilon=config.layer_norm_eps)
+        return LayerNorm(size, config.layer_norm_eps)
     return RMSNorm(config.layer_norm_eps)
 
 
@@ -79,7 +72,7 @@ class RoFormerBlock(nn.Layer):
         self.feed_forward_in = make_linear(config, config.hidden_size, config.intermediate_size)
         self.feed_forward_out = make_linear(config, config.intermediate_size, config.hidden_size)
         self.feed_forward_norm = make_norm(config, config.hidden_size)
-        self.activation = ACTIVATION_FUNCTIONS[config.hidden_act]
+        self.activation = config.hidden_act
         self.dropout = Dropout(config.hidden_dropout_prob)
 
     def forward(self, hidden: Tensor, *context: Any) -> Tensor:
@@ -95,9 +88,9 @@ class RoFormerBlock(nn.Layer):
         return self._after_attention(hidden, attended), state
 
     def _after_attention(self, hidden, attended):
-        hidden = self.attention_norm(hidden + self.dropout(attended))
-        inner = self.feed_forward_out(self.activation(self.feed_forward_in(hidden)))
-        return self.feed_forward_norm(hidden + self.dropout(inner))
+        hidden = residual_norm(self.attention_norm, hidden, attended, self.dropout)
+        inner = self.feed_forward_out(self.feed_forward_in(hidden, self.activation))
+        return residual_norm(self.feed_forward_norm, hidden, inner, self.dropout)
 
 
 class RoFormerPretrainedModel(PretrainedModel):
