@@ -35,7 +35,7 @@ class Linear(nn.Linear):
     """
 
     def forward(self, x: Tensor, activation: str | None = None) -> Tensor:
-        """``[..., in_features]`` -> ``[..., out_features]``, then the activation, a name of ``ACTIVATION_FUNCTIONS``."""
+        """``[..., in_features]`` -> ``[..., out_features]``, then an activation of ``ACTIVATION_FUNCTIONS``."""
         y = native_linear(x, self.weight, self.bias, activation)
         if y is not None:
             return y

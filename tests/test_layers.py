@@ -1,10 +1,17 @@
-"""Linear and Dropout do what Paddle's own layers do."""
+"""The plain forms of Linear and Dropout do what Paddle's own layers do; tests/native compares the operators with them."""
 
 import numpy as np
 import paddle
 import pytest
 
 from paddle_rope.layers import Dropout, Linear, RMSNorm, scaled
+from paddle_rope.native.library import plain_forms
+
+
+@pytest.fixture(autouse=True)
+def plain():
+    with plain_forms():
+        yield
 
 
 @pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])

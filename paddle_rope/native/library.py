@@ -107,8 +107,10 @@ def dense(tensor: Tensor) -> Tensor:
 
 
 def dropout_arguments(p: float) -> tuple[int, float, int]:
-    """Threshold, scale and seed of a dropout with probability p < 1: the seed is drawn from numpy's global generator, as
-    the mask of the plain :class:`~paddle_rope.layers.Dropout` is; (0, 1, 0) for 0."""
+    """Threshold, scale and seed of a dropout with probability p < 1; (0, 1, 0) for 0.
+
+    The seed is drawn from numpy's global generator, as the mask of the plain :class:`~paddle_rope.layers.Dropout` is.
+    """
     threshold = min(round(p * _LEVELS), _LEVELS - 1)
     if not threshold:
         return 0, 1.0, 0
