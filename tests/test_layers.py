@@ -1,4 +1,4 @@
-"""The plain forms of Linear and Dropout do what Paddle's own layers do; tests/native compares the operators with them."""
+"""The plain forms of Linear and Dropout do what Paddle's layers do; tests/native compares the operators with them."""
 
 import numpy as np
 import paddle

@@ -21,11 +21,14 @@ from paddle_rope.attention.window import window_attention
 from paddle_rope.choices import ATTENTION_KINDS, check_choice
 from paddle_rope.convolution import DepthwiseConvolution, check_convolutions
 from paddle_rope.layers import Dropout, Linear
+from paddle_rope.native.linear_attention import native_linear_attention
 from paddle_rope.native.softmax_attention import native_softmax_attention
 from paddle_rope.precision import at_least_float32, without_amp
 
 # 1 - gamma of the first head and of the last one, where the token chooses the decay and its input is 0.
 _FORGOTTEN = (0.2, 0.001)
+# Kinds of a decay that is no weight.
+_CONSTANT = (list, tuple, type(None))
 
 
 class KeyValueState(NamedTuple):
@@ -159,7 +162,14 @@ class MultiHeadAttention(nn.Layer):
 
     def _attend_natively(self, q, k, v, rotate, key_mask, segment_ids, score_bias):
         """What :meth:`_attend` gives, or None where no native operator has the options of this layer."""
-        if self.kind != "softmax" or self.placement != "qk" or score_bias is not None or self.score_scaling_length:
+        if self.placement != "qk":
+            return None
+        if self.kind == "linear":
+            if self.feature_map is not elu_plus_one or segment_ids is not None or not isinstance(self.decay, _CONSTANT):
+                return None
+            options = self.normalizer, self.decay, self.causal
+            return native_linear_attention(q, k, v, self.num_heads, rotate, key_mask, *options)
+        if self.kind == "window" or score_bias is not None or self.score_scaling_length:
             return None
         p = self.dropout.p if self.dropout.training else 0.0
         return native_softmax_attention(q, k, v, self.num_heads, rotate, key_mask, p, segment_ids, self.causal)

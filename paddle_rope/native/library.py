@@ -32,6 +32,8 @@ _SIGNATURES = {
     "activation_backward": "ll i pp pp",
     "softmax_attention_forward": "llll ppli pp i ufU ppp pp",
     "softmax_attention_backward": "llll ppli pp i ufU ppp ppp ppp",
+    "linear_attention_forward": "llll ppli p ipi ppp pp",
+    "linear_attention_backward": "llll ppli p ipi ppp ppp ppp",
 }
 _LEVELS = 1 << 32  # of the random bits of dropout
 _off = 0  # how many blocks of plain_forms are open

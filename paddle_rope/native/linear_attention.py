@@ -1,0 +1,86 @@
+"""Linear attention with elu + 1 and RoPE in the numerator, which keeps nothing but its inputs and output."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import paddle
+from paddle import Tensor
+from paddle.autograd import PyLayer
+
+from paddle_rope.native.library import address, computes, dense, library
+from paddle_rope.native.softmax_attention import rotation_tables
+
+
+def native_linear_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    num_heads: int,
+    rotate: Any = None,
+    key_mask: Tensor | None = None,
+    normalizer: str = "unrotated",
+    decay: Sequence[float] | None = None,
+    causal: bool = False,
+) -> Tensor | None:
+    """:func:`~paddle_rope.linear_attention`, or the causal form, of heads that stand side by side, with elu + 1.
+
+    Args:
+        q, k, v: ``[batch, seq, num_heads * head_dim]``.
+        num_heads: number of heads.
+        rotate: of :meth:`~paddle_rope.RotaryPositionEmbedding.at`; None for no position.
+        key_mask: bool ``[batch, seq]``, False at padding.
+        normalizer: ``"unrotated"`` or ``"none"``.
+        decay: gamma of each head, in (0, 1]; None for 1.
+        causal: no token sees a later one.
+
+    Returns:
+        ``[batch, seq, num_heads * head_dim]``; None where only plain forms compute.
+    """
+    if not computes(q, k, v) or normalizer not in ("unrotated", "none") or not q.size:
+        return None
+    tables = rotation_tables(rotate, q)
+    if tables is None:
+        return None
+    masks = None if key_mask is None else dense(key_mask.astype("bool"))
+    gammas = None if decay is None else paddle.to_tensor(list(decay), dtype="float32")
+    batch, seq, hidden = q.shape
+    sizes = batch, seq, num_heads, hidden // num_heads
+    return _LinearAttention.apply(q, k, v, _Call(sizes, tables, masks, causal, gammas, normalizer == "unrotated"))
+
+
+@dataclass
+class _Call:
+    """What is no input with a gradient."""
+
+    sizes: tuple
+    tables: tuple
+    key_mask: Tensor | None
+    causal: bool
+    gammas: Tensor | None
+    divides: bool
+
+    def arguments(self):
+        cosine, sine, stride, interleaved = self.tables
+        rotation = address(cosine), address(sine), stride, interleaved
+        mask, gammas = address(self.key_mask), address(self.gammas)
+        return *self.sizes, *rotation, mask, int(self.causal), gammas, int(self.divides)
+
+
+class _LinearAttention(PyLayer):
+    @staticmethod
+    def forward(ctx, q, k, v, call):
+        ctx.call, ctx.needs = call, [not tensor.stop_gradient for tensor in (q, k, v)]
+        q, k, v = dense(q), dense(k), dense(v)
+        out, divisors = paddle.empty(q.shape, q.dtype), paddle.empty([q.shape[0], call.sizes[2], q.shape[1]], q.dtype)
+        if any(ctx.needs):
+            ctx.save_for_backward(q, k, v, out, divisors)
+        library().linear_attention_forward(*call.arguments(), *map(address, (q, k, v, out, divisors)))
+        return out
+
+    @staticmethod
+    def backward(ctx, d_out):
+        saved, d_out = ctx.saved_tensor(), dense(d_out)
+        gradients = [paddle.empty_like(d_out) for _ in range(3)]
+        library().linear_attention_backward(*ctx.call.arguments(), *map(address, (*saved, d_out, *gradients)))
+        return tuple(gradient if needed else None for gradient, needed in zip(gradients, ctx.needs))

@@ -1,0 +1,56 @@
+"""Linear attention by chunks in C++ against its plain forms."""
+
+import numpy as np
+import paddle
+import pytest
+
+from paddle_rope import RotaryPositionEmbedding, causal_linear_attention, linear_attention
+from paddle_rope.native.library import plain_forms
+from paddle_rope.native.linear_attention import native_linear_attention
+from tests.native.comparison import assert_same, outputs_and_gradients, tensor
+
+HEADS, DIM = 2, 8
+
+
+def plainly(q, k, v, *arguments, causal=False, **options):
+    def by_heads(x):
+        return x.reshape([0, 0, HEADS, -1]).transpose([0, 2, 1, 3])
+
+    form = causal_linear_attention if causal else linear_attention
+    with plain_forms():
+        attended = form(by_heads(q), by_heads(k), by_heads(v), *arguments, **options)
+        return attended.transpose([0, 2, 1, 3]).reshape(q.shape)
+
+
+@pytest.mark.parametrize("seq", [1, 7, 300])  # of one chunk and of three, the last one shorter
+@pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
+@pytest.mark.parametrize("decay", [None, (0.1, 0.97)], ids=["no decay", "decay"])
+@pytest.mark.parametrize("normalizer", ["unrotated", "none"])
+@pytest.mark.parametrize("layout", [None, "interleaved", "half"])
+def test_attention_equals_the_plain_form(layout, normalizer, decay, causal, seq):
+    q, k, v = (tensor(2, seq, HEADS * DIM) for _ in range(3))
+    mask = paddle.to_tensor(np.arange(seq) < np.array([[seq], [max(1, seq - 2)]]))
+    rotate = layout and RotaryPositionEmbedding(DIM, layout=layout).at(None)
+    options = {"normalizer": normalizer, "decay": decay, "causal": causal}
+    assert native_linear_attention(q, k, v, HEADS, rotate, mask, **options) is not None
+    assert_same(
+        lambda: native_linear_attention(q, k, v, HEADS, rotate, mask, **options),
+        lambda: plainly(q, k, v, rotate, mask, **options),
+        [q, k, v],
+        tolerance=2e-4,  # float32 sums in another order; the root mean square of a small numerator enlarges them
+    )
+
+
+def test_a_text_of_padding_gets_zeros_and_finite_gradients():
+    q, k, v = (tensor(2, 4, HEADS * DIM) for _ in range(3))
+    mask = paddle.to_tensor([[True] * 4, [False] * 4])
+    towards = tensor(*q.shape)
+    results = outputs_and_gradients(lambda: native_linear_attention(q, k, v, HEADS, None, mask), [q, k, v], towards)
+    for result in results:
+        assert np.isfinite(result).all() and (result[1] == 0).all() and (result[0] != 0).any()
+
+
+@pytest.mark.parametrize("normalizer", ["rotated", "subtracted_mean"])
+def test_other_normalizers_are_left_to_the_plain_form(normalizer):
+    q = tensor(1, 3, DIM)
+    assert native_linear_attention(q, q, q, 1, normalizer=normalizer) is None
