@@ -1,5 +1,6 @@
 """tools/check_environment.py with versions that are not installed."""
 
+import os
 import re
 import subprocess
 import sys
@@ -94,14 +95,21 @@ def test_paddle_that_does_not_start_is_named(tmp_path, script, what):
     assert answer is None and what in shown and "tools/test.sh" in remedy
 
 
+def test_the_native_operators_are_named():
+    answer, problem = try_paddle(environment={**os.environ, "PADDLE_ROPE_NATIVE": "0", "OMP_NUM_THREADS": "1"})
+    assert problem is None and answer == ("cpu", "1", "native operators: off, PADDLE_ROPE_NATIVE=0")
+
+
 def test_status_and_output(monkeypatch, capsys):
     monkeypatch.setattr(check_environment, "version_of", {**WORKING, **OLD}.get)
     monkeypatch.setattr(check_environment, "requires_of", lambda _: [])
-    monkeypatch.setattr(check_environment, "try_paddle", lambda: (("cpu", "2"), None))
+    monkeypatch.setattr(check_environment, "try_paddle", lambda: (("cpu", "2", "native operators: none"), None))
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     assert check_environment.main() == 0
     printed = capsys.readouterr()
-    assert {"paddlepaddle 2.6.2", "numpy 1.26.4", "device cpu, threads 2"} <= set(printed.out.splitlines())
+    assert {"paddlepaddle 2.6.2", "numpy 1.26.4", "device cpu, threads 2", "native operators: none"} <= set(
+        printed.out.splitlines()
+    )
     assert "import zlib" in printed.out and printed.err == ""
     monkeypatch.setattr(check_environment, "try_paddle", lambda: (None, ("no paddle", "take one")))
     assert check_environment.main() == 2

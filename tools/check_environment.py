@@ -24,6 +24,7 @@ TRY_PADDLE = (
     "import sys, zlib; sys.path.insert(0, sys.argv[1]); "
     "from paddle_rope.machine import import_paddle, prepare_process; "
     "prepare_process(); import_paddle(); import os, paddle; import paddlenlp.trainer, visualdl; "
+    "from paddle_rope.native.library import state_in_words; print(state_in_words()); "
     "print(paddle.get_device(), os.environ['OMP_NUM_THREADS'])"
 )
 COMPARE = {
@@ -114,12 +115,13 @@ def try_paddle(python=sys.executable, environment=None):
     """Import what training imports, in a process of its own.
 
     Returns:
-        (device, threads) as str, and None; or None, and what is wrong with the remedy.
+        (device, threads, a line on the native operators) as str, and None; or None, and what is wrong with the remedy.
     """
     command = [python, "-W", "ignore", "-c", TRY_PADDLE, str(REPOSITORY)]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment)
     if done.returncode == 0:
-        return tuple(done.stdout.split()[-2:]), None
+        native, last = done.stdout.splitlines()[-2:]
+        return (*last.split(), native), None
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
     ended = f"signal {-done.returncode}" if done.returncode < 0 else f"exit status {done.returncode}"
     shown = next((line for line in reversed(lines) if re.match(r"[\w.]*(Error|Exception|Interrupt)\b", line)), "")
@@ -150,6 +152,7 @@ def main():
     answer, problem = try_paddle()
     if answer:
         print(f"device {answer[0]}, threads {answer[1]}")
+        print(answer[2])
     else:
         found.append(problem)
     if "2.6.2" in map(version_of, PADDLE):

@@ -6,13 +6,17 @@ from paddle_rope.machine import import_paddle, prepare_process
 
 
 def main() -> int:
-    """Build what is not built; returns the exit status, 0 also where there is no compiler."""
+    """Build what is not built, print the state; returns the exit status, 0 also where there is no compiler."""
     prepare_process()
     import_paddle()
-    from paddle_rope.native.build import build
+    from paddle_rope.native.build import BuildError, build
     from paddle_rope.native.library import state_in_words
 
-    build()
+    try:
+        build()
+    except BuildError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     print(state_in_words())
     return 0
 

@@ -56,7 +56,10 @@ def build() -> None:
     Raises:
         BuildError: the compiler fails, or the cache folder cannot be written.
     """
-    path, program = library_path(), compiler()
+    try:
+        path, program = library_path(), compiler()
+    except RuntimeError:  # nowhere to keep it
+        return
     if path.is_file() or program is None:
         return
     try:
@@ -82,7 +85,8 @@ def _compile(program, output):
         failed = next((done.stderr for done in results if done.returncode), "")
         if not failed:
             return
-    raise BuildError(f"{program} cannot compile the native operators: {failed.strip()[:300] or 'no message'}")
+    lines = [line for line in failed.splitlines() if "error" in line] or failed.splitlines() or ["no message"]
+    raise BuildError(f"{program} cannot compile the native operators: {lines[0].strip()[:300]}")
 
 
 def _openmp(flags):
