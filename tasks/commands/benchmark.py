@@ -35,6 +35,15 @@ LAYERS = """\
 Time our layers against Paddle's, the sparse loss against the dense one, packed linear attention against softmax
 attention, and our RoFormer against PaddleNLP's, forward and backward, side by side on CPU."""
 
+NATIVE = """\
+Compare the native operators of this machine with their plain forms in whole models: a training step (forward, backward,
+AdamW) and an inference of an encoder with dropout 0.1, on random tokens.
+
+    OMP_NUM_THREADS=1 paddle-rope benchmark native
+
+The two sides take turns in one process. Counted is processor time, of which other programs take less than of the
+clock's; the median of the ratios counts."""
+
 SERVICE = """\
 Start paddle-rope serve on a model, and load it from several connections of this machine:
 
@@ -77,6 +86,7 @@ def benchmark(words):
     kinds = {
         "length": (benchmark_length, "time and memory against the length of the text"),
         "layers": (benchmark_layers, "our layers against Paddle's"),
+        "native": (benchmark_native, "native operators against their plain forms"),
         "prediction": (benchmark_prediction, "a NER model in Paddle, ONNX, OpenVINO and PyTorch"),
         "entities": (benchmark_entities, "F1 of NER models against length and position"),
         "service": (benchmark_service, "a model served over HTTP, under load"),
@@ -106,6 +116,33 @@ def benchmark_layers(words):
     from tasks.experiments.benchmarks.layers import print_layer_times
 
     print_layer_times()
+    return 0
+
+
+def benchmark_native(words):
+    parser = new_parser("benchmark native", NATIVE)
+    sizes = ["4x256,32x40", "4x256,8x256", "12x768,8x128"]
+    shown = f"layers x hidden size, texts x length (default: {' '.join(sizes)})"
+    parser.add_argument("--sizes", nargs="+", default=sizes, metavar="SIZE", help=shown)
+    kinds = ["softmax", "linear", "linear-decay"]
+    parser.add_argument("--attention", nargs="+", choices=kinds, default=kinds[:1], help="(default: softmax)")
+    parser.add_argument("--rounds", type=int, default=8, help="turns of each side (default: 8)")
+    parser.add_argument("--output", metavar="FILE", help="JSON file to write")
+    options = parser.parse_args(words)
+    if options.rounds < 1:
+        raise InputError(f"--rounds {options.rounds}: must be 1 or more")
+    prepare()
+    from tasks.common.files import check_output_file, write_json
+    from tasks.experiments.benchmarks.native import as_table, measure_native
+
+    if options.output:
+        check_output_file(options.output, [])
+    rows = measure_native(options.sizes, options.attention, options.rounds)
+    machine = f"{machine_in_words()}, {os.environ['OMP_NUM_THREADS']} threads"
+    if options.output:
+        write_json(options.output, {"machine": machine, "rows": rows})
+    print(machine)
+    print(as_table(rows), end="")
     return 0
 
 

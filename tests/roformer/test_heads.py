@@ -81,7 +81,7 @@ def test_the_classifier_drops_before_its_dense_layer_and_after_the_activation():
     logits = head(pooled)
     assert len(before) == 2
     np.testing.assert_array_equal(before[0], pooled.numpy())
-    np.testing.assert_array_equal(before[1], head.activation(head.dense(after[0])).numpy())
+    np.testing.assert_array_equal(before[1], head.dense(after[0], head.activation).numpy())
     np.testing.assert_array_equal(head.output(after[1]).numpy(), logits.numpy())
 
 
