@@ -4,6 +4,7 @@ Sources: Su, https://kexue.fm/archives/8265, eq. (11)-(13); Su et al. 2021, arXi
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import paddle
@@ -143,14 +144,17 @@ class RotaryPositionEmbedding(Float32Layer):
                 known["tables"] = self.tables(seq, positions)
             return known["tables"]
 
+        def with_tables(function: Any) -> Any:
+            function.tables = tables
+            return function
+
         def rotate_anew(x, inverse=False):
             return self(x, positions=positions, inverse=inverse)
 
         if self.learned:
             return rotate_anew
         if positions is None:
-            rotate_anew.tables = tables
-            return rotate_anew
+            return with_tables(rotate_anew)
 
         def phases(turning):
             key = f"{turning.dtype} {turning.ndim}"
@@ -163,8 +167,7 @@ class RotaryPositionEmbedding(Float32Layer):
             with without_amp():
                 return self._rotate(x, inverse, phases)
 
-        rotate.tables = tables
-        return rotate
+        return with_tables(rotate)
 
     def tables(self, seq: int, positions: Tensor | None = None) -> tuple[Tensor, Tensor, bool] | None:
         """The rotation of ``seq`` vectors as numbers; None where not all features turn, or theta is learned.

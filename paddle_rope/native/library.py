@@ -6,6 +6,7 @@ import functools
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import paddle
@@ -40,8 +41,8 @@ _off = 0  # how many blocks of plain_forms are open
 
 
 @functools.cache
-def library() -> ctypes.CDLL | None:
-    """The shared library with its functions declared; None where it is not built or turned off."""
+def library() -> Any:
+    """The shared library, a ``ctypes.CDLL`` with its functions declared; None where it is not built or turned off."""
     if os.environ.get(VARIABLE) == "0":
         return None
     try:
@@ -51,7 +52,10 @@ def library() -> ctypes.CDLL | None:
     products = Path(paddle.__file__).parent / "libs" / "libmklml_intel.so"
     if not path.is_file() or not products.is_file():
         return None
-    loaded = ctypes.CDLL(str(path))
+    try:
+        loaded = ctypes.CDLL(str(path))
+    except OSError:
+        return None
     for name, letters in _SIGNATURES.items():
         function = getattr(loaded, name)
         function.argtypes = [_TYPES[letter] for letter in letters.replace(" ", "")]
@@ -71,7 +75,7 @@ def state_in_words() -> str:
     if library() is not None:
         return f"native operators: {path}"
     if path.is_file():
-        return "native operators: none, this Paddle has no libmklml_intel.so"
+        return f"native operators: none, {path} cannot be loaded, or this Paddle has no libmklml_intel.so"
     if compiler() is None:
         return "native operators: none, no C++ compiler found; everything works without them, slower"
     return "native operators: not built; python -m paddle_rope.native builds them"

@@ -74,7 +74,8 @@ class _LinearAttention(PyLayer):
         q, k, v = dense(q), dense(k), dense(v)
         out, divisors = paddle.empty(q.shape, q.dtype), paddle.empty([q.shape[0], call.sizes[2], q.shape[1]], q.dtype)
         if any(ctx.needs):
-            ctx.save_for_backward(q, k, v, out, divisors)
+            # detached: out itself would hold the node that holds it
+            ctx.save_for_backward(q, k, v, out.detach(), divisors)
         library().linear_attention_forward(*call.arguments(), *map(address, (q, k, v, out, divisors)))
         return out
 

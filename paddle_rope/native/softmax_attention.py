@@ -86,7 +86,8 @@ class _SoftmaxAttention(PyLayer):
         out, log_sums = paddle.empty(q.shape, q.dtype), None
         if any(ctx.needs):
             log_sums = paddle.empty([q.shape[0], call.sizes[2], q.shape[1]], q.dtype)
-            ctx.save_for_backward(q, k, v, out, log_sums)
+            # detached: out itself would hold the node that holds it
+            ctx.save_for_backward(q, k, v, out.detach(), log_sums)
         library().softmax_attention_forward(*call.arguments(), *map(address, (q, k, v, out, log_sums)))
         return out
 

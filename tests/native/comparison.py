@@ -1,5 +1,7 @@
 """An operator against a plain form: outputs and gradients."""
 
+import os
+
 import numpy as np
 import paddle
 
@@ -26,3 +28,18 @@ def assert_same(native, plain, inputs, tolerance=2e-5):
     towards = paddle.to_tensor(np.random.standard_normal(native().shape).astype("float32"))
     for one, other in zip(*(outputs_and_gradients(function, inputs, towards) for function in (native, plain))):
         np.testing.assert_allclose(one, other, rtol=0, atol=tolerance * max(1.0, np.abs(other).max()))
+
+
+def kept_without_backward(function, count=8):
+    """MB that stay with the process for each call whose output nobody takes."""
+
+    def resident():
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+    for _ in range(4):
+        function()
+    before = resident()
+    for _ in range(count):
+        function()
+    return (resident() - before) / count

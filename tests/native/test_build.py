@@ -42,6 +42,12 @@ def test_a_compiler_that_fails_leaves_nothing(empty_cache, monkeypatch):
     assert [path.name for path in empty_cache.rglob("*") if path.is_file()] == []
 
 
+def test_a_damaged_library_is_named_and_not_used(empty_cache):
+    library_path().parent.mkdir(parents=True)
+    library_path().write_bytes(b"no library")
+    assert loading.library() is None and "cannot be loaded" in loading.state_in_words()
+
+
 def test_another_source_has_another_library(empty_cache, monkeypatch, tmp_path):
     before = library_path()
     (tmp_path / "operators.cc").write_text("int one() { return 1; }\n")

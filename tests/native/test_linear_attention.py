@@ -1,5 +1,7 @@
 """Linear attention by chunks in C++ against its plain forms."""
 
+import sys
+
 import numpy as np
 import paddle
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from paddle_rope import RotaryPositionEmbedding, causal_linear_attention, linear_attention
 from paddle_rope.native.library import plain_forms
 from paddle_rope.native.linear_attention import native_linear_attention
-from tests.native.comparison import assert_same, outputs_and_gradients, tensor
+from tests.native.comparison import assert_same, kept_without_backward, outputs_and_gradients, tensor
 
 HEADS, DIM = 2, 8
 
@@ -54,3 +56,9 @@ def test_a_text_of_padding_gets_zeros_and_finite_gradients():
 def test_other_normalizers_are_left_to_the_plain_form(normalizer):
     q = tensor(1, 3, DIM)
     assert native_linear_attention(q, q, q, 1, normalizer=normalizer) is None
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_an_output_that_nobody_takes_is_freed():
+    q = tensor(1, 2**15, 32)  # 4 MB
+    assert kept_without_backward(lambda: native_linear_attention(q, q, q, 1)) < 1

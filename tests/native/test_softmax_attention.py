@@ -1,5 +1,7 @@
 """Softmax attention in blocks against its plain form."""
 
+import sys
+
 import numpy as np
 import paddle
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from paddle_rope import LinearScaling, RotaryPositionEmbedding, YaRNScaling, softmax_attention
 from paddle_rope.native.library import library, plain_forms
 from paddle_rope.native.softmax_attention import native_softmax_attention
-from tests.native.comparison import assert_same, outputs_and_gradients, tensor
+from tests.native.comparison import assert_same, kept_without_backward, outputs_and_gradients, tensor
 
 HEADS, DIM = 2, 8
 
@@ -104,3 +106,9 @@ def test_large_scores_and_subnormal_weights():
 def test_rotations_without_tables_are_left_to_the_plain_form(rotary):
     q = tensor(1, 3, DIM)
     assert library() is not None and native_softmax_attention(q, q, q, 1, rotary.at(None)) is None
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_an_output_that_nobody_takes_is_freed():
+    q = tensor(512, 64, 32)  # 4 MB
+    assert kept_without_backward(lambda: native_softmax_attention(q, q, q, 1)) < 1
