@@ -11,6 +11,7 @@ ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "tanh": 4}  # as i
 _BY_OUTPUT = ("relu", "tanh")  # whose derivative is computed from the output
 
 
+@paddle.jit.not_to_static  # which would rewrite what it sees in no graph
 def native_linear(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str | None = None) -> Tensor | None:
     """activation(x W + b) with the gradients of all; None where only plain forms compute.
 

@@ -85,6 +85,11 @@ def computes(*tensors: Tensor | None) -> bool:
     """Whether native operators take these tensors: float32, on CPU, neither in a static graph nor under AMP."""
     if _off or library() is None or not paddle.in_dynamic_mode() or paddle.get_device() != "cpu":
         return False
+    # paddle.jit.to_static by its defaults runs in dynamic mode and watches each frame; it cannot read what follows
+    watching = core.set_eval_frame(None)
+    core.set_eval_frame(watching)
+    if watching is not None:
+        return False
     attributes = core._get_amp_attrs() if hasattr(core, "_get_amp_attrs") else framework._dygraph_tracer()
     if attributes._amp_level != core.AmpLevel.O0:
         return False

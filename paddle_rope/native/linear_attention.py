@@ -12,6 +12,7 @@ from paddle_rope.native.library import address, computes, dense, library
 from paddle_rope.native.softmax_attention import rotation_tables
 
 
+@paddle.jit.not_to_static  # which would rewrite what it sees in no graph
 def native_linear_attention(
     q: Tensor,
     k: Tensor,

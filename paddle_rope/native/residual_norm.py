@@ -9,6 +9,7 @@ from paddle.autograd import PyLayer
 from paddle_rope.native.library import address, computes, dense, dropout_arguments, library
 
 
+@paddle.jit.not_to_static  # which would rewrite what it sees in no graph
 def native_residual_norm(
     residual: Tensor | None, x: Tensor, weight: Tensor | None, bias: Tensor | None, epsilon: float, p: float = 0.0
 ) -> Tensor | None:
@@ -26,6 +27,7 @@ def native_residual_norm(
     return _ResidualNorm.apply(residual, x, weight, bias, epsilon, dropout_arguments(p))
 
 
+@paddle.jit.not_to_static  # which would rewrite what it sees in no graph
 def native_dropout(x: Tensor, p: float) -> Tensor | None:
     """x times a mask with probability p of 0, scaled so that the mean stays; None where only plain forms compute."""
     if not computes(x) or not 0 < p < 1 or not x.size:

@@ -10,6 +10,7 @@ from paddle.autograd import PyLayer
 from paddle_rope.native.library import address, computes, dense, dropout_arguments, library
 
 
+@paddle.jit.not_to_static  # which would rewrite what it sees in no graph
 def native_softmax_attention(
     q: Tensor,
     k: Tensor,
