@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import functools
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,8 @@ _SIGNATURES = {
     "linear_attention_backward": "llll ppli p ipi ppp ppp ppp",
 }
 _LEVELS = 1 << 32  # of the random bits of dropout
+# paddle.jit.to_static of 2.6 by its defaults runs frames in dynamic mode and fails where it cannot read one.
+_TRACER_READS_FRAMES = paddle.__version__.startswith("2.")
 _off = 0  # how many blocks of plain_forms are open
 
 
@@ -85,15 +88,20 @@ def computes(*tensors: Tensor | None) -> bool:
     """Whether native operators take these tensors: float32, on CPU, neither in a static graph nor under AMP."""
     if _off or library() is None or not paddle.in_dynamic_mode() or paddle.get_device() != "cpu":
         return False
-    # paddle.jit.to_static by its defaults runs in dynamic mode and watches each frame; it cannot read what follows
-    watching = core.set_eval_frame(None)
-    core.set_eval_frame(watching)
-    if watching is not None:
+    if _TRACER_READS_FRAMES and _is_traced(sys._getframe()):
         return False
     attributes = core._get_amp_attrs() if hasattr(core, "_get_amp_attrs") else framework._dygraph_tracer()
     if attributes._amp_level != core.AmpLevel.O0:
         return False
     return all(tensor is None or tensor.dtype == paddle.float32 for tensor in tensors)
+
+
+def _is_traced(frame):
+    while frame is not None:
+        if frame.f_code.co_filename.endswith("sot/translate.py"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 @contextlib.contextmanager
