@@ -147,7 +147,8 @@ def _search_spans(found, split, example):
             found.add("white_space_edge", split, example, example.described(one))
         elif _has_punctuation_edge(surface):
             found.add("punctuation_edge", split, example, example.described(one))
-        for other in example.entities[index + 1 :]:
+        for place in range(index + 1, len(example.entities)):  # a slice would copy all that follow
+            other = example.entities[place]
             if other.start >= one.end:
                 break
             if (one.start, one.end) == (other.start, other.end):
