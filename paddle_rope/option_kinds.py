@@ -59,13 +59,13 @@ def one_of(description: str, *kinds: type, optional: bool = False) -> Kind:
     return Kind(description, lambda value: isinstance(value, kinds), optional)
 
 
-def list_of(kind: Kind, most: int) -> Kind:
+def list_of(kind: Kind, most: int, optional: bool = False) -> Kind:
     """A list of values of a kind."""
 
     def fits(value):
         return isinstance(value, (list, tuple)) and len(value) <= most and all(map(kind.fits, value))
 
-    return Kind(f"a list of at most {most:,}, each {kind.description}", fits)
+    return Kind(f"a list of at most {most:,}, each {kind.description}", fits, optional)
 
 
 def either(first: Kind, second: Kind, optional: bool = False) -> Kind:
