@@ -6,7 +6,6 @@ from paddle_rope.option_kinds import NAMES, integer
 from paddle_rope.roformer import RoFormerConfig, RoFormerForSequenceClassification
 from tasks.common.inference import evaluated
 
-
 _CHARACTERS = integer(1, 10**9)
 
 

@@ -12,7 +12,6 @@ from tasks.matching.arguments import ARCHITECTURES, CROSS_ENCODER, SHORTEST
 from tasks.matching.examples import TASKS, TRIPLES
 from tasks.matching.losses import cosent_loss, grade_loss, ranking_loss
 
-
 _KINDS = {
     "max_tokens": integer(SHORTEST, 10**9),
     "token_type_ids": TRUTH,

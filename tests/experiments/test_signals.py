@@ -46,9 +46,12 @@ def once_it_trains(folder, act):
 
 def test_a_training_process_saves_before_the_one_that_started_it_ends(cell, tmp_path):
     folder, log = tmp_path / "run", tmp_path / "log"
-    with open(log, "w") as stream, once_it_trains(folder, lambda: os.kill(os.getpid(), signal.SIGTERM)):
-        with pytest.raises(Interrupted, match="ended by a signal; the same command goes on") as raised:
-            call_apart("train", cell, stdout=stream, stderr=stream)
+    with (
+        open(log, "w") as stream,
+        once_it_trains(folder, lambda: os.kill(os.getpid(), signal.SIGTERM)),
+        pytest.raises(Interrupted, match="ended by a signal; the same command goes on") as raised,
+    ):
+        call_apart("train", cell, stdout=stream, stderr=stream)
     assert raised.value.number == signal.SIGTERM
     reached = int(last_checkpoint(folder / "checkpoints").name.rpartition("-")[2])
     assert 0 < reached < cell["config"]["max_steps"]
