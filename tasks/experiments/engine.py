@@ -72,13 +72,18 @@ def resume_series(folder: str | Path) -> dict[str, Any] | None:
     Raises:
         InputError: the series is complete, or another process works on it.
     """
-    series = read_run_config(Path(folder) / SERIES_FILE)
-    if not isinstance(series.get("recipe"), str) or not isinstance(series.get("config"), dict) or "seeds" not in series:
-        raise InputError(f"{Path(folder) / SERIES_FILE}: is damaged; train the series anew, in another folder")
-    plan = series_plan(series["recipe"], {**series["config"], "output_dir": str(folder)}, series["seeds"])
+    plan = read_series(folder)
     if (Path(folder) / table.SUMMARY_JSON).is_file():
         raise InputError(f"{folder}: all runs are complete; their scores are in {Path(folder) / table.SUMMARY_JSON}")
     return _run_series(plan)
+
+
+def read_series(folder: str | Path) -> Plan:
+    """The plan of a series that was begun; raises InputError if what is kept of it is damaged."""
+    series = read_run_config(Path(folder) / SERIES_FILE)
+    if not isinstance(series.get("recipe"), str) or not isinstance(series.get("config"), dict) or "seeds" not in series:
+        raise InputError(f"{Path(folder) / SERIES_FILE}: is damaged; train the series anew, in another folder")
+    return series_plan(series["recipe"], {**series["config"], "output_dir": str(folder)}, series["seeds"])
 
 
 def run_plan(

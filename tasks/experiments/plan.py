@@ -184,6 +184,7 @@ def read_variants(path, plan):
     if not given:
         raise InputError(f"{path}: no 'variants' in the plan")
     given = given if isinstance(given, dict) else dict.fromkeys(_named(path, "variants", given))
+    given = {str(name): settings for name, settings in given.items()}
     _check_names(path, "variants", given)
     without_rope = plan.get("without_rope") or []
     without_rope = list(given) if without_rope is True else _named(path, "without_rope", without_rope)
@@ -309,5 +310,5 @@ def _named(path, key, names):
 
 def _check_names(path, key, names):
     for name in names:
-        if not NAME.fullmatch(str(name)):
+        if not NAME.fullmatch(name):
             raise InputError(f"{path}: {key}: {name!r} names a folder; take letters, digits and _ . + -")
