@@ -1,7 +1,7 @@
 """Forward passes and losses fetch no value of a tensor: on a GPU each fetch would wait for all that was queued.
 
-One wait is not seen here: language models choose the labeled tokens by ``paddle.nonzero``, whose size the host asks for.
-It saves the logits of all others.
+One wait is not seen here: language models choose the labeled tokens by ``paddle.nonzero``, whose size the host asks
+for. It saves the logits of all others.
 """
 
 import contextlib

@@ -14,8 +14,8 @@ MASKED_SCORE = -1e4
 
 
 def fits_fused_kernels(q: Tensor, k: Tensor, v: Tensor, dropout: object) -> bool:
-    """Whether flash attention computes these: float16 or bfloat16 ``[batch, heads, seq, head_dim]`` of one head_dim on a
-    GPU of compute capability 8.0 or newer (Ampere), dropout of our own, and no static graph."""
+    """Whether flash attention computes these: float16 or bfloat16 ``[batch, heads, seq, head_dim]`` of one head_dim, on
+    a GPU of compute capability 8.0 or newer (Ampere), with dropout of our own, and not in a static graph."""
     if not paddle.in_dynamic_mode() or not q.place.is_gpu_place() or not fits_fused_shapes(q, k, v, dropout):
         return False
     major, minor = paddle.device.cuda.get_device_capability()

@@ -145,7 +145,7 @@ def _segment_logsumexp(x, segments):
     return paddle.log(paddle.geometric.segment_sum(shifted, segments)) + largest
 
 
-def logsumexp(x):
+def logsumexp(x: Tensor) -> Tensor:
     """log(sum(exp(x))) over the last axis, faster on CPU than paddle.logsumexp (paddle-rope benchmark layers)."""
     largest = x.detach().max(axis=-1, keepdim=True)
     shifted = paddle.exp(paddle.clip(x - largest, min=_SMALLEST_EXPONENT))

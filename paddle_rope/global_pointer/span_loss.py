@@ -23,8 +23,8 @@ def span_crossentropy(logits: Tensor, spans: Tensor, max_span_length: int | None
 
     Args:
         logits: ``[batch, types, seq, seq]``, or ``[batch, types, seq, max_span_length]`` in a band.
-        spans: integers ``[batch, count, 3]``: (type, first token, last token); a type of -1 is padding, and a span given
-            twice counts once.
+        spans: integers ``[batch, count, 3]``: (type, first token, last token); a type of -1 is padding, and a span
+            given twice counts once.
         max_span_length: width of a band; None for the logits of all spans.
 
     Returns:

@@ -8,6 +8,7 @@ from paddle_rope.machine import machine_in_words, physical_cores
 from tasks.commands import predict_many
 from tasks.commands.options import LABELED, add_model_dir, add_model_dirs, choose, new_parser
 from tasks.common.errors import InputError
+from tasks.common.files import check_output_file
 from tasks.common.tool.process import prepare
 
 LENGTH = """\
@@ -72,6 +73,15 @@ found in a tenth of the documents is compared with what is found in the same tex
 nothing but entities, too, with 、 between them. A length is left out, with a note, where it would not fit into
 memory. Writes entities.json, entities.md and entities.png."""
 
+DEVICE = """\
+Check and time this library on a GPU, or on a CPU: versions; every layer against its plain form in float64, outputs and
+gradients, in float32, bfloat16 and float16; a training step and an inference of three sizes, with tokens a second,
+memory and share of what a product of matrices reaches; linear attention up to a million tokens.
+
+    paddle-rope benchmark device --output check.json
+
+Exit status 1 if a layer is beyond its bound. The JSON file holds all figures, for a report to the project."""
+
 
 def benchmark(words):
     kinds = {
@@ -82,6 +92,7 @@ def benchmark(words):
         "service": (benchmark_service, "a model served over HTTP, under load"),
         "long_document": (benchmark_long_document, "one long document: time and memory against its length"),
         "documents": (benchmark_documents, "many documents in several processes and on Ray"),
+        "device": (benchmark_device, "every layer on a GPU or CPU: is it right, is it fast"),
     }
     kind, words = choose("paddle-rope benchmark", "kind", words, {name: line for name, (_, line) in kinds.items()})
     return kinds[kind][0](words)
@@ -261,3 +272,17 @@ def benchmark_documents(words):
 
     print(measure_ways(job_of, ways, options.output, options.part_records))
     return 0
+
+
+def benchmark_device(words):
+    parser = new_parser("benchmark device", DEVICE)
+    parser.add_argument("--device", help="cpu, gpu, gpu:1 ... (default: a GPU where there is one)")
+    parser.add_argument("--quick", action="store_true", help="small sizes, seconds instead of minutes")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="JSON file to write")
+    options = parser.parse_args(words)
+    if options.output is not None:
+        check_output_file(options.output)
+    prepare()
+    from tasks.experiments.benchmarks.device.check import check_device
+
+    return 0 if check_device(options.device, options.quick, options.output) else 1
