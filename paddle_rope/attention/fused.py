@@ -31,7 +31,7 @@ def fits_fused_shapes(q: Tensor, k: Tensor, v: Tensor, dropout: object) -> bool:
 
 
 def fused_weighted_values(
-    q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None, some_see_none: bool, dropout: Dropout | None = None
+    q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None, some_see_none: bool, dropout: object = None
 ) -> Tensor:
     """sum_j softmax_j(q_i . k_j / sqrt(head_dim)) v_j over the visible j: what
     :func:`~paddle_rope.attention.softmax.weighted_values` computes, by
@@ -46,7 +46,8 @@ def fused_weighted_values(
         v: ``[batch, heads, seq, head_dim]``.
         visible: bool that broadcasts to ``[batch, heads, queries, seq]``; None for all.
         some_see_none: whether queries without visible keys count: they get 0.
-        dropout: its probability is taken, and whether it trains.
+        dropout: a :class:`~paddle_rope.layers.Dropout`, of which the probability is taken, and whether it trains; None
+            for none.
 
     Returns:
         ``[batch, heads, queries, head_dim]``.
@@ -56,7 +57,7 @@ def fused_weighted_values(
         shown = visible.expand([q.shape[0], 1, q.shape[2], k.shape[2]])
         hidden = paddle.full_like(shown, MASKED_SCORE, dtype=q.dtype)
         added = paddle.where(shown, paddle.zeros_like(hidden), hidden)
-    p = dropout.p if dropout is not None and dropout.training else 0.0
+    p = dropout.p if isinstance(dropout, Dropout) and dropout.training else 0.0
     by_token = [x.transpose([0, 2, 1, 3]) for x in (q, k, v)]  # [batch, seq, heads, head_dim]
     with without_amp():  # which would cast the mask to another dtype than q
         values = F.scaled_dot_product_attention(*by_token, attn_mask=added, dropout_p=p, training=p > 0)
