@@ -17,7 +17,13 @@ def array_records(content: str, name: str) -> Iterator[tuple[str, dict]]:
     remedy = "the file has to be one JSON list of objects, [{...}, {...}]"
 
     def fail(message: str, position: int):
-        return InputError(f"{name}:{content.count(chr(10), 0, position) + 1}: {message}; {remedy}")
+        return InputError(
+            "{name}:{line}: {message}; {remedy}",
+            name=name,
+            line=content.count(chr(10), 0, position) + 1,
+            message=message,
+            remedy=remedy,
+        )
 
     def skip(position: int) -> int:
         while position < len(content) and content[position] in _SPACE:
@@ -41,7 +47,9 @@ def array_records(content: str, name: str) -> Iterator[tuple[str, dict]]:
         except (ValueError, RecursionError) as error:
             raise fail(f"JSON that cannot be read ({error})", position) from None
         if not isinstance(record, dict):
-            raise InputError(f"{where}: JSON {shown(record)} is not an object; {remedy}")
+            raise InputError(
+                "{where}: JSON {record} is not an object; {remedy}", where=where, record=shown(record), remedy=remedy
+            )
         yield where, record
         position = skip(position)
         more = content[position : position + 1] == ","

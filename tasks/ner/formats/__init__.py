@@ -75,7 +75,9 @@ FORMATS = (*TEXT_FORMATS, brat.NAME)
 def check_format(name: str) -> None:
     """Raise InputError unless there is a format of this name."""
     if name not in FORMATS:
-        raise InputError(f"unknown format {shown(name)}; the formats are {', '.join(FORMATS)}")
+        raise InputError(
+            "unknown format {name}; the formats are {formats}", name=shown(name), formats=", ".join(FORMATS)
+        )
 
 
 def recognize(lines: list[str], name: str) -> str:
@@ -86,7 +88,11 @@ def recognize(lines: list[str], name: str) -> str:
     """
     first = first_non_blank(lines)
     if first is None:
-        raise InputError(f"{name}:1: the file is empty or has only blank lines; give labeled data, {_EXAMPLES}")
+        raise InputError(
+            "{name}:1: the file is empty or has only blank lines; give labeled data, {examples}",
+            name=name,
+            examples=_EXAMPLES,
+        )
     if looks_like_json(first, "{"):
         return _recognize_records(lines)
     if looks_like_json(first, "["):
