@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.common.texts.json_lines import TEXT_KEYS, check_encodable, json_records, json_text
 from tasks.common.texts.text_files import BLANKS, first_non_blank, read_text, shown, split_lines
 
@@ -107,7 +108,7 @@ def _read_tab_separated(lines: list[str], name: str) -> Iterator[Example]:
                 where=where,
                 line=shown(line),
             )
-        yield Example(_not_blank(text, where), _label(label, "the label", where), where)
+        yield Example(_not_blank(text, where), _label(label, Message("the label"), where), where)
 
 
 def _not_blank(text: str, where: str) -> str:

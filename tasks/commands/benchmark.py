@@ -8,7 +8,7 @@ from paddle_rope.machine import machine_in_words, physical_cores
 from tasks.commands import predict_many
 from tasks.commands.options import LABELED, add_model_dir, add_model_dirs, choose, new_parser
 from tasks.common.errors import InputError
-from tasks.common.language import tr
+from tasks.common.language import Message, tr
 from tasks.common.tool.process import prepare
 
 LENGTH = """\
@@ -84,7 +84,9 @@ def benchmark(words):
         "long_document": (benchmark_long_document, "one long document: time and memory against its length"),
         "documents": (benchmark_documents, "many documents in several processes and on Ray"),
     }
-    kind, words = choose("paddle-rope benchmark", "kind", words, {name: line for name, (_, line) in kinds.items()})
+    kind, words = choose(
+        "paddle-rope benchmark", Message("kind"), words, {name: line for name, (_, line) in kinds.items()}
+    )
     return kinds[kind][0](words)
 
 
@@ -115,7 +117,9 @@ def benchmark_prediction(words):
 
     parser = new_parser("benchmark prediction", PREDICTION)
     add_model_dir(parser)
-    parser.add_argument("--input", required=True, metavar="FILE", help=f"{LABELED}; or texts, one a line")
+    parser.add_argument(
+        "--input", required=True, metavar="FILE", help=Message("{labeled}; or texts, one a line", labeled=LABELED)
+    )
     parser.add_argument("--output", metavar="FILE", help="write all that was measured as JSON")
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES), help="(default: all)")
     parser.add_argument("--threads", nargs="+", type=int, default=[1], help="numbers of threads (default: 1)")

@@ -9,7 +9,7 @@ from pathlib import Path
 from tasks.commands.options import LABELED, choose, new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import check_makeable, check_output_file, write_json
-from tasks.common.language import tr
+from tasks.common.language import Message, tr
 from tasks.common.tool.process import prepare
 from tasks.common.tool.streams import check_standard_output, standard_output
 
@@ -36,8 +36,10 @@ most, and 256 MB where its size is not published. Where the network
 is closed, the message says which address to fetch by hand and where to put it. The READMEs of the publishers state no
 license: ask them before any use but research."""
 DEMOS = {
-    "ner": "a corpus of Chinese sentences with nested entities: train.jsonl and dev.jsonl in the format of CLUENER",
-    "matching": "pairs of texts with 0/1, pairs with grades, triples",
+    "ner": Message(
+        "a corpus of Chinese sentences with nested entities: train.jsonl and dev.jsonl in the format of CLUENER"
+    ),
+    "matching": Message("pairs of texts with 0/1, pairs with grades, triples"),
 }
 SPLITS = ("train", "dev", "test")
 INTERRUPTED = 130  # as shells report it
@@ -104,7 +106,7 @@ def convert(words):
             target=options.target,
             to=options.to,
             texts=len(examples),
-            characters=sum((len(example.text) for example in examples)),
+            characters=sum(len(example.text) for example in examples),
             entities=entities,
         ),
         file=sys.stderr if to_stdout else sys.stdout,
@@ -137,8 +139,8 @@ def download(words):
 
 
 def demo(words):
-    task, words = choose("paddle-rope demo", "task", words, DEMOS)
-    parser = new_parser(f"demo {task}", f"Write {DEMOS[task]}.")
+    task, words = choose("paddle-rope demo", Message("task"), words, DEMOS)
+    parser = new_parser(f"demo {task}", Message("Write {demos}.", demos=DEMOS[task]))
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="where to write; new or empty")
     parser.add_argument("--seed", type=int, default=0, help="another seed gives other texts (default: 0)")
     options = parser.parse_args(words)

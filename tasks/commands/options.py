@@ -4,10 +4,10 @@ import argparse
 import sys
 
 from tasks.common.errors import InputError, OneLineArgumentParser, nearest
-from tasks.common.language import tr
+from tasks.common.language import Message, tr
 
-MODEL_DIR = "folder OUTPUT_DIR/model of a training run"
-LABELED = "labeled file, of a format that paddle-rope convert --help lists"
+MODEL_DIR = Message("folder OUTPUT_DIR/model of a training run")
+LABELED = Message("labeled file, of a format that paddle-rope convert --help lists")
 
 
 def new_parser(verb, description, **options):
@@ -54,7 +54,7 @@ def choose(command, kind, words, choices):
 
 def add_model_dirs(parser):
     """The argument ``model_dirs``: models whose scores are averaged."""
-    several = f"{MODEL_DIR}; the scores of several are averaged"
+    several = Message("{model_dir}; the scores of several are averaged", model_dir=MODEL_DIR)
     parser.add_argument("model_dirs", metavar="MODEL_DIR", nargs="+", help=several)
 
 
@@ -67,10 +67,10 @@ def add_model_dir(parser):
 LONGEST = {
     "ner": (
         "max_tokens",
-        "tokens computed at once (default: what training covered); longer texts are read in windows",
+        Message("tokens computed at once (default: what training covered); longer texts are read in windows"),
     ),
-    "matching": ("max_tokens", "tokens of a sequence, longer ones are cut (default: as trained)"),
-    "classification": ("max_characters", "characters of a text, the rest is cut (default: as trained)"),
+    "matching": ("max_tokens", Message("tokens of a sequence, longer ones are cut (default: as trained)")),
+    "classification": ("max_characters", Message("characters of a text, the rest is cut (default: as trained)")),
 }
 
 

@@ -8,7 +8,7 @@ from tasks.commands import predict_many
 from tasks.commands.options import add_computing, add_model_dir, add_model_dirs, choose, computing, new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_file
-from tasks.common.language import tr
+from tasks.common.language import Message, tr
 from tasks.common.texts.json_lines import json_line
 from tasks.common.texts.text_files import STDIN
 from tasks.common.texts.text_stream import FileStream, TextStream
@@ -52,10 +52,10 @@ CHUNK_BATCHES = {"ner": 64, "matching": 16, "classification": 16}  # whose texts
 
 def predict(words):
     summaries = {name: text.split("\n", 1)[0] for name, text in TASKS.items()}
-    task, words = choose("paddle-rope predict", "task", words, summaries)
+    task, words = choose("paddle-rope predict", Message("task"), words, summaries)
     options = _parse(task, words)
     if getattr(options, "whole_files", False):
-        predict_many.refuse_options(options, "--whole_files reads one file after another")
+        predict_many.refuse_options(options, Message("--whole_files reads one file after another"))
         options.input = options.input or [STDIN]
     elif predict_many.is_asked_for(options):
         return predict_many.predict_many(task, options, chunk_size(task, options))
@@ -96,7 +96,7 @@ def _parse(task, words):
 def check_files(options):
     """Raise InputError if a file to write cannot be written or is another file of the command line."""
     inputs = [options.input] if isinstance(options.input, str) else options.input
-    taken = {os.path.realpath(path): "the input" for path in inputs if path != STDIN}
+    taken = {os.path.realpath(path): Message("the input") for path in inputs if path != STDIN}
     for name, path in (("--output", options.output), ("--html", getattr(options, "html", None))):
         if name == "--output" and path == STDIN:
             check_standard_output()
@@ -108,7 +108,7 @@ def check_files(options):
             raise InputError(
                 "{path}: is {use} too; give another {name}", path=path, use=taken[os.path.realpath(path)], name=name
             )
-        taken[os.path.realpath(path)] = "the --output"
+        taken[os.path.realpath(path)] = Message("the --output")
 
 
 def open_model(task, model, options, **more):

@@ -1,7 +1,7 @@
 """The language of messages: English as they stand in the code, or Chinese from the catalogue in ``tasks/locale``.
 
-What programs read (logs, JSON, CSV, answers over HTTP) is English always: ``str`` of a message and of an error. Only what
-a person reads goes through :func:`tr`: printed lines, ``--help``, the error that ends a command.
+What programs read (logs, JSON, CSV, answers over HTTP) is English always: ``str`` of a message and of an error. Only
+what a person reads goes through :func:`tr`: printed lines, ``--help``, the error that ends a command.
 """
 
 import gettext

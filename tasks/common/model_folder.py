@@ -6,11 +6,12 @@ from pathlib import Path
 
 from paddle_rope.roformer import load_tokenizer
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.common.tool.device import choose_device
 from tasks.common.tool.quiet import quiet_paddlenlp
 
 MODEL_FILES = ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json")
-_ASK = "ask its owner for it, or run as another user"
+_ASK = Message("ask its owner for it, or run as another user")
 
 
 def refuse_incomplete(folder, needed):
@@ -40,7 +41,7 @@ def refuse_incomplete(folder, needed):
 
 
 @contextlib.contextmanager
-def damage_reported(folder, what, whole="the whole folder OUTPUT_DIR/model of the training run"):
+def damage_reported(folder, what, whole=Message("the whole folder OUTPUT_DIR/model of the training run")):
     """Whatever goes wrong within, while ``what`` of a model's folder is read, becomes an InputError; ``whole`` is what
     is to be copied again."""
     try:

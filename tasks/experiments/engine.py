@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from tasks.common.errors import InputError, Interrupted
 from tasks.common.files import atomic_writer, check_makeable, check_output_dir, claim_output_dir
-from tasks.common.language import tr
+from tasks.common.language import Message, tr
 from tasks.common.tool.device import is_first_process
 from tasks.common.tool.run_config import read_run_config
 from tasks.experiments import table
@@ -141,7 +141,7 @@ def run_plan(
                 try:
                     failed[cell.name] = run_planned(cell, plan.apart)
                 except Interrupted as error:
-                    why = f"{cell.folder}: ended by a signal; the same command goes on with it"
+                    why = Message("{folder}: ended by a signal; the same command goes on with it", folder=cell.folder)
                     raise Interrupted(error.number, why) from None
                 table.write_tables(plan)
     print(table.write_tables(plan)[1], end="")
@@ -156,8 +156,14 @@ def _run_series(plan: Plan) -> dict[str, Any] | None:
         try:
             is_mine = run_cell(cell, way)
         except Interrupted as error:
-            how = f"go on with: paddle-rope train {cell.recipe} --resume {plan.output_dir}"
-            raise Interrupted(error.number, f"{plan.output_dir}: ended by a signal; {how}") from None
+            how = Message(
+                "go on with: paddle-rope train {recipe} --resume {output_dir}",
+                recipe=cell.recipe,
+                output_dir=plan.output_dir,
+            )
+            raise Interrupted(
+                error.number, Message("{output_dir}: ended by a signal; {how}", output_dir=plan.output_dir, how=how)
+            ) from None
         if not is_mine:
             raise InputError("{folder}: {taken}; wait for its end", folder=cell.folder, taken=TAKEN)
     if not is_first_process():

@@ -7,6 +7,7 @@ from typing import Optional
 
 from paddle_rope.roformer import RoFormerConfig
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.common.training import arguments as common
 from tasks.common.training.arguments import POSITIVE, one_of, option
 
@@ -104,7 +105,7 @@ class LanguageModelArguments(common.EncoderArguments):
         for key, known in (("evaluation_times", {"1", "2", "4"}), ("scaling_factors", None)):
             for word in _words(getattr(self, key)):
                 if not (word in known if known else word.replace(".", "", 1).isdigit() and float(word) >= 1):
-                    wanted = "some of 1, 2, 4" if known else "numbers of 1 or more"
+                    wanted = Message("some of 1, 2, 4") if known else Message("numbers of 1 or more")
                     raise InputError(
                         "configuration: {key} must be {wanted} between commas, got {word}",
                         key=key,

@@ -20,6 +20,7 @@ import math
 import numpy as np
 
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.common.texts.json_lines import check_encodable, json_text, parse_line
 from tasks.common.texts.line_stream import LineStream
 from tasks.common.texts.text_files import BLANKS, place, read_text, shown, split_lines
@@ -33,7 +34,9 @@ PAIR_KEYS = ("sentence1", "sentence2")
 TRIPLE_KEYS = ("A", "B", "C")
 LABEL_KEYS = ("label", "score")  # the second: of grades
 EXCHANGE_SEED = 0
-FORMAT = 'give two texts and a label between tabs, or JSON lines with "sentence1" and "sentence2", or "A", "B" and "C"'
+FORMAT = Message(
+    'give two texts and a label between tabs, or JSON lines with "sentence1" and "sentence2", or "A", "B" and "C"'
+)
 
 
 def read_labeled(path):
@@ -128,7 +131,9 @@ class _LineParser:
     def check_found(self):
         """Raise InputError if no line had an example."""
         if not self.found:
-            what = "there is no text in it" if self.is_json is None else "there is only a header in it"
+            what = (
+                Message("there is no text in it") if self.is_json is None else Message("there is only a header in it")
+            )
             raise InputError("{name}:1: {what}; {format}", name=self.name, what=what, format=FORMAT)
 
 
@@ -162,7 +167,7 @@ def _example(texts, label, where):
                 number=number,
                 count=len(texts),
             )
-        check_encodable(text, f"text {number}", where)
+        check_encodable(text, Message("text {number}", number=number), where)
     return Example(tuple(texts), label, where)
 
 
@@ -191,7 +196,7 @@ def _with_candidates_exchanged(examples):
     labeled = examples[0].label is not None
     for example in examples:
         if (example.label is not None) != labeled:
-            here, there = ("no label", "one") if labeled else ("a label", "none")
+            here, there = (Message("no label"), Message("one")) if labeled else (Message("a label"), Message("none"))
             raise InputError(
                 "{where}: there is {here} here, but {there} in {examples_where}; label all triples or none "
                 "(then B is the closer one in all)",

@@ -13,6 +13,7 @@ from tasks.common.errors import InputError
 from tasks.common.exported.folder import is_exported
 from tasks.common.exported.model import ExportedModel, open_exported
 from tasks.common.inference import Batch, outputs_of
+from tasks.common.language import Message
 from tasks.common.model_folder import check_least, check_length, open_model
 from tasks.matching.arguments import ARCHITECTURES, CROSS_ENCODER, SHORTEST
 from tasks.matching.batching import MatchingDataset, pad_sequences
@@ -123,7 +124,7 @@ class MatchingPredictor:
 
 def _checked(items, count):
     """Tuples of ``count`` strings; single strings are given as they are."""
-    what = {1: "strings", 2: "pairs of strings", 3: "triples of strings"}[count]
+    what = {1: Message("strings"), 2: Message("pairs of strings"), 3: Message("triples of strings")}[count]
     if isinstance(items, str):
         raise InputError("give a list of {what}, got one string", what=what)
     tuples = [(item,) if count == 1 else item for item in items]

@@ -3,6 +3,7 @@
 import numpy as np
 
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.common.training.splits import hold_out_dev, read_files
 from tasks.matching.arguments import BI_ENCODER
 from tasks.matching.data import read_labeled
@@ -43,7 +44,7 @@ def read_splits(run, seed, memory=None):
 
 def _check_together(splits):
     first = splits["train"][0]
-    task, kinds = task_of(splits["train"]), {2: "pairs", 3: "triples"}
+    task, kinds = task_of(splits["train"]), {2: Message("pairs"), 3: Message("triples")}
     for examples in splits.values():
         other = examples[0]
         if len(other.texts) != len(first.texts):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.common.training.arguments import POSITIVE, SHARE, RecipeArguments, option, with_commas
 from tasks.ner.features import FEATURE_KINDS, check_kinds
 
@@ -58,7 +59,7 @@ class NerArguments(RecipeArguments):
             "join_share": (lambda value: 0 <= value <= 1, "from 0 to 1"),
             "character_dropout": SHARE,
             "feature_dropout": SHARE,
-            "masked_lm_epochs": (lambda value: value >= 0, "at least 0"),
+            "masked_lm_epochs": (lambda value: value >= 0, Message("at least 0")),
         }
 
     @classmethod

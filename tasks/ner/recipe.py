@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError
-from tasks.common.language import tr
+from tasks.common.language import Message, tr
 from tasks.common.recipe import Recipe, Run
 from tasks.common.runs.life import MODEL_FOLDER
 from tasks.common.tool.device import is_first_process
@@ -135,7 +135,7 @@ class NerRecipe(Recipe):
             )
         config = run.model.config
         named = ", ".join(config.types[:TYPES_NAMED]) + (", ..." if len(config.types) > TYPES_NAMED else "")
-        overlap = "may overlap" if config.allow_overlap else "do not overlap"
+        overlap = Message("may overlap") if config.allow_overlap else Message("do not overlap")
         print(
             tr(
                 "{types} types: {named}; entities {overlap}",

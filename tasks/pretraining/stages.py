@@ -4,6 +4,7 @@ import itertools
 from typing import NamedTuple
 
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 
 SHORTEST = 8  # rows of less hold hardly a word beside [CLS] and [SEP]
 
@@ -39,7 +40,7 @@ def parse_stages(value):
         raise InputError("no 'stages': give a list of max_tokens, batch_size and steps, such as --stages 512x8x1000")
     stages = []
     for number, given in enumerate(value if isinstance(value, list) else str(value).split(","), 1):
-        where = f"configuration: stage {number} of stages"
+        where = Message("configuration: stage {number} of stages", number=number)
         if isinstance(given, dict):
             if set(given) != set(KEYS):
                 raise InputError(

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from tasks.common import files
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.common.texts.json_lines import parse_line
 from tasks.common.texts.text_files import BLANKS, BYTE_ORDER_MARK, decode, open_bytes, shown
 
@@ -171,7 +172,7 @@ class Csv(Source):
             except StopIteration:
                 return
             except csv.Error as error:
-                fields, reason = [], f"broken CSV ({error})"
+                fields, reason = [], Message("broken CSV ({error})", error=error)
             yield b"".join(taken), fields, reason
             taken.clear()
 
@@ -198,7 +199,9 @@ class Csv(Source):
         if not fields and not reason:
             return Found(line, None, "", row)
         if not reason and len(fields) != len(self.header):
-            reason = f"{len(fields)} columns, but the header has {len(self.header)}"
+            reason = Message(
+                "{count} columns, but the header has {self_header}", count=len(fields), self_header=len(self.header)
+            )
         return Found(line, None if reason else dict(zip(self.header, fields)), reason, row)
 
 
@@ -255,7 +258,7 @@ def _check_columns(header, keys, where):
         )
     if not any(set(names) <= set(header) for names in keys):
         wanted = " or ".join(" and ".join(map(repr, names)) for names in keys)
-        remedy = "give its name as --text_column" if len(keys[0]) == 1 else "rename the columns"
+        remedy = Message("give its name as --text_column") if len(keys[0]) == 1 else Message("rename the columns")
         raise InputError(
             "{where}: no column {wanted} ({header:.200}); {remedy}",
             where=where,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tasks.common.errors import InputError
 from tasks.common.files import check_makeable
+from tasks.common.language import Message
 from tasks.common.runs.fingerprints import digest_of
 from tasks.scaling.answers import keys_of
 from tasks.scaling.formats import Part
@@ -84,14 +85,14 @@ def _given(options):
     return {name: value for name, value in options.items() if value is not None}
 
 
-_REMEDY = "so it cannot go on; give the run what it began with, or another folder as --output"
+_REMEDY = Message("so it cannot go on; give the run what it began with, or another folder as --output")
 
 
 def _difference(key, before, now):
     if key == "task":
-        return f"was begun for {before}"
+        return Message("was begun for {before}", before=before)
     if key == "parts":
-        return "was begun with other parts"
+        return Message("was begun with other parts")
     name = next(name for name in [*before, *now] if before.get(name) != now.get(name))
     if key == "options":
         return f"was begun with --{name} {before.get(name)}, not {now.get(name)}"

@@ -15,6 +15,7 @@ from multiprocessing.connection import wait
 from tqdm import tqdm
 
 from tasks.common.errors import InputError
+from tasks.common.language import Message, tr
 from tasks.scaling.formats import Part
 from tasks.scaling.worker import MOST_DEATHS, Job, PartWorker
 
@@ -88,10 +89,14 @@ def _replace(worker, job, waiting, deaths, events):
     """A new process in the place of one that has died."""
     worker.end()
     code = worker.process.exitcode
-    cause = f"signal {-code}, {signal.strsignal(-code)}" if code and code < 0 else f"exit status {code}"
-    where, part = "before its first part", worker.part
+    cause = (
+        Message("signal {value}, {value_2}", value=-code, value_2=signal.strsignal(-code))
+        if code and code < 0
+        else Message("exit status {code}", code=code)
+    )
+    where, part = Message("before its first part"), worker.part
     if part:
-        where = f"in {part.path}, records {part.first} to {part.last}"
+        where = Message("in {path}, records {first} to {last}", path=part.path, first=part.first, last=part.last)
         waiting.appendleft(part)
         events.advance(-worker.advanced)
     deaths[part] += 1
@@ -103,7 +108,9 @@ def _replace(worker, job, waiting, deaths, events):
             where=where,
             cause=cause,
         )
-    tqdm.write(f"a process has died {where} ({cause}); another takes its place", file=sys.stderr)
+    tqdm.write(
+        tr("a process has died {where} ({cause}); another takes its place", where=where, cause=cause), file=sys.stderr
+    )
     return _Process(job)
 
 

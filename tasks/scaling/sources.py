@@ -8,6 +8,7 @@ import zlib
 from collections import Counter
 
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.common.texts.text_files import open_bytes
 from tasks.scaling.formats import GZIP, Csv, JsonLines, Keys, Parquet, Part, PlainText, Source
 
@@ -68,7 +69,7 @@ def find_files(inputs: list[str]) -> list[str]:
     return list(map(os.path.abspath, found))
 
 
-_OR_ENDINGS = f"{', '.join(SOURCES)} or, but for Parquet, such an end and {GZIP}"
+_OR_ENDINGS = Message("{sources} or, but for Parquet, such an end and {gzip}", sources=", ".join(SOURCES), gzip=GZIP)
 
 
 def parts_of(paths: list[str], keys: Keys, size: int) -> list[Part]:

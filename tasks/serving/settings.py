@@ -8,6 +8,7 @@ from pathlib import Path
 
 from paddle_rope.small_files import read_json_object
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.recipes import recipe_of_model
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -61,7 +62,7 @@ class Settings:
         for option, lowest in least.items():
             value = getattr(self, option)
             if not lowest <= value <= LARGEST.get(option, float("inf")):
-                upper = f" to {LARGEST[option]}" if option in LARGEST else " or more"
+                upper = Message(" to {largest}", largest=LARGEST[option]) if option in LARGEST else Message(" or more")
                 raise InputError(
                     "--{option} {value}: must be {lowest}{upper}",
                     option=option,

@@ -13,7 +13,7 @@ import time
 from multiprocessing.connection import Connection, wait
 
 from tasks.common.errors import InputError
-from tasks.common.language import tr
+from tasks.common.language import Message, tr
 from tasks.serving.settings import Settings
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # of the numbers that workers put together; read by prometheus_client
@@ -39,7 +39,14 @@ def serve(settings: Settings) -> int:
         ) from None
     with _listener(settings) as listener:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        _tell(f"http://{host}:{listener.getsockname()[1]} ({_count(settings)}); its page is /docs; Ctrl-C stops it")
+        _tell(
+            tr(
+                "http://{host}:{getsockname} ({settings}); its page is /docs; Ctrl-C stops it",
+                host=host,
+                getsockname=listener.getsockname()[1],
+                settings=_count(settings),
+            )
+        )
         if settings.workers == 1:
             _serve_here(settings, listener)
         with tempfile.TemporaryDirectory(prefix="paddle_rope_metrics_") as folder:
@@ -54,7 +61,7 @@ def _serve_here(settings, listener):
 
     def tick(server):
         if server.service.ready and not told:
-            told.append(_tell("ready"))
+            told.append(_tell(tr("ready")))
 
     Server(settings, tick=tick).serve_until_stopped(listener)
     _leave()
@@ -71,7 +78,7 @@ def _listener(settings):
         return socket.create_server((settings.host, settings.port), family=family)
     except OSError as error:
         reason = os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror or str(error)
-        remedy = "give another --port or --host"
+        remedy = Message("give another --port or --host")
         raise InputError(
             "{host}:{port}: cannot be served at ({reason}); {remedy}",
             host=settings.host,
@@ -114,7 +121,7 @@ class Worker:
             while self.link.poll():
                 kind, problem = self.link.recv()
                 self.heard = time.monotonic()
-                self.is_ready = self.is_ready or kind == "ready"
+                self.is_ready = self.is_ready or kind == tr("ready")
                 self.problem = problem or self.problem
         except (EOFError, OSError):  # it has ended
             pass
@@ -146,7 +153,7 @@ class Supervisor:
             while not self.signals:
                 self._watch()
                 if not told and all(worker.is_ready for worker in self.workers):
-                    told = _tell("ready")
+                    told = _tell(tr("ready"))
             self.listener.close()
             self._stop()
             return 0
@@ -169,7 +176,10 @@ class Supervisor:
                 return
             if not worker.is_ready:
                 status = worker.process.exitcode
-                raise InputError(worker.problem or f"a worker ended at its start with status {status}; see above")
+                raise InputError(
+                    worker.problem
+                    or Message("a worker ended at its start with status {status}; see above", status=status)
+                )
             print(
                 tr("worker {pid} has ended; another one is started", pid=worker.process.pid),
                 file=sys.stderr,
@@ -210,7 +220,7 @@ def _work(settings: Settings, listener: socket.socket, link: Connection) -> None
                 server.stop()
             if time.monotonic() - beat > BEAT_SECONDS:
                 beat = time.monotonic()
-                link.send(("ready" if server.service.ready else "alive", None))
+                link.send((tr("ready") if server.service.ready else "alive", None))
         except (EOFError, OSError):  # the supervisor was killed
             server.stop()
 

@@ -7,7 +7,7 @@ import yaml
 
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, claim_output_dir, read_json_object, write_json
-from tasks.common.language import tr
+from tasks.common.language import Message, tr
 from tasks.common.runs.epochs import write_epochs
 from tasks.common.runs.fingerprints import check_fingerprints, fingerprints
 from tasks.common.runs.locks import locked
@@ -43,7 +43,7 @@ def claim(config, checkpoint, stack, in_memory=()):
         write_json(output_dir / INPUTS_FILE, {**fingerprints(config), **dict(in_memory)})
         return
     if (output_dir / INPUTS_FILE).is_file():
-        remedy = "it says which data the run began with; remove it if they are the same, or train anew"
+        remedy = Message("it says which data the run began with; remove it if they are the same, or train anew")
         before = read_json_object(output_dir / INPUTS_FILE, remedy)
         check_fingerprints(before, {**fingerprints(config), **dict(in_memory)})
     print(tr("resuming from {checkpoint}", checkpoint=checkpoint))

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.common.texts.text_files import BLANKS, place, shown
 
 TEXT_KEYS = ("text", "sentence")  # where a text without a label, or of a class, may stand
@@ -22,7 +23,7 @@ def json_records(lines: list[str], name: str) -> Iterator[tuple[str, dict]]:
 
 def parse_line(line: str, where: str) -> dict:
     """The JSON object of a line."""
-    remedy = 'every line of this file has to be one JSON object such as {"text": "...", "label": ...}'
+    remedy = Message('every line of this file has to be one JSON object such as {"text": "...", "label": ...}')
     try:
         record = json.loads(line, object_pairs_hook=lambda pairs: distinct_keys(pairs, where))
     except json.JSONDecodeError as error:
@@ -66,7 +67,11 @@ def json_text(record: dict, where: str, keys: tuple[str, ...] = ("text",)) -> st
     key = next((key for key in keys if key in record), keys[0])
     text = record.get(key)
     if not isinstance(text, str):
-        found = f'"{key}" is {shown(text)}, not a string' if key in record else f'there is no "{key}"'
+        found = (
+            Message('"{key}" is {text}, not a string', key=key, text=shown(text))
+            if key in record
+            else Message('there is no "{key}"', key=key)
+        )
         raise InputError(
             '{where}: {found}; give each line its text as in {{"{key}": "..."}}', where=where, found=found, key=key
         )

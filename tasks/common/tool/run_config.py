@@ -6,6 +6,7 @@ from pathlib import Path
 import yaml
 
 from tasks.common.errors import InputError, nearest
+from tasks.common.language import Message
 from tasks.common.texts.text_files import shown
 from tasks.common.tool.shipped import shipped
 from tasks.common.tool.yaml_text import load_yaml
@@ -42,7 +43,7 @@ def read_run_config(config_file, overrides=()):
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or "not YAML"
+        problem = getattr(error, "problem", None) or Message("not YAML")
         raise InputError(
             "{path}{line}: broken YAML ({problem}); write one 'key: value' a line",
             path=path,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Optional
 
 from paddle_rope.choices import ACTIVATIONS, CONVOLUTIONS, FEATURE_MAPS, NORMALIZERS
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 
 if TYPE_CHECKING:
     from paddlenlp.trainer import TrainingArguments
@@ -206,7 +207,7 @@ class RecipeArguments(EncoderArguments):
         return {
             **super().ranges(),
             "early_stopping_patience": POSITIVE,
-            "dev_fraction": (lambda value: 0 <= value < 1, "at least 0 and less than 1"),
+            "dev_fraction": (lambda value: 0 <= value < 1, Message("at least 0 and less than 1")),
             "ema_decay": SHARE,
         }
 
@@ -230,12 +231,14 @@ def read_decay(words):
 
 def one_of(names):
     """The range of a key that takes one of some names."""
-    return (lambda value: value in names), f"one of {', '.join(map(str, names))}"
+    return (lambda value: value in names), Message("one of {names}", names=", ".join(map(str, names)))
 
 
 def some_of(names):
     """The range of a key that takes some names between commas, or nothing."""
-    return (lambda value: {*words(value)} <= {*names}), f"some of {', '.join(names)}, between commas"
+    return (lambda value: {*words(value)} <= {*names}), Message(
+        "some of {names}, between commas", names=", ".join(names)
+    )
 
 
 def words(value):
@@ -243,8 +246,8 @@ def words(value):
     return [word.strip() for word in value.split(",")] if value else []
 
 
-POSITIVE = (lambda value: value is None or 0 < value < float("inf")), "greater than 0"
-SHARE = (lambda value: value is None or 0 <= value < 1), "at least 0 and less than 1"
+POSITIVE = (lambda value: value is None or 0 < value < float("inf")), Message("greater than 0")
+SHARE = (lambda value: value is None or 0 <= value < 1), Message("at least 0 and less than 1")
 TRAINING_RANGES = {
     "num_train_epochs": POSITIVE,
     "per_device_train_batch_size": POSITIVE,
@@ -253,7 +256,7 @@ TRAINING_RANGES = {
     "learning_rate": POSITIVE,
     "logging_steps": POSITIVE,
     "eval_steps": POSITIVE,
-    "seed": (lambda value: 0 <= value <= LARGEST_SEED, f"from 0 to {LARGEST_SEED}"),
+    "seed": (lambda value: 0 <= value <= LARGEST_SEED, Message("from 0 to {largest_seed}", largest_seed=LARGEST_SEED)),
 }
 
 
@@ -324,7 +327,7 @@ def resolve_config(config, arguments_class):
         arguments_class,
         TrainingArguments,
     )
-    for precision, why in (("fp16", ""), ("bf16", ": on CPU Paddle computes in float32")):
+    for precision, why in (("fp16", ""), ("bf16", Message(": on CPU Paddle computes in float32"))):
         if getattr(training, precision) and config["device"] == "cpu":
             raise InputError("configuration: {precision} needs a GPU{why}; leave it out", precision=precision, why=why)
     if keys.pretrained is not None:

@@ -20,6 +20,7 @@ from safetensors.numpy import save
 from paddle_rope.roformer.checkpoints.tensor_files import read_tensors
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, write_json
+from tasks.common.language import Message
 
 MODEL_FILE = "model.safetensors"
 OPTIMIZER_FILE = "optimizer.safetensors"
@@ -29,7 +30,7 @@ RANDOM_FILE = "random_state_{rank}.json"
 PROGRESS_FILE = "progress_{rank}.json"  # what a process has counted since the last log
 TRAINER_STATE_FILE = "trainer_state.json"  # PaddleNLP's
 _MASTER_WEIGHTS = "master_weights"  # of an optimizer that trains weights of half precision
-_NOT_RESUMED = "training cannot go on from this checkpoint; train anew, in another folder"
+_NOT_RESUMED = Message("training cannot go on from this checkpoint; train anew, in another folder")
 _JOINT = "/"  # between the name of a group of tensors and the name of one
 
 

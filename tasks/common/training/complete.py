@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tasks.common.errors import InputError
 from tasks.common.files import file_sha256, write_json
-from tasks.common.language import tr
+from tasks.common.language import Message, tr
 from tasks.common.tool.device import is_first_process
 from tasks.common.training.checkpoints import TRAINER_STATE_FILE, read_trainer_state
 
@@ -55,7 +55,7 @@ def last_checkpoint(folder: str | Path) -> Path:
             if damaged is not None and is_first_process():
                 print(tr("{damaged}; {path} is the newest whole one", damaged=damaged, path=path))
             return path
-        damaged = damaged or f"{path}: is damaged ({reason})"
+        damaged = damaged or Message("{path}: is damaged ({reason})", path=path, reason=reason)
     if damaged is not None:
         raise InputError(
             "{damaged}, and there is no whole checkpoint before it; train anew, in another folder", damaged=damaged
@@ -100,7 +100,11 @@ def _damage(checkpoint, step):
     if best is None or Path(best).name == checkpoint.name:
         return None
     reason = _differing_file(checkpoint.parent / Path(best).name)
-    return None if reason is None else f"{Path(best).name}, the best so far, is damaged: {reason}"
+    return (
+        None
+        if reason is None
+        else Message("{name}, the best so far, is damaged: {reason}", name=Path(best).name, reason=reason)
+    )
 
 
 def _differing_file(checkpoint):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tasks.common.errors import InputError, Interrupted
 from tasks.common.files import NO_ROOM
+from tasks.common.language import Message
 from tasks.common.runs.life import CHECKPOINTS_FOLDER
 from tasks.common.training.complete import has_checkpoint
 
@@ -29,7 +30,14 @@ def explained(output_dir: Path, command: str) -> Iterator[None]:
     try:
         yield
     except Interrupted as error:
-        raise Interrupted(error.number, f"{output_dir}: ended by a signal; {_remedy(output_dir, command)}") from None
+        raise Interrupted(
+            error.number,
+            Message(
+                "{output_dir}: ended by a signal; {output_dir_2}",
+                output_dir=output_dir,
+                output_dir_2=_remedy(output_dir, command),
+            ),
+        ) from None
     except Exception as error:
         if _is_no_room(error):
             remedy = _remedy(output_dir, command)

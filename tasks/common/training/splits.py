@@ -3,6 +3,7 @@
 import numpy as np
 
 from tasks.common.errors import InputError
+from tasks.common.language import Message, tr
 from tasks.common.tool.device import is_first_process
 from tasks.common.training.memory import IN_MEMORY
 from tasks.common.visible import visible
@@ -40,7 +41,9 @@ def read_files(keys, read, memory=None):
 def hold_out_dev(keys, splits, names):
     """Where dev is wanted and not there, take ``dev_fraction`` of train for it, in the dicts of :func:`read_files`."""
     if "dev" not in splits and keys.has_dev:
-        names["dev"] = f"the {keys.dev_fraction:g} of {names['train']} that is held out"
+        names["dev"] = Message(
+            "the {dev_fraction:g} of {file} that is held out", dev_fraction=keys.dev_fraction, file=names["train"]
+        )
         splits["train"], splits["dev"] = hold_out(splits["train"], keys.dev_fraction)
 
 
@@ -50,7 +53,13 @@ def note_unseen(splits, names, what, labels_of):
     for split in splits:
         unseen = sorted(set(labels_of(splits[split])) - seen)
         if unseen and is_first_process():
-            note = f"note: {names[split]} has {what} that {names['train']} does not have: {', '.join(unseen)}"
+            note = tr(
+                "note: {file} has {what} that {file_2} does not have: {unseen}",
+                file=names[split],
+                what=what,
+                file_2=names["train"],
+                unseen=", ".join(unseen),
+            )
             print(visible(note))
 
 

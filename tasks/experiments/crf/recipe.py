@@ -55,7 +55,7 @@ class CrfRecipe(Recipe):
                     "{split}: {texts} texts, {entities} entities",
                     split=split,
                     texts=len(examples),
-                    entities=sum((len(example.entities) for example in examples)),
+                    entities=sum(len(example.entities) for example in examples),
                 )
             )
         if run.facts["not_learned"]:

@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from tasks.common.errors import InputError
 from tasks.common.files import file_sha256
+from tasks.common.language import Message
 from tasks.ner.data.bounded_http import bounded_opener
 
 PART = ".part"
@@ -128,7 +129,11 @@ class _Source:
     def too_long(self, found, part):
         """InputError for a file of ``found`` bytes, whose ``part`` is removed."""
         part.unlink(missing_ok=True)
-        allowed = f"instead of {self.size}" if self.size is not None else f"where at most {LARGEST} are expected"
+        allowed = (
+            Message("instead of {size}", size=self.size)
+            if self.size is not None
+            else Message("where at most {largest} are expected", largest=LARGEST)
+        )
         return InputError(
             "{url}: has {found} bytes {allowed}; the file has changed or was not meant",
             url=self.url,

@@ -12,6 +12,7 @@ import yaml
 
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer
+from tasks.common.language import Message
 from tasks.common.texts.text_files import decode, shown
 from tasks.ner.data.download import check_file, download, read_zip_member
 from tasks.ner.data.reading import read_examples, read_texts
@@ -76,7 +77,7 @@ def without_places(path: Path, _: str, name: str) -> bytes:
         if line.strip():
             parts = re.fullmatch(r"(.+?)\d{1,2}\t(\S+)\s*", line)
             if parts is None:
-                what = "is not a character, its place and a tag"
+                what = Message("is not a character, its place and a tag")
                 raise InputError(
                     "{name}:{number}: {line} {what}; it has changed",
                     name=name,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.common.texts.json_array import array_records
 from tasks.common.texts.text_files import BLANKS, first_non_blank, shown
 from tasks.ner.examples import Example
@@ -101,7 +102,7 @@ def recognize(lines: list[str], name: str) -> str:
     return f"{scheme}_sentences" if tags.is_sentence_layout(lines) else scheme
 
 
-_EXAMPLES = (
+_EXAMPLES = Message(
     'JSON lines such as {"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}} '
     "or one character and its BIO or BMES tag a line such as '中 B-LOC'"
 )

@@ -15,11 +15,12 @@ from pathlib import Path
 
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_folder
+from tasks.common.language import Message
 from tasks.common.texts.text_files import encodable, read_text, shown, split_lines
 from tasks.ner.examples import Entity, Example, make_example
 
 NAME = "brat"
-SHAPE = "write it as T1<tab>Type start end<tab>surface"
+SHAPE = Message("write it as T1<tab>Type start end<tab>surface")
 LONGEST_OFFSET = 18  # digits; Python refuses to read thousands
 _OTHER_KINDS = tuple("REAM*N#")
 
@@ -62,7 +63,7 @@ def _read_document(stem: Path, skipped: list[str]) -> Example:
     text_file, annotation_file = (stem.with_name(stem.name + suffix) for suffix in (".txt", ".ann"))
     for file, other in ((text_file, annotation_file), (annotation_file, text_file)):
         if not file.is_file():
-            hint = "; a text without entities has an empty one" if file == annotation_file else ""
+            hint = Message("; a text without entities has an empty one") if file == annotation_file else ""
             raise InputError(
                 "{file}: no such file beside {name}; brat needs both{hint}", file=file, name=other.name, hint=hint
             )

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.common.texts.json_lines import json_line, json_records
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example
 from tasks.ner.formats.json_records import check_type, read_records
 
-SHAPE = 'write it as {"type": {"surface": [[first, last]]}}'
+SHAPE = Message('write it as {"type": {"surface": [[first, last]]}}')
 
 
 def read(lines: list[str], name: str) -> list[Example]:
@@ -108,7 +109,7 @@ def _check_span(pair: object, surface: str, text: str, where: str, holds: _Occur
         )
     if not holds(start, last + 1):
         found = text[start : last + 1]
-        hint = f" (here [{start}, {last - 1}])" if text[start:last] == surface else ""
+        hint = Message(" (here [{start}, {last}])", start=start, last=last - 1) if text[start:last] == surface else ""
         raise InputError(
             "{where}: span {pair} holds {found}, but the label says {surface}; correct the "
             "offsets, which count characters from 0, the last included{hint}, or the surface",

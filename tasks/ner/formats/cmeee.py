@@ -13,12 +13,13 @@ import json
 from collections.abc import Iterable, Iterator
 
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.common.texts.json_array import array_records
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example
 from tasks.ner.formats.json_records import check_type, field, object_entities, read_records
 
-SHAPE = 'write it as {"start_idx": first, "end_idx": last, "type": "type", "entity": "surface"}'
+SHAPE = Message('write it as {"start_idx": first, "end_idx": last, "type": "type", "entity": "surface"}')
 
 
 def read(lines: list[str], name: str) -> list[Example]:

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Iterable, Iterator
 
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.common.texts.json_lines import json_line, json_records
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example
@@ -20,8 +21,8 @@ from tasks.ner.formats.json_records import check_offsets, check_type, field, obj
 
 logger = logging.getLogger(__name__)
 
-LABEL_SHAPE = 'write it as "label": [[start, end, "type"]]'
-ENTITY_SHAPE = 'write it as {"start_offset": 0, "end_offset": 3, "label": "type"}'
+LABEL_SHAPE = Message('write it as "label": [[start, end, "type"]]')
+ENTITY_SHAPE = Message('write it as {"start_offset": 0, "end_offset": 3, "label": "type"}')
 
 
 def read(lines: list[str], name: str) -> list[Example]:

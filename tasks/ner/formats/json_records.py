@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.common.texts.json_lines import check_encodable, json_text
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
@@ -65,7 +66,7 @@ def check_type(type_: object, shape: str, where: str) -> str:
         raise InputError(
             "{where}: the entity type {type!r} is empty; name it; {shape}", where=where, type=type_, shape=shape
         )
-    check_encodable(type_, "an entity type", where)
+    check_encodable(type_, Message("an entity type"), where)
     return type_
 
 

@@ -28,6 +28,7 @@ from collections.abc import Iterable, Iterator
 from xml.sax.saxutils import quoteattr
 
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.common.texts.json_array import array_records
 from tasks.common.texts.json_lines import check_encodable
 from tasks.common.texts.text_files import shown
@@ -36,7 +37,7 @@ from tasks.ner.formats.json_records import check_offsets, check_type, field
 
 logger = logging.getLogger(__name__)
 
-SHAPE = 'write it as {"start": 0, "end": 3, "labels": ["type"]}'
+SHAPE = Message('write it as {"start": 0, "end": 3, "labels": ["type"]}')
 # The names in what is written, and in the labeling configuration.
 FROM_NAME, TO_NAME, TEXT_KEY = "label", "text", "text"
 ANNOTATION_ID = "annotation_id"
@@ -101,7 +102,7 @@ def _updated(annotation):
 def _regions(annotation, where, left_out):
     """The labeled spans of an annotation."""
     regions = []
-    results = field(annotation, "result", 'write it as {"result": [...]}', where)
+    results = field(annotation, "result", Message('write it as {"result": [...]}'), where)
     if not (isinstance(results, list) and all(isinstance(one, dict) for one in results)):
         raise InputError(
             '{where}: "result" is {results}, not a list of objects; export the project again',
@@ -131,7 +132,11 @@ def _text(data, key, where, ignored=()):
     """The text among the strings of a task: that of ``key``, or the only one."""
     strings = [name for name, value in data.items() if isinstance(value, str) and name not in ignored]
     if key not in strings and len(strings) != 1:
-        found = f"{len(strings)} strings ({', '.join(map(shown, strings))})" if strings else "no string"
+        found = (
+            Message("{count} strings ({strings})", count=len(strings), strings=", ".join(map(shown, strings)))
+            if strings
+            else Message("no string")
+        )
         raise InputError(
             "{where}: {found} in the data, and none is called {key!r}; call the text so",
             where=where,
@@ -141,7 +146,7 @@ def _text(data, key, where, ignored=()):
     text = data[key if key in strings else strings[0]]
     if not text:
         raise InputError("{where}: the text is empty; remove the task", where=where)
-    check_encodable(text, "the text", where)
+    check_encodable(text, Message("the text"), where)
     return text
 
 

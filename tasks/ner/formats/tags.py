@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.common.texts.text_files import BLANKS, shown
 from tasks.common.visible import one_line
 from tasks.ner.examples import Entity, Example
@@ -120,7 +121,9 @@ def _column_sentences(lines: list[str], name: str, parse: TagParser) -> Iterator
         token, tag = split_tag(line)
         if not token or not tag:
             if line.strip(BLANKS):
-                missing = "no tag" if token or parse_tag(tag) is None else "no character before the tag"
+                missing = (
+                    Message("no tag") if token or parse_tag(tag) is None else Message("no character before the tag")
+                )
                 raise InputError(
                     "{name}:{number}: {missing} in {line}; write one character, one space or "
                     "tab and its tag, such as '中 B-LOC', and end a sentence with an empty line",
@@ -158,8 +161,12 @@ def read_sentences(lines: list[str], name: str, scheme: Scheme) -> list[Example]
             continue
         tokens, tags = left.split(JOINT), right.split(JOINT)
         if not tab or len(tokens) != len(tags) or not all(tokens):
-            found = f"{len(tokens)} tokens and {len(tags)} tags" if tab else "no tab"
-            found = "an empty token" if tab and len(tokens) == len(tags) else found
+            found = (
+                Message("{count} tokens and {tags_2} tags", count=len(tokens), tags_2=len(tags))
+                if tab
+                else Message("no tab")
+            )
+            found = Message("an empty token") if tab and len(tokens) == len(tags) else found
             raise InputError(
                 "{name}:{number}: {found} in {line}; write a sentence's tokens joined by U+0002, a "
                 "tab, and as many tags joined by U+0002",

@@ -4,7 +4,7 @@ import itertools
 
 from rich.cells import cell_len
 
-from tasks.common.language import tr
+from tasks.common.language import Message, tr
 from tasks.common.reports.tables import as_cells, print_score_rows, terminal
 from tasks.common.visible import visible
 from tasks.ner.reports.error_analysis import BOUNDARY_ERRORS
@@ -39,11 +39,11 @@ def print_errors(analysis: dict) -> None:
     boundaries = ", ".join(f"{errors[kind]} {kind.replace('_', ' ')}" for kind in BOUNDARY_ERRORS)
     _print_title("errors")
     for name, meaning in (
-        ("type", "right boundaries, wrong type"),
-        ("boundary", f"right type, wrong boundaries: {boundaries}"),
-        ("both", "wrong type and boundaries, but overlapping"),
-        ("missed", "gold, and nothing found there"),
-        ("spurious", "found, and nothing gold there"),
+        ("type", tr("right boundaries, wrong type")),
+        ("boundary", tr("right type, wrong boundaries: {boundaries}", boundaries=boundaries)),
+        ("both", tr("wrong type and boundaries, but overlapping")),
+        ("missed", tr("gold, and nothing found there")),
+        ("spurious", tr("found, and nothing gold there")),
     ):
         print(f"  {name:<9}{errors[name]:>6}  {meaning}")
     if len(analysis["confusion"]) <= MOST_CONFUSED:
@@ -64,7 +64,7 @@ def print_worst_examples(examples: list[dict]) -> None:
         print(
             tr("  {where}: {count} error{s}", where=visible(example["where"]), count=count, s="s" if count > 1 else "")
         )
-        more = f"... ({len(text)} characters)" if len(text) > LONGEST_TEXT else ""
+        more = tr("... ({length} characters)", length=len(text)) if len(text) > LONGEST_TEXT else ""
         print(f"    {visible(text[:LONGEST_TEXT])}{more}")
         for error in errors[:MOST_ERRORS]:
             sides = [f"{side} {_entity(error[side])}" for side in ("gold", "predicted") if error[side]]
@@ -81,8 +81,8 @@ def _entity(entity):
 
 def _length_name(row):
     if row["to"] is None:
-        return f"{row['from']} or more"
-    return str(row["from"]) if row["from"] == row["to"] else f"{row['from']} to {row['to']}"
+        return tr("{from_} or more", from_=row["from"])
+    return str(row["from"]) if row["from"] == row["to"] else tr("{from_} to {to}", from_=row["from"], to=row["to"])
 
 
 def _print_confusions(confusion):
@@ -136,7 +136,7 @@ def print_data_report(datasets: dict) -> None:
     for name, dataset in datasets.items():
         lengths = [len(example.text) for example in dataset.examples]
         entities = sum(len(example.entities) for example in dataset.examples)
-        characters = f"{sum(lengths)} characters (longest {max(lengths)})"
+        characters = Message("{lengths} characters (longest {longest})", lengths=sum(lengths), longest=max(lengths))
         print(
             tr(
                 "{name}: {count} texts, {characters}, {entities} entities",
@@ -148,7 +148,7 @@ def print_data_report(datasets: dict) -> None:
         )
         windows, longer = dataset.cut
         if longer:
-            kept = "" if dataset.lost else "; no entity is lost"
+            kept = "" if dataset.lost else Message("; no entity is lost")
             print(
                 tr(
                     "  {longer} of them are longer than max_characters: they are cut into {windows} windows{kept}",
@@ -157,11 +157,13 @@ def print_data_report(datasets: dict) -> None:
                     kept=kept,
                 )
             )
-        too_long = f"have more than max_span_length {dataset.max_span_length} tokens"
+        too_long = Message(
+            "have more than max_span_length {max_span_length} tokens", max_span_length=dataset.max_span_length
+        )
         faults = (
-            (dataset.unaligned, "start or end inside a token"),
+            (dataset.unaligned, Message("start or end inside a token")),
             (dataset.too_long, too_long),
-            (dataset.lost, "are longer than a window"),
+            (dataset.lost, Message("are longer than a window")),
         )
         for found, fault in faults:
             if found:
