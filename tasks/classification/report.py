@@ -40,8 +40,15 @@ def print_scores(title, scores):
     print_score_rows(title, "class", [(name, row) for name, row in per_class.items() if name in chosen])
     if len(chosen) < len(per_class):
         print(tr("  and {count} classes with fewer texts", count=len(per_class) - len(chosen)))
-    averages = f"accuracy {scores['accuracy']:.4f}, macro F1 {scores['macro_f1']:.4f}"
-    print(tr("{title}: {averages}, {texts} texts", title=visible(title), averages=averages, texts=scores["texts"]))
+    print(
+        tr(
+            "{title}: accuracy {accuracy:.4f}, macro F1 {macro_f1:.4f}, {texts} texts",
+            title=visible(title),
+            accuracy=scores["accuracy"],
+            macro_f1=scores["macro_f1"],
+            texts=scores["texts"],
+        )
+    )
     confusions = scores["confusions"]
     if confusions:
         print(
@@ -52,4 +59,7 @@ def print_scores(title, scores):
             )
         )
     for row in confusions[:MOST_CONFUSIONS]:
-        print(visible(f"  {row['count']:>6}  gold {row['gold']}, predicted {row['predicted']}"))
+        told = tr(
+            "  {count:>6}  gold {gold}, predicted {found}", count=row["count"], gold=row["gold"], found=row["predicted"]
+        )
+        print(visible(told))

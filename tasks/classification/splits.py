@@ -2,6 +2,7 @@
 
 from tasks.classification.data import class_names, read_examples
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.common.training.splits import hold_out_dev, note_unseen, read_files
 
 
@@ -28,5 +29,5 @@ def read_splits(run, memory=None):
             "{file}: each text has a label of its own; is it label<TAB>text? Write text<TAB>label", file=names["train"]
         )
     hold_out_dev(run, splits, names)
-    note_unseen(splits, names, "classes", class_names)
+    note_unseen(splits, names, Message("classes"), class_names)
     return splits

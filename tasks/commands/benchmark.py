@@ -76,13 +76,13 @@ memory. Writes entities.json, entities.md and entities.png."""
 
 def benchmark(words):
     kinds = {
-        "length": (benchmark_length, "time and memory against the length of the text"),
-        "layers": (benchmark_layers, "our layers against Paddle's"),
-        "prediction": (benchmark_prediction, "a NER model in Paddle, ONNX, OpenVINO and PyTorch"),
-        "entities": (benchmark_entities, "F1 of NER models against length and position"),
-        "service": (benchmark_service, "a model served over HTTP, under load"),
-        "long_document": (benchmark_long_document, "one long document: time and memory against its length"),
-        "documents": (benchmark_documents, "many documents in several processes and on Ray"),
+        "length": (benchmark_length, Message("time and memory against the length of the text")),
+        "layers": (benchmark_layers, Message("our layers against Paddle's")),
+        "prediction": (benchmark_prediction, Message("a NER model in Paddle, ONNX, OpenVINO and PyTorch")),
+        "entities": (benchmark_entities, Message("F1 of NER models against length and position")),
+        "service": (benchmark_service, Message("a model served over HTTP, under load")),
+        "long_document": (benchmark_long_document, Message("one long document: time and memory against its length")),
+        "documents": (benchmark_documents, Message("many documents in several processes and on Ray")),
     }
     kind, words = choose(
         "paddle-rope benchmark", Message("kind"), words, {name: line for name, (_, line) in kinds.items()}
@@ -142,7 +142,7 @@ def benchmark_prediction(words):
     if options.output:
         write_json(options.output, measured)
     print(measured["machine"])
-    print("{texts} texts, {characters} characters, batches of {batch_size}".format(**measured))
+    print(tr("{texts} texts, {characters} characters, batches of {batch_size}", **measured))
     print(as_table(measured), end="")
     for note in measured["notes"]:
         print(tr("note: {note}", note=note))

@@ -79,8 +79,8 @@ def convert(words):
     from tasks.ner.formats import TEXT_FORMATS
 
     samples = {name: text_format.sample for name, text_format in TEXT_FORMATS.items()}
-    samples["brat"] = "a folder with a text x.txt and its annotation x.ann for each document"
-    formats = "formats:\n" + "\n".join(f"  {name:17} {sample}" for name, sample in samples.items())
+    samples["brat"] = Message("a folder with a text x.txt and its annotation x.ann for each document")
+    formats = tr("formats:") + "".join(f"\n  {name:17} {tr(sample)}" for name, sample in samples.items())
     parser = new_parser("convert", CONVERT, epilog=formats)
     parser.add_argument("source", metavar="SOURCE", help="labeled file, or folder of brat; - is standard input")
     parser.add_argument("target", metavar="TARGET", help="file to write, or folder for brat; - is standard output")
@@ -159,7 +159,8 @@ def write_ner_demo(folder, seed):
     for path in write_demo_corpus(folder, seed):
         examples = read_examples(path)
         counts = Counter(entity.type for example in examples for entity in example.entities)
-        print(f"{path}: {len(examples)} sentences, " + ", ".join(f"{kind} {counts[kind]}" for kind in ENTITY_TYPES))
+        types = ", ".join(f"{kind} {counts[kind]}" for kind in ENTITY_TYPES)
+        print(tr("{path}: {count} sentences, {types}", path=path, count=len(examples), types=types))
 
 
 def write_matching_demo(folder, seed):

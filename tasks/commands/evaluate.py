@@ -1,9 +1,11 @@
 """paddle-rope evaluate: scores of a trained model on labeled data."""
 
+import re
+
 from tasks.commands.options import LABELED, add_computing, add_model_dir, add_model_dirs, choose, computing, new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_file, write_json
-from tasks.common.language import Message
+from tasks.common.language import Message, tr
 from tasks.common.tool.process import prepare
 
 TASKS = {  # name -> what it prints, its data
@@ -23,7 +25,8 @@ TASKS = {  # name -> what it prints, its data
     ),
     "classification": (
         Message(
-            "Score a classifier: accuracy, macro F1, the scores of each class, and which classes are taken for each other."
+            "Score a classifier: accuracy, macro F1, the scores of each class, and which classes are taken for each "
+            "other."
         ),
         Message("labeled file: JSON lines or text<TAB>label"),
     ),
@@ -31,7 +34,7 @@ TASKS = {  # name -> what it prints, its data
 
 
 def evaluate(words):
-    summaries = {name: what.partition(":")[0] for name, (what, _) in TASKS.items()}
+    summaries = {name: re.split("[:：]", tr(what))[0] for name, (what, _) in TASKS.items()}
     task, words = choose("paddle-rope evaluate", Message("task"), words, summaries)
     description, data = TASKS[task]
     parser = new_parser(f"evaluate {task}", description)

@@ -3,6 +3,7 @@
 import argparse
 import sys
 
+from tasks.commands.help import HelpFormatter
 from tasks.common.errors import InputError, OneLineArgumentParser, nearest
 from tasks.common.language import Message, tr
 
@@ -10,10 +11,12 @@ MODEL_DIR = Message("folder OUTPUT_DIR/model of a training run")
 LABELED = Message("labeled file, of a format that paddle-rope convert --help lists")
 
 
-def new_parser(verb, description, **options):
-    """The parser of ``paddle-rope VERB``."""
-    raw = argparse.RawDescriptionHelpFormatter
-    return OneLineArgumentParser(prog=f"paddle-rope {verb}", description=description, formatter_class=raw, **options)
+def new_parser(verb, *description, **options):
+    """The parser of ``paddle-rope VERB``. Parts of the description, and all help, are messages, see
+    :func:`tasks.common.language.tr`."""
+    return OneLineArgumentParser(
+        prog=f"paddle-rope {verb}", description="".join(map(tr, description)), formatter_class=HelpFormatter, **options
+    )
 
 
 def choose(command, kind, words, choices):
@@ -31,7 +34,7 @@ def choose(command, kind, words, choices):
     if words[:1] in (["-h"], ["--help"]):
         width = max(map(len, choices))
         print(tr("usage: {command} {kind} ...\n", command=command, kind=kind.upper()))
-        print("\n".join(f"  {name:{width}}  {line}" for name, line in choices.items()))
+        print("\n".join(f"  {name:{width}}  {tr(line)}" for name, line in choices.items()))
         print(tr("\nMore: {command} {kind} --help", command=command, kind=kind.upper()))
         sys.exit(0)
     if not words or words[0].startswith("-"):

@@ -19,7 +19,7 @@ STREAMING = """
 Results come in the order of the input: what a pipe has brought so far is read, computed in batches of like length,
 written, and then more is read. A file given as --output appears when all of it is written."""
 TASKS = {
-    "ner": """\
+    "ner": Message("""\
 Find entities in texts with a trained NER model.
 
 Reads plain text, one text a line, or JSON lines with a "text". Formats of the output; offsets count characters:
@@ -30,8 +30,8 @@ Reads plain text, one text a line, or JSON lines with a "text". Formats of the o
            highest score stays; a note at the end counts the others
   labelstudio  one list of tasks with predictions and their probabilities, for import into Label Studio, where
            annotators correct them
-All but the last are labeled data for the other verbs; an empty text is refused there, except in jsonl.""",
-    "matching": """\
+All but the last are labeled data for the other verbs; an empty text is refused there, except in jsonl."""),
+    "matching": Message("""\
 Score pairs or triples of texts, or embed texts, with a trained model of text matching.
 
 Reads what training reads, with or without labels: two texts a line with a tab between them, JSON lines with
@@ -40,18 +40,18 @@ Reads what training reads, with or without labels: two texts a line with a tab b
   triples   {"A": ..., "B": ..., "C": ..., "scores": [0.61, 0.58], "label": "B"}: the candidate that is closer to A
 
 With --embed it reads texts, one a line (or JSON lines with a "text"), and writes their vectors, each of length 1, as
-an array of NumPy [texts, hidden]; bi-encoders only. The dot product of two vectors is the score of the pair.""",
-    "classification": """\
+an array of NumPy [texts, hidden]; bi-encoders only. The dot product of two vectors is the score of the pair."""),
+    "classification": Message("""\
 Find the class of texts with a trained classifier.
 
 Reads plain text, one text a line, or JSON lines with a "text" or "sentence", and writes JSON lines:
-{"text": ..., "label": ..., "probability": ...}.""",
+{"text": ..., "label": ..., "probability": ...}."""),
 }
 CHUNK_BATCHES = {"ner": 64, "matching": 16, "classification": 16}  # whose texts are sorted by length together
 
 
 def predict(words):
-    summaries = {name: text.split("\n", 1)[0] for name, text in TASKS.items()}
+    summaries = {name: tr(text).split("\n", 1)[0] for name, text in TASKS.items()}
     task, words = choose("paddle-rope predict", Message("task"), words, summaries)
     options = _parse(task, words)
     if getattr(options, "whole_files", False):
@@ -72,7 +72,7 @@ def predict(words):
 
 
 def _parse(task, words):
-    parser = new_parser(f"predict {task}", TASKS[task] + STREAMING + predict_many.DESCRIPTION)
+    parser = new_parser(f"predict {task}", TASKS[task], STREAMING, predict_many.DESCRIPTION)
     (add_model_dirs if task == "ner" else add_model_dir)(parser)
     given = "texts; - is standard input (default); several files or a folder: see below"
     parser.add_argument("--input", nargs="+", action="extend", metavar="FILE", help=given)
@@ -179,8 +179,12 @@ def find_entities(options):
             ) from None
         raise
     if left_out:
-        note = f"note: {left_out} nested or overlapping entities are left out, as BIO cannot hold them"
-        print(tr("{note}; --format jsonl keeps all", note=note), file=sys.stderr)
+        note = tr(
+            "note: {left_out} nested or overlapping entities are left out, as BIO cannot hold them; "
+            "--format jsonl keeps all",
+            left_out=left_out,
+        )
+        print(note, file=sys.stderr)
     if options.html:
         from tasks.ner.page.html import write_html
 

@@ -6,7 +6,7 @@ from tasks.commands.options import LABELED, add_computing, add_model_dirs, choos
 from tasks.commands.predict import check_files, chunk_size, chunks, open_model, open_output
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_file
-from tasks.common.language import Message
+from tasks.common.language import Message, tr
 from tasks.common.texts.text_files import STDIN
 from tasks.common.texts.text_stream import TextStream
 
@@ -37,10 +37,11 @@ def select(words):
 
         known = [example.text for example in read_examples(options.labeled)]
     selected, seen = _select(options, known)
-    note = f"selected {selected} of {seen} texts"
+    note = Message("selected {selected} of {seen} texts", selected=selected, seen=seen)
     if selected < options.count:
-        note += f", fewer than {options.count}: the others are empty or near duplicates"
-    print(note, file=sys.stderr)
+        why = "{note}, fewer than {count}: the others are empty or near duplicates"
+        note = Message(why, note=note, count=options.count)
+    print(tr(note), file=sys.stderr)
     return 0
 
 

@@ -37,7 +37,12 @@ def serve(words):
     parser.add_argument("models", metavar="FOLDER", nargs="+", help=models)
     for name, (kind, meaning) in OPTIONS.items():
         default = getattr(Settings, name)
-        parser.add_argument(f"--{name}", type=kind, default=default, help=f"{meaning} (default: {default})")
+        parser.add_argument(
+            f"--{name}",
+            type=kind,
+            default=default,
+            help=Message("{meaning} (default: {default})", meaning=meaning, default=default),
+        )
     parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
     options = vars(parser.parse_args(words))
     models = model_sources(options.pop("models"))

@@ -2,7 +2,7 @@
 
 from tasks.commands.options import choose
 from tasks.common.errors import InputError
-from tasks.common.language import Message
+from tasks.common.language import Message, tr
 from tasks.common.tool.process import prepare
 from tasks.common.tool.run_config import read_run_config
 
@@ -27,8 +27,8 @@ RECIPES = {
     "matching": (
         Message("a model of text matching: pairs of texts with 0/1 or a grade, or triples"),
         Message(
-            "--folds 5 cuts train_file into folds by the first text, trains once for each, into OUTPUT_DIR/fold_N, tests\n"
-            "on it, and prints mean and spread. With --seeds the folds are drawn anew for each seed.\n"
+            "--folds 5 cuts train_file into folds by the first text, trains once for each, into OUTPUT_DIR/fold_N, "
+            "tests\non it, and prints mean and spread. With --seeds the folds are drawn anew for each seed.\n"
         ),
     ),
     "classification": (Message("a classifier of documents"), ""),
@@ -49,7 +49,7 @@ def train(words):
     if words[:1] in (["-h"], ["--help"]):
         what, more = RECIPES[name]
         folder = "experiments/relative_position" if name == "relative_position" else name
-        print(USAGE.format(what=what, command=command, folder=folder, more=more))
+        print(tr(USAGE, what=what, command=command, folder=folder, more=more))
     elif words[:1] == ["--resume"]:
         if len(words) != 2:
             raise InputError("usage: {command} --resume OUTPUT_DIR; the run keeps its configuration", command=command)

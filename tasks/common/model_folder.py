@@ -12,6 +12,7 @@ from tasks.common.tool.quiet import quiet_paddlenlp
 
 MODEL_FILES = ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json")
 _ASK = Message("ask its owner for it, or run as another user")
+_WHOLE = Message("the whole folder OUTPUT_DIR/model of the training run")
 
 
 def refuse_incomplete(folder, needed):
@@ -41,7 +42,7 @@ def refuse_incomplete(folder, needed):
 
 
 @contextlib.contextmanager
-def damage_reported(folder, what, whole=Message("the whole folder OUTPUT_DIR/model of the training run")):
+def damage_reported(folder, what, whole=_WHOLE):
     """Whatever goes wrong within, while ``what`` of a model's folder is read, becomes an InputError; ``whole`` is what
     is to be copied again."""
     try:
@@ -102,7 +103,7 @@ def check_least(option, value, least=1):
 def load_settings(folder, config_class, check):
     """The tokenizer and the configuration of a folder; as :func:`load_model` without its weights."""
     folder = Path(folder)
-    with damage_reported(folder, "vocab.txt or tokenizer_config.json"):
+    with damage_reported(folder, Message("vocab.txt or tokenizer_config.json")):
         tokenizer = load_tokenizer(folder)
     with damage_reported(folder, "config.json"):
         config = config_class.from_pretrained(str(folder))

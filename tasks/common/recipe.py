@@ -349,7 +349,9 @@ class Recipe:
     def _evaluate_dev(self, run: Run) -> dict[str, float]:
         scores = self.dev_scores(run)
         if is_first_process():
-            tqdm.write(f"epoch {run.trainer.state.epoch:4.1f}  dev {self.scores_line(scores)}")
+            tqdm.write(
+                tr("epoch {epoch:4.1f}  dev {scores}", epoch=run.trainer.state.epoch, scores=self.scores_line(scores))
+            )
         return scores
 
     def _in_memory(self, data: Any) -> MemoryData:

@@ -9,7 +9,7 @@ from tqdm import tqdm
 from paddle_rope.machine import machine_in_words
 from paddle_rope.roformer import CharTokenizer, RoFormerForCausalLM
 from tasks.common.errors import InputError
-from tasks.common.language import tr
+from tasks.common.language import Message, tr
 from tasks.common.recipe import Recipe, Run
 from tasks.common.runs import life
 from tasks.common.tool.device import is_first_process
@@ -33,7 +33,7 @@ class LanguageModelRecipe(Recipe):
     arguments = LanguageModelArguments
     model_class = RoFormerForCausalLM
     scores = ("loss",)
-    next_step = "use it:   RoFormerForCausalLM.from_pretrained('{model}').generate(...) in Python"
+    next_step = Message("use it:   RoFormerForCausalLM.from_pretrained('{model}').generate(...) in Python")
 
     def resolve(self, config: dict[str, Any]) -> Settings:
         settings = super().resolve(config)
@@ -84,7 +84,13 @@ class LanguageModelRecipe(Recipe):
         def score_dev():
             loss = float(held_out_losses(run.model, run.datasets["dev"], run.keys.length).mean())
             if is_first_process():
-                tqdm.write(f"step {run.trainer.state.global_step:6}  held-out loss {loss:.4f}")
+                tqdm.write(
+                    tr(
+                        "step {global_step:6}  held-out loss {loss:.4f}",
+                        global_step=run.trainer.state.global_step,
+                        loss=loss,
+                    )
+                )
             return {"loss": loss}
 
         every, steps = run.training.eval_steps, run.training.max_steps

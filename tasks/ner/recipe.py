@@ -49,7 +49,7 @@ class NerRecipe(Recipe):
     model_class = NerModel
     monitor_class = NerMonitor
     scores = ("precision", "recall", "f1")
-    next_step = "predict:  paddle-rope predict ner {model} --input FILE"
+    next_step = Message("predict:  paddle-rope predict ner {model} --input FILE")
     read_labeled = staticmethod(read_examples)
     read_lines = staticmethod(read_lines)
     example_class = Example
@@ -85,7 +85,7 @@ class NerRecipe(Recipe):
         )  # fmt: skip
         self.choose(run, {**fit.keys, "fit_to_data": False})  # the configuration that is saved has plain keys
         if is_first_process():
-            print("\n".join(fit.lines))
+            print("\n".join(map(tr, fit.lines)))
 
     def texts(self, run: Run) -> Iterator[str]:
         return (example.text for example in (*run.examples["train"], *run.more_texts))
@@ -94,7 +94,7 @@ class NerRecipe(Recipe):
         overlap = run.keys.allow_overlap
         return {
             **run.keys.head_options(),
-            "types": entity_types(*run.examples.values()),
+            Message("types"): entity_types(*run.examples.values()),
             "allow_overlap": has_overlap(run.examples["train"]) if overlap is None else overlap,
             "features": run.features and run.features.sizes,
             "unk_token_id": tokenizer.unk_token_id,
@@ -202,7 +202,7 @@ class NerRecipe(Recipe):
     def score_and_save(self, run: Run) -> dict[str, Any]:
         metrics = super().score_and_save(run)
         if "dev" in metrics and not metrics["dev"]["predicted"]:
-            print(nothing_found(run))
+            print(tr(nothing_found(run)))
         return metrics
 
     def _warn_early(self, run: Run, predicted: int) -> None:
@@ -211,7 +211,7 @@ class NerRecipe(Recipe):
         due = EARLY * state.max_steps
         is_first = not any("eval_f1" in entry and entry["step"] >= due for entry in state.log_history)
         if not predicted and is_first and due <= state.global_step < state.max_steps and is_first_process():
-            tqdm.write(nothing_found(run))
+            tqdm.write(tr(nothing_found(run)))
 
     def records(self, run: Run, split: str, predictions: Any) -> Iterator[dict[str, Any]]:
         return (as_record(example.text, found) for example, found in zip(run.examples[split], predictions))
@@ -273,13 +273,20 @@ def nothing_found(run):
     if state.max_steps < FEWEST_STEPS:
         epochs = math.ceil(FEWEST_STEPS / state.max_steps * training.num_train_epochs)
         enough = f"--max_steps {FEWEST_STEPS}" if training.max_steps > 0 else f"--num_train_epochs {epochs}"
-        todo = f"These are too few: give {enough} or more"
+        todo = Message("These are too few: give {enough} or more", enough=enough)
     else:
-        todo = (
+        todo = Message(
             "If it stays so, training does not take hold: try a lower learning_rate than "
-            f"{training.learning_rate:g}, or a larger warmup_ratio than {training.warmup_ratio:g}"
+            "{learning_rate:g}, or a larger warmup_ratio than {warmup_ratio:g}",
+            learning_rate=training.learning_rate,
+            warmup_ratio=training.warmup_ratio,
         )
-    return f"note: nothing is found in dev after {state.global_step} of {state.max_steps} steps. {todo}"
+    return Message(
+        "note: nothing is found in dev after {global_step} of {max_steps} steps. {todo}",
+        global_step=state.global_step,
+        max_steps=state.max_steps,
+        todo=todo,
+    )
 
 
 def evaluate_model(model, dataset, batch_size, watch=None):

@@ -95,7 +95,11 @@ def _difference(key, before, now):
         return Message("was begun with other parts")
     name = next(name for name in [*before, *now] if before.get(name) != now.get(name))
     if key == "options":
-        return f"was begun with --{name} {before.get(name)}, not {now.get(name)}"
+        return Message(
+            "was begun with --{name} {before}, not {now}", name=name, before=before.get(name), now=now.get(name)
+        )
     if name not in now:
-        return f"was begun with {name} too"
-    return f"{name} has changed since it was begun" if name in before else f"was begun without {name}"
+        return Message("was begun with {name} too", name=name)
+    if name in before:
+        return Message("{name} has changed since it was begun", name=name)
+    return Message("was begun without {name}", name=name)

@@ -126,7 +126,7 @@ def _work(pipe, job):
     except (EOFError, BrokenPipeError, ConnectionResetError):  # the run has ended
         return
     except InputError as error:
-        pipe.send(("refused", str(error)))
+        pipe.send(("refused", error.message))
     except Exception:
         pipe.send(("failed", traceback.format_exc()))
 

@@ -156,8 +156,8 @@ def _finish(job, parts, call):
         raise InputError("{file}: every record was rejected; see the reasons there", file=folder / REJECTED_FILE)
     speed = Message("nothing was left to do")
     if call.finished:
-        speed = "{answered:,} in this call in {seconds} s, {documents_per_second} a second".format(
-            **summary["last_call"]
+        speed = Message(
+            "{answered:,} in this call in {seconds} s, {documents_per_second} a second", **summary["last_call"]
         )
     note = (
         Message(", {rejected:,} rejected (see {file})", rejected=rejected, file=folder / REJECTED_FILE)

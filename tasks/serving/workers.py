@@ -90,8 +90,14 @@ def _listener(settings):
 
 def _count(settings):
     models = ", ".join(source.name for source in settings.models)
-    workers = f"{settings.workers} worker{'s' * (settings.workers > 1)}"
-    return f"{models}; {workers} of {settings.threads} thread{'s' * (settings.threads > 1)}"
+    return Message(
+        "{models}; {workers} worker{workers_s} of {threads} thread{threads_s}",
+        models=models,
+        workers=settings.workers,
+        workers_s="s" * (settings.workers > 1),
+        threads=settings.threads,
+        threads_s="s" * (settings.threads > 1),
+    )
 
 
 def _tell(line):
@@ -227,6 +233,6 @@ def _work(settings: Settings, listener: socket.socket, link: Connection) -> None
     try:
         Server(settings, is_worker=True, tick=tick).serve_until_stopped(listener)
     except InputError as error:
-        link.send(("failed", str(error)))
+        link.send(("failed", error.message))
         sys.exit(2)
     _leave()

@@ -12,6 +12,7 @@ from paddle_rope.machine import physical_cores
 from tasks.common.errors import InputError
 from tasks.common.exported.folder import ONNX_FILE
 from tasks.common.exported.operators import check_operators
+from tasks.common.language import Message
 from tasks.common.model_folder import damage_reported
 
 _ONLY_FATAL = 4  # of the severities of onnxruntime's log
@@ -46,7 +47,7 @@ class OnnxGraph:
         options.enable_cpu_mem_arena = options.enable_mem_pattern = False
         providers = _providers(device, onnxruntime.get_available_providers())
         check_operators(Path(folder) / ONNX_FILE)
-        with damage_reported(folder, ONNX_FILE, "the exported folder"):
+        with damage_reported(folder, ONNX_FILE, Message("the exported folder")):
             self._session = onnxruntime.InferenceSession(
                 str(Path(folder) / ONNX_FILE),
                 options,

@@ -13,6 +13,7 @@ from paddle import inference
 from tasks.common.errors import InputError
 from tasks.common.exported.folder import GRAPH_FILES, WEIGHTS_FILE
 from tasks.common.exported.operators import check_operators
+from tasks.common.language import Message
 from tasks.common.model_folder import damage_reported
 from tasks.common.tool.device import choose_device
 
@@ -42,7 +43,7 @@ class PaddleGraph:
                 version=paddle.__version__,
             )
         check_operators(graph)
-        with damage_reported(folder, WEIGHTS_FILE, "the exported folder"):
+        with damage_reported(folder, WEIGHTS_FILE, Message("the exported folder")):
             self._predictor = inference.create_predictor(_settings(graph, Path(folder) / WEIGHTS_FILE))
         self.outputs = self._predictor.get_output_names()
         self._lock = threading.Lock()  # its inputs and outputs are the same objects for every caller

@@ -65,7 +65,7 @@ def finish(output_dir, metrics, started, what_next, history=(), scores=()):
         output_dir: folder of the run.
         metrics: dict, with ``train_seconds``.
         started: ``time.perf_counter()`` of the beginning.
-        what_next: a line, with ``{model}`` in place of the model's folder.
+        what_next: a message, with ``{model}`` in place of the model's folder.
         history: ``log_history`` of the trainer's state; nothing for a run that is not one of epochs.
         scores: names of the dev scores in the table.
     """
@@ -82,5 +82,5 @@ def finish(output_dir, metrics, started, what_next, history=(), scores=()):
             seconds=seconds,
         )
     )
-    print(what_next.format(model=output_dir / MODEL_FOLDER))
+    print(tr(what_next, model=output_dir / MODEL_FOLDER))
     print(tr("watch:    visualdl --logdir {logs}", logs=output_dir / "vdl"))

@@ -68,7 +68,7 @@ class TrainingPlan(NamedTuple):
 
 BY_EPOCHS = TrainingPlan(
     TRAINING_DEFAULTS, FIXED_TRAINING_ARGUMENTS, CLOSED_KEYS,
-    "the recipe evaluates each epoch and keeps the best by dev {metric}",
+    Message("the recipe evaluates each epoch and keeps the best by dev {metric}"),
 )  # fmt: skip
 # Without dev data nothing is evaluated, and the last weights are kept.
 WITHOUT_DEV = BY_EPOCHS._replace(fixed={**FIXED_TRAINING_ARGUMENTS, **NOT_EVALUATED, "load_best_model_at_end": False})
@@ -300,7 +300,7 @@ def resolve_config(config, arguments_class):
                 "key {key!r} is called {renamed!r} now; rename it", key=key, renamed=arguments_class.RENAMED[key]
             )
         if key in plan.closed:
-            raise InputError("key {key!r} cannot be set: {reason}", key=key, reason=plan.reason.format(metric=metric))
+            raise InputError("key {key!r} cannot be set: {reason}", key=key, reason=Message(plan.reason, metric=metric))
     given = config
     config = arguments_class.normalized({**plan.defaults, **arguments_class.DEFAULTS, **config})
     # unknown keys are reported before missing ones, and both before paddle touches the device

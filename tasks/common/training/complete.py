@@ -93,9 +93,9 @@ def _damage(checkpoint, step):
     try:
         state = read_trainer_state(checkpoint)
     except InputError as error:
-        return str(error)
+        return error.message
     if state.global_step != step:
-        return f"{TRAINER_STATE_FILE} is of step {state.global_step}"
+        return Message("{file} is of step {step}", file=TRAINER_STATE_FILE, step=state.global_step)
     best = state.best_model_checkpoint
     if best is None or Path(best).name == checkpoint.name:
         return None

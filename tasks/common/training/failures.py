@@ -33,9 +33,9 @@ def explained(output_dir: Path, command: str) -> Iterator[None]:
         raise Interrupted(
             error.number,
             Message(
-                "{output_dir}: ended by a signal; {output_dir_2}",
+                "{output_dir}: ended by a signal; {remedy}",
                 output_dir=output_dir,
-                output_dir_2=_remedy(output_dir, command),
+                remedy=_remedy(output_dir, command),
             ),
         ) from None
     except Exception as error:
@@ -56,8 +56,8 @@ def explained(output_dir: Path, command: str) -> Iterator[None]:
 
 def _remedy(output_dir, command):
     if has_checkpoint(output_dir / CHECKPOINTS_FOLDER):
-        return f"go on with: {command} --resume {output_dir}"
-    return "train anew: no checkpoint had been written"
+        return Message("go on with: {command} --resume {output_dir}", command=command, output_dir=output_dir)
+    return Message("train anew: no checkpoint had been written")
 
 
 def _is_removed(output_dir, missing):

@@ -54,10 +54,10 @@ def note_unseen(splits, names, what, labels_of):
         unseen = sorted(set(labels_of(splits[split])) - seen)
         if unseen and is_first_process():
             note = tr(
-                "note: {file} has {what} that {file_2} does not have: {unseen}",
+                "note: {file} has {what} that {train} does not have: {unseen}",
                 file=names[split],
                 what=what,
-                file_2=names["train"],
+                train=names["train"],
                 unseen=", ".join(unseen),
             )
             print(visible(note))

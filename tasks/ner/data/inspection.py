@@ -10,6 +10,7 @@ import unicodedata
 from collections import Counter, defaultdict
 
 from paddle_rope.roformer import CharTokenizer
+from tasks.common.language import Message
 from tasks.common.texts.text_files import shown
 from tasks.ner.arguments import NerArguments
 from tasks.ner.examples import Example, align_entities, entity_types
@@ -19,22 +20,25 @@ from tasks.ner.tokenized_text import TokenizedText
 MAX_CHARACTERS = NerArguments.max_characters
 # name -> what was found; in the order of printing
 FINDINGS = {
-    "leaked_text_other_labels": "texts of an earlier split, labeled otherwise",
-    "leaked_text": "texts of an earlier split, labeled the same",
-    "duplicate_text_other_labels": "texts repeated in the split, labeled otherwise",
-    "duplicate_text": "texts repeated in the split, labeled the same",
-    "blank_text": "empty texts, or only white space",
-    "long_text": f"texts of more than max_characters, which is {MAX_CHARACTERS} unless given: training takes them with "
-    "--cut_long_texts true, or with a larger --max_characters",
-    "control_characters": "texts with control characters or U+FFFD",
-    "unaligned": "entities that start or end inside a token: they cannot be learned",
-    "white_space_edge": "entities with white space at an edge",
-    "punctuation_edge": "entities with punctuation at an edge (brackets in pairs excepted)",
-    "two_types": "spans with two types at once",
-    "crossing": "entities that overlap another in part",
-    "nested": "entities inside another: GlobalPointer finds them, tags cannot hold them",
-    "surface_of_two_types": "entities whose text has another type elsewhere",
-    "long_entity": "entities longer than 99 % of all",
+    "leaked_text_other_labels": Message("texts of an earlier split, labeled otherwise"),
+    "leaked_text": Message("texts of an earlier split, labeled the same"),
+    "duplicate_text_other_labels": Message("texts repeated in the split, labeled otherwise"),
+    "duplicate_text": Message("texts repeated in the split, labeled the same"),
+    "blank_text": Message("empty texts, or only white space"),
+    "long_text": Message(
+        "texts of more than max_characters, which is {most} unless given: training takes them with "
+        "--cut_long_texts true, or with a larger --max_characters",
+        most=MAX_CHARACTERS,
+    ),
+    "control_characters": Message("texts with control characters or U+FFFD"),
+    "unaligned": Message("entities that start or end inside a token: they cannot be learned"),
+    "white_space_edge": Message("entities with white space at an edge"),
+    "punctuation_edge": Message("entities with punctuation at an edge (brackets in pairs excepted)"),
+    "two_types": Message("spans with two types at once"),
+    "crossing": Message("entities that overlap another in part"),
+    "nested": Message("entities inside another: GlobalPointer finds them, tags cannot hold them"),
+    "surface_of_two_types": Message("entities whose text has another type elsewhere"),
+    "long_entity": Message("entities longer than 99 % of all"),
 }
 _HARMLESS_CONTROLS = "\t\n"
 _BRACKETS = dict(zip("《〈“‘（(「『【〔[{<\"'", "》〉”’）)」』】〕]}>\"'"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_file, write_json
-from tasks.common.language import tr
+from tasks.common.language import Message, tr
 from tasks.common.tool.quiet import quiet_paddlenlp
 from tasks.common.visible import visible
 from tasks.ner.batching import check_types
@@ -56,7 +56,7 @@ def tune_model(
     examples = read_examples(data_file)
     if not any(example.entities for example in examples):
         raise InputError("{data_file}: no entity is labeled in it; give data with entities", data_file=data_file)
-    refuse_exported([model_dir], "is exported; tune the trained model, then export it")
+    refuse_exported([model_dir], Message("is exported; tune the trained model, then export it"))
     config_file = Path(model_dir) / "config.json"
     predictor = NerPredictor(
         model_dir, device, batch_size, max_tokens, show_progress=True, max_entity_tokens=max_entity_tokens
@@ -77,12 +77,15 @@ def tune_model(
     if only != THRESHOLDS:
         after[TEMPERATURES] = temperatures_for(gold, candidates, types, config.allow_overlap)
     scores = {}
-    for name, values in (("before", before), ("after", after)):
+    for name, title, values in (
+        ("before", Message("{data_file} before"), before),
+        ("after", Message("{data_file} after"), after),
+    ):
         found = above(candidates, values[THRESHOLDS], types, config.allow_overlap)
         scores[name] = score_predictions(examples, found, types)
         scores[name]["reliability"] = reliability(gold, found, types, values[TEMPERATURES])
-        print_scores(f"{data_file} {name}", scores[name])
-        print(error_line(scores[name]["reliability"]))
+        print_scores(tr(title, data_file=data_file), scores[name])
+        print(tr(error_line(scores[name]["reliability"])))
     tuned = {name: after[name] for name in TUNED if only in (None, name)}
     write_json(config_file, {**json.loads(config_file.read_text(encoding="utf-8")), **tuned})
     _print_tuned(config_file, tuned, types)

@@ -234,7 +234,7 @@ def write_sentences(examples: Iterable[Example], scheme: Scheme) -> Iterator[str
 def _checked_tags(example: Example, scheme: Scheme, separators: str) -> list[str]:
     """The tags of an example; raises InputError if tags cannot express it."""
 
-    def fail(reason: str):
+    def fail(reason: Message):
         return InputError(
             "{where}: {reason}; remove it, or write cluener, doccano, cmeee, jsonl or brat",
             where=example.where,
@@ -244,11 +244,17 @@ def _checked_tags(example: Example, scheme: Scheme, separators: str) -> list[str
     for character in separators:
         if character in example.text:
             place = example.text.index(character)
-            raise fail(f"the text has {character!r} (character {place}), which separates in this format")
+            raise fail(
+                Message(
+                    "the text has {character!r} (character {place}), which separates in this format",
+                    character=character,
+                    place=place,
+                )
+            )
     for one, other in zip(example.entities, example.entities[1:]):  # sorted: if any overlap, two neighbors do
         if other.start < one.end:
-            raise fail(f"{example.described(one, other)} overlap, and tags are flat")
+            raise fail(Message("{entities} overlap, and tags are flat", entities=example.described(one, other)))
     for entity in example.entities:
         if parse_tag(f"B-{entity.type}") is None or set(entity.type) & set(" \t\r\n" + JOINT):
-            raise fail(f"the entity type {shown(entity.type, _LIMIT)} cannot be part of a tag")
+            raise fail(Message("the entity type {type} cannot be part of a tag", type=shown(entity.type, _LIMIT)))
     return encode_tags(len(example.text), ((e.start, e.end, e.type) for e in example.entities), scheme)

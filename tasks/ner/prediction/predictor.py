@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from tasks.common.errors import InputError
 from tasks.common.inference import outputs_of
-from tasks.common.language import tr
+from tasks.common.language import Message, tr
 from tasks.common.model_folder import check_least
 from tasks.ner.batching import SpanCollator, TokenizedText
 from tasks.ner.examples import Entity, as_record, without_overlaps
@@ -69,7 +69,7 @@ class NerPredictor:
         if not folders:
             raise InputError("no folder of a model is given")
         if len(folders) > 1:
-            refuse_exported(folders, "is exported and stands alone; export all of the models into one folder")
+            refuse_exported(folders, Message("is exported and stands alone; export all of the models into one folder"))
         self.tokenizer, self.model, self.features = open_models(folders, device)
         self.types = self.model.config.types
         self.batch_size = batch_size
