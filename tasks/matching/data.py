@@ -198,12 +198,12 @@ def _with_candidates_exchanged(examples):
         if (example.label is not None) != labeled:
             here, there = (Message("no label"), Message("one")) if labeled else (Message("a label"), Message("none"))
             raise InputError(
-                "{where}: there is {here} here, but {there} in {examples_where}; label all triples or none "
+                "{where}: there is {here} here, but {there} in {first}; label all triples or none "
                 "(then B is the closer one in all)",
                 where=example.where,
                 here=here,
                 there=there,
-                examples_where=examples[0].where,
+                first=examples[0].where,
             )
     if labeled:
         return examples

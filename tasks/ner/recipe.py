@@ -94,7 +94,7 @@ class NerRecipe(Recipe):
         overlap = run.keys.allow_overlap
         return {
             **run.keys.head_options(),
-            Message("types"): entity_types(*run.examples.values()),
+            "types": entity_types(*run.examples.values()),
             "allow_overlap": has_overlap(run.examples["train"]) if overlap is None else overlap,
             "features": run.features and run.features.sizes,
             "unk_token_id": tokenizer.unk_token_id,

@@ -200,7 +200,7 @@ class Csv(Source):
             return Found(line, None, "", row)
         if not reason and len(fields) != len(self.header):
             reason = Message(
-                "{count} columns, but the header has {self_header}", count=len(fields), self_header=len(self.header)
+                "{count} columns, but the header has {header}", count=len(fields), header=len(self.header)
             )
         return Found(line, None if reason else dict(zip(self.header, fields)), reason, row)
 

@@ -90,7 +90,7 @@ def _replace(worker, job, waiting, deaths, events):
     worker.end()
     code = worker.process.exitcode
     cause = (
-        Message("signal {value}, {value_2}", value=-code, value_2=signal.strsignal(-code))
+        Message("signal {number}, {name}", number=-code, name=signal.strsignal(-code))
         if code and code < 0
         else Message("exit status {code}", code=code)
     )

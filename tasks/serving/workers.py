@@ -41,10 +41,10 @@ def serve(settings: Settings) -> int:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         _tell(
             tr(
-                "http://{host}:{getsockname} ({settings}); its page is /docs; Ctrl-C stops it",
+                "http://{host}:{port} ({count}); its page is /docs; Ctrl-C stops it",
                 host=host,
-                getsockname=listener.getsockname()[1],
-                settings=_count(settings),
+                port=listener.getsockname()[1],
+                count=_count(settings),
             )
         )
         if settings.workers == 1:

@@ -97,7 +97,7 @@ def _service(folder, options):
             print("".join(told[:1]), end="", flush=True)
             yield int(re.match(r"\S+:(\d+) ", told[0])[1])
             process.send_signal(signal.SIGTERM)
-            print(tr("stopped with status {lost_seconds}\n", lost_seconds=process.wait(LOST_SECONDS)))
+            print(tr("stopped with status {status}\n", status=process.wait(LOST_SECONDS)))
         finally:
             process.kill()
 

@@ -3,7 +3,7 @@
 import random
 
 from tasks.common.errors import InputError
-from tasks.common.language import tr
+from tasks.common.language import Message, tr
 from tasks.common.texts.plain_texts import cut_at_sentences, read_plain_texts
 from tasks.common.tool.device import is_first_process
 from tasks.common.training.splits import hold_out_dev, note_unseen, read_files
@@ -38,7 +38,7 @@ def read_splits(run, seed, memory=None):
     for split in ("train", "dev"):
         if split in splits and not entity_types(splits[split]):
             raise InputError("{file}: no entity is labeled in it; give data with entities", file=names[split])
-    note_unseen(splits, names, "types", entity_types)
+    note_unseen(splits, names, Message("types"), entity_types)
     return splits
 
 

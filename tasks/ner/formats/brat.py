@@ -70,10 +70,10 @@ def _read_document(stem: Path, skipped: list[str]) -> Example:
     text, _ = read_text(text_file)
     if not text:
         raise InputError(
-            "{text_file}:1: the text is empty; remove {name} and {annotation_file_name}",
+            "{text_file}:1: the text is empty; remove {name} and {annotation}",
             text_file=text_file,
             name=text_file.name,
-            annotation_file_name=annotation_file.name,
+            annotation=annotation_file.name,
         )
     content, name = read_text(annotation_file)
     return make_example(text, _entities(split_lines(content), name, text, skipped), f"{text_file}:1")

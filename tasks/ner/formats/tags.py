@@ -162,7 +162,7 @@ def read_sentences(lines: list[str], name: str, scheme: Scheme) -> list[Example]
         tokens, tags = left.split(JOINT), right.split(JOINT)
         if not tab or len(tokens) != len(tags) or not all(tokens):
             found = (
-                Message("{count} tokens and {tags_2} tags", count=len(tokens), tags_2=len(tags))
+                Message("{tokens} tokens and {tags} tags", tokens=len(tokens), tags=len(tags))
                 if tab
                 else Message("no tab")
             )
