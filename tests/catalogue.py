@@ -18,7 +18,6 @@ PO, MO = FOLDER / "paddle_rope.po", FOLDER / "paddle_rope.mo"
 TEMPLATES = ("InputError", "Message", "tr")  # functions of a template and its values
 TITLES = ("terminal_table", "print_score_rows", "add_argument_group")  # functions whose strings all are messages
 # What argparse says in a terminal.
-_WORDS = re.compile("[A-Za-z]{2}")
 OF_ARGPARSE = (
     "usage: ", "positional arguments", "options", "show this help message and exit", "%(heading)s:",
     "the following arguments are required: %s", "expected one argument", "expected at least one argument",
@@ -38,7 +37,7 @@ def messages() -> tuple[dict[str, str], list[str]]:
                 for node in _texts(call) if isinstance(call, ast.Call) else ():
                     place = f"{name}:{node.lineno}"
                     text = constants.get(node.id) if isinstance(node, ast.Name) else getattr(node, "value", None)
-                    if isinstance(text, str) and _WORDS.search(re.sub(r"\{.*?\}", "", text)):
+                    if isinstance(text, str) and _has_words(text):
                         found.setdefault(text, place)
                     elif isinstance(node, ast.JoinedStr):
                         lost.append(place)
@@ -75,6 +74,11 @@ def _texts(call):
     return []
 
 
+def _has_words(text):
+    """Whether there is anything to translate; what joins words is a message without values."""
+    return bool(text) and ("{" not in text or re.search("[A-Za-z]{2}", re.sub(r"\{.*?\}", "", text)))
+
+
 def _name(call):
     return getattr(call.func, "id", None) or getattr(call.func, "attr", None)
 
@@ -83,7 +87,11 @@ def _constants(tree):
     """dict from the names of a module to the strings that are assigned to them."""
     found = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Constant):
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Name)
+            and isinstance(node.value, ast.Constant)
+        ):
             found[node.targets[0].id] = node.value.value
     return found
 

@@ -68,9 +68,7 @@ def _speak(words):
             used = 1 if equals else 2
             name = name if equals else "".join(words[place + 1 : end][:1])
             if name not in language.LANGUAGES:
-                raise InputError(
-                    "--language {name}: must be {languages}", name=name, languages=" or ".join(language.LANGUAGES)
-                )
+                raise InputError("--language {name}: must be en or zh", name=name)
             language.use(name)
             os.environ["LANGUAGE"] = name  # processes that this one starts
             return words[:place] + words[place + used :]

@@ -6,13 +6,14 @@ import os
 from paddle_rope.machine import physical_cores
 from tasks.commands.options import computing
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.common.texts.text_files import STDIN
 
-DESCRIPTION = """
+DESCRIPTION = Message("""
 
 Many documents: with a folder or several files as --input, or with one of the options for them, --output is a folder.
 Read are .txt, .jsonl, .json and .csv (each also with .gz) and .parquet. Results are JSON lines that keep the other keys
-of the input. What was rejected is in rejected.jsonl. The same command again goes on where it stopped."""
+of the input. What was rejected is in rejected.jsonl. The same command again goes on where it stopped.""")
 PART_RECORDS = 10_000
 PACKED = (".gz", ".parquet")  # files that are no stream of text
 

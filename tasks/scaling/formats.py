@@ -199,9 +199,7 @@ class Csv(Source):
         if not fields and not reason:
             return Found(line, None, "", row)
         if not reason and len(fields) != len(self.header):
-            reason = Message(
-                "{count} columns, but the header has {header}", count=len(fields), header=len(self.header)
-            )
+            reason = Message("{count} columns, but the header has {header}", count=len(fields), header=len(self.header))
         return Found(line, None if reason else dict(zip(self.header, fields)), reason, row)
 
 

@@ -89,6 +89,8 @@ def parts_of(paths: list[str], keys: Keys, size: int) -> list[Part]:
             ) from None
     if not parts:
         raise InputError(
-            "{path}: no records in it{more}; give texts", path=paths[0], more=" and the others" * (len(paths) > 1)
+            "{path}: no records in it{more}; give texts",
+            path=paths[0],
+            more=Message(" and the others") if len(paths) > 1 else "",
         )
     return [part._replace(number=number) for number, part in enumerate(parts)]

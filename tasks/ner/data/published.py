@@ -55,19 +55,18 @@ class PublishedFile:
             examples = read_examples(path, name=name) if self.labeled else read_texts(path)
         except InputError as error:
             raise InputError("{name}: is not the file as published ({error})", name=name, error=error) from None
-        numbers = [(Message("texts"), len(examples), self.texts)]
+        numbers = [(Message("{found} texts instead of {wanted}"), len(examples), self.texts)]
         if self.entities is not None:
-            numbers.append((Message("entities"), sum(len(example.entities) for example in examples), self.entities))
-        wrong = [
-            Message("{found} {what} instead of {wanted}", found=found, what=what, wanted=wanted)
-            for what, found, wanted in numbers
-            if found != wanted
-        ]
+            entities = sum(len(example.entities) for example in examples)
+            numbers.append((Message("{found} entities instead of {wanted}"), entities, self.entities))
+        wrong = [Message(told, found=found, wanted=wanted) for told, found, wanted in numbers if found != wanted]
         if wrong:
             raise InputError(
                 "{name}: has {wrong}; the file has changed or was not meant",
                 name=name,
-                wrong=wrong[0] if len(wrong) == 1 else Message("{one} and {other}", one=wrong[0], other=wrong[1]),
+                wrong=wrong[0]
+                if len(wrong) == 1
+                else Message("{texts} and {entities}", texts=wrong[0], entities=wrong[1]),
             )
 
     def check_source(self, path: Path, name: str) -> None:

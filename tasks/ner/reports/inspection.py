@@ -98,7 +98,7 @@ def _print_findings(console, splits, findings):
         if finding["examples"]:
             console.print(tr("{meaning}:", meaning=finding["meaning"]), style="bold")
             for example in finding["examples"]:
-                console.print(*as_cells(f"  {example['where']}  {example['what']}"))
+                console.print(*as_cells(f"  {example['where']}  {tr(example['what'])}"))
     clear = [re.split("[:：]", tr(finding["meaning"]))[0] for name, finding in findings.items() if name not in found]
     if clear:
         console.print(tr("Not found: {clear}.", clear=tr("; ").join(clear)))
