@@ -62,7 +62,7 @@ def exit_on_input_error(main):
             print(f"error: {told}", file=sys.stderr)
             return EXIT_BAD_INPUT
         except KeyboardInterrupt as error:
-            print(tr(error.args[-1] if error.args else "interrupted"), file=sys.stderr)
+            print(tr(error.args[0]) if str(error) else tr("interrupted"), file=sys.stderr)
             return 128 + getattr(error, "number", signal.SIGINT)
 
     return wrapped
