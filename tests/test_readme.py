@@ -28,7 +28,8 @@ from tests.serving.conftest import running
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 READMES = ["README.md", "README.zh.md"]
-TWINS = [READMES, ["docs/ner.md", "docs/ner.zh.md"]]
+TRANSLATED = ("ner", "matching", "classification", "deployment", "pretraining")  # pages of docs/
+TWINS = [READMES, *([f"docs/{name}.md", f"docs/{name}.zh.md"] for name in TRANSLATED)]
 DOCS = sorted(str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / "docs").rglob("*.md"))
 PAGES = [*READMES, *DOCS]
 SYSTEM_COMMANDS = {
@@ -182,7 +183,22 @@ def test_tables_of_keys_are_those_of_the_argument_definitions(page):
 
 def test_chinese_meanings_are_those_of_the_keys_that_are_shown():
     meanings = yaml.safe_load(text_of("docs/keys.zh.yaml"))
+    own = {name: set(meanings.pop(name)) for name in ("matching", "classification", "pretraining")}
     assert set(meanings) == {key for name in ("ner", "shared") for key, _, _ in keys_of(name)}
+    for name, given in own.items():
+        keys = {key for key, _, _ in keys_of(name)}
+        assert given <= keys <= given | set(meanings)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.endswith(".zh.md")])
+def test_chinese_paragraphs_are_one_line(page):
+    """A browser shows a line break within a paragraph as a gap between two characters."""
+    text = re.sub(r"```.*?```", "\n", text_of(page), flags=re.DOTALL)
+    prose = re.compile(r"(?![#|<!]|- |\d+\. |\s|$)")
+    lines = text.splitlines()
+    broken = [line for before, line in zip(lines, lines[1:]) if prose.match(line) and before.strip() and line.strip()]
+    assert [line for line in broken if not line.startswith("<")] == []
+    assert [line for line in lines if re.search(r"[\u4e00-\u9fff][,;!?]", re.sub(r"`[^`]*`", "", line))] == []
 
 
 @pytest.fixture(scope="module")
