@@ -101,8 +101,8 @@ def check_command(words):
             config.pop("seeds", None)
             get_recipe(rest[1]).resolve({**config, "device": "cpu"})
         else:
+            options = [word.partition("=")[0] for word in rest if word.startswith("--") and word != "--language"]
             verbs = rest[: 2 if rest[0] in VERBS_WITH_TASKS else 1]
-            options = [word.partition("=")[0] for word in rest if word.startswith("--")]
             assert help_of(*verbs).strip()
             unknown = [option for option in options if f"{option} " not in f"{help_of(*verbs)} "]
             if verbs == ["experiment"]:  # other options are keys of the runs

@@ -44,6 +44,7 @@ VERBS = {  # name -> (function of the words after it, what it does)
     ),
     "decay": (experiment.decay, Message("draw the long-range decay of RoPE: decay --output FOLDER")),
 }
+LANGUAGE = Message("\nIn Chinese: --language zh, with any verb, or a Chinese locale; --language en: in English")
 
 
 @on_terminal
@@ -53,9 +54,8 @@ def main(argv=None):
     if words[:1] == ["--version"]:
         print(f"{COMMAND} {paddle_rope.__version__}")
         return 0
-    verb, words = choose(
-        COMMAND, Message("verb"), words or ["--help"], {name: line for name, (_, line) in VERBS.items()}
-    )
+    verbs = {name: line for name, (_, line) in VERBS.items()}
+    verb, words = choose(COMMAND, Message("verb"), words or ["--help"], verbs, more=LANGUAGE)
     return VERBS[verb][0](words)
 
 

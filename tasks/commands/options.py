@@ -19,7 +19,7 @@ def new_parser(verb, *description, **options):
     )
 
 
-def choose(command, kind, words, choices):
+def choose(command, kind, words, choices, more=""):
     """The first of ``words``, and the others. Prints help and exits, as argparse does, where that was asked for.
 
     Args:
@@ -27,6 +27,7 @@ def choose(command, kind, words, choices):
         kind: what the first one names, such as ``task``.
         words: of the command line.
         choices: dict from what the first may be to what it does, in a line.
+        more: the end of the help.
 
     Raises:
         InputError: there is no first word, or it is unknown.
@@ -35,7 +36,7 @@ def choose(command, kind, words, choices):
         width = max(map(len, choices))
         print(tr("usage: {command} {kind} ...\n", command=command, kind=kind.upper()))
         print("\n".join(f"  {name:{width}}  {tr(line)}" for name, line in choices.items()))
-        print(tr("\nMore: {command} {kind} --help", command=command, kind=kind.upper()))
+        print(tr("\nMore: {command} {kind} --help", command=command, kind=kind.upper()) + tr(more))
         sys.exit(0)
     if not words or words[0].startswith("-"):
         raise InputError(

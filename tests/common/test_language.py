@@ -121,6 +121,13 @@ def test_help_is_chinese_with_the_same_options(capsys):
     assert max(map(_columns, chinese.splitlines())) <= 120
 
 
+def test_help_of_the_command_tells_how_to_switch(capsys):
+    for words in ([], ["--language", "zh"]):
+        with pytest.raises(SystemExit):
+            main(words)
+        assert "--language zh" in capsys.readouterr().out
+
+
 def _columns(line):
     return sum(2 if character > "\u2e80" else 1 for character in line)
 
