@@ -60,16 +60,11 @@ def main(argv=None):
 
 
 def _speak(words):
-    """The words without ``--language``, which may stand among those of any verb; those after ``--`` stay."""
-    end = words.index("--") if "--" in words else len(words)
-    for place, word in enumerate(words[:end]):
-        option, equals, name = word.partition("=")
-        if option == "--language":
-            used = 1 if equals else 2
-            name = name if equals else "".join(words[place + 1 : end][:1])
-            if name not in language.LANGUAGES:
-                raise InputError("--language {name}: must be en or zh", name=name)
-            language.use(name)
-            os.environ["LANGUAGE"] = name  # processes that this one starts
-            return words[:place] + words[place + used :]
+    """Use the language that the words name; returns the others."""
+    name, words = language.option_of(words)
+    if name is not None:
+        if name not in language.LANGUAGES:
+            raise InputError("--language {name}: must be en or zh", name=name)
+        language.use(name)
+        os.environ["LANGUAGE"] = name  # processes that this one starts
     return words

@@ -76,3 +76,15 @@ def of_environment() -> str:
         if name[:2].lower() == "en" or name.partition(".")[0] in ("C", "POSIX"):
             break
     return "en"
+
+
+def option_of(words: list[str]) -> tuple[str | None, list[str]]:
+    """(what ``--language`` says among the words of a command, or None, and the other words); it may stand anywhere before
+    ``--``."""
+    end = words.index("--") if "--" in words else len(words)
+    for place, word in enumerate(words[:end]):
+        option, equals, name = word.partition("=")
+        if option == "--language":
+            name, behind = (name, place + 1) if equals else ("".join(words[place + 1 : end][:1]), place + 2)
+            return name, words[:place] + words[behind:]
+    return None, words

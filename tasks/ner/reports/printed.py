@@ -14,6 +14,7 @@ MOST_CONFUSED = 16  # types of a table of confusion, and lines of the list that 
 MOST_ERRORS = 20  # of one worst example
 LONGEST_TEXT = 200  # characters of a worst example
 SIDES = (Message("gold"), Message("predicted"))  # keys of an error
+NESTING = {"nested": Message("nested"), "flat": Message("flat")}
 KINDS = {  # of errors -> their names
     "type": Message("type"),
     "boundary": Message("boundary"),
@@ -63,7 +64,8 @@ def print_errors(analysis: dict) -> None:
         _print_confusions(analysis["confusion"])
     print_score_rows("by length in characters", "length", [(_length_name(row), row) for row in analysis["by_length"]])
     if analysis["by_nesting"]:
-        print_score_rows("by nesting", "entities", analysis["by_nesting"].items())
+        rows = [(tr(NESTING[name]), row) for name, row in analysis["by_nesting"].items()]
+        print_score_rows("by nesting", "entities", rows)
 
 
 def print_worst_examples(examples: list[dict]) -> None:
