@@ -79,7 +79,7 @@ def of_environment() -> str:
 
 
 def option_of(words: list[str]) -> tuple[str | None, list[str]]:
-    """(what ``--language`` says among the words of a command, or None, and the other words); it may stand anywhere before
+    """(what ``--language`` says among the words of a command, or None; the other words). It may stand anywhere before
     ``--``."""
     end = words.index("--") if "--" in words else len(words)
     for place, word in enumerate(words[:end]):
