@@ -67,7 +67,7 @@ def _texts(call):
     if name == "new_parser":
         return [node for node in call.args[1:] if isinstance(node, (ast.Constant, ast.Name, ast.JoinedStr))]
     if name == "option":  # a configuration key: its default and its meaning
-        return call.args[1:]
+        return [node for node in call.args[1:] if isinstance(node, ast.Constant)]
     if name == "add_argument":
         return [word.value for word in call.keywords if word.arg == "help"]
     if name in TITLES:
