@@ -30,6 +30,21 @@ class Message(str):
         message.template, message.values = template, values
         return message
 
+    def __reduce__(self):
+        """For other processes: errors and other objects among the values may not travel, so their texts do."""
+        simple = (str, int, float, type(None), os.PathLike, list, tuple, dict)
+        values = {
+            name: value if isinstance(value, simple) or _has_message(value) else str(value)
+            for name, value in self.values.items()
+        }
+        return _restored, (str(self), self.template, values)
+
+
+def _restored(text, template, values):
+    message = str.__new__(Message, text)
+    message.template, message.values = template, values
+    return message
+
 
 def tr(template: object, /, **values: object) -> str:
     """A message in the language in use, for people to read.

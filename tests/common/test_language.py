@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import threading
 
 import pytest
 
@@ -52,6 +53,10 @@ def test_error_is_english_for_programs_and_chinese_for_people(chinese):
     assert str(error) == "a\\n\\x1b.txt: no such file; check the path"
     copy = pickle.loads(pickle.dumps(error))
     assert str(copy) == str(error) and tr(copy) == tr(error) and "没有这个文件" in tr(copy)
+    locked = Message("{path}: cannot be read ({reason}); {remedy}", path="a", reason=threading.Lock(), remedy="b")
+    assert str(pickle.loads(pickle.dumps(locked))) == str(locked) and tr(pickle.loads(pickle.dumps(locked))) == tr(
+        locked
+    )
     assert str(InputError("100 % of {x}")) == tr(InputError("100 % of {x}")) == "100 % of {x}"
     assert str(InputError(Message(MISSING, name="b"))).startswith("b: no such")
 
