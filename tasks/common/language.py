@@ -34,7 +34,7 @@ class Message(str):
         """For other processes: errors and other objects among the values may not travel, so their texts do."""
         simple = (str, int, float, type(None), os.PathLike, list, tuple, dict)
         values = {
-            name: value if isinstance(value, simple) or _has_message(value) else str(value)
+            name: value if isinstance(value, simple) or isinstance(_message_of(value), Message) else str(value)
             for name, value in self.values.items()
         }
         return _restored, (str(self), self.template, values)
@@ -53,17 +53,21 @@ def tr(template: object, /, **values: object) -> str:
         template: as for :class:`Message`; or a message, or an error that has one as its attribute ``message``.
         values: of its fields.
     """
-    message = Message(template, **values) if values else getattr(template, "message", template)
+    message = Message(template, **values) if values else _message_of(template)
     if not isinstance(message, Message):
         return _translated(str(message))
     if not message.values:
         return _translated(message.template)
-    spoken = {name: tr(value) if _has_message(value) else value for name, value in message.values.items()}
+    spoken = {
+        name: tr(value) if isinstance(_message_of(value), Message) else value for name, value in message.values.items()
+    }
     return _translated(message.template).format(**spoken)
 
 
-def _has_message(value):
-    return isinstance(getattr(value, "message", value), Message)
+def _message_of(value):
+    """The message of an error, or the value itself."""
+    message = getattr(value, "message", None)
+    return message if isinstance(message, Message) else value
 
 
 def _translated(text):
