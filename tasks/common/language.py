@@ -58,9 +58,8 @@ def tr(template: object, /, **values: object) -> str:
         return _translated(str(message))
     if not message.values:
         return _translated(message.template)
-    spoken = {
-        name: tr(value) if isinstance(_message_of(value), Message) else value for name, value in message.values.items()
-    }
+    values = {name: (value, _message_of(value)) for name, value in message.values.items()}
+    spoken = {name: tr(told) if isinstance(told, Message) else value for name, (value, told) in values.items()}
     return _translated(message.template).format(**spoken)
 
 
