@@ -1,7 +1,8 @@
 """Write the tables of configuration keys in docs/ from the argument definitions: python -m tests.document_keys
 
 A table stands between ``<!-- keys: NAME -->`` and ``<!-- end of keys -->``. NAME is a recipe, for the keys that it does
-not share with all others, or ``shared``. English meanings are the help texts, Chinese ones are in docs/keys.zh.yaml.
+not share with all others, or ``shared``. English meanings are the help texts, Chinese ones are in docs/keys.zh.yaml,
+there also under the name of the recipe alone that has another meaning for a key.
 """
 
 import dataclasses
@@ -88,7 +89,8 @@ def with_tables(page):
     meanings = yaml.safe_load((DOCS / "keys.zh.yaml").read_text(encoding="utf-8")) if chinese else None
 
     def renewed(match):
-        return match[1] + table(match[2], "zh" if chinese else "en", meanings) + match[3]
+        own = {**meanings, **meanings.get(match[2], {})} if chinese else None
+        return match[1] + table(match[2], "zh" if chinese else "en", own) + match[3]
 
     return TABLE.sub(renewed, page.read_text(encoding="utf-8"))
 

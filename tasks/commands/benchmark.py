@@ -9,6 +9,7 @@ from tasks.commands import predict_many
 from tasks.commands.options import LABELED, add_model_dir, add_model_dirs, choose, new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_file
+from tasks.common.language import Message, tr
 from tasks.common.tool.process import prepare
 
 LENGTH = """\
@@ -85,16 +86,18 @@ Exit status 1 if a layer is beyond its bound. The JSON file holds all figures, f
 
 def benchmark(words):
     kinds = {
-        "length": (benchmark_length, "time and memory against the length of the text"),
-        "layers": (benchmark_layers, "our layers against Paddle's"),
-        "prediction": (benchmark_prediction, "a NER model in Paddle, ONNX, OpenVINO and PyTorch"),
-        "entities": (benchmark_entities, "F1 of NER models against length and position"),
-        "service": (benchmark_service, "a model served over HTTP, under load"),
-        "long_document": (benchmark_long_document, "one long document: time and memory against its length"),
-        "documents": (benchmark_documents, "many documents in several processes and on Ray"),
-        "device": (benchmark_device, "every layer on a GPU or CPU: is it right, is it fast"),
+        "length": (benchmark_length, Message("time and memory against the length of the text")),
+        "layers": (benchmark_layers, Message("our layers against Paddle's")),
+        "prediction": (benchmark_prediction, Message("a NER model in Paddle, ONNX, OpenVINO and PyTorch")),
+        "entities": (benchmark_entities, Message("F1 of NER models against length and position")),
+        "service": (benchmark_service, Message("a model served over HTTP, under load")),
+        "long_document": (benchmark_long_document, Message("one long document: time and memory against its length")),
+        "documents": (benchmark_documents, Message("many documents in several processes and on Ray")),
+        "device": (benchmark_device, Message("every layer on a GPU or CPU: is it right, is it fast")),
     }
-    kind, words = choose("paddle-rope benchmark", "kind", words, {name: line for name, (_, line) in kinds.items()})
+    kind, words = choose(
+        "paddle-rope benchmark", Message("kind"), words, {name: line for name, (_, line) in kinds.items()}
+    )
     return kinds[kind][0](words)
 
 
@@ -125,7 +128,9 @@ def benchmark_prediction(words):
 
     parser = new_parser("benchmark prediction", PREDICTION)
     add_model_dir(parser)
-    parser.add_argument("--input", required=True, metavar="FILE", help=f"{LABELED}; or texts, one a line")
+    parser.add_argument(
+        "--input", required=True, metavar="FILE", help=Message("{labeled}; or texts, one a line", labeled=LABELED)
+    )
     parser.add_argument("--output", metavar="FILE", help="write all that was measured as JSON")
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES), help="(default: all)")
     parser.add_argument("--threads", nargs="+", type=int, default=[1], help="numbers of threads (default: 1)")
@@ -148,10 +153,10 @@ def benchmark_prediction(words):
     if options.output:
         write_json(options.output, measured)
     print(measured["machine"])
-    print("{texts} texts, {characters} characters, batches of {batch_size}".format(**measured))
+    print(tr("{texts} texts, {characters} characters, batches of {batch_size}", **measured))
     print(as_table(measured), end="")
     for note in measured["notes"]:
-        print(f"note: {note}")
+        print(tr("note: {note}", note=note))
     return 0
 
 
@@ -230,7 +235,7 @@ def benchmark_long_document(words):
     parser.add_argument("--max_tokens", type=int, help="tokens computed at once (default: as trained)")
     options = parser.parse_args(words)
     if min(options.characters) < 1:
-        raise InputError(f"--characters {min(options.characters)}: must be 1 or more")
+        raise InputError("--characters {characters}: must be 1 or more", characters=min(options.characters))
     prepare()
     from tasks.experiments.benchmarks.long_document import as_table, measure_documents
 
@@ -263,7 +268,14 @@ def benchmark_documents(words):
     folder = Path(options.output) / "input"
     if not folder.is_dir():
         count = write_corpus(folder, options.texts, options.records, options.files, options.seed)
-        print(f"{folder}: {options.records:,} sentences of {count:,} different ones")
+        print(
+            tr(
+                "{folder}: {records:,} sentences of {count:,} different ones",
+                folder=folder,
+                records=options.records,
+                count=count,
+            )
+        )
 
     def job_of(output, processes):
         threads = max(1, physical_cores() // processes)

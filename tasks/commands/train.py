@@ -2,6 +2,7 @@
 
 from tasks.commands.options import choose
 from tasks.common.errors import InputError
+from tasks.common.language import Message, tr
 from tasks.common.tool.process import prepare
 from tasks.common.tool.run_config import read_run_config
 
@@ -22,35 +23,39 @@ On several GPUs, or CPU processes: python -m paddle.distributed.launch $(which p
 
 # name -> what it trains, more options
 RECIPES = {
-    "ner": ("a NER model", "After the last seed, the models are also scored as an ensemble.\n"),
+    "ner": (Message("a NER model"), Message("After the last seed, the models are also scored as an ensemble.\n")),
     "matching": (
-        "a model of text matching: pairs of texts with 0/1 or a grade, or triples",
-        "--folds 5 cuts train_file into folds by the first text, trains once for each, into OUTPUT_DIR/fold_N, tests\n"
-        "on it, and prints mean and spread. With --seeds the folds are drawn anew for each seed.\n",
+        Message("a model of text matching: pairs of texts with 0/1 or a grade, or triples"),
+        Message(
+            "--folds 5 cuts train_file into folds by the first text, trains once for each, into OUTPUT_DIR/fold_N, "
+            "tests\non it, and prints mean and spread. With --seeds the folds are drawn anew for each seed.\n"
+        ),
     ),
-    "classification": ("a classifier of documents", ""),
+    "classification": (Message("a classifier of documents"), ""),
     "pretraining": (
-        "a RoFormer as a masked language model",
-        "OUTPUT_DIR/model is what other recipes take as --pretrained.\n",
+        Message("a RoFormer as a masked language model"),
+        Message("OUTPUT_DIR/model is what other recipes take as --pretrained.\n"),
     ),
-    "language_model": ("a causal language model of characters", ""),
-    "relative_position": ("a model on the task whose answer only relative position gives", ""),
+    "language_model": (Message("a causal language model of characters"), ""),
+    "relative_position": (Message("a model on the task whose answer only relative position gives"), ""),
 }
 
 
 def train(words):
-    name, words = choose("paddle-rope train", "recipe", words, {name: what for name, (what, _) in RECIPES.items()})
+    name, words = choose(
+        "paddle-rope train", Message("recipe"), words, {name: what for name, (what, _) in RECIPES.items()}
+    )
     command = f"paddle-rope train {name}"
     if words[:1] in (["-h"], ["--help"]):
         what, more = RECIPES[name]
         folder = "experiments/relative_position" if name == "relative_position" else name
-        print(USAGE.format(what=what, command=command, folder=folder, more=more))
+        print(tr(USAGE, what=what, command=command, folder=folder, more=more))
     elif words[:1] == ["--resume"]:
         if len(words) != 2:
-            raise InputError(f"usage: {command} --resume OUTPUT_DIR; the run keeps its configuration")
+            raise InputError("usage: {command} --resume OUTPUT_DIR; the run keeps its configuration", command=command)
         _engine().resume(name, words[1])
     elif not words or words[0].startswith("--"):
-        raise InputError(f"no configuration file; usage: {command} CONFIG.yaml [--key value ...]")
+        raise InputError("no configuration file; usage: {command} CONFIG.yaml [--key value ...]", command=command)
     else:
         config = read_run_config(words[0], words[1:])
         _engine().train(name, config)

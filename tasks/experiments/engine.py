@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 from tasks.common.errors import InputError, Interrupted
 from tasks.common.files import atomic_writer, check_makeable, check_output_dir, claim_output_dir
+from tasks.common.language import Message, tr
 from tasks.common.tool.device import is_first_process
 from tasks.common.tool.run_config import read_run_config
 from tasks.experiments import table
@@ -74,7 +75,11 @@ def resume_series(folder: str | Path) -> dict[str, Any] | None:
     """
     plan = read_series(folder)
     if (Path(folder) / table.SUMMARY_JSON).is_file():
-        raise InputError(f"{folder}: all runs are complete; their scores are in {Path(folder) / table.SUMMARY_JSON}")
+        raise InputError(
+            "{folder}: all runs are complete; their scores are in {file}",
+            folder=folder,
+            file=Path(folder) / table.SUMMARY_JSON,
+        )
     return _run_series(plan)
 
 
@@ -120,7 +125,9 @@ def run_plan(
     for option, wanted, known in (("only", only, plan.variants), ("cases", cases, plan.cases)):
         for name in wanted or ():
             if name not in known:
-                raise InputError(f"--{option} {name}: the plan has {', '.join(known)}")
+                raise InputError(
+                    "--{option} {name}: the plan has {known}", option=option, name=name, known=", ".join(known)
+                )
     if plan.report is not None:
         get_report(plan.report)
     check_cells(plan.cells)
@@ -137,7 +144,7 @@ def run_plan(
                 try:
                     failed[cell.name] = run_planned(cell, plan.apart)
                 except Interrupted as error:
-                    why = f"{cell.folder}: ended by a signal; the same command goes on with it"
+                    why = Message("{folder}: ended by a signal; the same command goes on with it", folder=cell.folder)
                     raise Interrupted(error.number, why) from None
                 table.write_tables(plan)
     print(table.write_tables(plan)[1], end="")
@@ -148,14 +155,20 @@ def _run_series(plan: Plan) -> dict[str, Any] | None:
     # All looked at before the first is trained: processes that train together would else see what the first one makes.
     ways = [way_of(cell) for cell in plan.cells]
     for number, (cell, way) in enumerate(zip(plan.cells, ways), 1):
-        print(f"---- {cell.name} ({number} of {len(plan.cells)})", flush=True)
+        print(tr("---- {name} ({number} of {cells})", name=cell.name, number=number, cells=len(plan.cells)), flush=True)
         try:
             is_mine = run_cell(cell, way)
         except Interrupted as error:
-            how = f"go on with: paddle-rope train {cell.recipe} --resume {plan.output_dir}"
-            raise Interrupted(error.number, f"{plan.output_dir}: ended by a signal; {how}") from None
+            how = Message(
+                "go on with: paddle-rope train {recipe} --resume {output_dir}",
+                recipe=cell.recipe,
+                output_dir=plan.output_dir,
+            )
+            raise Interrupted(
+                error.number, Message("{output_dir}: ended by a signal; {how}", output_dir=plan.output_dir, how=how)
+            ) from None
         if not is_mine:
-            raise InputError(f"{cell.folder}: {TAKEN}; wait for its end")
+            raise InputError("{folder}: {taken}; wait for its end", folder=cell.folder, taken=TAKEN)
     if not is_first_process():
         return None
     (summary,), text = table.write_tables(plan)

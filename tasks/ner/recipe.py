@@ -11,6 +11,7 @@ from tqdm import tqdm
 
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError
+from tasks.common.language import Message, tr
 from tasks.common.recipe import Recipe, Run
 from tasks.common.runs.life import MODEL_FOLDER
 from tasks.common.tool.device import is_first_process
@@ -48,7 +49,7 @@ class NerRecipe(Recipe):
     model_class = NerModel
     monitor_class = NerMonitor
     scores = ("precision", "recall", "f1")
-    next_step = "predict:  paddle-rope predict ner {model} --input FILE"
+    next_step = Message("predict:  paddle-rope predict ner {model} --input FILE")
     read_labeled = staticmethod(read_examples)
     read_lines = staticmethod(read_lines)
     example_class = Example
@@ -84,7 +85,7 @@ class NerRecipe(Recipe):
         )  # fmt: skip
         self.choose(run, {**fit.keys, "fit_to_data": False})  # the configuration that is saved has plain keys
         if is_first_process():
-            print("\n".join(fit.lines))
+            print("\n".join(map(tr, fit.lines)))
 
     def texts(self, run: Run) -> Iterator[str]:
         return (example.text for example in (*run.examples["train"], *run.more_texts))
@@ -124,13 +125,26 @@ class NerRecipe(Recipe):
         if run.keys.join_share:
             lengths = [len(example.text) for example in run.examples["train"]]
             print(
-                f"train: {run.texts_read} texts joined to {len(lengths)} of {min(lengths)} to {max(lengths)} characters"
+                tr(
+                    "train: {texts_read} texts joined to {count} of {shortest} to {longest} characters",
+                    texts_read=run.texts_read,
+                    count=len(lengths),
+                    shortest=min(lengths),
+                    longest=max(lengths),
+                )
             )
         config = run.model.config
         named = ", ".join(config.types[:TYPES_NAMED]) + (", ..." if len(config.types) > TYPES_NAMED else "")
-        overlap = "may overlap" if config.allow_overlap else "do not overlap"
-        print(f"{len(config.types)} types: {visible(named)}; entities {overlap}")
-        print(f"lengths: {describe_lengths(config)}")
+        overlap = Message("may overlap") if config.allow_overlap else Message("do not overlap")
+        print(
+            tr(
+                "{types} types: {named}; entities {overlap}",
+                types=len(config.types),
+                named=visible(named),
+                overlap=overlap,
+            )
+        )
+        print(tr("lengths: {config}", config=describe_lengths(config)))
 
     def before_training(self, run: Run) -> None:
         if run.keys.masked_lm_epochs:
@@ -154,7 +168,9 @@ class NerRecipe(Recipe):
         if run.keys.threshold_for_f1:
             f1 = evaluate_model(run.model, run.datasets["dev"], run.batch_size)[0]["f1"]
             config.thresholds = [threshold_for_f1(f1)] * len(config.types)
-            print(f"threshold {config.thresholds[0]:.2f}, which suits a dev F1 of {f1:.4f}")
+            print(
+                tr("threshold {threshold:.2f}, which suits a dev F1 of {f1:.4f}", threshold=config.thresholds[0], f1=f1)
+            )
         if run.keys.tune_thresholds:
             candidates = find(texts)
             config.thresholds = thresholds_for(examples, candidates, config.types, config.allow_overlap)
@@ -162,7 +178,7 @@ class NerRecipe(Recipe):
             try:
                 candidates = find_candidates(find, texts, [len(example.text) for example in examples])
             except InputError as error:
-                print(f"note: all temperatures are 1, as {error}")
+                print(tr("note: all temperatures are 1, as {error}", error=error))
                 return
         gold = [example.entities for example in examples]
         config.temperatures = temperatures_for(gold, candidates, config.types, config.allow_overlap)
@@ -186,7 +202,7 @@ class NerRecipe(Recipe):
     def score_and_save(self, run: Run) -> dict[str, Any]:
         metrics = super().score_and_save(run)
         if "dev" in metrics and not metrics["dev"]["predicted"]:
-            print(nothing_found(run))
+            print(tr(nothing_found(run)))
         return metrics
 
     def _warn_early(self, run: Run, predicted: int) -> None:
@@ -195,7 +211,7 @@ class NerRecipe(Recipe):
         due = EARLY * state.max_steps
         is_first = not any("eval_f1" in entry and entry["step"] >= due for entry in state.log_history)
         if not predicted and is_first and due <= state.global_step < state.max_steps and is_first_process():
-            tqdm.write(nothing_found(run))
+            tqdm.write(tr(nothing_found(run)))
 
     def records(self, run: Run, split: str, predictions: Any) -> Iterator[dict[str, Any]]:
         return (as_record(example.text, found) for example, found in zip(run.examples[split], predictions))
@@ -223,7 +239,14 @@ class NerRecipe(Recipe):
         print_data_report({title: dataset})
         longer = sum(len(text.ids) - 2 > predictor.max_tokens for text in dataset.texts)
         if longer:
-            print(f"  {longer} of the texts are longer than {predictor.max_tokens} tokens: {predictor.reading.windows}")
+            print(
+                tr(
+                    "  {longer} of the texts are longer than {max_tokens} tokens: {windows}",
+                    longer=longer,
+                    max_tokens=predictor.max_tokens,
+                    windows=predictor.reading.windows,
+                )
+            )
         found = predictor.find(texts)
         scores = scores_and_errors(examples, found, predictor.types)
         gold = [example.entities for example in examples]
@@ -250,13 +273,20 @@ def nothing_found(run):
     if state.max_steps < FEWEST_STEPS:
         epochs = math.ceil(FEWEST_STEPS / state.max_steps * training.num_train_epochs)
         enough = f"--max_steps {FEWEST_STEPS}" if training.max_steps > 0 else f"--num_train_epochs {epochs}"
-        todo = f"These are too few: give {enough} or more"
+        todo = Message("These are too few: give {enough} or more", enough=enough)
     else:
-        todo = (
+        todo = Message(
             "If it stays so, training does not take hold: try a lower learning_rate than "
-            f"{training.learning_rate:g}, or a larger warmup_ratio than {training.warmup_ratio:g}"
+            "{learning_rate:g}, or a larger warmup_ratio than {warmup_ratio:g}",
+            learning_rate=training.learning_rate,
+            warmup_ratio=training.warmup_ratio,
         )
-    return f"note: nothing is found in dev after {state.global_step} of {state.max_steps} steps. {todo}"
+    return Message(
+        "note: nothing is found in dev after {global_step} of {max_steps} steps. {todo}",
+        global_step=state.global_step,
+        max_steps=state.max_steps,
+        todo=todo,
+    )
 
 
 def evaluate_model(model, dataset, batch_size, watch=None):

@@ -82,7 +82,9 @@ class LineStream:
         try:
             return self._input.read1(READ_BYTES)
         except OSError as error:
-            raise InputError(f"{self.name}: cannot be read ({error.strerror}); check the path") from None
+            raise InputError(
+                "{name}: cannot be read ({reason}); check the path", name=self.name, reason=error.strerror
+            ) from None
 
     def _chunks(self, lines):
         chunk = []

@@ -45,7 +45,8 @@ class TextStream(LineStream):
     def items_at_end(self):
         if self.lines == 0:
             raise InputError(
-                f"{self.name}:1: the input is empty; give plain text, one text a line, or JSON lines with a text"
+                "{name}:1: the input is empty; give plain text, one text a line, or JSON lines with a text",
+                name=self.name,
             )
         return self._waiting  # nothing but blank lines
 
@@ -84,5 +85,5 @@ class FileStream:
         for path in self._paths:
             content, name = read_text(path)
             if not content:
-                raise InputError(f"{name}:1: the file is empty; give a file with text")
+                raise InputError("{name}:1: the file is empty; give a file with text", name=name)
             yield [(content, name)]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tasks.common.errors import InputError, Interrupted
 from tasks.common.files import NO_ROOM
+from tasks.common.language import Message
 from tasks.common.runs.life import CHECKPOINTS_FOLDER
 from tasks.common.training.complete import has_checkpoint
 
@@ -29,20 +30,34 @@ def explained(output_dir: Path, command: str) -> Iterator[None]:
     try:
         yield
     except Interrupted as error:
-        raise Interrupted(error.number, f"{output_dir}: ended by a signal; {_remedy(output_dir, command)}") from None
+        raise Interrupted(
+            error.number,
+            Message(
+                "{output_dir}: ended by a signal; {remedy}",
+                output_dir=output_dir,
+                remedy=_remedy(output_dir, command),
+            ),
+        ) from None
     except Exception as error:
         if _is_no_room(error):
             remedy = _remedy(output_dir, command)
-            raise InputError(f"{output_dir}: no room left to write ({error}); make room, then {remedy}") from None
+            raise InputError(
+                "{output_dir}: no room left to write ({error}); make room, then {remedy}",
+                output_dir=output_dir,
+                error=error,
+                remedy=remedy,
+            ) from None
         if isinstance(error, FileNotFoundError) and _is_removed(output_dir, error.filename):
-            raise InputError(f"{output_dir}: was removed while the run worked in it; train anew") from None
+            raise InputError(
+                "{output_dir}: was removed while the run worked in it; train anew", output_dir=output_dir
+            ) from None
         raise
 
 
 def _remedy(output_dir, command):
     if has_checkpoint(output_dir / CHECKPOINTS_FOLDER):
-        return f"go on with: {command} --resume {output_dir}"
-    return "train anew: no checkpoint had been written"
+        return Message("go on with: {command} --resume {output_dir}", command=command, output_dir=output_dir)
+    return Message("train anew: no checkpoint had been written")
 
 
 def _is_removed(output_dir, missing):

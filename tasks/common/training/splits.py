@@ -3,6 +3,7 @@
 import numpy as np
 
 from tasks.common.errors import InputError
+from tasks.common.language import Message, tr
 from tasks.common.tool.device import is_first_process
 from tasks.common.training.memory import IN_MEMORY
 from tasks.common.visible import visible
@@ -26,8 +27,10 @@ def read_files(keys, read, memory=None):
         if path == IN_MEMORY:
             if split not in (memory or {}):
                 raise InputError(
-                    f"configuration: {split}_file is {IN_MEMORY!r}, of a run that had its data in memory; "
-                    "name a file, or give data to train in Python"
+                    "configuration: {split}_file is {in_memory!r}, of a run that had its data in memory; "
+                    "name a file, or give data to train in Python",
+                    split=split,
+                    in_memory=IN_MEMORY,
                 )
             splits[split], names[split] = memory[split], split
         elif path:
@@ -38,7 +41,9 @@ def read_files(keys, read, memory=None):
 def hold_out_dev(keys, splits, names):
     """Where dev is wanted and not there, take ``dev_fraction`` of train for it, in the dicts of :func:`read_files`."""
     if "dev" not in splits and keys.has_dev:
-        names["dev"] = f"the {keys.dev_fraction:g} of {names['train']} that is held out"
+        names["dev"] = Message(
+            "the {dev_fraction:g} of {file} that is held out", dev_fraction=keys.dev_fraction, file=names["train"]
+        )
         splits["train"], splits["dev"] = hold_out(splits["train"], keys.dev_fraction)
 
 
@@ -48,7 +53,13 @@ def note_unseen(splits, names, what, labels_of):
     for split in splits:
         unseen = sorted(set(labels_of(splits[split])) - seen)
         if unseen and is_first_process():
-            note = f"note: {names[split]} has {what} that {names['train']} does not have: {', '.join(unseen)}"
+            note = tr(
+                "note: {file} has {what} that {train} does not have: {unseen}",
+                file=names[split],
+                what=what,
+                train=names["train"],
+                unseen=", ".join(unseen),
+            )
             print(visible(note))
 
 
@@ -67,7 +78,7 @@ def hold_out(examples, fraction):
     """
     texts = sorted({example.text for example in examples})
     if len(texts) < 2:
-        raise InputError(f"{examples[0].where}: one text cannot be cut in two; give a dev_file")
+        raise InputError("{where}: one text cannot be cut in two; give a dev_file", where=examples[0].where)
     np.random.RandomState(0).shuffle(texts)
     held = set(texts[: max(1, min(len(texts) - 1, round(fraction * len(texts))))])
     return [e for e in examples if e.text not in held], [e for e in examples if e.text in held]

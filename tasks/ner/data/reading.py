@@ -55,7 +55,7 @@ def read_labeled(
     recognized = recognize(lines, name) if format is None or first_non_blank(lines) is None else format
     examples = TEXT_FORMATS[recognized].read(lines, name)
     if not examples:
-        raise InputError(f"{name}:1: there is no text in it; give labeled data")
+        raise InputError("{name}:1: there is no text in it; give labeled data", name=name)
     return examples, recognized
 
 
@@ -80,7 +80,7 @@ def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, 
         raise InputError("there are no examples to write; give data with at least one text")
     empty = next((example for example in examples if not example.text), None)
     if empty is not None and format != "jsonl":
-        raise InputError(f"{empty.where}: an empty text, which only jsonl holds; remove it, or write jsonl")
+        raise InputError("{where}: an empty text, which only jsonl holds; remove it, or write jsonl", where=empty.where)
     if format == brat.NAME:
         if not isinstance(target, (str, os.PathLike)):
             raise InputError("brat documents need a folder; give the path of one")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.common.texts.json_array import array_records
 from tasks.common.texts.text_files import BLANKS, first_non_blank, shown
 from tasks.ner.examples import Example
@@ -75,7 +76,9 @@ FORMATS = (*TEXT_FORMATS, brat.NAME)
 def check_format(name: str) -> None:
     """Raise InputError unless there is a format of this name."""
     if name not in FORMATS:
-        raise InputError(f"unknown format {shown(name)}; the formats are {', '.join(FORMATS)}")
+        raise InputError(
+            "unknown format {name}; the formats are {formats}", name=shown(name), formats=", ".join(FORMATS)
+        )
 
 
 def recognize(lines: list[str], name: str) -> str:
@@ -86,7 +89,11 @@ def recognize(lines: list[str], name: str) -> str:
     """
     first = first_non_blank(lines)
     if first is None:
-        raise InputError(f"{name}:1: the file is empty or has only blank lines; give labeled data, {_EXAMPLES}")
+        raise InputError(
+            "{name}:1: the file is empty or has only blank lines; give labeled data, {examples}",
+            name=name,
+            examples=_EXAMPLES,
+        )
     if looks_like_json(first, "{"):
         return _recognize_records(lines)
     if looks_like_json(first, "["):
@@ -95,7 +102,7 @@ def recognize(lines: list[str], name: str) -> str:
     return f"{scheme}_sentences" if tags.is_sentence_layout(lines) else scheme
 
 
-_EXAMPLES = (
+_EXAMPLES = Message(
     'JSON lines such as {"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}} '
     "or one character and its BIO or BMES tag a line such as '中 B-LOC'"
 )

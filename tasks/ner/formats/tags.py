@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.common.texts.text_files import BLANKS, shown
 from tasks.common.visible import one_line
 from tasks.ner.examples import Entity, Example
@@ -65,8 +66,13 @@ def recognize_scheme(lines: list[str], name: str) -> Scheme:
         return scheme
     (earlier, at), (tag, number) = sorted((first_of["I"], first_of["M"]), key=lambda seen: seen[1])
     raise InputError(
-        f"{name}:{number}: tag {shown(tag)} mixes I- and M-, after {shown(earlier)} in line {at}; write all tags as "
-        f"{', as '.join(map(str, SCHEMES))}"
+        "{name}:{number}: tag {tag} mixes I- and M-, after {earlier} in line {at}; write all tags as {schemes}",
+        name=name,
+        number=number,
+        tag=shown(tag),
+        earlier=shown(earlier),
+        at=at,
+        schemes=", as ".join(map(str, SCHEMES)),
     )
 
 
@@ -84,13 +90,19 @@ class TagParser:
             parsed = parse_tag(tag)
             if parsed is None:
                 raise InputError(
-                    f"{self.name}:{number}: unknown tag {shown(tag, _LIMIT)}; allowed are those of "
-                    f"{', '.join(map(str, SCHEMES))}, X being an entity type"
+                    "{name}:{number}: unknown tag {tag}; allowed are those of {schemes}, X being an entity type",
+                    name=self.name,
+                    number=number,
+                    tag=shown(tag, _LIMIT),
+                    schemes=", ".join(map(str, SCHEMES)),
                 )
             if parsed[0] not in self.scheme.prefixes:
                 raise InputError(
-                    f"{self.name}:{number}: tag {shown(tag, _LIMIT)} is none of {self.scheme}; name another format, or "
-                    "let it be recognized"
+                    "{name}:{number}: tag {tag} is none of {scheme}; name another format, or let it be recognized",
+                    name=self.name,
+                    number=number,
+                    tag=shown(tag, _LIMIT),
+                    scheme=self.scheme,
                 )
             self.known[tag] = parsed
         return parsed
@@ -109,10 +121,16 @@ def _column_sentences(lines: list[str], name: str, parse: TagParser) -> Iterator
         token, tag = split_tag(line)
         if not token or not tag:
             if line.strip(BLANKS):
-                missing = "no tag" if token or parse_tag(tag) is None else "no character before the tag"
+                missing = (
+                    Message("no tag") if token or parse_tag(tag) is None else Message("no character before the tag")
+                )
                 raise InputError(
-                    f"{name}:{number}: {missing} in {shown(token + tag, _LIMIT)}; write one character, one space or "
-                    "tab and its tag, such as '中 B-LOC', and end a sentence with an empty line"
+                    "{name}:{number}: {missing} in {line}; write one character, one space or "
+                    "tab and its tag, such as '中 B-LOC', and end a sentence with an empty line",
+                    name=name,
+                    number=number,
+                    missing=missing,
+                    line=shown(token + tag, _LIMIT),
                 )
             if tokens:
                 yield Sentence(number - len(tokens), tokens, tags)
@@ -121,8 +139,11 @@ def _column_sentences(lines: list[str], name: str, parse: TagParser) -> Iterator
         tags.append(parse(tag, number))
         if len(token) > 1 and not _SEPARATORS.isdisjoint(token):
             raise InputError(
-                f"{name}:{number}: more than two columns in {shown(line, _LIMIT)}; keep one character and its tag, "
-                "with one space or tab between"
+                "{name}:{number}: more than two columns in {line}; keep one character and its tag, "
+                "with one space or tab between",
+                name=name,
+                number=number,
+                line=shown(line, _LIMIT),
             )
         tokens.append(token)
     if tokens:
@@ -140,11 +161,19 @@ def read_sentences(lines: list[str], name: str, scheme: Scheme) -> list[Example]
             continue
         tokens, tags = left.split(JOINT), right.split(JOINT)
         if not tab or len(tokens) != len(tags) or not all(tokens):
-            found = f"{len(tokens)} tokens and {len(tags)} tags" if tab else "no tab"
-            found = "an empty token" if tab and len(tokens) == len(tags) else found
+            found = (
+                Message("{tokens} tokens and {tags} tags", tokens=len(tokens), tags=len(tags))
+                if tab
+                else Message("no tab")
+            )
+            found = Message("an empty token") if tab and len(tokens) == len(tags) else found
             raise InputError(
-                f"{name}:{number}: {found} in {shown(line, _LIMIT)}; write a sentence's tokens joined by U+0002, a "
-                "tab, and as many tags joined by U+0002"
+                "{name}:{number}: {found} in {line}; write a sentence's tokens joined by U+0002, a "
+                "tab, and as many tags joined by U+0002",
+                name=name,
+                number=number,
+                found=found,
+                line=shown(line, _LIMIT),
             )
         sentences.append(Sentence(number, tokens, [parse(tag, number) for tag in tags]))
     return _as_examples(sentences, name, scheme, columns=False)
@@ -205,17 +234,27 @@ def write_sentences(examples: Iterable[Example], scheme: Scheme) -> Iterator[str
 def _checked_tags(example: Example, scheme: Scheme, separators: str) -> list[str]:
     """The tags of an example; raises InputError if tags cannot express it."""
 
-    def fail(reason: str):
-        return InputError(f"{example.where}: {reason}; remove it, or write cluener, doccano, cmeee, jsonl or brat")
+    def fail(reason: Message):
+        return InputError(
+            "{where}: {reason}; remove it, or write cluener, doccano, cmeee, jsonl or brat",
+            where=example.where,
+            reason=reason,
+        )
 
     for character in separators:
         if character in example.text:
             place = example.text.index(character)
-            raise fail(f"the text has {character!r} (character {place}), which separates in this format")
+            raise fail(
+                Message(
+                    "the text has {character!r} (character {place}), which separates in this format",
+                    character=character,
+                    place=place,
+                )
+            )
     for one, other in zip(example.entities, example.entities[1:]):  # sorted: if any overlap, two neighbors do
         if other.start < one.end:
-            raise fail(f"{example.described(one, other)} overlap, and tags are flat")
+            raise fail(Message("{entities} overlap, and tags are flat", entities=example.described(one, other)))
     for entity in example.entities:
         if parse_tag(f"B-{entity.type}") is None or set(entity.type) & set(" \t\r\n" + JOINT):
-            raise fail(f"the entity type {shown(entity.type, _LIMIT)} cannot be part of a tag")
+            raise fail(Message("the entity type {type} cannot be part of a tag", type=shown(entity.type, _LIMIT)))
     return encode_tags(len(example.text), ((e.start, e.end, e.type) for e in example.entities), scheme)
