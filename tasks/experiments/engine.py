@@ -87,7 +87,9 @@ def read_series(folder: str | Path) -> Plan:
     """The plan of a series that was begun; raises InputError if what is kept of it is damaged."""
     series = read_run_config(Path(folder) / SERIES_FILE)
     if not isinstance(series.get("recipe"), str) or not isinstance(series.get("config"), dict) or "seeds" not in series:
-        raise InputError(f"{Path(folder) / SERIES_FILE}: is damaged; train the series anew, in another folder")
+        raise InputError(
+            "{file}: is damaged; train the series anew, in another folder", file=Path(folder) / SERIES_FILE
+        )
     return series_plan(series["recipe"], {**series["config"], "output_dir": str(folder)}, series["seeds"])
 
 
