@@ -77,10 +77,13 @@ def _parse(task, words):
     parser.add_argument("--input", nargs="+", action="extend", metavar="FILE", help=given)
     parser.add_argument("--output", default=STDIN, metavar="FILE", help="results; - is standard output (default)")
     if task == "ner":
+        from tasks.ner.page.words import LANGUAGES
         from tasks.ner.prediction.output_formats import FORMATS
 
         parser.add_argument("--format", default="jsonl", choices=FORMATS, help="of the results (default: jsonl)")
         parser.add_argument("--html", metavar="FILE", help="also draw texts and entities as a page for a browser")
+        of_page = "of the page (default: Chinese where the locale is)"
+        parser.add_argument("--language", choices=LANGUAGES, help=of_page)
         overlap = "longest entity that is sure to lie whole in a window (default: that of training, if it fits)"
         parser.add_argument("--overlap", type=int, metavar="TOKENS", help=overlap)
         whole = "each --input is one document with its lines, not one text a line"
@@ -175,9 +178,11 @@ def find_entities(options):
         print(f"{note}; --format jsonl keeps all", file=sys.stderr)
     if options.html:
         from tasks.ner.page.html import write_html
+        from tasks.ner.page.words import language_of_locale
 
+        language = options.language or language_of_locale()
         with atomic_writer(options.html) as file:
-            write_html(file, drawn, predictor.types, f"Entities of {stream.name}")
+            write_html(file, drawn, predictor.types, stream.name, predictor.is_calibrated, language)
 
 
 def classify(options):
