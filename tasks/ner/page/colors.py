@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import combinations, permutations
 
 from tasks.ner.examples import Entity
 from tasks.ner.page.boxes import nested_pieces, parents_of
 
-# Red, green and blue, and the ink that is read best on it. Each has a contrast of at least 3 with the light and with
+# Red, green and blue, and the ink that is read best on it, the vivid ones first. Each has a contrast of at least 3 with the light and with
 # the dark background. They keep apart in normal vision and in simulated protanopia, deuteranopia and tritanopia:
 # distance 0.079 or more.
 WHITE, BLACK = "#ffffff", "#000000"
@@ -17,10 +18,12 @@ COLORS = (
     ("0 119 204", WHITE), ("221 119 0", BLACK), ("221 0 170", BLACK), ("0 119 34", WHITE), ("136 17 255", WHITE),
     ("221 0 0", WHITE), ("51 153 238", BLACK), ("136 85 119", WHITE), ("187 136 136", BLACK), ("170 102 102", BLACK),
 )  # fmt: skip
+VIVID = 7
 # When the colors are used up they come again with the next kind of edge.
 EDGES = ("1.5px solid", "1.5px dotted", "3px double")
 STYLES = len(COLORS) * len(EDGES)
 SAME_COLOR = 0.02  # what another edge counts as a distance
+APART = 0.02  # what a pair of types counts that are never nested, as a share of all nested entities
 
 # What linear red, green and blue look like without the cones for long, medium or short waves: Machado et al. 2009, "A
 # physiologically-based model for simulation of color vision deficiency", table 1, severity 1.
@@ -46,50 +49,38 @@ _TO_LAB = (
 def styles_of(types: Sequence[str], entities: Iterable[list[Entity]]) -> list[int]:
     """For each type the number of its style: color ``number % len(COLORS)``, edge ``number // len(COLORS)``.
 
-    The styles have the least sum, over the pairs of types, of (how often one is nested in the other) / (distance of the
-    colors)², as far as exchanging two styles lowers it. Without nested entities they follow the order of the types. Of
-    more than ``STYLES`` types, those that are nested least share styles.
+    A pair of types weighs as much as one is nested in the other. From the heaviest pair on, types take the free styles
+    with the least sum of weight / (distance of the colors)² over the types that have one: the heaviest pair gets the
+    two colors that are farthest apart. Of more than ``STYLES`` types, those that are nested least share styles.
 
     Args:
         types: those that occur.
         entities: of each text, ordered.
     """
     nested = _nested(entities)
-    partners: dict[str, Counter] = {kind: Counter() for kind in types}
-    for (outer, inner), count in nested.items():
-        partners[outer][inner] += count
-        partners[inner][outer] += count
-    ranked = sorted(types, key=lambda kind: -partners[kind].total())  # of equals the first of the types
-    busiest = ranked[:STYLES]
-    count = -(-len(busiest) // len(COLORS)) * len(COLORS)
-    places: list[str | None] = [*busiest, *[None] * (count - len(busiest))]
-    style_of = {kind: style for style, kind in enumerate(busiest)}
+    totals: Counter = Counter()
+    for pair, times in nested.items():
+        totals.update(dict.fromkeys(pair, times))
+    busiest = sorted(types, key=lambda kind: -totals[kind])[:STYLES]  # of equals the first of the types
+    least = APART * max(1, nested.total())
+    pairs = {(a, b): nested[a, b] + nested[b, a] + least for a, b in combinations(busiest, 2)}
+    weights = {**pairs, **{(b, a): weight for (a, b), weight in pairs.items()}}
+    rounds = -(-len(busiest) // len(COLORS))
+    free = list(range(VIVID if len(busiest) <= VIVID else rounds * len(COLORS)))
+    style_of: dict[str, int] = dict(zip(busiest, free)) if len(busiest) == 1 else {}
 
-    def cost(kind):
-        if kind is None:
-            return 0.0
-        own = style_of[kind]
-        known = ((style_of[other], times) for other, times in partners[kind].items() if other in style_of)
-        return sum(times / _distance_of_styles(own, other) ** 2 for other, times in known)
+    def cost(chosen):
+        placed = [*style_of.items(), *chosen[:-1]]
+        kind, style = chosen[-1]
+        own = sum(weights[kind, other] / _distance_of_styles(style, taken) ** 2 for other, taken in placed)
+        return own + (cost(chosen[:-1]) if chosen[1:] else 0.0)
 
-    def exchange(one, other):
-        places[one], places[other] = places[other], places[one]
-        for style in (one, other):
-            if places[style] is not None:
-                style_of[places[style]] = style
-
-    improves = bool(nested)
-    while improves:
-        improves = False
-        for one in range(count):
-            for other in range(one + 1, count):
-                kinds = places[one], places[other]
-                before = sum(map(cost, kinds))
-                exchange(one, other)
-                if sum(map(cost, kinds)) < before * (1 - 1e-9):
-                    improves = True
-                else:
-                    exchange(one, other)
+    for pair in sorted(pairs, key=lambda pair: -pairs[pair]):
+        kinds = [kind for kind in pair if kind not in style_of]
+        if kinds:
+            choices = (list(zip(kinds, styles)) for styles in permutations(free, len(kinds)))
+            style_of.update(min(choices, key=cost))
+            free = [style for style in free if style not in style_of.values()]
     return [style_of.get(kind, number % STYLES) for number, kind in enumerate(types)]
 
 

@@ -59,13 +59,14 @@ def write_html(
     has_contents = len(places) > 1 or any(place.parts for place in places)
     mentions = mentions_of(texts, entities)
     title = escaped(visible(words["title"].format(name)))
+    summary = _summary(words, len(records), sum(counts.values()), calibrated)
     long = ' class="long"' if has_contents else ""
     file.write(
         f'<!DOCTYPE html>\n<html lang="{language}">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{title}</title>\n<style>\n{STYLE}{styles}</style>\n</head>\n"
-        f"<body{long}>\n<header>\n<h1>{title}</h1>\n<p>{_summary(words, len(records), sum(counts.values()), calibrated)}</p>\n"
+        f"<body{long}>\n<header>\n<h1>{title}</h1>\n<p>{summary}</p>\n"
     )
     file.writelines(_filter(words, counts))
     file.write("</header>\n")
