@@ -10,9 +10,9 @@ from itertools import combinations, permutations
 from tasks.ner.examples import Entity
 from tasks.ner.page.boxes import nested_pieces, parents_of
 
-# Red, green and blue, and the ink that is read best on it, the vivid ones first. Each has a contrast of at least 3 with the light and with
-# the dark background. They keep apart in normal vision and in simulated protanopia, deuteranopia and tritanopia:
-# distance 0.079 or more.
+# Red, green and blue, and the ink that is read best on it, the vivid ones first. Each has a contrast of at least 3 with
+# the light and with the dark background. They keep apart in normal vision and in simulated protanopia, deuteranopia and
+# tritanopia: distance 0.079 or more.
 WHITE, BLACK = "#ffffff", "#000000"
 COLORS = (
     ("0 119 204", WHITE), ("221 119 0", BLACK), ("221 0 170", BLACK), ("0 119 34", WHITE), ("136 17 255", WHITE),
