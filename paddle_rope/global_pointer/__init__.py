@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # the same names for type checkers
         sparse_multilabel_categorical_crossentropy,
     )
 
-__getattr__, __all__ = lazy_names(
+__getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {
         "decoding": "ScoredSpan decode_spans",

@@ -120,10 +120,10 @@ def test_pictures_of_the_newest_step_are_shown(show, log, browser):
 def test_texts_show_the_configuration_of_the_run_a_key_a_line(show, browser, trained):
     text = show("sample/text", "document.body.innerText.includes('output_dir')")
     assert re.search(r"^dev\n+8$", text, re.MULTILINE), "the texts of dev are not there"
-    tops = browser.run(
+    places = browser.run(
         """(() => {
-            const node = document.querySelector('.text').firstChild, text = node.textContent, range = document.createRange()
-            return [...text.matchAll(/[a-z_]+:/g)].map(({index}) => {
+            const node = document.querySelector('.text').firstChild, range = document.createRange()
+            return [...node.textContent.matchAll(/[a-z_]+:/g)].map(({index}) => {
                 range.setStart(node, index)
                 range.setEnd(node, index + 2)
                 const {left, top} = range.getBoundingClientRect()
@@ -131,7 +131,7 @@ def test_texts_show_the_configuration_of_the_run_a_key_a_line(show, browser, tra
             })
         })()"""
     )
-    lefts, tops = zip(*tops)
+    lefts, tops = zip(*places)
     assert len(tops) >= len(trained.config) and len(set(tops)) == len(tops) and len(set(lefts)) == 1
 
 
