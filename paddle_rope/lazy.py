@@ -7,8 +7,10 @@ from typing import Any
 
 
 def lazy_names(package: str, names: dict[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """``__getattr__``, ``__dir__`` and ``__all__`` of a package. ``dir()``, and with it completion, shows what is public:
-    these names, loaded or not, and those that begin with ``__``.
+    """``__getattr__``, ``__dir__`` and ``__all__`` of a package.
+
+    ``dir()``, and with it completion, shows what is public: these names, loaded or not, and those that begin with two
+    underscores.
 
     Args:
         package: its ``__name__``.

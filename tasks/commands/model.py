@@ -52,6 +52,8 @@ def export(words):
         for name, score in found.scores["trained"].items():
             print(f"| {name} | {score:.4f} | {found.scores['exported'][name]:.4f} |")
     print(f"{options.output}: exported; scores differ from the trained model's by at most {found.difference:.1g}")
+    for limit in found.limits:
+        print(f"note: {limit}")
     print(f"predict:  paddle-rope predict {task} {options.output} --input FILE")
     return 0
 

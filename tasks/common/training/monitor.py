@@ -84,9 +84,9 @@ class VisualDLMonitor(TrainerCallback):
             return
         self.writer.add_text("configuration", as_lines(self.settings), step=0)
         hyper_parameters = {
-            key: value if isinstance(value, (int, float)) else visible(str(value))
-            for key, value in self.settings.items()
-            if key in self.hyper_parameters
+            key: value if isinstance(value := self.settings[key], (int, float)) else visible(str(value))
+            for key in self.hyper_parameters
+            if key in self.settings
         }
         self.writer.add_hparams(hyper_parameters, [f"dev/{name}" for name in self.metrics])
 

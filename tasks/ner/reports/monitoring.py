@@ -32,7 +32,7 @@ LOWEST_LOGIT = math.log(1 / (CURVE_STEPS - 1))
 MOST_CANDIDATES = 200_000
 SAMPLES = 8
 MOST_TYPES = 40  # with a curve and scores of their own
-DRAWN_CHARACTERS = 16  # longest text that is preferred for the picture
+DRAWN_CHARACTERS = 20  # longest text that is preferred for the picture
 
 
 class NerMonitor(VisualDLMonitor):

@@ -123,7 +123,7 @@ def test_texts_show_the_configuration_of_the_run_a_key_a_line(show, browser, tra
     places = browser.run(
         """(() => {
             const node = document.querySelector('.text').firstChild, range = document.createRange()
-            return [...node.textContent.matchAll(/[a-z_]+:/g)].map(({index}) => {
+            return [...node.textContent.matchAll(/[a-z_0-9]+:/g)].map(({index}) => {
                 range.setStart(node, index)
                 range.setEnd(node, index + 2)
                 const {left, top} = range.getBoundingClientRect()
