@@ -50,12 +50,22 @@ def get_predictor(name: str) -> Callable[..., Any]:
     return pkgutil.resolve_name(_PREDICTORS[name])
 
 
-def open_predictor(folder: str | os.PathLike, **options: Any) -> Any:
+def open_predictor(
+    folder: str | os.PathLike,
+    device: str | None = None,
+    batch_size: int = 32,
+    show_progress: bool = False,
+    **options: Any,
+) -> Any:
     """The predictor of a trained or exported model, whichever its recipe.
 
     Args:
         folder: OUTPUT_DIR/model of a training run, or that of an exported model.
-        options: of the predictor: ``device``, ``batch_size``, ...
+        device: ``"cpu"``, ``"gpu"`` ...; None takes a GPU where there is one.
+        batch_size: texts a batch at most.
+        show_progress: show a progress bar.
+        options: those that only its recipe has: ``max_tokens`` of ``ner`` and ``matching``, ``overlap`` and
+            ``max_entity_tokens`` of ``ner``, ``max_characters`` of ``classification``.
 
     Returns:
         :class:`~tasks.ner.prediction.predictor.NerPredictor`, :class:`~tasks.classification.prediction.Classifier` or
@@ -64,7 +74,8 @@ def open_predictor(folder: str | os.PathLike, **options: Any) -> Any:
     Raises:
         InputError: the folder does not hold a model that predicts.
     """
-    return get_predictor(recipe_of_model(folder))(folder, **options)
+    predictor = get_predictor(recipe_of_model(folder))
+    return predictor(folder, device=device, batch_size=batch_size, show_progress=show_progress, **options)
 
 
 def recipe_of_model(folder: str | os.PathLike) -> str:

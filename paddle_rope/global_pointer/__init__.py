@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # the same names for type checkers
     )
     from paddle_rope.global_pointer.span_loss import span_crossentropy
 
-__getattr__, __all__ = lazy_names(
+__getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {
         "decoding": "ScoredSpan decode_spans",

@@ -59,6 +59,8 @@ def export(words):
             difference=found.difference,
         )
     )
+    for limit in found.limits:
+        print(tr("note: {limit}", limit=limit))
     print(tr("predict:  paddle-rope predict {task} {output} --input FILE", task=task, output=options.output))
     return 0
 

@@ -8,7 +8,7 @@ from tasks.commands import predict_many
 from tasks.commands.options import add_computing, add_model_dir, add_model_dirs, choose, computing, new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_file
-from tasks.common.language import Message, tr
+from tasks.common.language import Message, language_in_use, tr
 from tasks.common.texts.json_lines import json_line
 from tasks.common.texts.text_files import STDIN
 from tasks.common.texts.text_stream import FileStream, TextStream
@@ -189,7 +189,7 @@ def find_entities(options):
         from tasks.ner.page.html import write_html
 
         with atomic_writer(options.html) as file:
-            write_html(file, drawn, predictor.types, f"Entities of {stream.name}")
+            write_html(file, drawn, predictor.types, stream.name, predictor.is_calibrated, language_in_use())
 
 
 def classify(options):

@@ -14,6 +14,7 @@ LOCALE = Path(__file__).resolve().parents[1] / "locale"
 VARIABLES = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")  # in the order in which gettext asks them
 
 _catalogue = gettext.NullTranslations()
+_language = "en"
 
 
 class Message(str):
@@ -75,7 +76,8 @@ def _translated(text):
 
 def use(language: str) -> None:
     """Speak one of ``LANGUAGES`` from here on in this process, argparse too."""
-    global _catalogue
+    global _catalogue, _language
+    _language = language
     if language == "zh":
         _catalogue = gettext.translation(DOMAIN, LOCALE, ["zh"])
         gettext.bindtextdomain(DOMAIN, LOCALE)
@@ -83,6 +85,11 @@ def use(language: str) -> None:
     else:
         _catalogue = gettext.NullTranslations()
         gettext.textdomain("messages")  # gettext's own default
+
+
+def language_in_use() -> str:
+    """``en``, or what :func:`use` was given last."""
+    return _language
 
 
 def of_environment() -> str:

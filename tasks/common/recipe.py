@@ -327,7 +327,13 @@ class Recipe:
 
     def monitor(self, run: Run, shown: Iterable[str]) -> VisualDLMonitor:
         """What writes the log of a run for VisualDL, which compares runs by the scores ``shown``."""
-        return self.monitor_class(run.training.logging_dir, run.config, shown, run.keys.log_histograms)
+        return self.monitor_class(
+            run.training.logging_dir,
+            run.config,
+            shown,
+            run.keys.log_histograms,
+            hyper_parameters=run.keys.HYPER_PARAMETERS,
+        )
 
     def make_trainer(self, run: Run) -> RecipeTrainer:
         """The trainer of a run whose model and datasets are there."""

@@ -39,6 +39,7 @@ class LanguageModelArguments(common.EncoderArguments):
     """Keys of the text, the model and what is measured at the end."""
 
     PLAN = BY_STEPS
+    HYPER_PARAMETERS = (*common.EncoderArguments.HYPER_PARAMETERS, "max_steps", "length", "position_embedding")
 
     text_files: Optional[str] = option(
         None, "plain text or JSON lines with 'text', between commas; demo: generated text"

@@ -17,6 +17,7 @@ class MatchingArguments(RecipeArguments):
     """Keys of the matching recipe: those of every recipe and its own."""
 
     METRIC = "score"  # see tasks.matching.metrics.choosing_score
+    HYPER_PARAMETERS = (*RecipeArguments.HYPER_PARAMETERS, "architecture")
     DEFAULTS = {"num_train_epochs": 5}
     RENAMED = {"max_length": "max_tokens", "segment_ids": "token_type_ids"}
 

@@ -18,6 +18,7 @@ class NerArguments(RecipeArguments):
     """Keys of the NER recipe: those of every recipe and its own."""
 
     METRIC = "f1"
+    HYPER_PARAMETERS = (*RecipeArguments.HYPER_PARAMETERS, "features")
     RENAMED = {"max_length": "max_characters", "masked_lm_files": "texts"}
 
     train_file: Optional[str] = option(None, "labeled data in any of the supported formats")

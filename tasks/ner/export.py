@@ -76,6 +76,16 @@ class NerExporter(Exporter):
             logits = evaluated(predictor.model, batch).numpy()
         return np.maximum(logits, MASKED_LOGIT / 2)
 
+    def limits(self, config: Any) -> list[str]:
+        if not config.features:
+            return []
+        names = [spec.name for spec in self.inputs(config)[3:] if spec]
+        inputs = f"{' and '.join(names)}, {'an input' if len(names) == 1 else 'inputs'} of the graph"
+        return [
+            f"word features: only this package's Python makes {inputs}; for other languages train with --features '', "
+            "or ask paddle-rope serve"
+        ]
+
     def describe(self, config: Any) -> dict[str, str]:
         thresholds = [f"{threshold:.4g}" for threshold in of_types(config.thresholds, len(config.types))]
         return {

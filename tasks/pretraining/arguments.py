@@ -33,6 +33,7 @@ class PretrainingArguments(common.EncoderArguments):
     """Configuration keys of a run, beside those of PaddleNLP's ``TrainingArguments``."""
 
     PLAN = BY_STAGES
+    HYPER_PARAMETERS = (*common.EncoderArguments.HYPER_PARAMETERS, "stages", "tokenizer")
 
     text_files: Optional[str] = common.option(None, "files of documents, separated by commas")
     dev_fraction: float = common.option(0.02, "share of the documents held out for evaluation")

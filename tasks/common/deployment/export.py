@@ -30,10 +30,12 @@ class Exported(NamedTuple):
     Attributes:
         difference: the largest one between a score of the exported model and of the trained ones, of some texts.
         scores: dict from ``trained`` and ``exported`` to their scores on the labeled file, if one was given.
+        limits: what cannot be done with the folder, each in a line.
     """
 
     difference: float
     scores: dict[str, dict[str, Any]]
+    limits: list[str]
 
 
 class Exporter:
@@ -70,6 +72,10 @@ class Exporter:
     def scores(self, predictor: Any) -> np.ndarray:
         """Scores of some texts."""
         raise NotImplementedError
+
+    def limits(self, config: Any) -> list[str]:
+        """What cannot be done with the exported folder, each in a line."""
+        return []
 
     def describe(self, config: Any) -> dict[str, str]:
         """What the model card says of what the model finds."""
@@ -145,10 +151,11 @@ def export(
             )
         if examples:
             scores["exported"] = _scores(recipe, exported, examples)
-        what = exporter.describe(config)
+        limits = exporter.limits(config)
+        what = {**exporter.describe(config), **({"limits": "; ".join(limits)} if limits else {})}
         write_card(folder, Path(output_dir).name, recipe, model_dirs, what, quantize, check, scores, license)
         write_checksums(folder)
-    return Exported(difference, scores)
+    return Exported(difference, scores, limits)
 
 
 def _scores(recipe, predictor, examples):

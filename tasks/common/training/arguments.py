@@ -129,6 +129,11 @@ class EncoderArguments:
     SETTLED_BY_PRETRAINED = (*SIZE_KEYS, "vocab_min_count")  # keys that cannot be given with ``pretrained``
     RENAMED = {}  # old name of a key -> its name
     METRIC = None  # the dev score that chooses the checkpoint; None if the last one is always kept
+    # keys that VisualDL compares runs by: about ten
+    HYPER_PARAMETERS = (
+        "learning_rate", "num_train_epochs", "per_device_train_batch_size", "attention", "hidden_size",
+        "num_hidden_layers", "hidden_dropout_prob", "pretrained", "seed",
+    )  # fmt: skip
     DEFAULTS = {}  # the recipe's own defaults of keys of ``TrainingArguments``
     PLAN = BY_EPOCHS
 

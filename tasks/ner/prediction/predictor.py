@@ -135,6 +135,11 @@ class NerPredictor:
         return [without_overlaps(of_text) for of_text in entities]
 
     @property
+    def is_calibrated(self) -> bool:
+        """Whether the model has temperatures; without them its probabilities are sigmoid(score), on no data's word."""
+        return any(one != 1.0 for one in of_types(self.model.config.temperatures, len(self.types)))
+
+    @property
     def max_tokens(self) -> int:
         """Longest text in tokens that is read whole, and length of the windows of a longer one."""
         return self.reading.max_tokens

@@ -86,6 +86,19 @@ def test_page_holds_all_texts_and_entities(trained, corpus, records, tmp_path):
     assert whole == sum(len(record["entities"]) for record in records)
 
 
+def test_page_is_in_the_language_that_is_asked_for_or_that_of_the_locale(trained, tmp_path, monkeypatch):
+    (tmp_path / "in").write_text("今天没有人。\n", encoding="utf-8")
+    words = ["--input", tmp_path / "in", "--output", tmp_path / "found", "--html", tmp_path / "page.html"]
+    shown = {}
+    for locale, more in (("C", []), ("zh_CN.UTF-8", []), ("zh_CN.UTF-8", ["--language", "en"])):
+        monkeypatch.setenv("LC_ALL", locale)
+        assert run(trained, *words, *more) == 0
+        content = (tmp_path / "page.html").read_text(encoding="utf-8")
+        shown[locale, *more] = re.search('<html lang="(..)">', content)[1]
+        assert ("probability" in content) != ("概率" in content)  # the model has temperatures
+    assert list(shown.values()) == ["en", "zh", "en"]
+
+
 def test_wrong_line_leaves_neither_output_nor_page(trained, fails, tmp_path):
     (tmp_path / "in").write_bytes(b'{"text": "a"}\n{"text": 1}\n')
     words = [trained.model, "--input", "in", "--output", "out", "--html", "page.html", "--device", "cpu"]
