@@ -80,10 +80,12 @@ class NerExporter(Exporter):
         if not config.features:
             return []
         names = [spec.name for spec in self.inputs(config)[3:] if spec]
-        inputs = f"{' and '.join(names)}, {'an input' if len(names) == 1 else 'inputs'} of the graph"
         return [
-            f"word features: only this package's Python makes {inputs}; for other languages train with --features '', "
-            "or ask paddle-rope serve"
+            Message(
+                "word features: only this package's Python makes the inputs {names} of the graph; for other languages "
+                "train with --features '', or ask paddle-rope serve",
+                names=", ".join(names),
+            )
         ]
 
     def describe(self, config: Any) -> dict[str, str]:
