@@ -11,7 +11,8 @@ from tasks.classification.model import ClassificationModel
 from tasks.classification.prediction import Classifier, as_record, predict_probabilities
 from tasks.classification.report import print_data_report, print_scores
 from tasks.classification.splits import read_splits
-from tasks.common.recipe import Recipe, Run
+from tasks.common.recipe import Recipe
+from tasks.common.run import Run
 
 
 class ClassificationRecipe(Recipe):

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
-from tasks.common.recipe import Recipe, Run
+from tasks.common.recipe import Recipe
+from tasks.common.run import Run
 from tasks.matching.arguments import CROSS_ENCODER, MatchingArguments
 from tasks.matching.batching import ItemCollator, MatchingDataset
 from tasks.matching.data import labeled_record, read_labeled, read_lines

@@ -11,7 +11,8 @@ from tqdm import tqdm
 
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError
-from tasks.common.recipe import Recipe, Run
+from tasks.common.recipe import Recipe
+from tasks.common.run import Run
 from tasks.common.runs.life import MODEL_FOLDER
 from tasks.common.tool.device import is_first_process
 from tasks.common.visible import visible

@@ -8,7 +8,8 @@ from typing import Any
 from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, WordTokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError
-from tasks.common.recipe import Recipe, Run
+from tasks.common.recipe import Recipe
+from tasks.common.run import Run
 from tasks.common.runs import life
 from tasks.common.texts.documents import hold_out, read_documents
 from tasks.common.tool.device import is_first_process
