@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from tasks.common.errors import InputError, OneLineArgumentParser, nearest
+from tasks.common.errors import InputError, OneLineArgumentParser, did_you_mean
 
 MODEL_DIR = "folder OUTPUT_DIR/model of a training run"
 LABELED = "labeled file, of a format that paddle-rope convert --help lists"
@@ -36,9 +36,8 @@ def choose(command, kind, words, choices):
     if not words or words[0].startswith("-"):
         raise InputError(f"{command}: no {kind}; take one of {', '.join(choices)}; see {command} --help")
     if words[0] not in choices:
-        raise InputError(
-            f"{command}: unknown {kind} {words[0]!r}; did you mean {nearest(words[0], choices)!r}? See {command} --help"
-        )
+        suggestion = did_you_mean(words[0], choices) or f"take one of {', '.join(choices)}."
+        raise InputError(f"{command}: unknown {kind} {words[0]!r}; {suggestion} See {command} --help")
     return words[0], words[1:]
 
 

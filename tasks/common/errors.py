@@ -9,6 +9,7 @@ import sys
 from tasks.common.visible import one_line
 
 EXIT_BAD_INPUT = 2
+MOST_SUGGESTED = 3
 
 
 class InputError(Exception):
@@ -66,6 +67,10 @@ class OneLineArgumentParser(argparse.ArgumentParser):
         raise InputError(f"{message}; see {self.prog} --help")
 
 
-def nearest(word, known):
-    """The one of ``known`` that is most like ``word``, for "did you mean"."""
-    return difflib.get_close_matches(word, known, n=1, cutoff=0.0)[0]
+def did_you_mean(word, known):
+    """ "did you mean ...?" with the ones of ``known`` that are like ``word`` or have it among their words; an empty
+    string where none is near."""
+    near = difflib.get_close_matches(word, known, n=1)
+    if not near and word:
+        near = sorted(name for name in known if f"_{word}_" in f"_{name}_")[:MOST_SUGGESTED]
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else ""

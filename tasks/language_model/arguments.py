@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional
 
-from paddle_rope.roformer import RoFormerConfig
 from tasks.common.errors import InputError
 from tasks.common.training import arguments as common
 from tasks.common.training.arguments import POSITIVE, one_of, option
@@ -104,6 +103,8 @@ class LanguageModelArguments(common.EncoderArguments):
                 if not (word in known if known else word.replace(".", "", 1).isdigit() and float(word) >= 1):
                     wanted = "some of 1, 2, 4" if known else "numbers of 1 or more"
                     raise InputError(f"configuration: {key} must be {wanted} between commas, got {word}")
+        from paddle_rope.roformer import RoFormerConfig
+
         try:
             model = RoFormerConfig(vocab_size=1, **self.encoder_options(), **self.model_options())
         except ValueError as error:

@@ -66,7 +66,7 @@ class TrainingPlan(NamedTuple):
 
 
 BY_EPOCHS = TrainingPlan(
-    TRAINING_DEFAULTS, FIXED_TRAINING_ARGUMENTS, CLOSED_KEYS,
+    TRAINING_DEFAULTS, FIXED_TRAINING_ARGUMENTS, (*CLOSED_KEYS, "eval_steps", "save_steps"),
     "the recipe evaluates each epoch and keeps the best by dev {metric}",
 )  # fmt: skip
 # Without dev data nothing is evaluated, and the last weights are kept.
@@ -289,13 +289,10 @@ def resolve_config(config, arguments_class):
 
     from tasks.common.tool.device import choose_device
     from tasks.common.tool.run_config import parse_arguments
+    from tasks.common.training.paddlenlp_keys import check_keys
 
     metric, plan = arguments_class.METRIC, arguments_class.PLAN
-    for key in config:
-        if key in arguments_class.RENAMED:
-            raise InputError(f"key {key!r} is called {arguments_class.RENAMED[key]!r} now; rename it")
-        if key in plan.closed:
-            raise InputError(f"key {key!r} cannot be set: {plan.reason.format(metric=metric)}")
+    check_keys(config, arguments_class, TrainingArguments.__dataclass_fields__)
     given = config
     config = arguments_class.normalized({**plan.defaults, **arguments_class.DEFAULTS, **config})
     # unknown keys are reported before missing ones, and both before paddle touches the device

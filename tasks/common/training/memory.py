@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tasks.common.errors import InputError, nearest
+from tasks.common.errors import InputError, did_you_mean
 from tasks.common.texts.text_files import RecordsName, shown
 
 SPLITS = ("train", "dev", "test")
@@ -51,7 +51,9 @@ def check_splits(data: Any) -> None:
         raise InputError(f"data: {shown(data)} is not a dict; write data={{'train': records, 'dev': records}}")
     for split in data:
         if split not in SPLITS:
-            raise InputError(f"data: unknown split {split!r}; did you mean {nearest(str(split), SPLITS)!r}?")
+            raise InputError(
+                f"data: unknown split {split!r}; {did_you_mean(str(split), SPLITS) or 'give ' + ', '.join(SPLITS)}"
+            )
 
 
 def config_with(config: dict[str, Any], data: Iterable[str]) -> dict[str, Any]:
