@@ -25,6 +25,6 @@ def read_splits(run, memory=None):
         raise InputError(
             f"{names['train']}: each text has a label of its own; is it label<TAB>text? Write text<TAB>label"
         )
-    hold_out_dev(run, splits, names)
+    hold_out_dev(run, splits, names, lambda example: [example.label])
     note_unseen(splits, names, "classes", class_names)
     return splits

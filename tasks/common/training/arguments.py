@@ -11,6 +11,7 @@ from tasks.common.errors import InputError
 if TYPE_CHECKING:
     from paddlenlp.trainer import TrainingArguments
 
+DEV_SPLITS = ("stratified", "random", "contiguous")
 LARGEST_SEED = 2**32 - 1  # numpy's
 
 # Keys of PaddleNLP's TrainingArguments with which the recipes start; a configuration may set others.
@@ -192,6 +193,10 @@ class RecipeArguments(EncoderArguments):
     """Configuration keys of every recipe with labeled data, beside those of PaddleNLP's ``TrainingArguments``."""
 
     dev_fraction: float = option(0.1, "share of `train_file` held out without a `dev_file`; 0: none")
+    dev_split: str = option(
+        "stratified",
+        "how it is drawn: `stratified`, with its share of each label; `random`; `contiguous`, the end of the file",
+    )
     train_file: Optional[str] = option(None, "labeled data")
     dev_file: Optional[str] = option(None, "labeled data that choose the best epoch")
     test_file: Optional[str] = option(None, "labeled data, scored once at the end")
@@ -207,6 +212,7 @@ class RecipeArguments(EncoderArguments):
             **super().ranges(),
             "early_stopping_patience": POSITIVE,
             "dev_fraction": (lambda value: 0 <= value < 1, "at least 0 and less than 1"),
+            "dev_split": one_of(DEV_SPLITS),
             "ema_decay": SHARE,
         }
 
