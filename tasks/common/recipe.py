@@ -24,6 +24,7 @@ from tasks.common.run import Run
 from tasks.common.runs import life
 from tasks.common.runs.interruption import interruptible
 from tasks.common.tool.device import is_first_process
+from tasks.common.tool.own_command import own_command
 from tasks.common.tool.quiet import quiet_paddlenlp
 from tasks.common.tool.run_config import read_run_config
 from tasks.common.training.arguments import BY_EPOCHS, Settings, resolve_config
@@ -207,7 +208,7 @@ class Recipe(RecipeHooks):
         with contextlib.ExitStack() as claimed, paddle.utils.unique_name.guard():
             claimed.enter_context(interruptible())
             run = Run(*settings, claimed, checkpoint, memory=memory.examples)
-            claimed.enter_context(explained(run.output_dir, f"paddle-rope train {self.name}"))
+            claimed.enter_context(explained(run.output_dir, f"{own_command()} train {self.name}"))
             try:
                 return self._work(run, checkpoint, memory.fingerprints)
             finally:

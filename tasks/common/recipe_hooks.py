@@ -25,7 +25,8 @@ class RecipeHooks:
         arguments: dataclass of the configuration keys.
         model_class: of the model.
         scores: names of the scores that are shown, and summed up over several runs.
-        next_step: the line after training that says what to do, with ``{model}`` for the model's folder.
+        next_step: the line after training that says what to do, with ``{model}`` for the model's folder and
+            ``{command}`` for ``paddle-rope``.
         predictor: class of the predictor of a trained model's folder; it takes device, batch_size, show_progress, ...
         example_class: of the examples, which may be given in memory, too; None where data come from files only.
     """

@@ -15,6 +15,7 @@ from tqdm import tqdm
 from tasks.common.errors import InputError, Interrupted
 from tasks.common.files import atomic_writer, check_makeable, check_output_dir, claim_output_dir
 from tasks.common.tool.device import is_first_process
+from tasks.common.tool.own_command import own_command
 from tasks.common.tool.run_config import read_run_config
 from tasks.experiments import table
 from tasks.experiments.cells import TAKEN, check_cells, check_configs, is_finished, run_cell, run_planned, way_of
@@ -147,7 +148,7 @@ def _run_series(plan: Plan) -> dict[str, Any] | None:
         try:
             is_mine = run_cell(cell, way)
         except Interrupted as error:
-            how = f"go on with: paddle-rope train {cell.recipe} --resume {plan.output_dir}"
+            how = f"go on with: {own_command()} train {cell.recipe} --resume {plan.output_dir}"
             raise Interrupted(error.number, f"{plan.output_dir}: ended by a signal; {how}") from None
         if not is_mine:
             raise InputError(f"{cell.folder}: {TAKEN}; wait for its end")

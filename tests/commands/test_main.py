@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -143,3 +144,12 @@ def test_help_lists_the_keys_of_a_recipe_first_with_default_and_meaning(recipe, 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_keys_that_are_listed_are_those_that_the_recipe_reads(recipe):
     assert get_recipe(recipe).arguments is get_arguments(recipe)
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_predicting_from_a_terminal_says_that_it_waits(is_terminal, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: is_terminal))
+    monkeypatch.setattr("tasks.commands.predict.classify", lambda options: None)
+    assert main(["predict", "classification", "model"]) == 0
+    expected = "waiting for texts on standard input, one a line; Ctrl-D ends them, and --input FILE reads a file\n"
+    assert capsys.readouterr().err == (expected if is_terminal else "")

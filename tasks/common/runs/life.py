@@ -10,6 +10,7 @@ from tasks.common.files import atomic_writer, claim_output_dir, read_json_object
 from tasks.common.runs.epochs import write_epochs
 from tasks.common.runs.fingerprints import check_fingerprints, fingerprints
 from tasks.common.runs.locks import locked
+from tasks.common.tool.own_command import own_command, quoted
 
 CONFIG_FILE = "config.yaml"
 INPUTS_FILE = "inputs.json"  # what the data files were at the beginning
@@ -64,7 +65,7 @@ def finish(output_dir, metrics, started, what_next, history=(), scores=()):
         output_dir: folder of the run.
         metrics: dict, with ``train_seconds``.
         started: ``time.perf_counter()`` of the beginning.
-        what_next: a line, with ``{model}`` in place of the model's folder.
+        what_next: a line, with ``{model}`` in place of the model's folder and ``{command}`` in that of ``paddle-rope``.
         history: ``log_history`` of the trainer's state; nothing for a run that is not one of epochs.
         scores: names of the dev scores in the table.
     """
@@ -74,5 +75,5 @@ def finish(output_dir, metrics, started, what_next, history=(), scores=()):
     write_json(output_dir / METRICS_FILE, metrics)
     seconds = time.perf_counter() - started
     print(f"{output_dir}: trained in {metrics['train_seconds']:.0f} s, {seconds:.0f} s in all")
-    print(what_next.format(model=output_dir / MODEL_FOLDER))
-    print(f"watch:    visualdl --logdir {output_dir / 'vdl'}")
+    print(what_next.format(model=quoted(output_dir / MODEL_FOLDER), command=own_command()))
+    print(f"watch:    visualdl --logdir {quoted(output_dir / 'vdl')}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from tasks.common.errors import InputError, Interrupted
 from tasks.common.files import NO_ROOM
 from tasks.common.runs.life import CHECKPOINTS_FOLDER
+from tasks.common.tool.own_command import quoted
 from tasks.common.training.complete import has_checkpoint
 
 _NO_ROOM_IN_WORDS = tuple(f"os error {number})" for number in NO_ROOM)  # safetensors tells numbers in words
@@ -41,7 +42,7 @@ def explained(output_dir: Path, command: str) -> Iterator[None]:
 
 def _remedy(output_dir, command):
     if has_checkpoint(output_dir / CHECKPOINTS_FOLDER):
-        return f"go on with: {command} --resume {output_dir}"
+        return f"go on with: {command} --resume {quoted(output_dir)}"
     return "train anew: no checkpoint had been written"
 
 
