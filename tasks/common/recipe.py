@@ -15,6 +15,7 @@ from paddlenlp.trainer import set_seed
 from tqdm import tqdm
 
 from paddle_rope.roformer import CharTokenizer, load_tokenizer
+from paddle_rope.roformer.checkpoints.settings import read_settings
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_dir, write_json_lines
@@ -23,6 +24,7 @@ from tasks.common.recipe_hooks import RecipeHooks
 from tasks.common.run import Run
 from tasks.common.runs import life
 from tasks.common.runs.interruption import interruptible
+from tasks.common.runs.room import Load, free_bytes, lighter_loads, room_note
 from tasks.common.tool.device import is_first_process
 from tasks.common.tool.own_command import own_command
 from tasks.common.tool.quiet import quiet_paddlenlp
@@ -208,7 +210,9 @@ class Recipe(RecipeHooks):
         with contextlib.ExitStack() as claimed, paddle.utils.unique_name.guard():
             claimed.enter_context(interruptible())
             run = Run(*settings, claimed, checkpoint, memory=memory.examples)
-            claimed.enter_context(explained(run.output_dir, f"{own_command()} train {self.name}"))
+            claimed.enter_context(explained(run.output_dir, f"{own_command()} train {self.name}", self.lighter))
+            if run.keys.pretrained is not None:
+                _check_pretrained(run.keys.pretrained)
             try:
                 return self._work(run, checkpoint, memory.fingerprints)
             finally:
@@ -226,6 +230,7 @@ class Recipe(RecipeHooks):
             print(f"model: {run.model.config.attention} attention, {parameters:,} parameters")
             if "dev" not in run.datasets:
                 print("no dev data: the last epoch is kept")
+            self._note_room(run, parameters)
             life.claim(run.config, checkpoint, run.claimed, in_memory)
         run.trainer = self.make_trainer(run)
         training_started = time.perf_counter()
@@ -246,6 +251,21 @@ class Recipe(RecipeHooks):
         life.finish(run.output_dir, metrics, started, self.next_step, history, self.scores)
         return metrics
 
+    def _note_room(self, run: Run, parameters: int) -> None:
+        """Say it if training will need more memory than this machine has free."""
+        if self.arguments.PLAN is not BY_EPOCHS or run.config["device"] != "cpu":
+            return
+        training, lengths = run.training, self.lengths(run)
+        batch = min(training.per_device_train_batch_size, len(lengths))
+        load = Load(
+            parameters, run.model.config, batch, max(lengths, default=0), self.scores_of(run), training.recompute
+        )
+        free = free_bytes()
+        ways = lighter_loads(load, free, training.gradient_accumulation_steps)
+        note = room_note(load, free, {**ways, **self.lighter_loads(run, load)})
+        if note is not None:
+            print(note)
+
     def score_and_save(self, run: Run) -> dict[str, Any]:
         """Score the trained model, write its folder and its predictions; returns the scores of each split."""
         metrics, predictions = {}, {}
@@ -257,3 +277,11 @@ class Recipe(RecipeHooks):
             path = run.output_dir / "predictions_dev.jsonl"
             write_json_lines(path, self.records(run, "dev", predictions["dev"]))
         return metrics
+
+
+def _check_pretrained(folder):
+    """Raise InputError unless a folder of weights has settings; said before the data are read."""
+    try:
+        read_settings(folder)
+    except ValueError as error:
+        raise InputError(f"configuration: pretrained: {error}") from None

@@ -10,6 +10,7 @@ from paddle.io import Dataset
 
 from paddle_rope.roformer import RoFormerPretrainedModel
 from tasks.common.run import Run
+from tasks.common.runs.room import Load
 from tasks.common.training.arguments import EncoderArguments
 from tasks.common.training.monitor import VisualDLMonitor
 from tasks.common.visible import visible
@@ -29,6 +30,7 @@ class RecipeHooks:
             ``{command}`` for ``paddle-rope``.
         predictor: class of the predictor of a trained model's folder; it takes device, batch_size, show_progress, ...
         example_class: of the examples, which may be given in memory, too; None where data come from files only.
+        lighter: the keys with which a run needs less memory, in words.
     """
 
     name: ClassVar[str]
@@ -39,6 +41,7 @@ class RecipeHooks:
     next_step: ClassVar[str]
     predictor: ClassVar[Callable[..., Any]]
     example_class: ClassVar[type | None] = None
+    lighter: ClassVar[str] = "a smaller --per_device_train_batch_size or --recompute true"
 
     def read(self, run: Run) -> None:
         """Fill ``run.examples``."""
@@ -66,6 +69,14 @@ class RecipeHooks:
     def collator(self, run: Run) -> Any:
         """What makes a batch of tokenized examples."""
         raise NotImplementedError
+
+    def scores_of(self, run: Run) -> Callable[[int], int] | None:
+        """How many scores the head makes of a text of so many tokens, for the memory of training; None: few."""
+        return None
+
+    def lighter_loads(self, run: Run, load: Load) -> dict[str, Load]:
+        """Further ways of a run to need less memory: dict from words of the command line."""
+        return {}
 
     def describe(self, run: Run) -> None:
         """Print what is trained on what; nothing has been written yet."""

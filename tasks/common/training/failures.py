@@ -14,18 +14,21 @@ from tasks.common.training.complete import has_checkpoint
 
 _NO_ROOM_IN_WORDS = tuple(f"os error {number})" for number in NO_ROOM)  # safetensors tells numbers in words
 
+_NO_MEMORY_IN_WORDS = ("ResourceExhausted", "bad_alloc", "Out of memory")
+
 
 @contextlib.contextmanager
-def explained(output_dir: Path, command: str) -> Iterator[None]:
+def explained(output_dir: Path, command: str, lighter: str = "a smaller batch") -> Iterator[None]:
     """Within this block a run works in its folder.
 
     Args:
         output_dir: its folder.
         command: that trains its recipe, as in ``paddle-rope train ner``.
+        lighter: with which keys it needs less memory, in words.
 
     Raises:
         Interrupted: a signal has come; the message says how the run goes on.
-        InputError: there is no room, with the same message; or the folder was removed.
+        InputError: there is no room, with the same message; the memory does not suffice; or the folder was removed.
     """
     try:
         yield
@@ -35,6 +38,8 @@ def explained(output_dir: Path, command: str) -> Iterator[None]:
         if _is_no_room(error):
             remedy = _remedy(output_dir, command)
             raise InputError(f"{output_dir}: no room left to write ({error}); make room, then {remedy}") from None
+        if _is_out_of_memory(error):
+            raise InputError(f"{output_dir}: out of memory; train anew with {lighter}, or end other programs") from None
         if isinstance(error, FileNotFoundError) and _is_removed(output_dir, error.filename):
             raise InputError(f"{output_dir}: was removed while the run worked in it; train anew") from None
         raise
@@ -54,3 +59,9 @@ def _is_no_room(error):
     if isinstance(error, OSError):
         return error.errno in NO_ROOM
     return type(error).__name__ == "SafetensorError" and any(words in str(error) for words in _NO_ROOM_IN_WORDS)
+
+
+def _is_out_of_memory(error):
+    if isinstance(error, MemoryError):  # also what paddle makes of std::bad_alloc
+        return True
+    return isinstance(error, (RuntimeError, SystemError)) and any(words in str(error) for words in _NO_MEMORY_IN_WORDS)
