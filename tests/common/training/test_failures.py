@@ -108,6 +108,6 @@ def test_memory_that_does_not_suffice_is_one_line_with_the_remedy(tmp_path, erro
     assert str(raised.value) == f"{tmp_path}: out of memory; train anew with a smaller batch, or end other programs"
 
 
-def test_other_errors_stay_what_they_are(tmp_path):
+def test_a_mistake_is_not_taken_for_too_little_memory(tmp_path):
     with pytest.raises(RuntimeError, match="a mistake"), explained(tmp_path, "paddle-rope train ner"):
         raise RuntimeError("a mistake")
