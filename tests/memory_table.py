@@ -1,4 +1,4 @@
-"""Measure the peak memory of training, and write it beside the estimate into docs/ner.md: python -m tests.memory_table
+"""Measure the peak memory of training, and write it beside the estimate into docs: python -m tests.memory_table
 
 The table stands between ``<!-- memory -->`` and ``<!-- end of memory -->``. Each row is a process of its own, which
 trains two steps on texts of equal length. All of them take some minutes, and 5 GB.
@@ -13,9 +13,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[1] / "docs/ner.md"
+ROOT = Path(__file__).resolve().parents[1]
 PLACE = re.compile(r"(<!-- memory -->\n).*?(<!-- end of memory -->)", re.DOTALL)
-HEADS = ("batch", "characters", "types", "other keys", "measured, GB", "estimated, GB", "ratio")
+HEADS = {  # of each page
+    "docs/ner.md": ("batch", "characters", "types", "other keys", "measured, GB", "estimated, GB", "ratio"),
+    "docs/ner.zh.md": ("批量", "字符数", "类型数", "其他配置项", "实测（GB）", "估计（GB）", "比值"),
+}
 BASE = {"hidden_size": 768, "intermediate_size": 3072, "num_attention_heads": 12, "num_hidden_layers": 12}
 CASES = (  # texts of a batch, their characters, types, other keys
     (4, 64, 10, {}),
@@ -51,9 +54,8 @@ def made_up(batch, characters, types):
 def measure(batch, characters, types, keys):
     """(peak, estimate) in bytes of a training run, in a process of its own."""
     case = json.dumps([batch, characters, types, keys])
-    root = PAGE.parents[1]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.memory_table", case], cwd=root, stdout=subprocess.PIPE, check=True
+        [sys.executable, "-m", "tests.memory_table", case], cwd=ROOT, stdout=subprocess.PIPE, check=True
     )
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -80,7 +82,11 @@ def train(batch, characters, types, keys):
 
 def row(case, measured, estimated):
     batch, characters, types, keys = case
-    named = "that of a base model" if keys == BASE else ", ".join(f"`{key}: {as_word(keys[key])}`" for key in keys)
+    named = (
+        "`num_hidden_layers: 12`, `hidden_size: 768`"
+        if keys == BASE
+        else ", ".join(f"`{key}: {as_word(keys[key])}`" for key in keys)
+    )
     cells = (
         batch,
         characters,
@@ -98,12 +104,19 @@ def as_word(value):
 
 
 def main():
-    lines = [f"| {' | '.join(HEADS)} |", "|---" * len(HEADS) + "|"]
+    rows = []
     for case in CASES:
-        lines.append(row(case, *measure(*case)))
-        print(lines[-1], file=sys.stderr)
-    table = "\n".join(lines) + "\n"
-    PAGE.write_text(PLACE.sub(lambda match: match[1] + table + match[2], PAGE.read_text("utf-8")), "utf-8")
+        rows.append(row(case, *measure(*case)))
+        print(rows[-1], file=sys.stderr)
+    write(rows)
+
+
+def write(rows):
+    """Put the rows into the pages."""
+    for name, heads in HEADS.items():
+        table = "\n".join([f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *rows]) + "\n"
+        text = (ROOT / name).read_text("utf-8")
+        (ROOT / name).write_text(PLACE.sub(lambda match, table=table: match[1] + table + match[2], text), "utf-8")
 
 
 if __name__ == "__main__":

@@ -70,7 +70,6 @@ class OneLineArgumentParser(argparse.ArgumentParser):
 def did_you_mean(word, known):
     """ "did you mean ...?" with the ones of ``known`` that are like ``word`` or have it among their words; an empty
     string where none is near."""
-    near = difflib.get_close_matches(word, known, n=1)
-    if not near and word:
-        near = sorted(name for name in known if f"_{word}_" in f"_{name}_")[:MOST_SUGGESTED]
+    near = sorted(name for name in known if word and f"_{word}_" in f"_{name}_")[:MOST_SUGGESTED]
+    near = near or difflib.get_close_matches(word, known, n=1)
     return f"did you mean {' or '.join(map(repr, near))}?" if near else ""
