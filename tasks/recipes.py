@@ -14,6 +14,7 @@ from tasks.common.model_folder import refuse_incomplete
 
 if TYPE_CHECKING:
     from tasks.common.recipe import Recipe
+    from tasks.common.training.arguments import EncoderArguments
 
 _HOMES = {
     "ner": "tasks.ner.recipe:NerRecipe",
@@ -24,6 +25,14 @@ _HOMES = {
     "annotation": "tasks.experiments.annotation.recipe:AnnotationRecipe",
     "crf": "tasks.experiments.crf.recipe:CrfRecipe",
     "relative_position": "tasks.experiments.relative_position.recipe:RelativePositionRecipe",
+}
+_ARGUMENTS = {
+    "ner": "tasks.ner.arguments:NerArguments",
+    "matching": "tasks.matching.arguments:MatchingArguments",
+    "classification": "tasks.classification.arguments:ClassificationArguments",
+    "pretraining": "tasks.pretraining.arguments:PretrainingArguments",
+    "language_model": "tasks.language_model.arguments:LanguageModelArguments",
+    "relative_position": "tasks.experiments.relative_position.arguments:RelativePositionArguments",
 }
 RECIPES = tuple(_HOMES)
 _PREDICTORS = {
@@ -43,6 +52,11 @@ def get_recipe(name: str) -> Recipe:
     if name not in _HOMES:
         raise InputError("no recipe {name!r}; the recipes are {recipes}", name=name, recipes=", ".join(RECIPES))
     return pkgutil.resolve_name(_HOMES[name])()
+
+
+def get_arguments(name: str) -> type[EncoderArguments]:
+    """The dataclass of the configuration keys of a recipe that the command line trains. It imports no paddle."""
+    return pkgutil.resolve_name(_ARGUMENTS[name])
 
 
 def get_predictor(name: str) -> Callable[..., Any]:

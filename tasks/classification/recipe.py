@@ -12,7 +12,8 @@ from tasks.classification.prediction import Classifier, as_record, predict_proba
 from tasks.classification.report import print_data_report, print_scores
 from tasks.classification.splits import read_splits
 from tasks.common.language import Message, tr
-from tasks.common.recipe import Recipe, Run
+from tasks.common.recipe import Recipe
+from tasks.common.run import Run
 
 
 class ClassificationRecipe(Recipe):
@@ -22,7 +23,7 @@ class ClassificationRecipe(Recipe):
     arguments = ClassificationArguments
     model_class = ClassificationModel
     scores = ("accuracy", "macro_f1")
-    next_step = Message("predict:  paddle-rope predict classification {model} --input FILE")
+    next_step = Message("predict:  {command} predict classification {model}")
     read_labeled = staticmethod(read_examples)
     read_lines = staticmethod(read_lines)
     example_class = Example

@@ -28,6 +28,6 @@ def read_splits(run, memory=None):
         raise InputError(
             "{file}: each text has a label of its own; is it label<TAB>text? Write text<TAB>label", file=names["train"]
         )
-    hold_out_dev(run, splits, names)
+    hold_out_dev(run, splits, names, lambda example: [example.label])
     note_unseen(splits, names, Message("classes"), class_names)
     return splits

@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from tasks.commands.help import HelpFormatter
-from tasks.common.errors import InputError, OneLineArgumentParser, nearest
+from tasks.common.errors import InputError, OneLineArgumentParser, did_you_mean
 from tasks.common.language import Message, tr
 
 MODEL_DIR = Message("folder OUTPUT_DIR/model of a training run")
@@ -46,12 +46,13 @@ def choose(command, kind, words, choices, more=""):
             choices=", ".join(choices),
         )
     if words[0] not in choices:
+        suggestion = did_you_mean(words[0], choices) or Message("take one of {choices}.", choices=", ".join(choices))
         raise InputError(
-            "{command}: unknown {kind} {word!r}; did you mean {nearest!r}? See {command} --help",
+            "{command}: unknown {kind} {word!r}; {suggestion} See {command} --help",
             command=command,
             kind=kind,
             word=words[0],
-            nearest=nearest(words[0], choices),
+            suggestion=suggestion,
         )
     return words[0], words[1:]
 

@@ -2,9 +2,11 @@
 
 from tasks.commands.options import choose
 from tasks.common.errors import InputError
+from tasks.common.key_listing import listing
 from tasks.common.language import Message, tr
 from tasks.common.tool.process import prepare
 from tasks.common.tool.run_config import read_run_config
+from tasks.recipes import get_arguments
 
 USAGE = """\
 Train {what}.
@@ -13,13 +15,13 @@ Train {what}.
     {command} CONFIG.yaml --seeds 42,43,44 [--key value ...]
     {command} --resume OUTPUT_DIR
 
-CONFIG.yaml and --key take the keys of the recipe (tasks/{folder}/arguments.py), those that recipes
-share (tasks/common/training/arguments.py), and those of PaddleNLP's TrainingArguments (output_dir, num_train_epochs,
-learning_rate, seed, device, bf16 ...). A CONFIG.yaml that begins with configs/ may be one of those that come with this
-command: configs/ner/demo.yaml, configs/classification/demo.yaml, ...
+CONFIG.yaml and --key take the keys below. A CONFIG.yaml that begins with configs/ may be one of those that come with
+this command: configs/ner/demo.yaml, configs/classification/demo.yaml, ...
 --seeds trains once for each seed, into OUTPUT_DIR/seed_N, and prints mean and spread of the scores.
 {more}--resume continues a run that was interrupted, or a series of runs, to the result it would have had.
-On several GPUs, or CPU processes: python -m paddle.distributed.launch $(which paddle-rope) train ..."""
+On several GPUs, or CPU processes: python -m paddle.distributed.launch $(which paddle-rope) train ...
+
+{keys}"""
 
 # name -> what it trains, more options
 RECIPES = {
@@ -46,14 +48,17 @@ def train(words):
         "paddle-rope train", Message("recipe"), words, {name: what for name, (what, _) in RECIPES.items()}
     )
     command = f"paddle-rope train {name}"
-    if words[:1] in (["-h"], ["--help"]):
+    if {"-h", "--help"} & {*words}:
         what, more = RECIPES[name]
-        folder = "experiments/relative_position" if name == "relative_position" else name
-        print(tr(USAGE, what=what, command=command, folder=folder, more=more))
+        print(tr(USAGE, what=what, command=command, more=more, keys=listing(name, get_arguments(name))))
     elif words[:1] == ["--resume"]:
         if len(words) != 2:
             raise InputError("usage: {command} --resume OUTPUT_DIR; the run keeps its configuration", command=command)
         _engine().resume(name, words[1])
+    elif any(word.partition("=")[0] == "--resume" for word in words):
+        raise InputError(
+            "--resume stands alone: {command} --resume OUTPUT_DIR; the run keeps its configuration", command=command
+        )
     elif not words or words[0].startswith("--"):
         raise InputError("no configuration file; usage: {command} CONFIG.yaml [--key value ...]", command=command)
     else:

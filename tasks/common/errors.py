@@ -10,6 +10,7 @@ from tasks.common.language import Message, tr
 from tasks.common.visible import one_line
 
 EXIT_BAD_INPUT = 2
+MOST_SUGGESTED = 3
 
 
 class InputError(Exception):
@@ -75,6 +76,9 @@ class OneLineArgumentParser(argparse.ArgumentParser):
         raise InputError("{message}; see {prog} --help", message=message, prog=self.prog)
 
 
-def nearest(word, known):
-    """The one of ``known`` that is most like ``word``, for "did you mean"."""
-    return difflib.get_close_matches(word, known, n=1, cutoff=0.0)[0]
+def did_you_mean(word, known):
+    """The message "did you mean ...?" with the ones of ``known`` that are like ``word`` or have it among their words; an empty
+    string where none is near."""
+    near = sorted(name for name in known if word and f"_{word}_" in f"_{name}_")[:MOST_SUGGESTED]
+    near = near or difflib.get_close_matches(word, known, n=1)
+    return Message("did you mean {names}?", names=" or ".join(map(repr, near))) if near else ""

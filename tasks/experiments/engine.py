@@ -16,6 +16,7 @@ from tasks.common.errors import InputError, Interrupted
 from tasks.common.files import atomic_writer, check_makeable, check_output_dir, claim_output_dir
 from tasks.common.language import Message, tr
 from tasks.common.tool.device import is_first_process
+from tasks.common.tool.own_command import own_command
 from tasks.common.tool.run_config import read_run_config
 from tasks.experiments import table
 from tasks.experiments.cells import TAKEN, check_cells, check_configs, is_finished, run_cell, run_planned, way_of
@@ -162,7 +163,8 @@ def _run_series(plan: Plan) -> dict[str, Any] | None:
             is_mine = run_cell(cell, way)
         except Interrupted as error:
             how = Message(
-                "go on with: paddle-rope train {recipe} --resume {output_dir}",
+                "go on with: {command} train {recipe} --resume {output_dir}",
+                command=own_command(),
                 recipe=cell.recipe,
                 output_dir=plan.output_dir,
             )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional
 
-from paddle_rope.roformer import RoFormerConfig
 from tasks.common.errors import InputError
 from tasks.common.language import Message
 from tasks.common.training import arguments as common
@@ -113,6 +112,8 @@ class LanguageModelArguments(common.EncoderArguments):
                         wanted=wanted,
                         word=word,
                     )
+        from paddle_rope.roformer import RoFormerConfig
+
         try:
             model = RoFormerConfig(vocab_size=1, **self.encoder_options(), **self.model_options())
         except ValueError as error:

@@ -10,7 +10,8 @@ from paddle_rope.machine import machine_in_words
 from paddle_rope.roformer import CharTokenizer, RoFormerForCausalLM
 from tasks.common.errors import InputError
 from tasks.common.language import Message, tr
-from tasks.common.recipe import Recipe, Run
+from tasks.common.recipe import Recipe
+from tasks.common.run import Run
 from tasks.common.runs import life
 from tasks.common.tool.device import is_first_process
 from tasks.common.training.arguments import Settings

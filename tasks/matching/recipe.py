@@ -7,7 +7,8 @@ from typing import Any
 
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.language import Message, tr
-from tasks.common.recipe import Recipe, Run
+from tasks.common.recipe import Recipe
+from tasks.common.run import Run
 from tasks.matching.arguments import CROSS_ENCODER, MatchingArguments
 from tasks.matching.batching import ItemCollator, MatchingDataset
 from tasks.matching.data import labeled_record, read_labeled, read_lines
@@ -26,7 +27,7 @@ class MatchingRecipe(Recipe):
     arguments = MatchingArguments
     model_class = MatchingModel
     scores = SCORES
-    next_step = Message("predict:  paddle-rope predict matching {model} --input FILE")
+    next_step = Message("predict:  {command} predict matching {model}")
     read_labeled = staticmethod(read_labeled)
     read_lines = staticmethod(read_lines)
     example_class = Example

@@ -28,7 +28,7 @@ def read_splits(run, seed, memory=None):
     if run.fold is not None:
         splits["train"], splits["test"] = cut_fold(splits["train"], run.folds, run.fold, seed)
         names["test"] = f"fold {run.fold} of {names['train']}"
-    hold_out_dev(run, splits, names)
+    hold_out_dev(run, splits, names, lambda example: [example.label])
     _check_together(splits)
     if run.architecture == BI_ENCODER and task_of(splits["train"]) == PAIRS and "dev" not in splits:
         raise InputError("configuration: dev data choose the threshold of a bi_encoder of pairs; give a dev_fraction")

@@ -13,6 +13,7 @@ from paddle.static import InputSpec
 from paddle_rope.global_pointer import MASKED_LOGIT
 from tasks.common.deployment.export import Exporter
 from tasks.common.inference import evaluated
+from tasks.common.language import Message
 from tasks.ner.batching import SpanCollator
 from tasks.ner.features import COLUMNS
 from tasks.ner.lengths import entity_bound, reading_of

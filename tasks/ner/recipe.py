@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from tqdm import tqdm
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError
 from tasks.common.language import Message, tr
-from tasks.common.recipe import Recipe, Run
+from tasks.common.recipe import Recipe
+from tasks.common.run import Run
 from tasks.common.runs.life import MODEL_FOLDER
+from tasks.common.runs.room import Load
 from tasks.common.tool.device import is_first_process
 from tasks.common.visible import visible
 from tasks.ner.arguments import NerArguments
@@ -24,7 +27,7 @@ from tasks.ner.data.splits import has_overlap, read_more_texts, read_splits
 from tasks.ner.examples import Example, as_record, without_overlaps
 from tasks.ner.features import WordFeatures
 from tasks.ner.fitting import FEWEST_STEPS, fit_keys
-from tasks.ner.lengths import TrainingLengths, describe_lengths, training_lengths
+from tasks.ner.lengths import TrainingLengths, describe_lengths, shorter_loads, span_scores, training_lengths
 from tasks.ner.masked_lm import pretrain
 from tasks.ner.metrics import entity_scores, score_predictions
 from tasks.ner.model import NerModel
@@ -49,10 +52,11 @@ class NerRecipe(Recipe):
     model_class = NerModel
     monitor_class = NerMonitor
     scores = ("precision", "recall", "f1")
-    next_step = Message("predict:  paddle-rope predict ner {model} --input FILE")
+    next_step = Message("predict:  {command} predict ner {model}")
     read_labeled = staticmethod(read_examples)
     read_lines = staticmethod(read_lines)
     example_class = Example
+    lighter = "a smaller --per_device_train_batch_size, --recompute true, --max_span_length 64 or --cut_long_texts true"
     predictor = NerPredictor
     report = staticmethod(print_scores)
 
@@ -119,6 +123,12 @@ class NerRecipe(Recipe):
 
     def collator(self, run: Run) -> SpanCollator:
         return SpanCollator(run.tokenizer.pad_token_id)
+
+    def scores_of(self, run: Run) -> Callable[[int], int]:
+        return partial(span_scores, run.keys, len(run.model.config.types))
+
+    def lighter_loads(self, run: Run, load: Load) -> dict[str, Load]:
+        return shorter_loads(load, run.keys, len(run.model.config.types))
 
     def describe(self, run: Run) -> None:
         print_data_report(run.datasets)

@@ -9,7 +9,8 @@ from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, WordTokeniz
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError
 from tasks.common.language import Message, tr
-from tasks.common.recipe import Recipe, Run
+from tasks.common.recipe import Recipe
+from tasks.common.run import Run
 from tasks.common.runs import life
 from tasks.common.texts.documents import hold_out, read_documents
 from tasks.common.tool.device import is_first_process
@@ -30,7 +31,7 @@ class PretrainingRecipe(Recipe):
     model_class = RoFormerForMaskedLM
     monitor_class = PretrainingMonitor
     scores = ("loss", "accuracy")
-    next_step = Message("use it:   paddle-rope train ner CONFIG.yaml --pretrained {model}")
+    next_step = Message("use it:   {command} train ner CONFIG.yaml --pretrained {model}")
 
     def read(self, run: Run) -> None:
         documents = read_documents([path.strip() for path in run.keys.text_files.split(",")])

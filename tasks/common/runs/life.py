@@ -11,6 +11,7 @@ from tasks.common.language import Message, tr
 from tasks.common.runs.epochs import write_epochs
 from tasks.common.runs.fingerprints import check_fingerprints, fingerprints
 from tasks.common.runs.locks import locked
+from tasks.common.tool.own_command import own_command, quoted
 
 CONFIG_FILE = "config.yaml"
 INPUTS_FILE = "inputs.json"  # what the data files were at the beginning
@@ -65,7 +66,8 @@ def finish(output_dir, metrics, started, what_next, history=(), scores=()):
         output_dir: folder of the run.
         metrics: dict, with ``train_seconds``.
         started: ``time.perf_counter()`` of the beginning.
-        what_next: a message, with ``{model}`` in place of the model's folder.
+        what_next: a message, with ``{model}`` in place of the model's folder and ``{command}`` in that of
+            ``paddle-rope``.
         history: ``log_history`` of the trainer's state; nothing for a run that is not one of epochs.
         scores: names of the dev scores in the table.
     """
@@ -82,5 +84,5 @@ def finish(output_dir, metrics, started, what_next, history=(), scores=()):
             seconds=seconds,
         )
     )
-    print(tr(what_next, model=output_dir / MODEL_FOLDER))
-    print(tr("watch:    visualdl --logdir {logs}", logs=output_dir / "vdl"))
+    print(tr(what_next, model=quoted(output_dir / MODEL_FOLDER), command=own_command()))
+    print(tr("watch:    visualdl --logdir {logs}", logs=quoted(output_dir / "vdl")))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from tasks.common.errors import InputError, nearest
+from tasks.common.errors import InputError, did_you_mean
 from tasks.common.language import Message
 from tasks.common.texts.text_files import shown
 from tasks.common.tool.shipped import shipped
@@ -99,12 +99,13 @@ def parse_arguments(config, *dataclass_types):
         One instance of each, in their order.
 
     Raises:
-        InputError: a key is unknown (names the nearest known one), a value does not fit or a required key is missing.
+        InputError: a key is unknown, a value does not fit or a required key is missing.
     """
     known = {field.name for cls in dataclass_types for field in dataclasses.fields(cls) if field.init}
     for key in config:
         if key not in known:
-            raise InputError("unknown key {key!r}; did you mean {nearest!r}?", key=key, nearest=nearest(key, known))
+            suggestion = did_you_mean(key, known) or Message("leave it out")
+            raise InputError("unknown key {key!r}; {suggestion}", key=key, suggestion=suggestion)
     from paddlenlp.trainer import PdArgumentParser
 
     parser = PdArgumentParser(dataclass_types, allow_abbrev=False)

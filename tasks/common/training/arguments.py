@@ -12,6 +12,7 @@ from tasks.common.language import Message
 if TYPE_CHECKING:
     from paddlenlp.trainer import TrainingArguments
 
+DEV_SPLITS = ("stratified", "random", "contiguous")
 LARGEST_SEED = 2**32 - 1  # numpy's
 
 # Keys of PaddleNLP's TrainingArguments with which the recipes start; a configuration may set others.
@@ -67,7 +68,7 @@ class TrainingPlan(NamedTuple):
 
 
 BY_EPOCHS = TrainingPlan(
-    TRAINING_DEFAULTS, FIXED_TRAINING_ARGUMENTS, CLOSED_KEYS,
+    TRAINING_DEFAULTS, FIXED_TRAINING_ARGUMENTS, (*CLOSED_KEYS, "eval_steps", "save_steps"),
     Message("the recipe evaluates each epoch and keeps the best by dev {metric}"),
 )  # fmt: skip
 # Without dev data nothing is evaluated, and the last weights are kept.
@@ -198,6 +199,10 @@ class RecipeArguments(EncoderArguments):
     """Configuration keys of every recipe with labeled data, beside those of PaddleNLP's ``TrainingArguments``."""
 
     dev_fraction: float = option(0.1, "share of `train_file` held out without a `dev_file`; 0: none")
+    dev_split: str = option(
+        "stratified",
+        "how it is drawn: `stratified`, with its share of each label; `random`; `contiguous`, the end of the file",
+    )
     train_file: Optional[str] = option(None, "labeled data")
     dev_file: Optional[str] = option(None, "labeled data that choose the best epoch")
     test_file: Optional[str] = option(None, "labeled data, scored once at the end")
@@ -213,6 +218,7 @@ class RecipeArguments(EncoderArguments):
             **super().ranges(),
             "early_stopping_patience": POSITIVE,
             "dev_fraction": (lambda value: 0 <= value < 1, Message("at least 0 and less than 1")),
+            "dev_split": one_of(DEV_SPLITS),
             "ema_decay": SHARE,
         }
 
@@ -297,15 +303,10 @@ def resolve_config(config, arguments_class):
 
     from tasks.common.tool.device import choose_device
     from tasks.common.tool.run_config import parse_arguments
+    from tasks.common.training.paddlenlp_keys import check_keys
 
     metric, plan = arguments_class.METRIC, arguments_class.PLAN
-    for key in config:
-        if key in arguments_class.RENAMED:
-            raise InputError(
-                "key {key!r} is called {renamed!r} now; rename it", key=key, renamed=arguments_class.RENAMED[key]
-            )
-        if key in plan.closed:
-            raise InputError("key {key!r} cannot be set: {reason}", key=key, reason=Message(plan.reason, metric=metric))
+    check_keys(config, arguments_class, TrainingArguments.__dataclass_fields__)
     given = config
     config = arguments_class.normalized({**plan.defaults, **arguments_class.DEFAULTS, **config})
     # unknown keys are reported before missing ones, and both before paddle touches the device

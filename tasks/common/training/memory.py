@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tasks.common.errors import InputError, nearest
+from tasks.common.errors import InputError, did_you_mean
+from tasks.common.language import Message
 from tasks.common.texts.text_files import RecordsName, shown
 
 SPLITS = ("train", "dev", "test")
@@ -58,9 +59,9 @@ def check_splits(data: Any) -> None:
     for split in data:
         if split not in SPLITS:
             raise InputError(
-                "data: unknown split {split!r}; did you mean {nearest!r}?",
+                "data: unknown split {split!r}; {suggestion}",
                 split=split,
-                nearest=nearest(str(split), SPLITS),
+                suggestion=did_you_mean(str(split), SPLITS) or Message("give {splits}", splits=", ".join(SPLITS)),
             )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tasks.common.errors import InputError
 from tasks.common.files import write_json
-from tasks.common.recipe import Run
+from tasks.common.run import Run
 from tasks.common.runs.life import MODEL_FOLDER
 from tasks.experiments.annotation.arguments import AnnotationArguments
 from tasks.experiments.annotation.selection import grow

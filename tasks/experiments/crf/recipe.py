@@ -10,7 +10,8 @@ from typing import Any
 from tasks.common.errors import InputError
 from tasks.common.files import write_json
 from tasks.common.language import tr
-from tasks.common.recipe import Recipe, Run
+from tasks.common.recipe import Recipe
+from tasks.common.run import Run
 from tasks.common.runs import life
 from tasks.common.training.arguments import Settings
 from tasks.experiments.crf.arguments import CrfArguments

@@ -11,7 +11,8 @@ import paddle
 from paddle_rope.roformer import RoFormerForSequenceClassification
 from tasks.common.inference import evaluation_mode
 from tasks.common.language import tr
-from tasks.common.recipe import Recipe, Run
+from tasks.common.recipe import Recipe
+from tasks.common.run import Run
 from tasks.experiments.relative_position.arguments import RelativePositionArguments
 from tasks.experiments.relative_position.data import LABELS, VOCABULARY, make_sequences
 

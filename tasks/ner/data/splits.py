@@ -34,7 +34,7 @@ def read_splits(run, seed, memory=None):
     splits, names = read_files(run, read_examples, memory)
     if run.train_texts is not None:
         splits["train"], names["train"] = _drawn(splits["train"], run.train_texts, seed, names["train"])
-    hold_out_dev(run, splits, names)
+    hold_out_dev(run, splits, names, lambda example: [entity.type for entity in example.entities])
     for split in ("train", "dev"):
         if split in splits and not entity_types(splits[split]):
             raise InputError("{file}: no entity is labeled in it; give data with entities", file=names[split])

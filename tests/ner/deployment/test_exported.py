@@ -54,7 +54,7 @@ def test_word_features_and_short_spans_go_along(train, corpus, tmp_path, capsys)
     for format in FORMATS:
         exported = export("ner", tmp_path / format, format, run.model)
         (note,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("note: ")]
-        assert "only this package's Python makes columns and flags, inputs of the graph" in note
+        assert "only this package's Python makes the inputs columns, flags of the graph" in note
         assert note.removeprefix("note: ") in (exported / "README.md").read_text(encoding="utf-8")
         assert_finds_the_same(run.model, exported, [record["text"] for record in corpus.dev_records])
 
@@ -63,8 +63,8 @@ def test_word_features_and_short_spans_go_along(train, corpus, tmp_path, capsys)
     "features, inputs",
     [
         (None, None),
-        ({"tables": {"words": 9}, "flags": 0}, "columns, an input of the graph"),
-        ({"tables": {}, "flags": 4}, "flags, an input of the graph"),
+        ({"tables": {"words": 9}, "flags": 0}, "the inputs columns of the graph"),
+        ({"tables": {}, "flags": 4}, "the inputs flags of the graph"),
     ],
 )
 def test_a_graph_says_which_inputs_python_makes(features, inputs):
