@@ -64,6 +64,9 @@ COMMON_READERS = (
     "texts.line_stream",
     "texts.text_files",
     "texts.text_stream",
+    "texts.packed",
+    "texts.tables",
+    "texts.forms",
 )
 READERS = [
     *(REPOSITORY / "tasks" / "ner" / name for name in ("data/reading.py", "examples.py")),
