@@ -62,7 +62,12 @@ class LineStream:
 
     def items_of_whole(self, lines):
         """List of what the lines of a form that is read whole bring."""
-        return [item for where, record in records(lines, self.name) for item in self.items_of_record(record, where)]
+        found = self.records_of(lines)
+        return [item for where, record in found for item in self.items_of_record(record, where)]
+
+    def records_of(self, lines):
+        """Pairs ("path:line", record) of the lines of a JSON list or a table."""
+        return records(lines, self.name)
 
     def items_of_record(self, record, where):
         """List of what a record brings; of a table, its values are strings."""

@@ -22,7 +22,7 @@ TAG = "tag"
 FIRST, SECOND = "sentence1", "sentence2"
 # what a column may be called, in lower case; the first that a header has is taken
 NAMES = {
-    TEXT: ("text", "sentence", "content", "文本", "句子", "内容"),
+    TEXT: ("text", "sentence", "content", "body", "review", "comment", "query", "文本", "句子", "内容", "正文", "评论"),
     LABEL: ("label", "labels", "category", "class", "标签", "类别"),
     TOKEN: ("token", "word", "char", "character", "字", "字符", "词"),
     TAG: ("tag", "ner_tag", "ner", "label", "bio", "标签", "标注"),

@@ -124,6 +124,11 @@ def _text(data, key, where, ignored=()):
     return text
 
 
+def text_of(task: dict, where: str) -> str:
+    """The text of a task of the JSON export, labeled or not."""
+    return _text(_object(task, "data", where), TEXT_KEY, where)
+
+
 def _entities(value: dict, text: _Text, where: str) -> Iterator[Entity]:
     """One entity for each label of a span."""
     labels = value.get("labels")

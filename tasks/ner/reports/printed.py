@@ -6,12 +6,30 @@ from rich.cells import cell_len
 
 from tasks.common.reports.tables import as_cells, print_score_rows, terminal
 from tasks.common.visible import visible
+from tasks.ner.examples import Example
 from tasks.ner.reports.error_analysis import BOUNDARY_ERRORS
 
 MOST_TYPES = 40  # rows of a table
 MOST_CONFUSED = 16  # types of a table of confusion, and lines of the list that takes its place
 MOST_ERRORS = 20  # of one worst example
 LONGEST_TEXT = 200  # characters of a worst example
+FIRST_TEXTS = 2  # of a file, shown as they were read
+FIRST_CHARACTERS = 50
+FIRST_ENTITIES = 6
+
+
+def print_first_texts(title: str, examples: list[Example]) -> None:
+    """Print the first texts of a file as they were read, shortened, and under each its entities."""
+    _print_title(f"{title} begins, as it was read:")
+    for example in examples[:FIRST_TEXTS]:
+        entities = [f"{one.type} {_shortened(example.surface(one))}" for one in example.entities[:FIRST_ENTITIES]]
+        more = len(example.entities) - len(entities)
+        listed = ", ".join(entities + [f"{more} more"] * bool(more)) or "no entity"
+        print(f"  {visible(_shortened(example.text))}\n    {visible(listed)}")
+
+
+def _shortened(text):
+    return text if len(text) <= FIRST_CHARACTERS else f"{text[:FIRST_CHARACTERS]}... ({len(text)} characters)"
 
 
 def print_scores(title: str, scores: dict) -> None:
