@@ -60,6 +60,10 @@ class LineStream:
         """List of what one more line, without its end, brings; ``where`` is "path:line"."""
         raise NotImplementedError
 
+    def form_of(self, lines):
+        """The form of an input that begins with these lines, none of which is blank."""
+        return form_of(lines)
+
     def items_of_whole(self, lines):
         """List of what the lines of a form that is read whole bring."""
         found = self.records_of(lines)
@@ -97,7 +101,7 @@ class LineStream:
             decoded = (line.decode("utf-8", "replace").removeprefix(BYTE_ORDER_MARK).rstrip("\r\n") for line in lines)
             seen = list(itertools.islice((line for line in decoded if line.strip(BLANKS)), LINES_TO_SEE))
             if seen:
-                self.form = form_of(seen)
+                self.form = self.form_of(seen)
 
     def _lines_at_hand(self):
         """Yields lists of whole lines as bytes with their LF, as many as each read completes."""
