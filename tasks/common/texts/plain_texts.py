@@ -39,7 +39,9 @@ def texts_of_records(lines, name):
     is_json = name.endswith(JSON_ENDINGS)
     form = Form.PLAIN if first_non_blank(lines) is None else form_of(lines)
     if form is Form.TAGGED and not is_json:
-        raise InputError(f"{name}:1: {form.value}; write the texts with paddle-rope convert {name} texts.jsonl --to jsonl")
+        raise InputError(
+            f"{name}:1: {form.value}; write the texts with paddle-rope convert {name} texts.jsonl --to jsonl"
+        )
     if form is Form.PLAIN and not is_json:
         return None
     found = json_records(lines, name) if form is Form.PLAIN else records(lines, name)

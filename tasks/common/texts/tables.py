@@ -19,12 +19,14 @@ TEXT = "text"
 LABEL = "label"
 TOKEN = "token"
 TAG = "tag"
+TOKENS = "tokens"
 FIRST, SECOND = "sentence1", "sentence2"
 # what a column may be called, in lower case; the first that a header has is taken
 NAMES = {
     TEXT: ("text", "sentence", "content", "body", "review", "comment", "query", "文本", "句子", "内容", "正文", "评论"),
     LABEL: ("label", "labels", "category", "class", "标签", "类别"),
     TOKEN: ("token", "word", "char", "character", "字", "字符", "词"),
+    TOKENS: (TOKENS, "words", "chars"),  # all of a text in one cell
     TAG: ("tag", "ner_tag", "ner", "label", "bio", "标签", "标注"),
     FIRST: (FIRST, "text1", "text_a", "query1", "question1", "q1"),
     SECOND: (SECOND, "text2", "text_b", "query2", "question2", "q2"),
@@ -69,7 +71,8 @@ def header_of(line: str) -> Header | None:
     if not all(names[1:]) or any(len(name) > _LONGEST_NAME or _NO_NAME.match(name) for name in names):
         return None  # the first may be empty: so it is over the index of pandas
     header = Header(", " if ", " in line and separator == "," else separator, names)
-    is_known = header.has(TEXT) or header.has(TOKEN, TAG) or header.has(FIRST, SECOND) or _TRIPLE <= set(names)
+    of_pairs = header.has(FIRST, SECOND) or _TRIPLE <= set(names)
+    is_known = header.has(TEXT) or header.has(TOKEN, TAG) or header.has(TOKENS) or of_pairs
     return header if is_known else None
 
 
@@ -101,7 +104,7 @@ def _of_csv(lines, first, name, header):
         try:
             values = next(reader, None)
         except csv.Error as error:
-            raise InputError(f"{name}:{begun}: broken CSV ({error}); quote values by \" and double it inside") from None
+            raise InputError(f'{name}:{begun}: broken CSV ({error}); quote values by " and double it inside') from None
         if values is None:
             return
         yield begun, values

@@ -79,7 +79,9 @@ def _of_records(records: Iterable[tuple[str, dict]], unlabeled: str) -> str:
             return "tokens"
         label = record.get("label", record.get("labels"))
         if label is not None:
-            return "doccano" if isinstance(label, list) or unlabeled == "doccano" != isinstance(label, dict) else "cluener"
+            if isinstance(label, dict):
+                return "cluener"
+            return "doccano" if isinstance(label, list) or unlabeled == "doccano" else "cluener"
         if "entities" not in record:
             break
         found = "cmeee" if unlabeled == "cmeee" else "jsonl"  # the same in all formats as long as there are none

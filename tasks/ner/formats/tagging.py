@@ -122,10 +122,10 @@ def joined(tokens: list[str]) -> tuple[str, list[tuple[int, int]]]:
     offsets = []
     end, before = 0, ""
     for token in tokens:
-        if (len(token) > 1 or len(before) > 1) and (before[-1:] + token[:1]).isalnum() and before[-1:].isascii():
-            if token[:1].isascii():
-                parts.append(" ")
-                end += 1
+        edges = before[-1:] + token[:1]
+        if len(edges) == 2 and len(before) + len(token) > 2 and edges.isascii() and edges.isalnum():
+            parts.append(" ")
+            end += 1
         parts.append(token)
         offsets.append((end, end + len(token)))
         end, before = end + len(token), token

@@ -52,7 +52,8 @@ def read(records: Records, name: str) -> list[Example]:
         wheres.append(where)
     parse = TagParser(search.scheme(), name)
     parsed = [
-        Sentence(where, None, tokens, [parse(tag, where) for tag in tags]) for where, (tokens, tags) in zip(wheres, sentences)
+        Sentence(where, None, tokens, [parse(tag, where) for tag in tags])
+        for where, (tokens, tags) in zip(wheres, sentences)
     ]
     return as_examples(parsed, parse.scheme, name)
 
