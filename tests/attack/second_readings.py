@@ -34,7 +34,49 @@ def lines_of(text):
 
 
 def records(text):
-    return [loads(line) for line in lines_of(text) if line.strip(BLANKS)]
+    """Of JSON lines, one JSON list, or a table with JSON in its cells."""
+    if text.lstrip(BLANKS + "\r\n").startswith("["):
+        return [_member(one) for one in loads(text)]
+    if text.lstrip(BLANKS + "\r\n").startswith("{"):
+        return [loads(line) for line in lines_of(text) if line.strip(BLANKS)]
+    return [{key: cell if key == "text" else _cell(cell) for key, cell in row.items()} for row in table(text)]
+
+
+def _member(one):
+    if isinstance(one, str):
+        return {"text": one}
+    return {"text": one[0], **one[1]} if isinstance(one, list) else one
+
+
+def _cell(cell):
+    bare = cell.strip()
+    if not bare:
+        return []
+    try:
+        return loads(bare) if bare[0] in "[{" else cell
+    except RepeatedKey:
+        raise
+    except ValueError:
+        return cell
+
+
+def table(text):
+    """The rows of CSV or TSV as dicts, by the csv module."""
+    lines = lines_of(text)
+    while not lines[0].strip(BLANKS):
+        del lines[0]
+    if "\t" in lines[0]:
+        rows = [[_unquoted(cell) for cell in line.split("\t")] for line in lines if line.strip(BLANKS)]
+    else:
+        rows = [row for row in csv.reader([line + "\n" for line in lines], skipinitialspace=", " in lines[0]) if row]
+    header = [name.strip().strip('"') for name in rows[0]]
+    return [dict(zip(header, row, strict=True)) for row in rows[1:]]
+
+
+def _unquoted(cell):
+    inner = cell[1:-1]
+    is_quoted = cell[:1] == cell[-1:] == '"' and '""' in inner and '"' not in inner.replace('""', "")
+    return inner.replace('""', '"') if is_quoted else cell
 
 
 def cluener(text):

@@ -1,5 +1,9 @@
 """Files of data: every format of labeled text, pairs, classes, plain text, and streams to predict."""
 
+import csv
+import gzip
+import io
+import json
 from pathlib import Path
 
 from tasks.classification import data as classification
@@ -54,14 +58,14 @@ def _compare(examples, expected, how):
         raise SilentLossError(f"{how}: {len(found)} examples, not {len(expected)}")
 
 
-def read_entities(folder: Path) -> None:
+def read_entities(folder: Path, unpack=bytes) -> None:
     """A file of labeled text: read, read plainly, written in its own format and read again."""
     path = folder / BYTES
     examples, format = read_labeled(path)
     second = second_readings.OF_FORMAT.get(format)
     if second is not None:
         try:
-            expected = second(_text(path))
+            expected = second(unpack(path.read_bytes()).decode("utf-8").removeprefix("\ufeff"))
         except Exception as error:  # what cannot be read plainly should have been refused
             raise SilentLossError(f"{format}: read, but {type(error).__name__}: {error}") from error
         _compare(examples, expected, f"{format} read plainly")
@@ -76,6 +80,11 @@ def _again(examples, path, format):
     _compare(read_labeled(path, format)[0], [(one.text, set(one.spans)) for one in examples], f"{format} written")
 
 
+def read_packed(folder: Path) -> None:
+    """Labeled text, packed."""
+    read_entities(folder, gzip.decompress if (folder / BYTES).read_bytes()[:2] == b"\x1f\x8b" else bytes)
+
+
 def read_brat(folder: Path) -> None:
     """A folder of brat's."""
     examples = brat.read(folder)
@@ -84,10 +93,53 @@ def read_brat(folder: Path) -> None:
     _compare(examples, expected, "brat read plainly")
 
 
+def _as_list(format, examples):
+    """The records of a format of JSON lines as one list."""
+    return b"[" + b",\n".join("".join(TEXT_FORMATS[format].write(examples)).encode().splitlines()) + b"]\n"
+
+
+def _table(separator, *rows):
+    stream = io.StringIO()
+    csv.writer(stream, delimiter=separator, lineterminator="\n").writerows(rows)
+    return stream.getvalue()
+
+
+def _tables():
+    """Labels as JSON in cells, tokens in rows, and tags in cells."""
+    labels = [["id", "text", "label"]]
+    tokens = [["Sentence #", "Word", "POS", "Tag"]]
+    for number, one in enumerate(EXAMPLES):
+        spans = [[entity.start, entity.end, entity.type] for entity in one.entities]
+        labels.append([number, one.text, json.dumps(spans, ensure_ascii=False)])
+        of_example = "".join(TEXT_FORMATS["bio"].write([one])).splitlines()[:-1]
+        tokens += [["" if place else f"S{number}", line[0], "n", line[2:]] for place, line in enumerate(of_example)]
+    tags = [["tokens", "ner_tags"], ['["王", "明"]', '["B-P", "I-P"]'], ["在 京", "O B-LOC"]]
+    return [_table(separator, *rows) for separator in ",\t" for rows in (labels, tokens, tags)]
+
+
+CONLL = "-DOCSTART- -X- -X- O\n\n# id 1\nEU NNP B-NP B-ORG\n在 P O O\n京 NR B-NP B-LOC\n\n的 DEG O O\n"
+WEIBO = "科0\tO\n技1\tO\n\n北0\tB-GPE.NAM\n京1\tI-GPE.NAM\n20\tO\n"
+SPACY = [
+    {
+        "id": 0,
+        "paragraphs": [
+            {
+                "raw": "王明 在北京",
+                "sentences": [
+                    {"tokens": [{"orth": "王", "ner": "B-PER"}, {"orth": "明", "ner": "L-PER"}]},
+                    {"tokens": [{"orth": "在", "ner": "O"}, {"orth": "北京", "ner": "U-LOC"}]},
+                ],
+            },
+            {"raw": "北京", "entities": [[0, 2, "LOC"]]},
+        ],
+    }
+]
+
+
 def _brat_samples():
     ann = "T1\tcompany 0 4\t浙商银行\nT2\tname 9 12\t叶老桂\nR1\tworks Arg1:T2 Arg2:T1\n#1\tnote T1\tx\n"
     one = {"1.txt": EXAMPLES[0].text.encode(), "1.ann": ann.encode()}
-    return [one, {**one, "2.txt": "第一行\n第二行".encode(), "2.ann": "T1\tx 2 5\t行 第\n".encode()}]
+    return [one, {**one, "2.txt": "第一行\n第二行".encode(), "2.ann": "T1\tx 2 5\t行 第\nT2\tx 0 3;4 6\t第一行 第二\nT3\tx 0 1;2 3\t第 行\n".encode()}]
 
 
 def read_matching(folder: Path) -> None:
@@ -178,6 +230,27 @@ TARGETS = [
     *(
         _entity_target(name, name, [*EXAMPLES, NESTED], OF_JSON)
         for name in ("cluener", "doccano", "doccano_entities", "cmeee", "jsonl", "labelstudio", "labelstudio_min")
+    ),
+    _entity_target("tokens", "tokens", EXAMPLES, OF_JSON),
+    Target(
+        "lists",
+        _samples(
+            *(_as_list(name, [*EXAMPLES, NESTED]) for name in ("cluener", "doccano", "doccano_entities", "jsonl")),
+            _as_list("tokens", EXAMPLES),
+        ),
+        *(OF_JSON, read_entities, (InputError,)),
+    ),
+    Target("tables", _samples(*_tables()), OF_JSON, read_entities, (InputError,)),
+    Target("columns", _samples(CONLL, CONLL.replace(" ", "\t"), WEIBO), OF_TEXT, read_entities, (InputError,)),
+    Target(
+        "spacy",
+        _samples("".join(TEXT_FORMATS["spacy"].write([*EXAMPLES, NESTED])), json_bytes(SPACY)),
+        *(OF_JSON, read_entities, (InputError,)),
+    ),
+    Target(
+        "gzip",
+        _samples(gzip.compress("".join(TEXT_FORMATS["jsonl"].write(EXAMPLES)).encode(), mtime=0)),
+        *(OF_TEXT, read_packed, (InputError,)),
     ),
     Target("brat", _brat_samples, OF_TEXT, read_brat, (InputError,)),
     Target(

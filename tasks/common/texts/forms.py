@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator
 from enum import Enum
 
+from tasks.common.errors import InputError
 from tasks.common.texts.json_array import array_records
 from tasks.common.texts.json_lines import json_records
 from tasks.common.texts.tables import IS_TAG, header_of, table_records
@@ -64,6 +65,13 @@ def _is_tagged(line):
     line = line.rstrip(BLANKS)
     cut = max(line.rfind(" "), line.rfind("\t"))
     return cut > 0 and IS_TAG.match(line, cut + 1) is not None
+
+
+def refused_tags(name: str) -> InputError:
+    """What is said of tagged text where plain text is wanted."""
+    return InputError(
+        f"{name}:1: {Form.TAGGED.value}; write its texts with paddle-rope convert {name} texts.jsonl --to jsonl"
+    )
 
 
 def records(lines: list[str], name: str) -> Iterator[tuple[str, dict]]:

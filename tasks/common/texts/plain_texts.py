@@ -4,7 +4,7 @@ import bisect
 import re
 
 from tasks.common.errors import InputError
-from tasks.common.texts.forms import Form, form_of, records
+from tasks.common.texts.forms import Form, form_of, records, refused_tags
 from tasks.common.texts.json_lines import TEXT_KEYS, json_records, json_text
 from tasks.common.texts.text_files import first_non_blank, read_text, split_lines
 
@@ -30,8 +30,8 @@ def read_plain_texts(path):
 
 
 def texts_of_records(lines, name):
-    """The ``text``, or else the ``sentence``, of each record among the lines of a file called ``name``, of JSON lines, a
-    JSON list or a table; None for plain text, which no file named ``.json`` or ``.jsonl`` is.
+    """The ``text``, or else the ``sentence``, of each record in the lines of a file called ``name``: JSON lines, a JSON
+    list or a table; None for plain text, which no file named ``.json`` or ``.jsonl`` is.
 
     Raises:
         InputError: a record has no such text, or the lines are tagged text.
@@ -39,9 +39,7 @@ def texts_of_records(lines, name):
     is_json = name.endswith(JSON_ENDINGS)
     form = Form.PLAIN if first_non_blank(lines) is None else form_of(lines)
     if form is Form.TAGGED and not is_json:
-        raise InputError(
-            f"{name}:1: {form.value}; write the texts with paddle-rope convert {name} texts.jsonl --to jsonl"
-        )
+        raise refused_tags(name)
     if form is Form.PLAIN and not is_json:
         return None
     found = json_records(lines, name) if form is Form.PLAIN else records(lines, name)

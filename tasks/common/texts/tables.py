@@ -71,7 +71,7 @@ def header_of(line: str) -> Header | None:
     if not all(names[1:]) or any(len(name) > _LONGEST_NAME or _NO_NAME.match(name) for name in names):
         return None  # the first may be empty: so it is over the index of pandas
     header = Header(", " if ", " in line and separator == "," else separator, names)
-    of_pairs = header.has(FIRST, SECOND) or _TRIPLE <= set(names)
+    of_pairs = header.has(FIRST, SECOND) or set(names) >= _TRIPLE
     is_known = header.has(TEXT) or header.has(TOKEN, TAG) or header.has(TOKENS) or of_pairs
     return header if is_known else None
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 
 from tasks.common.errors import InputError
-from tasks.common.texts.forms import Form
+from tasks.common.texts.forms import Form, refused_tags
 from tasks.common.texts.json_lines import json_text, parse_line
 from tasks.common.texts.line_stream import LineStream
 from tasks.common.texts.text_files import BLANKS, read_text
@@ -39,10 +39,7 @@ class TextStream(LineStream):
 
     def texts_of_tagged(self, lines):
         """Pairs (text, "path:line") of the lines of tagged text."""
-        raise InputError(
-            f"{self.name}:1: a token and its tag a line, and not texts; write the texts with paddle-rope convert "
-            f"{self.name} texts.jsonl --to jsonl"
-        )
+        raise refused_tags(self.name)
 
     def items_of(self, line, where):
         """The texts that one more line brings: none, one, or also the blank lines that waited for it."""

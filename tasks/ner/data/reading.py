@@ -35,8 +35,8 @@ def read_examples(
     """Labeled examples of a file, in its order, or of the files of a folder, in the order of their names.
 
     Args:
-        path: the file or folder; ``-`` is standard input. A folder with ``.ann`` files is one of brat; of another, files
-            are left out whose names begin with a dot or an underscore, and folders in it.
+        path: the file or folder; ``-`` is standard input. A folder with ``.ann`` files is one of brat. Of another,
+            files whose names begin with a dot or an underscore are left out, and folders in it.
         format: one of ``FORMATS``; None recognizes it by the content, and brat by ``.ann``.
         name: what messages call the file, for which it stands; None: ``path``. Not for folders.
 
@@ -138,7 +138,8 @@ class EntityTextStream(TextStream):
         return labeled_records(lines, self.name)
 
     def items_of_whole(self, lines):
-        if self.form is Form.TABLE and header_of(first_non_blank(lines)).has(TOKEN, TAG):
+        header = header_of(first_non_blank(lines) or "")
+        if self.form is Form.TABLE and header is not None and header.has(TOKEN, TAG):
             self.form = Form.TAGGED
         return super().items_of_whole(lines)
 

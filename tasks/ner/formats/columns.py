@@ -53,11 +53,8 @@ def read_rows(lines: list[str], name: str) -> list[Row]:
     """
     first = first_non_blank(lines)
     header = first and header_of(first)
-    if header and header.has(TOKEN, TAG):
-        found = list(_of_table(lines, name, header))
-    else:
-        found = list(_of_lines(lines, name))
-    return _without_marks(found, name)
+    is_table = header and header.has(TOKEN, TAG)
+    return _without_marks(list(_of_table(lines, name, header) if is_table else _of_lines(lines, name)), name)
 
 
 def _of_table(lines, name, header):

@@ -1,7 +1,7 @@
 """spaCy's JSON: its training tuples, and the documents of its version 2.
 
-* tuples: ``[["...", {"entities": [[9, 12, "name"]]}], ...]``, or objects with ``text`` and such ``entities``; offsets in
-  characters, half-open;
+* tuples: ``[["...", {"entities": [[9, 12, "name"]]}], ...]``, or objects with ``text`` and such ``entities``; offsets
+  in characters, half-open;
 * documents: ``[{"id": 0, "paragraphs": [{"raw": "...", "sentences": [{"tokens": [{"orth": "...", "ner": "B-name"},
   ...]}]}]}]``, tags by the scheme BILUO. Each paragraph is an example; its text is ``raw``, or the tokens joined.
 

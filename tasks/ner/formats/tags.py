@@ -6,8 +6,8 @@
   of PaddleNLP (https://github.com/PaddlePaddle/PaddleNLP, ``msra_ner``, ``peoples_daily_ner``); their first line may
   be a header, ``text_a<tab>label``.
 
-A text is its tokens joined, see :func:`tasks.ner.formats.tagging.joined`; it is written one character a token. Tags that are not
-well-formed are read by the convention of conlleval and reported in one line of this module's log.
+A text is its tokens joined, see :func:`tasks.ner.formats.tagging.joined`; it is written one character a token. Tags
+that are not well-formed are read by the convention of conlleval and reported in one line of this module's log.
 """
 
 from __future__ import annotations
@@ -122,8 +122,8 @@ class TagParser:
                 )
             if parsed[0] not in self.scheme.prefixes:
                 raise InputError(
-                    f"{_place(self.name, where)}: tag {shown(tag, LIMIT)} is none of {self.scheme}; name another format, or "
-                    "let it be recognized"
+                    f"{_place(self.name, where)}: tag {shown(tag, LIMIT)} is none of {self.scheme}; name another format, "
+                    "or let it be recognized"
                 )
             self.known[tag] = parsed
         return parsed
