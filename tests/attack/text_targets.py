@@ -139,7 +139,14 @@ SPACY = [
 def _brat_samples():
     ann = "T1\tcompany 0 4\t浙商银行\nT2\tname 9 12\t叶老桂\nR1\tworks Arg1:T2 Arg2:T1\n#1\tnote T1\tx\n"
     one = {"1.txt": EXAMPLES[0].text.encode(), "1.ann": ann.encode()}
-    return [one, {**one, "2.txt": "第一行\n第二行".encode(), "2.ann": "T1\tx 2 5\t行 第\nT2\tx 0 3;4 6\t第一行 第二\nT3\tx 0 1;2 3\t第 行\n".encode()}]
+    return [
+        one,
+        {
+            **one,
+            "2.txt": "第一行\n第二行".encode(),
+            "2.ann": "T1\tx 2 5\t行 第\nT2\tx 0 3;4 6\t第一行 第二\nT3\tx 0 1;2 3\t第 行\n".encode(),
+        },
+    ]
 
 
 def read_matching(folder: Path) -> None:
@@ -241,7 +248,13 @@ TARGETS = [
         *(OF_JSON, read_entities, (InputError,)),
     ),
     Target("tables", _samples(*_tables()), OF_JSON, read_entities, (InputError,)),
-    Target("columns", _samples(CONLL, CONLL.replace(" ", "\t"), WEIBO), OF_TEXT, read_entities, (InputError,)),
+    Target(
+        "columns",
+        _samples(CONLL, CONLL.replace(" ", "\t").replace("#\tid", "# id"), WEIBO),
+        OF_TEXT,
+        read_entities,
+        (InputError,),
+    ),
     Target(
         "spacy",
         _samples("".join(TEXT_FORMATS["spacy"].write([*EXAMPLES, NESTED])), json_bytes(SPACY)),

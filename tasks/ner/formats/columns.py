@@ -64,7 +64,7 @@ def _of_table(lines, name, header):
     before = None
     for number, values in rows(lines, name):
         if values and sentence is not None and values[sentence].strip():
-            if before not in (None, values[sentence]):
+            if before != values[sentence]:
                 yield Row(number, "", "")
             before = values[sentence]
         if not values or not (values[token] or values[tag]):

@@ -122,8 +122,8 @@ class TagParser:
                 )
             if parsed[0] not in self.scheme.prefixes:
                 raise InputError(
-                    f"{_place(self.name, where)}: tag {shown(tag, LIMIT)} is none of {self.scheme}; name another format, "
-                    "or let it be recognized"
+                    f"{_place(self.name, where)}: tag {shown(tag, LIMIT)} is none of {self.scheme}; name another "
+                    "format, or let it be recognized"
                 )
             self.known[tag] = parsed
         return parsed
