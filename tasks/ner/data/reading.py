@@ -36,7 +36,7 @@ def read_examples(
 
     Args:
         path: the file or folder; ``-`` is standard input. A folder with ``.ann`` files is one of brat. Of another,
-            files whose names begin with a dot or an underscore are left out, and folders in it.
+            folders in it are left out, and files whose names begin with a dot, an underscore, README or LICENSE.
         format: one of ``FORMATS``; None recognizes it by the content, and brat by ``.ann``.
         name: what messages call the file, for which it stands; None: ``path``. Not for folders.
 
@@ -66,9 +66,12 @@ def read_labeled(
     return examples, recognized
 
 
+_NO_DATA = (".", "_", "README", "LICENSE")  # begins of names of files
+
+
 def _read_folder(folder, format):
     try:
-        files = sorted(file for file in folder.iterdir() if file.name[0] not in "._" and file.is_file())
+        files = sorted(file for file in folder.iterdir() if not file.name.startswith(_NO_DATA) and file.is_file())
     except OSError as error:
         raise InputError(f"{folder}: cannot be read ({error.strerror}); check its permissions") from None
     if not files:

@@ -45,8 +45,8 @@ def split_tag(line: str) -> tuple[str, str]:
     return line[: max(cut, 0)], line[cut + 1 :]
 
 
-def read_rows(lines: list[str], name: str) -> list[Row]:
-    """The rows of a file of tokens and tags; the tags are not checked.
+def read_rows(lines: list[str], name: str, tells: bool = True) -> list[Row]:
+    """The rows of a file of tokens and tags; the tags are not checked. ``tells``: of numbers that are taken off.
 
     Raises:
         InputError: a line has no token or no tag, or lines have different numbers of columns.
@@ -54,7 +54,7 @@ def read_rows(lines: list[str], name: str) -> list[Row]:
     first = first_non_blank(lines)
     header = first and header_of(first)
     is_table = header and header.has(TOKEN, TAG)
-    return _without_marks(list(_of_table(lines, name, header) if is_table else _of_lines(lines, name)), name)
+    return _without_marks(list(_of_table(lines, name, header) if is_table else _of_lines(lines, name)), name, tells)
 
 
 def _of_table(lines, name, header):
@@ -132,7 +132,7 @@ def _cells(line, columns, where):
     return cells[0], cells[place]
 
 
-def _without_marks(found, name):
+def _without_marks(found, name, tells):
     """Rows without the places of characters in words, if all tokens of the file have them."""
     expected, inner = None, False
     bare = []
@@ -150,9 +150,10 @@ def _without_marks(found, name):
         bare.append(row._replace(token=match[1]))
     if not inner:
         return found
-    first = next(row for row in found if row.token)
-    logger.warning(
-        "%s:%d: every token ends with its place in a word, such as %s; these numbers are taken off",
-        *(name, first.line, shown(first.token)),
-    )
+    if tells:
+        first = next(row for row in found if row.token)
+        logger.warning(
+            "%s:%d: every token ends with its place in a word, such as %s; these numbers are taken off",
+            *(name, first.line, shown(first.token)),
+        )
     return bare

@@ -97,7 +97,7 @@ def recognize_scheme(lines: list[str], name: str, is_sentences: bool = False) ->
             for tag in split_tag(line)[1].split(JOINT):
                 search.see(tag, number)
     else:
-        for row in read_rows(lines, name):
+        for row in read_rows(lines, name, tells=False):
             search.see(row.tag, row.line)
     return search.scheme()
 

@@ -173,6 +173,7 @@ def test_a_folder_is_its_files_each_in_its_format(write, tmp_path):
     write('{"text": "甲", "label": [[0, 1, "a"]]}\n', "data/2.jsonl")
     write("王 B-P\n明 I-P\n", "data/1.bio")
     write("no data", "data/.hidden")
+    write("no data", "data/README.md")
     write("no data", "data/deeper/file")
     examples, format = read_labeled(tmp_path / "data")
     assert contents(examples) == [("王明", (Entity(0, 2, "P"),)), ("甲", (Entity(0, 1, "a"),))]
