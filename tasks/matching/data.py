@@ -138,7 +138,8 @@ class _LineParser:
         if self.keys is None:
             self.keys = TRIPLE_KEYS if TRIPLE_KEYS[0] in record else PAIR_KEYS
         texts = [json_text(record, where, (key,)) for key in self.keys]
-        label = next((record[key] for key in LABEL_KEYS if record.get(key) not in (None, "")), None)
+        given = {key.lower(): value for key, value in record.items()}
+        label = next((given[key] for key in LABEL_KEYS if given.get(key) not in (None, "")), None)
         if label is not None:
             label = _number(label, where) if self.keys is PAIR_KEYS else _closer(label, where)
         return _example(texts, label, where)

@@ -103,7 +103,7 @@ def _found_in(text, words, where):
     offsets, end = [], 0
     for word in words:
         begin = end
-        while not text.startswith(word, begin) and text[begin : begin + 1].isspace():
+        while not word[0].isspace() and text[begin : begin + 1].isspace():
             begin += 1
         if not text.startswith(word, begin):
             raise InputError(
