@@ -4,15 +4,16 @@ import csv
 import gzip
 import io
 import json
+import re
 from pathlib import Path
 
 from tasks.classification import data as classification
 from tasks.common.errors import InputError
 from tasks.common.texts.documents import read_documents
+from tasks.common.texts.forms import Form
 from tasks.common.texts.plain_texts import read_plain_texts
-from tasks.common.texts.text_stream import TextStream
 from tasks.matching import data as matching
-from tasks.ner.data.reading import read_labeled, write_examples
+from tasks.ner.data.reading import EntityTextStream, read_labeled, write_examples
 from tasks.ner.examples import Entity, Example
 from tasks.ner.formats import TEXT_FORMATS, brat
 from tests.attack import second_readings
@@ -149,12 +150,26 @@ def _brat_samples():
     ]
 
 
+def _is_whole(lines):
+    """Whether lines that are not blank are a JSON list, or a table."""
+    names = lines[0].strip(" ").replace('"', "").split("\t" if "\t" in lines[0] else ",")
+    known = {"text", "sentence", "sentence1", "A", "tokens"}
+    return re.match(r"\[\s*[{\[\"\]]", "\n".join(lines)[:1000].lstrip()) or (
+        bool(known & {name.strip() for name in names}) and ("\t" not in lines[0] or len(names) > 3)
+    )
+
+
 def read_matching(folder: Path) -> None:
     """Pairs or triples, with labels and to predict."""
     path = folder / BYTES
     streamed = [one.texts for chunk in matching.ExampleStream(path) for one in chunk]
     lines = [line for line in second_readings.lines_of(_text(path)) if line.strip(" \t")]
-    if lines[0].strip(" \t").startswith("{") and len(streamed) == len(lines):
+    if _is_whole(lines):
+        plain = [
+            tuple(one[key] for key in ("ABC" if "A" in one else ("sentence1", "sentence2")))
+            for one in second_readings.records(_text(path))
+        ]
+    elif lines[0].strip(" \t").startswith("{") and len(streamed) == len(lines):
         try:
             plain = [tuple(second_readings.loads(line).get(key) for key in "ABC") for line in lines]
             plain = (
@@ -179,7 +194,10 @@ def read_classes(folder: Path) -> None:
     path = folder / BYTES
     examples = classification.read_examples(path)
     lines = [line for line in second_readings.lines_of(_text(path)) if line.strip(" \t")]
-    if lines[0].strip(" \t").startswith("{"):
+    if not lines[0].strip(" \t").startswith("{") and (_is_whole(lines) or lines[0].startswith("text\t")):
+        of_lines = second_readings.records(_text(path))
+        plain = [one["text"] if "text" in one else one["sentence"] for one in of_lines]
+    elif lines[0].strip(" \t").startswith("{"):
         of_lines = [second_readings.loads(line) for line in lines]
         plain = [one["text"] if "text" in one else one["sentence"] for one in of_lines]
     else:
@@ -190,9 +208,18 @@ def read_classes(folder: Path) -> None:
 
 
 def read_stream(folder: Path) -> None:
-    """Texts to predict, in chunks as they come."""
+    """Texts to predict, in chunks as they come, or in a list, a table or labeled data."""
     path = folder / BYTES
-    texts = [text for chunk in TextStream(path) for text, _ in chunk]
+    stream = EntityTextStream(path)
+    texts = [text for chunk in stream for text, _ in chunk]
+    if stream.form in (Form.JSON_LIST, Form.TABLE):
+        plain = [one["text"] for one in second_readings.records(_text(path))]
+    elif stream.form is Form.TAGGED:
+        plain = [text for text, _ in second_readings.columns(_text(path))]
+    if stream.form in stream.read_whole:
+        if texts != plain:
+            raise SilentLossError(f"{len(texts)} texts, {len(plain)} read plainly: {str(texts)[:100]}")
+        return
     lines = second_readings.lines_of(_text(path))
     lines = lines[:-1] if lines[-1] == "" and not _text(path).endswith("\r") else lines
     try:
@@ -207,7 +234,12 @@ def read_plain(folder: Path) -> None:
     """Texts to learn from: one a line, and documents parted by blank lines."""
     path = folder / BYTES
     texts, whole = read_plain_texts(path), read_documents([path])
-    expected = "".join(_text(path).split())
+    if _text(path).lstrip()[:1] in ("[", "{") and _text(path).lstrip()[1:2] in ('"', "{"):
+        expected = "".join(
+            "".join(one.get("text", one.get("sentence")) for one in second_readings.records(_text(path))).split()
+        )
+    else:
+        expected = "".join(_text(path).split())
     if "".join("".join(texts).split()) != expected:
         raise SilentLossError("characters of lines are lost")
     if not set("".join(whole)) >= set(expected):
@@ -276,6 +308,9 @@ TARGETS = [
             ),
             _lines(*TRIPLES),
             _lines(*({**one, "label": "C"} for one in TRIPLES)),
+            json_bytes(TRIPLES),
+            _table(",", ["sentence1", "sentence2", "label"], ["甲,", "乙", 1], ["b", '"c"', 0]),
+            _table("\t", ["id", "sentence1", "sentence2", "label"], [1, "甲,", "乙", 1], [2, "b", '"c"', 0]),
         ),
         OF_JSON,
         read_matching,
@@ -289,6 +324,9 @@ TARGETS = [
                 {"sentence": "甲", "label": 1, "label_des": "体育"}, {"text": "乙", "label": 2, "label_des": "财经"}
             ),
             _lines({"text": "甲", "label": "10"}, {"text": "乙", "label": "9"}),
+            json_bytes([{"text": "甲", "label": "10"}, {"sentence": "乙", "label": "9"}]),
+            _table(",", ["id", "text", "label"], [1, "甲,\n乙", "好"], [2, "[丙]", "坏"]),
+            _table("\t", ["text", "label"], ["甲,", "好"], ["[丙]", "坏"]),
         ),
         OF_JSON,
         read_classes,
@@ -296,7 +334,13 @@ TARGETS = [
     ),
     Target(
         "stream",
-        _samples("第一行\n\n第三行\n", _lines({"text": "甲", "id": 1}, {"text": ""}, {"text": "丙\n丁"})),
+        _samples(
+            "第一行\n\n第三行\n",
+            _lines({"text": "甲", "id": 1}, {"text": ""}, {"text": "丙\n丁"}),
+            json_bytes([{"text": "甲", "entities": []}, {"text": "乙"}, "丙"]),
+            _table(",", ["id", "text"], [1, "甲,\n乙"], [2, "[丙]"]),
+            "甲 O\n乙 B-X\n\n丙 O\n",
+        ),
         OF_JSON,
         read_stream,
         (InputError,),

@@ -14,6 +14,7 @@ from visualdl import LogReader
 from paddle_rope.roformer import CharTokenizer
 from tasks.common.training.length_grouping import LengthGroupedBatchSampler
 from tasks.ner import recipe
+from tasks.ner.data.reading import read_examples
 from tasks.ner.examples import Entity
 from tasks.ner.fitting import FEWEST_STEPS
 from tasks.recipes import get_recipe

@@ -237,7 +237,7 @@ def test_missing_file_is_an_error_of_every_tool(train_fails, fails, trained):
 def test_type_at_evaluation_that_the_model_does_not_know_is_told_and_counts_as_missed(tmp_path, trained, capsys):
     data, output = tmp_path / "data", tmp_path / "scores.json"
     data.write_text("甲 O\n\n乙 B-animal\n", encoding="utf-8")
-    assert evaluate_ner([str(trained.model), str(data), "--output", str(output)]) == 0
+    assert evaluate_ner.main([str(trained.model), str(data), "--output", str(output)]) == 0
     note = f"note: {data} has types that the model does not have, which count as missed: animal"
     assert note in capsys.readouterr().out.splitlines()
     scores = json.loads(output.read_text(encoding="utf-8"))
