@@ -64,6 +64,9 @@ def _cell(cell):
 def table(text):
     """The rows of CSV or TSV as dicts, by the csv module."""
     header, rows = _cells_of(text)
+    for usual, others in (("text", ("text", "sentence", "content", "body")), ("label", ("label", "labels", "class"))):
+        places = [place for other in others for place, name in enumerate(header) if name.lower() == other]
+        header = [usual if [place] == places[:1] else name for place, name in enumerate(header)]
     return [dict(zip(header, row, strict=True)) for row in rows if row]
 
 

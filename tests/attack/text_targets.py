@@ -159,6 +159,10 @@ def _is_whole(lines):
     )
 
 
+def _with_usual_names(record):
+    return {key.lower() if key.lower().startswith("sentence") else key: value for key, value in record.items()}
+
+
 def read_matching(folder: Path) -> None:
     """Pairs or triples, with labels and to predict."""
     path = folder / BYTES
@@ -167,7 +171,7 @@ def read_matching(folder: Path) -> None:
     if _is_whole(lines):
         plain = [
             tuple(one[key] for key in ("ABC" if "A" in one else ("sentence1", "sentence2")))
-            for one in second_readings.records(_text(path))
+            for one in map(_with_usual_names, second_readings.records(_text(path)))
         ]
     elif lines[0].strip(" \t").startswith("{") and len(streamed) == len(lines):
         try:
@@ -194,7 +198,7 @@ def read_classes(folder: Path) -> None:
     path = folder / BYTES
     examples = classification.read_examples(path)
     lines = [line for line in second_readings.lines_of(_text(path)) if line.strip(" \t")]
-    if not lines[0].strip(" \t").startswith("{") and (_is_whole(lines) or lines[0].startswith("text\t")):
+    if not lines[0].strip(" \t").startswith("{") and (_is_whole(lines) or lines[0].startswith("text\tlabel")):
         of_lines = second_readings.records(_text(path))
         plain = [one["text"] if "text" in one else one["sentence"] for one in of_lines]
     elif lines[0].strip(" \t").startswith("{"):
@@ -207,13 +211,18 @@ def read_classes(folder: Path) -> None:
     classification.class_names(examples)
 
 
+def _joined(text):
+    """A text, also of a list of tokens."""
+    return second_readings.columns("".join(f"{token}\tO\n" for token in text))[0][0] if type(text) is list else text
+
+
 def read_stream(folder: Path) -> None:
     """Texts to predict, in chunks as they come, or in a list, a table or labeled data."""
     path = folder / BYTES
     stream = EntityTextStream(path)
     texts = [text for chunk in stream for text, _ in chunk]
     if stream.form in (Form.JSON_LIST, Form.TABLE):
-        plain = [one["text"] for one in second_readings.records(_text(path))]
+        plain = [_joined(one["text"]) for one in second_readings.records(_text(path))]
     elif stream.form is Form.TAGGED:
         plain = [text for text, _ in second_readings.columns(_text(path))]
     if stream.form in stream.read_whole:
@@ -223,7 +232,7 @@ def read_stream(folder: Path) -> None:
     lines = second_readings.lines_of(_text(path))
     lines = lines[:-1] if lines[-1] == "" and not _text(path).endswith("\r") else lines
     try:
-        plain = [second_readings.loads(line)["text"] for line in lines if line.strip(" \t")]
+        plain = [_joined(second_readings.loads(line)["text"]) for line in lines if line.strip(" \t")]
     except (ValueError, LookupError, TypeError, RecursionError, second_readings.RepeatedKey):
         plain = None
     if texts not in (plain, lines):
@@ -234,12 +243,10 @@ def read_plain(folder: Path) -> None:
     """Texts to learn from: one a line, and documents parted by blank lines."""
     path = folder / BYTES
     texts, whole = read_plain_texts(path), read_documents([path])
-    if _text(path).lstrip()[:1] in ("[", "{") and _text(path).lstrip()[1:2] in ('"', "{"):
-        expected = "".join(
-            "".join(one.get("text", one.get("sentence")) for one in second_readings.records(_text(path))).split()
-        )
-    else:
-        expected = "".join(_text(path).split())
+    content = _text(path).lstrip()
+    if content.startswith(("[", '{"')) or content.split("\n")[0].strip().lower() in ("text", "sentence"):
+        return  # lists and tables are those of the other targets
+    expected = "".join(_text(path).split())
     if "".join("".join(texts).split()) != expected:
         raise SilentLossError("characters of lines are lost")
     if not set("".join(whole)) >= set(expected):

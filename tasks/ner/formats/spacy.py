@@ -138,4 +138,5 @@ def _tag(tag, where):
     parsed = parse_tag(_PREFIXES.get(tag[:1], tag[:1]) + tag[1:]) if isinstance(tag, str) else None
     if parsed is None:
         raise InputError(f"{where}: unknown tag {shown(tag)}; allowed are those of BILUO, such as B-X, U-X and O")
+    check_encodable(tag, "a tag", where)
     return parsed

@@ -89,6 +89,7 @@ def _lists(record, where):
         )
     if not all(isinstance(tag, str) for tag in tags):
         raise InputError(f'{where}: "{key}" is {shown(tags)}, not a list of strings; {SHAPE}')
+    check_encodable("".join(tags), "a tag", where)
     tokens = tokens_of(record, where)
     text = record.get("text")
     if len(tokens) != len(tags) and isinstance(text, str) and len(text.split()) == len(tags):

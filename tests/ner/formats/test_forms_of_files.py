@@ -106,6 +106,7 @@ def test_tags_by_their_numbers_are_an_error_with_the_way_to_their_names(write):
         ('{"tokens": ["王"], "ner_tags": ["X"]}', "unknown tag 'X'"),
         ('{"tokens": ["王"], "ner_tags": [null]}', "not a list of strings"),
         ('{"tokens": ["\\ud800"], "ner_tags": ["O"]}', "half of a surrogate pair"),
+        ('{"tokens": ["王"], "ner_tags": ["B-\\ud800"]}', "a tag holds half of a surrogate pair"),
         ('{"tokens": ["王"]}', 'no "ner_tags", the file is unlabeled'),
     ],
 )
@@ -152,6 +153,7 @@ def test_documents_of_spacy_have_a_text_for_each_paragraph(write):
     [
         ({"raw": "甲乙", "sentences": [{"tokens": [{"orth": "乙", "ner": "O"}]}]}, "token '乙' is not in the raw text"),
         ({"sentences": [{"tokens": [{"orth": "乙", "ner": "X-a"}]}]}, "unknown tag 'X-a'"),
+        ({"sentences": [{"tokens": [{"orth": "乙", "ner": "U-\ud800"}]}]}, "half of a surrogate pair"),
         ({"sentences": [{"tokens": [{"orth": "乙"}]}]}, 'no token has a "ner", the file is unlabeled'),
         ({"sentences": [{"tokens": [{}]}]}, 'a token has no "orth"'),
         ({"sentences": [1]}, '"sentences" is [1], not a list of objects'),
@@ -160,7 +162,7 @@ def test_documents_of_spacy_have_a_text_for_each_paragraph(write):
     ],
 )
 def test_broken_documents_of_spacy_are_an_error(write, paragraph, reason):
-    assert_error(write(json.dumps([{"paragraphs": [paragraph]}], ensure_ascii=False)), 1, reason)
+    assert_error(write(json.dumps([{"paragraphs": [paragraph]}])), 1, reason)
 
 
 def test_tuples_of_spacy_are_read(write):
