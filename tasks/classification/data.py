@@ -50,7 +50,10 @@ def read_lines(lines: list[str], name: str) -> list[Example]:
     if first is None:
         raise InputError(f"{name}:1: there is no text in it; give labeled texts")
     is_json = first.strip(BLANKS).startswith("{") or form_of(lines) in (Form.JSON_LIST, Form.TABLE)
-    return list(_read_records(records(lines, name)) if is_json else _read_tab_separated(lines, name))
+    examples = list(_read_records(records(lines, name)) if is_json else _read_tab_separated(lines, name))
+    if not examples:
+        raise InputError(f"{name}:1: there is no text in it; give labeled texts")
+    return examples
 
 
 def class_names(examples: Iterable[Example]) -> list[str]:

@@ -148,7 +148,7 @@ def spacy(text):
             spans, end, raw = {tuple(entity) for entity in paragraph.get("entities", ())}, 0, paragraph.get("raw")
             if raw is None:
                 words = [token["orth"] for sentence in paragraph["sentences"] for token in sentence["tokens"]]
-                raw = _tagged(words, ["O"] * len(words))[0]
+                raw = text_of_tokens(words)
             for sentence in paragraph.get("sentences", ()):
                 begun = []  # of each token
                 words = [token["orth"] for token in sentence["tokens"]]
@@ -242,6 +242,10 @@ def _tagged(tokens, tags):
         text += " " * bool(apart) + token
         before = token
     return text, {(begun[a], begun[b - 1] + len(tokens[b - 1]), kind) for a, b, kind in _chunks(tags)}
+
+
+def text_of_tokens(tokens):
+    return _tagged(tokens, ["O"] * len(tokens))[0]
 
 
 def _chunks(tags):

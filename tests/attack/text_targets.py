@@ -12,6 +12,7 @@ from tasks.common.errors import InputError
 from tasks.common.texts.documents import read_documents
 from tasks.common.texts.forms import Form
 from tasks.common.texts.plain_texts import read_plain_texts
+from tasks.common.texts.tables import header_of
 from tasks.matching import data as matching
 from tasks.ner.data.reading import EntityTextStream, read_labeled, write_examples
 from tasks.ner.examples import Entity, Example
@@ -198,7 +199,7 @@ def read_classes(folder: Path) -> None:
     path = folder / BYTES
     examples = classification.read_examples(path)
     lines = [line for line in second_readings.lines_of(_text(path)) if line.strip(" \t")]
-    if not lines[0].strip(" \t").startswith("{") and (_is_whole(lines) or lines[0].startswith("text\tlabel")):
+    if not lines[0].strip(" \t").startswith("{") and (_is_whole(lines) or header_of(lines[0])):
         of_lines = second_readings.records(_text(path))
         plain = [one["text"] if "text" in one else one["sentence"] for one in of_lines]
     elif lines[0].strip(" \t").startswith("{"):
@@ -213,7 +214,7 @@ def read_classes(folder: Path) -> None:
 
 def _joined(text):
     """A text, also of a list of tokens."""
-    return second_readings.columns("".join(f"{token}\tO\n" for token in text))[0][0] if type(text) is list else text
+    return second_readings.text_of_tokens(text) if type(text) is list else text
 
 
 def read_stream(folder: Path) -> None:

@@ -70,6 +70,8 @@ def test_classes_are_sorted_by_number_where_all_are_numbers(write):
         ("label\ttext_a\na\tx\n", 1, "header"),
         ("text,label\na,x\nb\n", 3, "1 values"),
         ("a,x\n", 1, "0 tabs"),
+        ("text,label\n", 1, "there is no text"),
+        ("[]", 1, "there is no text"),
         ('[{"text": "a"}]', 1, '"label" is None'),
         ("a\tx\n \ty\n", 2, "text is empty"),
         ("a\tx\nb\t \n", 2, "label is empty"),
