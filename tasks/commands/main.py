@@ -1,5 +1,6 @@
 """The command line. Help is there without paddle, and so is all that needs no model."""
 
+import os
 import sys
 
 import paddle_rope
@@ -16,6 +17,8 @@ from tasks.commands import (
     weights,
 )
 from tasks.commands.options import choose
+from tasks.common import language
+from tasks.common.errors import InputError
 from tasks.common.tool.streams import on_terminal
 
 COMMAND = "paddle-rope"
@@ -42,9 +45,27 @@ VERBS = {  # name -> (function of the words after it, what it does)
 @on_terminal
 def main(argv=None):
     """Do what the command line says; returns the exit status. ``argv``: its words; None for those of the process."""
-    words = sys.argv[1:] if argv is None else list(argv)
+    words = _speak(sys.argv[1:] if argv is None else list(argv))
     if words[:1] == ["--version"]:
         print(f"{COMMAND} {paddle_rope.__version__}")
         return 0
     verb, words = choose(COMMAND, "verb", words or ["--help"], {name: line for name, (_, line) in VERBS.items()})
     return VERBS[verb][0](words)
+
+
+def _speak(words):
+    """The words without ``--language``, which may stand among those of any verb; those after ``--`` stay."""
+    end = words.index("--") if "--" in words else len(words)
+    for place, word in enumerate(words[:end]):
+        option, equals, name = word.partition("=")
+        if option == "--language":
+            used = 1 if equals else 2
+            name = name if equals else "".join(words[place + 1 : end][:1])
+            if name not in language.LANGUAGES:
+                raise InputError(
+                    "--language {name}: must be {languages}", name=name, languages=" or ".join(language.LANGUAGES)
+                )
+            language.use(name)
+            os.environ["LANGUAGE"] = name  # processes that this one starts
+            return words[:place] + words[place + used :]
+    return words

@@ -6,6 +6,7 @@ import functools
 import signal
 import sys
 
+from tasks.common.language import Message, tr
 from tasks.common.visible import one_line
 
 EXIT_BAD_INPUT = 2
@@ -16,10 +17,16 @@ class InputError(Exception):
 
     The message says what is wrong, where (file:line or option) and how to fix it, in one line that a terminal shows as
     it is, whatever names and texts of the user are in it, see :func:`tasks.common.visible.one_line`.
+    ``str`` of the error is the English message; :func:`~tasks.common.language.tr` says it in the language in use.
+
+    Args:
+        message: what is wrong, or, with ``values``, the template of it.
+        values: of the template's fields.
     """
 
-    def __init__(self, message: object = "") -> None:
-        super().__init__(one_line(str(message)))
+    def __init__(self, message: object = "", /, **values: object) -> None:
+        self.message = message if isinstance(message, Message) else Message(str(message), **values)
+        super().__init__(one_line(self.message))
 
 
 class Interrupted(KeyboardInterrupt):
@@ -43,17 +50,19 @@ def exit_on_input_error(main):
         try:
             return main(argv)
         except InputError as error:
-            print(f"error: {error}", file=sys.stderr)
+            print(f"error: {one_line(tr(error))}", file=sys.stderr)
             return EXIT_BAD_INPUT
         except PermissionError as error:
-            where = "a file" if error.filename is None else error.filename
-            print(
-                f"error: {where}: no permission ({error.strerror}); ask its owner, or run as another user",
-                file=sys.stderr,
+            where = Message("a file") if error.filename is None else error.filename
+            told = tr(
+                "{where}: no permission ({reason}); ask its owner, or run as another user",
+                where=where,
+                reason=error.strerror,
             )
+            print(f"error: {told}", file=sys.stderr)
             return EXIT_BAD_INPUT
         except KeyboardInterrupt as error:
-            print(str(error) or "interrupted", file=sys.stderr)
+            print(tr(error.args[-1] if error.args else "interrupted"), file=sys.stderr)
             return 128 + getattr(error, "number", signal.SIGINT)
 
     return wrapped
@@ -63,7 +72,7 @@ class OneLineArgumentParser(argparse.ArgumentParser):
     """An argument parser whose complaints are ``InputError``: one line instead of the usage."""
 
     def error(self, message):
-        raise InputError(f"{message}; see {self.prog} --help")
+        raise InputError("{message}; see {prog} --help", message=message, prog=self.prog)
 
 
 def nearest(word, known):
