@@ -41,7 +41,7 @@ def get_recipe(name: str) -> Recipe:
         InputError: there is no such recipe.
     """
     if name not in _HOMES:
-        raise InputError(f"no recipe {name!r}; the recipes are {', '.join(RECIPES)}")
+        raise InputError("no recipe {name!r}; the recipes are {recipes}", name=name, recipes=", ".join(RECIPES))
     return pkgutil.resolve_name(_HOMES[name])()
 
 
@@ -77,6 +77,8 @@ def recipe_of_model(folder: str | os.PathLike) -> str:
         name = None
     if name not in _PREDICTORS:
         raise InputError(
-            f"{folder}: config.json is not that of a model for {', '.join(_PREDICTORS)}; give such a folder"
+            "{folder}: config.json is not that of a model for {predictors}; give such a folder",
+            folder=folder,
+            predictors=", ".join(_PREDICTORS),
         )
     return name

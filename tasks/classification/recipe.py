@@ -11,6 +11,7 @@ from tasks.classification.model import ClassificationModel
 from tasks.classification.prediction import Classifier, as_record, predict_probabilities
 from tasks.classification.report import print_data_report, print_scores
 from tasks.classification.splits import read_splits
+from tasks.common.language import tr
 from tasks.common.recipe import Recipe, Run
 
 
@@ -50,7 +51,7 @@ class ClassificationRecipe(Recipe):
 
     def describe(self, run: Run) -> None:
         print_data_report(run.datasets)
-        print(f"{len(run.model.config.classes)} classes")
+        print(tr("{count} classes", count=len(run.model.config.classes)))
 
     def score(self, run: Run, split: str) -> tuple:
         dataset = run.datasets[split]

@@ -8,6 +8,7 @@ from paddle_rope.machine import machine_in_words, physical_cores
 from tasks.commands import predict_many
 from tasks.commands.options import LABELED, add_model_dir, add_model_dirs, choose, new_parser
 from tasks.common.errors import InputError
+from tasks.common.language import tr
 from tasks.common.tool.process import prepare
 
 LENGTH = """\
@@ -140,7 +141,7 @@ def benchmark_prediction(words):
     print("{texts} texts, {characters} characters, batches of {batch_size}".format(**measured))
     print(as_table(measured), end="")
     for note in measured["notes"]:
-        print(f"note: {note}")
+        print(tr("note: {note}", note=note))
     return 0
 
 
@@ -219,7 +220,7 @@ def benchmark_long_document(words):
     parser.add_argument("--max_tokens", type=int, help="tokens computed at once (default: as trained)")
     options = parser.parse_args(words)
     if min(options.characters) < 1:
-        raise InputError(f"--characters {min(options.characters)}: must be 1 or more")
+        raise InputError("--characters {characters}: must be 1 or more", characters=min(options.characters))
     prepare()
     from tasks.experiments.benchmarks.long_document import as_table, measure_documents
 
@@ -252,7 +253,14 @@ def benchmark_documents(words):
     folder = Path(options.output) / "input"
     if not folder.is_dir():
         count = write_corpus(folder, options.texts, options.records, options.files, options.seed)
-        print(f"{folder}: {options.records:,} sentences of {count:,} different ones")
+        print(
+            tr(
+                "{folder}: {records:,} sentences of {count:,} different ones",
+                folder=folder,
+                records=options.records,
+                count=count,
+            )
+        )
 
     def job_of(output, processes):
         threads = max(1, physical_cores() // processes)

@@ -9,6 +9,7 @@ from pathlib import Path
 from tasks.commands.options import LABELED, choose, new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import check_makeable, check_output_file, write_json
+from tasks.common.language import tr
 from tasks.common.tool.process import prepare
 from tasks.common.tool.streams import check_standard_output, standard_output
 
@@ -52,7 +53,7 @@ def inspect(words):
     parser.add_argument("--output", metavar="FILE", help="write the result to FILE as JSON")
     options = parser.parse_args(words)
     if options.examples < 0:
-        raise InputError(f"--examples {options.examples}: must be 0 or more")
+        raise InputError("--examples {examples}: must be 0 or more", examples=options.examples)
     files = {split: getattr(options, split) for split in SPLITS if getattr(options, split) is not None}
     if options.output:
         check_output_file(options.output, files.values())
@@ -90,7 +91,7 @@ def convert(words):
     options = parser.parse_args(words)
     to_stdout = options.target == STDIN
     if not to_stdout and _belongs_to(options.source, options.target):
-        raise InputError(f"{options.target}: is the source too; give another TARGET")
+        raise InputError("{target}: is the source too; give another TARGET", target=options.target)
     if to_stdout:
         check_standard_output()
     examples, source_format = read_labeled(options.source, options.source_format)
@@ -98,8 +99,17 @@ def convert(words):
         write_examples(examples, target, options.to)
     entities = sum(len(example.entities) for example in examples)
     print(
-        f"{options.source} ({source_format}) -> {options.target} ({options.to}): "
-        f"{len(examples)} texts, {sum(len(example.text) for example in examples)} characters, {entities} entities",
+        tr(
+            "{source} ({source_format}) -> {target} ({to}): "
+            "{texts} texts, {characters} characters, {entities} entities",
+            source=options.source,
+            source_format=source_format,
+            target=options.target,
+            to=options.to,
+            texts=len(examples),
+            characters=sum(len(example.text) for example in examples),
+            entities=entities,
+        ),
         file=sys.stderr if to_stdout else sys.stdout,
     )
     return 0
@@ -124,7 +134,7 @@ def download(words):
     try:
         fetch_dataset(DATASETS[options.name], options.output / "ner" / options.name, show_progress=sys.stderr.isatty())
     except KeyboardInterrupt:
-        print("interrupted; run again to continue where it stopped", file=sys.stderr)
+        print(tr("interrupted; run again to continue where it stopped"), file=sys.stderr)
         return INTERRUPTED
     return 0
 
@@ -136,7 +146,7 @@ def demo(words):
     parser.add_argument("--seed", type=int, default=0, help="another seed gives other texts (default: 0)")
     options = parser.parse_args(words)
     if options.folder.is_dir() and any(options.folder.iterdir()):
-        raise InputError(f"{options.folder}: is not empty; give another FOLDER")
+        raise InputError("{folder}: is not empty; give another FOLDER", folder=options.folder)
     check_makeable(options.folder, "FOLDER")
     options.folder.mkdir(parents=True, exist_ok=True)
     {"ner": write_ner_demo, "matching": write_matching_demo}[task](options.folder, options.seed)
@@ -157,4 +167,4 @@ def write_matching_demo(folder, seed):
     from tasks.matching.demo_data import write_demo_data
 
     for path in write_demo_data(folder, seed):
-        print(f"{path}: {len(path.read_text(encoding='utf-8').splitlines())} lines")
+        print(tr("{path}: {count} lines", path=path, count=len(path.read_text(encoding="utf-8").splitlines())))

@@ -38,7 +38,7 @@ def evaluate(words):
     more = {}
     if task == "ner":
         if options.examples < 0:
-            raise InputError(f"--examples {options.examples}: must be 0 or more")
+            raise InputError("--examples {examples}: must be 0 or more", examples=options.examples)
         more = {"num_examples": options.examples}
     if options.output:
         check_output_file(options.output, [options.data])

@@ -5,6 +5,7 @@ import pkgutil
 
 from tasks.commands.options import LABELED, add_computing, add_model_dir, add_model_dirs, choose, computing, new_parser
 from tasks.common.exported.folder import FORMATS, ONNX
+from tasks.common.language import tr
 from tasks.common.tool.process import prepare
 
 EXPORT = """\
@@ -51,8 +52,14 @@ def export(words):
         print("|---|---|---|")
         for name, score in found.scores["trained"].items():
             print(f"| {name} | {score:.4f} | {found.scores['exported'][name]:.4f} |")
-    print(f"{options.output}: exported; scores differ from the trained model's by at most {found.difference:.1g}")
-    print(f"predict:  paddle-rope predict {task} {options.output} --input FILE")
+    print(
+        tr(
+            "{output}: exported; scores differ from the trained model's by at most {difference:.1g}",
+            output=options.output,
+            difference=found.difference,
+        )
+    )
+    print(tr("predict:  paddle-rope predict {task} {output} --input FILE", task=task, output=options.output))
     return 0
 
 

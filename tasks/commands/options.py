@@ -4,6 +4,7 @@ import argparse
 import sys
 
 from tasks.common.errors import InputError, OneLineArgumentParser, nearest
+from tasks.common.language import tr
 
 MODEL_DIR = "folder OUTPUT_DIR/model of a training run"
 LABELED = "labeled file, of a format that paddle-rope convert --help lists"
@@ -29,15 +30,24 @@ def choose(command, kind, words, choices):
     """
     if words[:1] in (["-h"], ["--help"]):
         width = max(map(len, choices))
-        print(f"usage: {command} {kind.upper()} ...\n")
+        print(tr("usage: {command} {kind} ...\n", command=command, kind=kind.upper()))
         print("\n".join(f"  {name:{width}}  {line}" for name, line in choices.items()))
-        print(f"\nMore: {command} {kind.upper()} --help")
+        print(tr("\nMore: {command} {kind} --help", command=command, kind=kind.upper()))
         sys.exit(0)
     if not words or words[0].startswith("-"):
-        raise InputError(f"{command}: no {kind}; take one of {', '.join(choices)}; see {command} --help")
+        raise InputError(
+            "{command}: no {kind}; take one of {choices}; see {command} --help",
+            command=command,
+            kind=kind,
+            choices=", ".join(choices),
+        )
     if words[0] not in choices:
         raise InputError(
-            f"{command}: unknown {kind} {words[0]!r}; did you mean {nearest(words[0], choices)!r}? See {command} --help"
+            "{command}: unknown {kind} {word!r}; did you mean {nearest!r}? See {command} --help",
+            command=command,
+            kind=kind,
+            word=words[0],
+            nearest=nearest(words[0], choices),
         )
     return words[0], words[1:]
 
@@ -70,7 +80,7 @@ def add_computing(parser, task):
     longest, meaning = LONGEST[task]
 
     def refuse(value):
-        raise InputError(f"--max_length is now --{longest}; write --{longest} {value}")
+        raise InputError("--max_length is now --{longest}; write --{longest} {value}", longest=longest, value=value)
 
     parser.add_argument(f"--{longest}", type=int, help=meaning)
     parser.add_argument("--max_length", type=refuse, help=argparse.SUPPRESS)

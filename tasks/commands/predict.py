@@ -8,6 +8,7 @@ from tasks.commands import predict_many
 from tasks.commands.options import add_computing, add_model_dir, add_model_dirs, choose, computing, new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_file
+from tasks.common.language import tr
 from tasks.common.texts.json_lines import json_line
 from tasks.common.texts.text_files import STDIN
 from tasks.common.texts.text_stream import FileStream, TextStream
@@ -105,7 +106,9 @@ def check_files(options):
             continue
         check_output_file(path)
         if os.path.realpath(path) in taken:
-            raise InputError(f"{path}: is {taken[os.path.realpath(path)]} too; give another {name}")
+            raise InputError(
+                "{path}: is {use} too; give another {name}", path=path, use=taken[os.path.realpath(path)], name=name
+            )
         taken[os.path.realpath(path)] = "the --output"
 
 
@@ -164,7 +167,10 @@ def find_entities(options):
                     len(text) > max(predictor.max_tokens, predictor.longest_text) for text in texts
                 ):
                     has_windows = True
-                    print(f"note: longer texts are {predictor.reading.windows} (--max_tokens)", file=sys.stderr)
+                    print(
+                        tr("note: longer texts are {windows} (--max_tokens)", windows=predictor.reading.windows),
+                        file=sys.stderr,
+                    )
                 records = predictor(texts, where)
                 writer.write(records, where)
                 file.flush()
@@ -173,11 +179,13 @@ def find_entities(options):
             left_out = writer.left_out
     except SystemExit:  # the reader of standard output, such as head, has left
         if options.html:
-            raise InputError(f"{options.html}: not written, as not all results were read; give an --output") from None
+            raise InputError(
+                "{html}: not written, as not all results were read; give an --output", html=options.html
+            ) from None
         raise
     if left_out:
         note = f"note: {left_out} nested or overlapping entities are left out, as BIO cannot hold them"
-        print(f"{note}; --format jsonl keeps all", file=sys.stderr)
+        print(tr("{note}; --format jsonl keeps all", note=note), file=sys.stderr)
     if options.html:
         from tasks.ner.page.html import write_html
 

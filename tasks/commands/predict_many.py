@@ -43,7 +43,7 @@ def refuse_options(options, reason):
     """Raise InputError if one of the options for many documents is given; ``reason`` says why there is none."""
     for name in NAMES:
         if getattr(options, name, None) is not None:
-            raise InputError(f"--{name}: {reason}; leave it out")
+            raise InputError("--{name}: {reason}; leave it out", name=name, reason=reason)
 
 
 def is_asked_for(options):
@@ -65,14 +65,16 @@ def predict_many(task, options, chunk_records):
     if options.output == STDIN:
         raise InputError("many documents are written to a folder; give --output FOLDER")
     if getattr(options, "format", "jsonl") != "jsonl":
-        raise InputError(f"--format {options.format}: many documents are written as JSON lines; leave it out")
+        raise InputError(
+            "--format {format}: many documents are written as JSON lines; leave it out", format=options.format
+        )
     for name in ("html", "embed"):
         if getattr(options, name, None):
-            raise InputError(f"--{name}: is for one file of texts; leave it out, or give one --input alone")
+            raise InputError("--{name}: is for one file of texts; leave it out, or give one --input alone", name=name)
     for name in ("processes", "threads"):
         value = getattr(options, name)
         if value is not None and value < 1:
-            raise InputError(f"--{name} {value}: must be 1 or more")
+            raise InputError("--{name} {value}: must be 1 or more", name=name, value=value)
     processes = options.processes or 1
     threads = 1 if options.ray else max(1, physical_cores() // processes)
     from tasks.scaling.run import run_documents

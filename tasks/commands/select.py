@@ -23,7 +23,7 @@ def select(words):
     _, words = choose("paddle-rope select", "task", words, {"ner": "texts whose entities a model is uncertain of"})
     options = _parse(words)
     if options.count < 1:
-        raise InputError(f"--count {options.count}: must be 1 or more")
+        raise InputError("--count {count}: must be 1 or more", count=options.count)
     check_files(options)
     known = []
     if options.labeled:

@@ -47,10 +47,10 @@ def train(words):
         print(USAGE.format(what=what, command=command, folder=folder, more=more))
     elif words[:1] == ["--resume"]:
         if len(words) != 2:
-            raise InputError(f"usage: {command} --resume OUTPUT_DIR; the run keeps its configuration")
+            raise InputError("usage: {command} --resume OUTPUT_DIR; the run keeps its configuration", command=command)
         _engine().resume(name, words[1])
     elif not words or words[0].startswith("--"):
-        raise InputError(f"no configuration file; usage: {command} CONFIG.yaml [--key value ...]")
+        raise InputError("no configuration file; usage: {command} CONFIG.yaml [--key value ...]", command=command)
     else:
         config = read_run_config(words[0], words[1:])
         _engine().train(name, config)

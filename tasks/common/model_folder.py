@@ -20,18 +20,22 @@ def refuse_incomplete(folder, needed):
     try:
         missing = [name for name in needed if not (folder / name).is_file()]
     except PermissionError:
-        raise InputError(f"{folder}: no permission to look into it; {_ASK}") from None
+        raise InputError("{folder}: no permission to look into it; {ask}", folder=folder, ask=_ASK) from None
     if not missing:
         for path in (folder / name for name in needed):
             if not os.access(path, os.R_OK):  # safetensors would say that there is no such file
-                raise InputError(f"{path}: no permission to read it; {_ASK}")
+                raise InputError("{path}: no permission to read it; {ask}", path=path, ask=_ASK)
         return
     if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder; give the folder OUTPUT_DIR/model of a training run")
+        raise InputError("{folder}: no such folder; give the folder OUTPUT_DIR/model of a training run", folder=folder)
     if (folder / "model" / MODEL_FILES[0]).is_file():
-        raise InputError(f"{folder}: is a training run, not a model; give {folder / 'model'}")
+        raise InputError(
+            "{folder}: is a training run, not a model; give {model}", folder=folder, model=folder / "model"
+        )
     raise InputError(
-        f"{folder}: no model here ({', '.join(missing)} missing); give the folder OUTPUT_DIR/model of a training run"
+        "{folder}: no model here ({missing} missing); give the folder OUTPUT_DIR/model of a training run",
+        folder=folder,
+        missing=", ".join(missing),
     )
 
 
@@ -47,7 +51,11 @@ def damage_reported(folder, what, whole="the whole folder OUTPUT_DIR/model of th
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         reason = reason if len(reason) <= 200 else reason[:200] + "..."
         raise InputError(
-            f"{folder}: {what} is damaged or does not fit the other files ({reason}); copy {whole} again"
+            "{folder}: {what} is damaged or does not fit the other files ({reason}); copy {whole} again",
+            folder=folder,
+            what=what,
+            reason=reason,
+            whole=whole,
         ) from error
 
 
@@ -87,7 +95,7 @@ def open_model(folder, device, model_class, check=lambda config: None):
 def check_least(option, value, least=1):
     """Raise InputError unless the value of a command's option is ``least`` or more, or None."""
     if value is not None and value < least:
-        raise InputError(f"--{option} {value}: must be {least} or more")
+        raise InputError("--{option} {value}: must be {least} or more", option=option, value=value, least=least)
 
 
 def load_settings(folder, config_class, check):
@@ -107,8 +115,11 @@ def check_vocabulary(folder, tokenizer, model):
     """Raise InputError unless the tokenizer and the model of a folder know as many tokens."""
     if len(tokenizer) != model.config.vocab_size:
         raise InputError(
-            f"{folder}: the tokenizer has {len(tokenizer)} tokens, the model embeddings for "
-            f"{model.config.vocab_size}; they do not belong together"
+            "{folder}: the tokenizer has {tokens} tokens, the model embeddings for "
+            "{embeddings}; they do not belong together",
+            folder=folder,
+            tokens=len(tokenizer),
+            embeddings=model.config.vocab_size,
         )
 
 

@@ -20,6 +20,7 @@ from paddle_rope.roformer import CharTokenizer, RoFormerPretrainedModel, load_to
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_dir, write_json_lines
+from tasks.common.language import tr
 from tasks.common.model_folder import check_vocabulary
 from tasks.common.runs import life
 from tasks.common.runs.interruption import interruptible
@@ -254,9 +255,17 @@ class Recipe:
         quiet_paddlenlp()
         run_dir = Path(run_dir)
         if (run_dir / life.METRICS_FILE).is_file():
-            raise InputError(f"{run_dir}: the run is complete; its scores are in {run_dir / life.METRICS_FILE}")
+            raise InputError(
+                "{run_dir}: the run is complete; its scores are in {file}",
+                run_dir=run_dir,
+                file=run_dir / life.METRICS_FILE,
+            )
         if not (run_dir / life.CONFIG_FILE).is_file():
-            raise InputError(f"{run_dir}: no {life.CONFIG_FILE} here; give the OUTPUT_DIR of an interrupted run")
+            raise InputError(
+                "{run_dir}: no {file} here; give the OUTPUT_DIR of an interrupted run",
+                run_dir=run_dir,
+                file=life.CONFIG_FILE,
+            )
         checkpoints = run_dir / life.CHECKPOINTS_FOLDER
         is_before = not has_checkpoint(checkpoints, within=False) and has_checkpoint(checkpoints)
         checkpoint = last_checkpoint(checkpoints / life.BEFORE_FOLDER if is_before else checkpoints)
@@ -313,7 +322,7 @@ class Recipe:
             options = {**self.model_options(run, run.tokenizer), **keys.encoder_options(run.config)}
             run.model = self.model_class.from_pretrained(keys.pretrained, **options)
         except ValueError as error:
-            raise InputError(f"{keys.pretrained or 'configuration'}: {error}") from None
+            raise InputError("{where}: {error}", where=keys.pretrained or "configuration", error=error) from None
         check_vocabulary(keys.pretrained, run.tokenizer, run.model)
 
     def monitor(self, run: Run, shown: Iterable[str]) -> VisualDLMonitor:
@@ -348,7 +357,7 @@ class Recipe:
         if data is None:
             return MemoryData({}, {})
         if self.example_class is None:
-            raise InputError(f"data: the recipe {self.name} reads files only; name them in the configuration")
+            raise InputError("data: the recipe {name} reads files only; name them in the configuration", name=self.name)
         check_splits(data)
         read = {split: self._read_records(records, split) for split, records in data.items()}
         return MemoryData(
@@ -384,9 +393,15 @@ class Recipe:
         parameters = sum(int(p.size) for p in run.model.parameters())
         if is_first_process():
             self.describe(run)
-            print(f"model: {run.model.config.attention} attention, {parameters:,} parameters")
+            print(
+                tr(
+                    "model: {attention} attention, {parameters:,} parameters",
+                    attention=run.model.config.attention,
+                    parameters=parameters,
+                )
+            )
             if "dev" not in run.datasets:
-                print("no dev data: the last epoch is kept")
+                print(tr("no dev data: the last epoch is kept"))
             life.claim(run.config, checkpoint, run.claimed, in_memory)
         run.trainer = self.make_trainer(run)
         training_started = time.perf_counter()

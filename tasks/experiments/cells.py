@@ -45,7 +45,7 @@ def check_configs(cells: list[Cell]) -> None:
         try:
             recipe.resolve(dict(cell.config))
         except InputError as error:
-            raise InputError(f"{cell.name}: {error}") from None
+            raise InputError("{name}: {error}", name=cell.name, error=error) from None
 
 
 def _keys_file(cell):
@@ -83,7 +83,9 @@ def run_planned(cell: Cell, apart: bool) -> str:
         given = {"recipe": cell.recipe, "config": cell.config, "labels": cell.labels}
         status = call_apart("train", given).returncode
         if status == EXIT_BAD_INPUT:
-            raise InputError(f"{cell.name}: the recipe cannot run it, as said above; correct the plan or the files")
+            raise InputError(
+                "{name}: the recipe cannot run it, as said above; correct the plan or the files", name=cell.name
+            )
     else:
         status = 0 if run_cell(cell) else BUSY
     if status:

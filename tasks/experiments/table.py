@@ -121,7 +121,9 @@ def _at(cell, metrics, place):
     value = metrics
     for key in place.split("."):
         if not isinstance(value, dict) or key not in value:
-            raise InputError(f"{cell.folder / METRICS_FILE}: has no {place}; correct the scores of the plan")
+            raise InputError(
+                "{file}: has no {place}; correct the scores of the plan", file=cell.folder / METRICS_FILE, place=place
+            )
         value = value[key]
     return value
 

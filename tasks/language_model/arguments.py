@@ -98,18 +98,27 @@ class LanguageModelArguments(common.EncoderArguments):
     def check(self, config):
         for key in UNUSED:
             if config.get(key) is not None:
-                raise InputError(f"key {key!r}: this recipe trains from scratch and holds stretches out; leave it out")
+                raise InputError(
+                    "key {key!r}: this recipe trains from scratch and holds stretches out; leave it out", key=key
+                )
         for key, known in (("evaluation_times", {"1", "2", "4"}), ("scaling_factors", None)):
             for word in _words(getattr(self, key)):
                 if not (word in known if known else word.replace(".", "", 1).isdigit() and float(word) >= 1):
                     wanted = "some of 1, 2, 4" if known else "numbers of 1 or more"
-                    raise InputError(f"configuration: {key} must be {wanted} between commas, got {word}")
+                    raise InputError(
+                        "configuration: {key} must be {wanted} between commas, got {word}",
+                        key=key,
+                        wanted=wanted,
+                        word=word,
+                    )
         try:
             model = RoFormerConfig(vocab_size=1, **self.encoder_options(), **self.model_options())
         except ValueError as error:
-            raise InputError(f"configuration: {error}") from None
+            raise InputError("configuration: {error}", error=error) from None
         if self.scaling_factors and model.head_dim < 4:
-            raise InputError(f"configuration: heads of {model.head_dim} features: NTK scaling needs 4 or more")
+            raise InputError(
+                "configuration: heads of {head_dim} features: NTK scaling needs 4 or more", head_dim=model.head_dim
+            )
 
     def unused_keys(self):
         return set(UNUSED)

@@ -9,6 +9,7 @@ from tqdm import tqdm
 from paddle_rope.machine import machine_in_words
 from paddle_rope.roformer import CharTokenizer, RoFormerForCausalLM
 from tasks.common.errors import InputError
+from tasks.common.language import tr
 from tasks.common.recipe import Recipe, Run
 from tasks.common.runs import life
 from tasks.common.tool.device import is_first_process
@@ -37,7 +38,10 @@ class LanguageModelRecipe(Recipe):
     def resolve(self, config: dict[str, Any]) -> Settings:
         settings = super().resolve(config)
         if settings.training.max_steps <= 0:
-            raise InputError(f"configuration: max_steps must be greater than 0, got {settings.training.max_steps}")
+            raise InputError(
+                "configuration: max_steps must be greater than 0, got {max_steps}",
+                max_steps=settings.training.max_steps,
+            )
         return settings
 
     def read(self, run: Run) -> None:
@@ -68,7 +72,13 @@ class LanguageModelRecipe(Recipe):
 
     def describe(self, run: Run) -> None:
         facts = run.facts["text"]
-        print(f"{facts['training_tokens']:,} characters to train on, {facts['held_out_tokens']:,} held out")
+        print(
+            tr(
+                "{training:,} characters to train on, {held_out:,} held out",
+                training=facts["training_tokens"],
+                held_out=facts["held_out_tokens"],
+            )
+        )
 
     def make_trainer(self, run: Run) -> StepTrainer:
         def score_dev():

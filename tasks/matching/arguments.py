@@ -52,7 +52,9 @@ class MatchingArguments(RecipeArguments):
             )
         if self.fold is not None and not (self.folds and self.fold <= self.folds):
             raise InputError(
-                f"configuration: fold must be from 1 to folds, got {self.fold} of {self.folds or 'no'} folds"
+                "configuration: fold must be from 1 to folds, got {fold} of {folds} folds",
+                fold=self.fold,
+                folds=self.folds or "no",
             )
         if self.folds and (self.dev_file or self.test_file):
             raise InputError(

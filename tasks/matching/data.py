@@ -68,7 +68,8 @@ def read_lines(lines, name):
     for example in examples:
         if example.label is None:
             raise InputError(
-                f"{example.where}: there is no label; give two texts and a label, or use the file for prediction only"
+                "{where}: there is no label; give two texts and a label, or use the file for prediction only",
+                where=example.where,
             )
     return examples
 
@@ -148,7 +149,7 @@ class _LineParser:
         """Raise InputError if no line had an example."""
         if not self.found:
             what = "there is no text in it" if self.is_json is None else "there is only a header in it"
-            raise InputError(f"{self.name}:1: {what}; {FORMAT}")
+            raise InputError("{name}:1: {what}; {format}", name=self.name, what=what, format=FORMAT)
 
 
 def _is_json(line):
@@ -161,7 +162,13 @@ def _is_json(line):
 def _of_columns(line, where):
     columns = line.split("\t")
     if len(columns) not in (2, 3):
-        raise InputError(f"{where}: {len(columns)} columns, {shown(line)}; {FORMAT}")
+        raise InputError(
+            "{where}: {columns} columns, {line}; {format}",
+            where=where,
+            columns=len(columns),
+            line=shown(line),
+            format=FORMAT,
+        )
     label = _number(columns[2].strip(), where) if len(columns) == 3 else None
     return _example(columns[:2], label, where)
 
@@ -169,7 +176,12 @@ def _of_columns(line, where):
 def _example(texts, label, where):
     for number, text in enumerate(texts, 1):
         if not text.strip():
-            raise InputError(f"{where}: text {number} of {len(texts)} is empty; remove the line or give it a text")
+            raise InputError(
+                "{where}: text {number} of {count} is empty; remove the line or give it a text",
+                where=where,
+                number=number,
+                count=len(texts),
+            )
         check_encodable(text, f"text {number}", where)
     return Example(tuple(texts), label, where)
 
@@ -180,13 +192,17 @@ def _number(value, where):
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise InputError(f"{where}: label {shown(value)} is not a number; write 0, 1 or a grade such as 3.5")
+        raise InputError(
+            "{where}: label {value} is not a number; write 0, 1 or a grade such as 3.5", where=where, value=shown(value)
+        )
     return number
 
 
 def _closer(value, where):
     if value not in ("B", "C"):
-        raise InputError(f'{where}: label {shown(value)}; name the text that is closer to A, "B" or "C"')
+        raise InputError(
+            '{where}: label {value}; name the text that is closer to A, "B" or "C"', where=where, value=shown(value)
+        )
     return float(value == "B")
 
 
@@ -197,8 +213,12 @@ def _with_candidates_exchanged(examples):
         if (example.label is not None) != labeled:
             here, there = ("no label", "one") if labeled else ("a label", "none")
             raise InputError(
-                f"{example.where}: there is {here} here, but {there} in {examples[0].where}; label all triples or none "
-                "(then B is the closer one in all)"
+                "{where}: there is {here} here, but {there} in {examples_where}; label all triples or none "
+                "(then B is the closer one in all)",
+                where=example.where,
+                here=here,
+                there=there,
+                examples_where=examples[0].where,
             )
     if labeled:
         return examples

@@ -34,8 +34,9 @@ def read_splits(run, seed, memory=None):
     for split, examples in splits.items():
         if len(examples[0].texts) == 2 and len({example.label for example in examples}) == 1:
             raise InputError(
-                f"{names[split]}: all labels are {examples[0].label:g}; give data with different labels, "
-                "which can be told apart"
+                "{file}: all labels are {label:g}; give data with different labels, which can be told apart",
+                file=names[split],
+                label=examples[0].label,
             )
     return splits
 
@@ -47,13 +48,18 @@ def _check_together(splits):
         other = examples[0]
         if len(other.texts) != len(first.texts):
             raise InputError(
-                f"{other.where}: {kinds[len(other.texts)]}, but {first.where} has {kinds[len(first.texts)]}; "
-                "give one kind"
+                "{where}: {kind}, but {first_where} has {first_kind}; give one kind",
+                where=other.where,
+                kind=kinds[len(other.texts)],
+                first_where=first.where,
+                first_kind=kinds[len(first.texts)],
             )
         for example in examples if task == PAIRS else ():
             if example.label not in (0, 1):
                 raise InputError(
-                    f"{example.where}: label {example.label:g}, but those of the training data are 0 and 1"
+                    "{where}: label {label:g}, but those of the training data are 0 and 1",
+                    where=example.where,
+                    label=example.label,
                 )
 
 
@@ -79,7 +85,12 @@ def cut_fold(examples, folds, fold, seed):
         groups.setdefault(example.text, []).append(index)
     groups = list(groups.values())
     if len(groups) < folds:
-        raise InputError(f"{examples[0].where}: {len(groups)} different first texts do not make {folds} folds")
+        raise InputError(
+            "{where}: {groups} different first texts do not make {folds} folds",
+            where=examples[0].where,
+            groups=len(groups),
+            folds=folds,
+        )
     sizes, chosen = [0] * folds, set()
     for index in np.random.RandomState(seed).permutation(len(groups)):
         smallest = sizes.index(min(sizes))

@@ -11,6 +11,7 @@ from tqdm import tqdm
 
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError
+from tasks.common.language import tr
 from tasks.common.recipe import Recipe, Run
 from tasks.common.runs.life import MODEL_FOLDER
 from tasks.common.tool.device import is_first_process
@@ -132,13 +133,26 @@ class NerRecipe(Recipe):
         if run.keys.join_share:
             lengths = [len(example.text) for example in run.examples["train"]]
             print(
-                f"train: {run.texts_read} texts joined to {len(lengths)} of {min(lengths)} to {max(lengths)} characters"
+                tr(
+                    "train: {texts_read} texts joined to {count} of {shortest} to {longest} characters",
+                    texts_read=run.texts_read,
+                    count=len(lengths),
+                    shortest=min(lengths),
+                    longest=max(lengths),
+                )
             )
         config = run.model.config
         named = ", ".join(config.types[:TYPES_NAMED]) + (", ..." if len(config.types) > TYPES_NAMED else "")
         overlap = "may overlap" if config.allow_overlap else "do not overlap"
-        print(f"{len(config.types)} types: {visible(named)}; entities {overlap}")
-        print(f"lengths: {describe_lengths(config)}")
+        print(
+            tr(
+                "{types} types: {named}; entities {overlap}",
+                types=len(config.types),
+                named=visible(named),
+                overlap=overlap,
+            )
+        )
+        print(tr("lengths: {config}", config=describe_lengths(config)))
 
     def before_training(self, run: Run) -> None:
         if run.keys.masked_lm_epochs:
@@ -162,7 +176,9 @@ class NerRecipe(Recipe):
         if run.keys.threshold_for_f1:
             f1 = evaluate_model(run.model, run.datasets["dev"], run.batch_size)[0]["f1"]
             config.thresholds = [threshold_for_f1(f1)] * len(config.types)
-            print(f"threshold {config.thresholds[0]:.2f}, which suits a dev F1 of {f1:.4f}")
+            print(
+                tr("threshold {threshold:.2f}, which suits a dev F1 of {f1:.4f}", threshold=config.thresholds[0], f1=f1)
+            )
         if run.keys.tune_thresholds:
             candidates = find(texts)
             config.thresholds = thresholds_for(examples, candidates, config.types, config.allow_overlap)
@@ -170,7 +186,7 @@ class NerRecipe(Recipe):
             try:
                 candidates = find_candidates(find, texts, [len(example.text) for example in examples])
             except InputError as error:
-                print(f"note: all temperatures are 1, as {error}")
+                print(tr("note: all temperatures are 1, as {error}", error=error))
                 return
         gold = [example.entities for example in examples]
         config.temperatures = temperatures_for(gold, candidates, config.types, config.allow_overlap)
@@ -238,7 +254,14 @@ class NerRecipe(Recipe):
         print_data_report({title: dataset})
         longer = sum(len(text.ids) - 2 > predictor.max_tokens for text in dataset.texts)
         if longer:
-            print(f"  {longer} of the texts are longer than {predictor.max_tokens} tokens: {predictor.reading.windows}")
+            print(
+                tr(
+                    "  {longer} of the texts are longer than {max_tokens} tokens: {windows}",
+                    longer=longer,
+                    max_tokens=predictor.max_tokens,
+                    windows=predictor.reading.windows,
+                )
+            )
         found = predictor.find(texts)
         scores = scores_and_errors(examples, found, types)
         gold = [example.entities for example in examples]

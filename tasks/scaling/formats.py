@@ -110,8 +110,10 @@ class PlainText(Source):
         form = form_of(head) if any(line.strip(BLANKS) for line in head) else Form.PLAIN
         if form not in (Form.PLAIN, Form.JSON_LINES):
             raise InputError(
-                f"{path}: is {form.value}, and many documents are plain text, JSON lines, CSV or Parquet, each by the "
-                "end of its name; give it as the only --input, or name it so"
+                "{path}: is {value}, and many documents are plain text, JSON lines, CSV or Parquet, each by the "
+                "end of its name; give it as the only --input, or name it so",
+                path=path,
+                value=form.value,
             )
 
     def _places(self):
@@ -160,7 +162,9 @@ class Csv(Source):
         raw, fields, reason = next(self._rows(), (b"", [], ""))
         decode(raw, path)  # raises InputError if it is not UTF-8
         if reason:
-            raise InputError(f"{path}:1: {reason}; give a file with a header of names between commas")
+            raise InputError(
+                "{path}:1: {reason}; give a file with a header of names between commas", path=path, reason=reason
+            )
         self.header = [name.removeprefix(BYTE_ORDER_MARK) if not place else name for place, name in enumerate(fields)]
         self._begin = (len(raw), 1 + max(1, raw.count(b"\n")))
         if raw:
@@ -222,13 +226,15 @@ class Parquet(Source):
             import pyarrow
             import pyarrow.parquet
         except ImportError:
-            raise InputError(f"{path}: Parquet needs pyarrow; pip install -r requirements-ray.txt") from None
+            raise InputError("{path}: Parquet needs pyarrow; pip install -r requirements-ray.txt", path=path) from None
         try:
             self._table = pyarrow.parquet.ParquetFile(self.file)
             _check_columns(self._table.schema_arrow.names, keys, path)
         except (pyarrow.ArrowException, OSError) as error:
             reason = " ".join(str(error).split())
-            raise InputError(f"{path}: is no Parquet file, or damaged ({reason:.200}); write it again") from None
+            raise InputError(
+                "{path}: is no Parquet file, or damaged ({reason:.200}); write it again", path=path, reason=reason
+            ) from None
 
     def _places(self):
         for number in range(1, self._table.metadata.num_rows + 1):
@@ -257,11 +263,21 @@ class Parquet(Source):
 def _check_columns(header, keys, where):
     twice = [name for place, name in enumerate(header) if name in header[:place]]
     if twice:
-        raise InputError(f"{where}: column {shown(twice[0])} is there twice; give each column its own name")
+        raise InputError(
+            "{where}: column {column} is there twice; give each column its own name",
+            where=where,
+            column=shown(twice[0]),
+        )
     if not any(set(names) <= set(header) for names in keys):
         wanted = " or ".join(" and ".join(map(repr, names)) for names in keys)
         remedy = "give its name as --text_column" if len(keys[0]) == 1 else "rename the columns"
-        raise InputError(f"{where}: no column {wanted} ({', '.join(map(str, header)):.200}); {remedy}")
+        raise InputError(
+            "{where}: no column {wanted} ({header:.200}); {remedy}",
+            where=where,
+            wanted=wanted,
+            header=", ".join(map(str, header)),
+            remedy=remedy,
+        )
 
 
 def _without_place(error, place):

@@ -78,7 +78,7 @@ def _start(address, processors):
     try:
         import ray
     except ImportError as error:
-        raise InputError(f"--ray: {error}; pip install -r requirements-ray.txt") from None
+        raise InputError("--ray: {error}; pip install -r requirements-ray.txt", error=error) from None
     _check_reachable(address)
     cluster = {"address": address}
     if address == LOCAL:
@@ -105,7 +105,9 @@ def _check_reachable(address):
 def _no_cluster(address, error):
     reason = " ".join(str(error).split())
     remedy = "start one, or leave the address out for one on this machine"
-    return InputError(f"--ray {address}: no cluster there ({reason:.200}); {remedy}")
+    return InputError(
+        "--ray {address}: no cluster there ({reason:.200}); {remedy}", address=address, reason=reason, remedy=remedy
+    )
 
 
 def _result(ray, call, part):
@@ -120,6 +122,9 @@ def _result(ray, call, part):
         where = f"over {part.path}, records {part.first} to {part.last}" if part else "before their first part"
         reason = " ".join(str(error).split())
         raise InputError(
-            f"{MOST_DEATHS} actors have died {where} ({reason:.200}); give them more memory, then run the same command "
-            "again to go on"
+            "{most_deaths} actors have died {where} ({reason:.200}); give them more memory, then run the same command "
+            "again to go on",
+            most_deaths=MOST_DEATHS,
+            where=where,
+            reason=reason,
         ) from None

@@ -25,15 +25,15 @@ def make_plan(job: Job, inputs: list[str], part_records: int) -> tuple[dict, lis
         InputError: an input, a model's folder or the output is not there or does not fit. Nothing is written.
     """
     if part_records < 1:
-        raise InputError(f"--part_records {part_records}: must be 1 or more")
+        raise InputError("--part_records {part_records}: must be 1 or more", part_records=part_records)
     paths = find_files(inputs)
     output = os.path.realpath(job.output)
     for folder in [*inputs, *map(os.path.dirname, paths)]:
         if output == os.path.realpath(folder):
-            raise InputError(f"{job.output}: holds the input; give another folder as --output")
+            raise InputError("{output}: holds the input; give another folder as --output", output=job.output)
     for model in job.models:
         if not os.path.isdir(model):
-            raise InputError(f"{model}: no such folder; give the folder OUTPUT_DIR/model of a training run")
+            raise InputError("{model}: no such folder; give the folder OUTPUT_DIR/model of a training run", model=model)
     check_makeable(job.output, "--output")
     parts = parts_of(paths, keys_of(job.task, job.text_column), part_records)
     plan = {
@@ -61,16 +61,21 @@ def is_begun(output: str, plan: dict) -> bool:
     path = Path(output) / MANIFEST_FILE
     if not path.is_file():
         if Path(output).is_dir() and any(Path(output).iterdir()):
-            raise InputError(f"{output}: is not empty; give another folder as --output or remove it")
+            raise InputError("{output}: is not empty; give another folder as --output or remove it", output=output)
         return False
     try:
         before = json.loads(path.read_text(encoding="utf-8"))
         before["options"] = _given(before["options"])
         changed = next((key for key in plan if before[key] != plan[key]), None)
         if changed:
-            raise InputError(f"{output}: {_difference(changed, before[changed], plan[changed])}, {_REMEDY}")
+            raise InputError(
+                "{output}: {difference}, {remedy}",
+                output=output,
+                difference=_difference(changed, before[changed], plan[changed]),
+                remedy=_REMEDY,
+            )
     except (ValueError, KeyError, AttributeError, TypeError):
-        raise InputError(f"{path}: is damaged; give another folder as --output or remove this one") from None
+        raise InputError("{path}: is damaged; give another folder as --output or remove this one", path=path) from None
     return True
 
 

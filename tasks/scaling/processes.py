@@ -97,8 +97,11 @@ def _replace(worker, job, waiting, deaths, events):
     deaths[part] += 1
     if deaths[part] == MOST_DEATHS:
         raise InputError(
-            f"{MOST_DEATHS} processes have died {where} ({cause}); take fewer --processes or a smaller --batch_size if "
-            "the memory was too small, and run the same command again to go on"
+            "{most_deaths} processes have died {where} ({cause}); take fewer --processes or a smaller --batch_size if "
+            "the memory was too small, and run the same command again to go on",
+            most_deaths=MOST_DEATHS,
+            where=where,
+            cause=cause,
         )
     tqdm.write(f"a process has died {where} ({cause}); another takes its place", file=sys.stderr)
     return _Process(job)

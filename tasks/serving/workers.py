@@ -13,6 +13,7 @@ import time
 from multiprocessing.connection import Connection, wait
 
 from tasks.common.errors import InputError
+from tasks.common.language import tr
 from tasks.serving.settings import Settings
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # of the numbers that workers put together; read by prometheus_client
@@ -33,7 +34,9 @@ def serve(settings: Settings) -> int:
         import prometheus_client  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
-        raise InputError(f"{error.name} is not installed; pip install -r requirements-serve.txt") from None
+        raise InputError(
+            "{package} is not installed; pip install -r requirements-serve.txt", package=error.name
+        ) from None
     with _listener(settings) as listener:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         _tell(f"http://{host}:{listener.getsockname()[1]} ({_count(settings)}); its page is /docs; Ctrl-C stops it")
@@ -69,7 +72,13 @@ def _listener(settings):
     except OSError as error:
         reason = os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror or str(error)
         remedy = "give another --port or --host"
-        raise InputError(f"{settings.host}:{settings.port}: cannot be served at ({reason}); {remedy}") from None
+        raise InputError(
+            "{host}:{port}: cannot be served at ({reason}); {remedy}",
+            host=settings.host,
+            port=settings.port,
+            reason=reason,
+            remedy=remedy,
+        ) from None
 
 
 def _count(settings):
@@ -161,7 +170,11 @@ class Supervisor:
             if not worker.is_ready:
                 status = worker.process.exitcode
                 raise InputError(worker.problem or f"a worker ended at its start with status {status}; see above")
-            print(f"worker {worker.process.pid} has ended; another one is started", file=sys.stderr, flush=True)
+            print(
+                tr("worker {pid} has ended; another one is started", pid=worker.process.pid),
+                file=sys.stderr,
+                flush=True,
+            )
             self.workers[place] = Worker(self.settings, self.listener)
 
     def _forget_metrics(self, worker):

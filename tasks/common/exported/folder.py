@@ -37,7 +37,7 @@ def check_folder(folder: str | os.PathLike) -> None:
     :func:`~tasks.common.exported.operators.check_operators` is what stands between a stranger's graph and an engine."""
     folder = Path(folder)
     if not (folder / CHECKSUMS_FILE).is_file() and (folder / _CHECKSUMS_OF_0_1).is_file():
-        raise InputError(f"{folder}: was exported by version 0.1; export the trained model again")
+        raise InputError("{folder}: was exported by version 0.1; export the trained model again", folder=folder)
     refuse_incomplete(folder, [*SETTINGS_FILES, CHECKSUMS_FILE])
     with damage_reported(folder, CHECKSUMS_FILE, "the exported folder"):
         lines = read_text(folder / CHECKSUMS_FILE).splitlines()
@@ -49,10 +49,14 @@ def check_folder(folder: str | os.PathLike) -> None:
             raise ValueError("it names a file twice")
     unknown = sorted({path.name for path in folder.iterdir()} - written.keys() - {CHECKSUMS_FILE})
     if unknown:
-        raise InputError(f"{folder / unknown[0]}: was not exported with the others; take it out of the folder")
+        raise InputError(
+            "{file}: was not exported with the others; take it out of the folder", file=folder / unknown[0]
+        )
     for name, digest in written.items():
         if os.path.basename(name) != name or not (folder / name).is_file() or file_sha256(folder / name) != digest:
-            raise InputError(f"{folder / name}: is not the file that was exported; copy the whole folder again")
+            raise InputError(
+                "{file}: is not the file that was exported; copy the whole folder again", file=folder / name
+            )
 
 
 def write_checksums(folder: Path) -> None:

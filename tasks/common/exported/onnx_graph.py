@@ -34,7 +34,8 @@ class OnnxGraph:
             import onnxruntime
         except ImportError:
             raise InputError(
-                f"{folder}: is an ONNX model, and onnxruntime is not installed; pip install -r requirements-onnx.txt"
+                "{folder}: is an ONNX model, and onnxruntime is not installed; pip install -r requirements-onnx.txt",
+                folder=folder,
             ) from None
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS") or physical_cores())
@@ -73,6 +74,7 @@ def _providers(device, available):
     kind, _, number = device.partition(":")
     if kind != "gpu" or "CUDAExecutionProvider" not in available or (number and not number.isdecimal()):
         raise InputError(
-            f"--device {device}: onnxruntime cannot use it here; use --device cpu, or install onnxruntime-gpu"
+            "--device {device}: onnxruntime cannot use it here; use --device cpu, or install onnxruntime-gpu",
+            device=device,
         )
     return [("CUDAExecutionProvider", {"device_id": int(number or 0)}), wanted]

@@ -34,13 +34,20 @@ def check_operators(graph: str | os.PathLike) -> None:
         used = operators_of(graph)
     except (ValueError, RecursionError, OSError) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise InputError(f"{graph}: is no graph of an exported model ({reason}); copy the whole folder again") from None
+        raise InputError(
+            "{graph}: is no graph of an exported model ({reason}); copy the whole folder again",
+            graph=graph,
+            reason=reason,
+        ) from None
     unknown = sorted(used - OPERATORS[graph.suffix])
     if unknown:
         more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
         raise InputError(
-            f"{graph}: holds {ascii(unknown[0])}{more}, which no exported model of this project has, and was not "
-            "loaded; take models from people you trust, or export the trained model again"
+            "{graph}: holds {name}{more}, which no exported model of this project has, and was not "
+            "loaded; take models from people you trust, or export the trained model again",
+            graph=graph,
+            name=ascii(unknown[0]),
+            more=more,
         )
 
 

@@ -36,8 +36,10 @@ class PaddleGraph:
         graph = next(file for name in GRAPH_FILES if (file := Path(folder) / name).is_file())
         if paddle.__version__.startswith("2.") and graph.name == GRAPH_FILES[0]:
             raise InputError(
-                f"{folder}: was exported by Paddle 3, which this Paddle {paddle.__version__} cannot read; export the "
-                "model with this one (Paddle 3 reads that, too), or to ONNX"
+                "{folder}: was exported by Paddle 3, which this Paddle {version} cannot read; export the "
+                "model with this one (Paddle 3 reads that, too), or to ONNX",
+                folder=folder,
+                version=paddle.__version__,
             )
         check_operators(graph)
         with damage_reported(folder, WEIGHTS_FILE, "the exported folder"):

@@ -18,7 +18,13 @@ def array_records(content: str, name: str) -> Iterator[tuple[str, dict]]:
     remedy = "the file has to be one JSON list of objects, [{...}, {...}]"
 
     def fail(message: str, position: int):
-        return InputError(f"{name}:{content.count(chr(10), 0, position) + 1}: {message}; {remedy}")
+        return InputError(
+            "{name}:{line}: {message}; {remedy}",
+            name=name,
+            line=content.count(chr(10), 0, position) + 1,
+            message=message,
+            remedy=remedy,
+        )
 
     def skip(position: int) -> int:
         while position < len(content) and content[position] in _SPACE:
@@ -58,5 +64,7 @@ def _as_object(record, where, remedy):
     if isinstance(record, list) and list(map(type, record)) == [str, dict] and "text" not in record[1]:
         return {"text": record[0], **record[1]}
     if not isinstance(record, dict):
-        raise InputError(f"{where}: JSON {shown(record)} is not an object; {remedy}")
+        raise InputError(
+            "{where}: JSON {record} is not an object; {remedy}", where=where, record=shown(record), remedy=remedy
+        )
     return record

@@ -57,14 +57,15 @@ class TextStream(LineStream):
     def items_of_whole(self, lines):
         texts = self.texts_of_tagged(lines) if self.form is Form.TAGGED else super().items_of_whole(lines)
         if not texts:
-            raise InputError(f"{self.name}:1: {self.form.value} without a text; give texts")
+            raise InputError("{name}:1: {value} without a text; give texts", name=self.name, value=self.form.value)
         logger.warning("%s: read as %s, %d texts", self.name, self.form.value, len(texts))
         return texts
 
     def items_at_end(self):
         if self.lines == 0:
             raise InputError(
-                f"{self.name}:1: the input is empty; give plain text, one text a line, or JSON lines with a text"
+                "{name}:1: the input is empty; give plain text, one text a line, or JSON lines with a text",
+                name=self.name,
             )
         return self._waiting if self.form is None else []  # nothing but blank lines
 
@@ -93,5 +94,5 @@ class FileStream:
         for path in self._paths:
             content, name = read_text(path)
             if not content:
-                raise InputError(f"{name}:1: the file is empty; give a file with text")
+                raise InputError("{name}:1: the file is empty; give a file with text", name=name)
             yield [(content, name)]

@@ -54,7 +54,7 @@ class Output:
         except OSError as error:
             write_nowhere(self.stream)
             reason = f"cannot be written ({error.strerror}); give it a place with room"
-            raise InputError(f"{self.name}: {reason}") from None
+            raise InputError("{name}: {reason}", name=self.name, reason=reason) from None
 
 
 def write_nowhere(stream):

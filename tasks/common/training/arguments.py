@@ -218,7 +218,7 @@ class RecipeArguments(EncoderArguments):
     def check_dev(self, key):
         """Raise InputError if ``key``, which needs dev data, is set and there are none."""
         if getattr(self, key) and not self.has_dev:
-            raise InputError(f"configuration: {key} needs dev data; give a dev_file or a dev_fraction above 0")
+            raise InputError("configuration: {key} needs dev data; give a dev_file or a dev_fraction above 0", key=key)
 
 
 def read_decay(words):
@@ -293,9 +293,11 @@ def resolve_config(config, arguments_class):
     metric, plan = arguments_class.METRIC, arguments_class.PLAN
     for key in config:
         if key in arguments_class.RENAMED:
-            raise InputError(f"key {key!r} is called {arguments_class.RENAMED[key]!r} now; rename it")
+            raise InputError(
+                "key {key!r} is called {renamed!r} now; rename it", key=key, renamed=arguments_class.RENAMED[key]
+            )
         if key in plan.closed:
-            raise InputError(f"key {key!r} cannot be set: {plan.reason.format(metric=metric)}")
+            raise InputError("key {key!r} cannot be set: {reason}", key=key, reason=plan.reason.format(metric=metric))
     given = config
     config = arguments_class.normalized({**plan.defaults, **arguments_class.DEFAULTS, **config})
     # unknown keys are reported before missing ones, and both before paddle touches the device
@@ -305,7 +307,7 @@ def resolve_config(config, arguments_class):
     _check_ranges(keys, training)
     for key in arguments_class.REQUIRED:
         if not config.get(key):
-            raise InputError(f"no {key!r}: name it in the configuration file or with --{key} PATH")
+            raise InputError("no {key!r}: name it in the configuration file or with --{key} PATH", key=key)
     if plan is BY_EPOCHS and not keys.has_dev:
         keys.check_dev("early_stopping_patience")
         plan = WITHOUT_DEV
@@ -324,12 +326,14 @@ def resolve_config(config, arguments_class):
     )
     for precision, why in (("fp16", ""), ("bf16", ": on CPU Paddle computes in float32")):
         if getattr(training, precision) and config["device"] == "cpu":
-            raise InputError(f"configuration: {precision} needs a GPU{why}; leave it out")
+            raise InputError("configuration: {precision} needs a GPU{why}; leave it out", precision=precision, why=why)
     if keys.pretrained is not None:
         for key in arguments_class.SETTLED_BY_PRETRAINED:
             if key in given:
                 raise InputError(
-                    f"key {key!r}: sizes and tokenizer are those of the folder {keys.pretrained}; leave it out"
+                    "key {key!r}: sizes and tokenizer are those of the folder {pretrained}; leave it out",
+                    key=key,
+                    pretrained=keys.pretrained,
                 )
     unused = keys.unused_keys() - given.keys()
     config = {**vars(keys), **config}
@@ -345,7 +349,12 @@ def _check_ranges(run, arguments):
     for values, ranges in ((run, run.ranges()), (arguments, TRAINING_RANGES)):
         for key, (fits, wanted) in ranges.items():
             if not fits(getattr(values, key)):
-                raise InputError(f"configuration: {key} must be {wanted}, got {getattr(values, key)}")
+                raise InputError(
+                    "configuration: {key} must be {wanted}, got {value}",
+                    key=key,
+                    wanted=wanted,
+                    value=getattr(values, key),
+                )
 
 
 def _plain(value):

@@ -170,12 +170,14 @@ def _read_json(path: Path, use: Callable[[Any], None]) -> None:
     try:
         use(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
-        raise InputError(f"{path}: is missing; {_NOT_RESUMED}") from None
+        raise InputError("{path}: is missing; {not_resumed}", path=path, not_resumed=_NOT_RESUMED) from None
     except (
         OSError, ValueError, TypeError, LookupError, RuntimeError, AttributeError, OverflowError,
         AssertionError,  # of paddle, for states that are not those of this optimizer
     ) as error:  # fmt: skip
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise InputError(
-            f"{path}: is damaged ({reason}); the checkpoint cannot be resumed from, so train anew"
+            "{path}: is damaged ({reason}); the checkpoint cannot be resumed from, so train anew",
+            path=path,
+            reason=reason,
         ) from None

@@ -33,9 +33,16 @@ def explained(output_dir: Path, command: str) -> Iterator[None]:
     except Exception as error:
         if _is_no_room(error):
             remedy = _remedy(output_dir, command)
-            raise InputError(f"{output_dir}: no room left to write ({error}); make room, then {remedy}") from None
+            raise InputError(
+                "{output_dir}: no room left to write ({error}); make room, then {remedy}",
+                output_dir=output_dir,
+                error=error,
+                remedy=remedy,
+            ) from None
         if isinstance(error, FileNotFoundError) and _is_removed(output_dir, error.filename):
-            raise InputError(f"{output_dir}: was removed while the run worked in it; train anew") from None
+            raise InputError(
+                "{output_dir}: was removed while the run worked in it; train anew", output_dir=output_dir
+            ) from None
         raise
 
 

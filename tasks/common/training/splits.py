@@ -26,8 +26,10 @@ def read_files(keys, read, memory=None):
         if path == IN_MEMORY:
             if split not in (memory or {}):
                 raise InputError(
-                    f"configuration: {split}_file is {IN_MEMORY!r}, of a run that had its data in memory; "
-                    "name a file, or give data to train in Python"
+                    "configuration: {split}_file is {in_memory!r}, of a run that had its data in memory; "
+                    "name a file, or give data to train in Python",
+                    split=split,
+                    in_memory=IN_MEMORY,
                 )
             splits[split], names[split] = memory[split], split
         elif path:
@@ -67,7 +69,7 @@ def hold_out(examples, fraction):
     """
     texts = sorted({example.text for example in examples})
     if len(texts) < 2:
-        raise InputError(f"{examples[0].where}: one text cannot be cut in two; give a dev_file")
+        raise InputError("{where}: one text cannot be cut in two; give a dev_file", where=examples[0].where)
     np.random.RandomState(0).shuffle(texts)
     held = set(texts[: max(1, min(len(texts) - 1, round(fraction * len(texts))))])
     return [e for e in examples if e.text not in held], [e for e in examples if e.text in held]

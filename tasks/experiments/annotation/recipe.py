@@ -28,7 +28,12 @@ class AnnotationRecipe(NerRecipe):
         keys, splits = run.keys, super().read_examples(run)
         train = splits["train"]
         if keys.labeled_texts > len(train):
-            raise InputError(f"labeled_texts {keys.labeled_texts}: {keys.train_file} has only {len(train)}")
+            raise InputError(
+                "labeled_texts {labeled_texts}: {train_file} has only {count}",
+                labeled_texts=keys.labeled_texts,
+                train_file=keys.train_file,
+                count=len(train),
+            )
         labeled = _labeled_before(keys.previous_run)
 
         def find(texts):

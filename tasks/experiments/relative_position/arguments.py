@@ -41,7 +41,9 @@ class RelativePositionArguments(RecipeArguments):
     def check(self, config):
         for key in UNUSED:
             if config.get(key) is not None:
-                raise InputError(f"key {key!r}: the sequences of this task are drawn, there are no files; leave it out")
+                raise InputError(
+                    "key {key!r}: the sequences of this task are drawn, there are no files; leave it out", key=key
+                )
 
     def unused_keys(self):
         return set(UNUSED)

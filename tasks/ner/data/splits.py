@@ -3,6 +3,7 @@
 import random
 
 from tasks.common.errors import InputError
+from tasks.common.language import tr
 from tasks.common.texts.plain_texts import cut_at_sentences, read_plain_texts
 from tasks.common.tool.device import is_first_process
 from tasks.common.training.splits import hold_out_dev, note_unseen, read_files
@@ -60,10 +61,23 @@ def draw(examples, count, seed):
 def _drawn(examples, count, seed, name):
     """The drawn examples, and what messages call them; says so."""
     if count > len(examples):
-        raise InputError(f"train_texts {count}: {name} has only {len(examples)} texts; give a smaller number")
+        raise InputError(
+            "train_texts {count}: {name} has only {texts} texts; give a smaller number",
+            count=count,
+            name=name,
+            texts=len(examples),
+        )
     drawn = f"the {count:,} texts of {name} drawn with seed {seed}"
     if is_first_process():
-        print(f"train_texts: {count:,} of the {len(examples):,} texts of {name}, drawn with seed {seed}")
+        print(
+            tr(
+                "train_texts: {count:,} of the {texts:,} texts of {name}, drawn with seed {seed}",
+                count=count,
+                texts=len(examples),
+                name=name,
+                seed=seed,
+            )
+        )
     return draw(examples, count, seed), drawn
 
 

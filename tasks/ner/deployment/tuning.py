@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_file, write_json
+from tasks.common.language import tr
 from tasks.common.tool.quiet import quiet_paddlenlp
 from tasks.common.visible import visible
 from tasks.ner.batching import check_types
@@ -50,7 +51,7 @@ def tune_model(
         InputError: the model or the file is wrong, or the folder cannot be written.
     """
     if only not in (None, *TUNED):
-        raise InputError(f"only {only!r}: must be {' or '.join(TUNED)}")
+        raise InputError("only {only!r}: must be {tuned}", only=only, tuned=" or ".join(TUNED))
     quiet_paddlenlp()
     examples = read_examples(data_file)
     check_labeled(examples, data_file)
@@ -84,15 +85,21 @@ def tune_model(
     tuned = {name: after[name] for name in TUNED if only in (None, name)}
     write_json(config_file, {**json.loads(config_file.read_text(encoding="utf-8")), **tuned})
     _print_tuned(config_file, tuned, types)
-    print(f"micro F1 {scores['before']['f1']:.4f} before, {scores['after']['f1']:.4f} after")
+    print(
+        tr(
+            "micro F1 {before:.4f} before, {after:.4f} after",
+            before=scores["before"]["f1"],
+            after=scores["after"]["f1"],
+        )
+    )
     return {**scores, **{name: dict(zip(types, values)) for name, values in after.items()}}
 
 
 def _print_tuned(config_file, tuned, types):
     for name, values in tuned.items():
         usual = {THRESHOLDS: 0, TEMPERATURES: 1}[name]
-        print(f"{name}, {usual} for the other types:")
+        print(tr("{name}, {usual} for the other types:", name=name, usual=usual))
         print(
             "".join(f"{visible(kind)}: {value:.4f}\n" for kind, value in zip(types, values) if value != usual), end=""
         )
-    print(f"{config_file}: {' and '.join(tuned)} written")
+    print(tr("{config_file}: {tuned} written", config_file=config_file, tuned=" and ".join(tuned)))

@@ -31,10 +31,20 @@ def read(records: Records, name: str) -> list[Example]:
 
 def _label_entities(label: object, text: str, where: str) -> Iterator[Entity]:
     if not isinstance(label, list):
-        raise InputError(f'{where}: "label" is {shown(label)}, not a list; {LABEL_SHAPE}')
+        raise InputError(
+            '{where}: "label" is {label}, not a list; {label_shape}',
+            where=where,
+            label=shown(label),
+            label_shape=LABEL_SHAPE,
+        )
     for span in label:
         if not (isinstance(span, list) and len(span) == 3):
-            raise InputError(f"{where}: label {shown(span)} is not [start, end, type]; {LABEL_SHAPE}")
+            raise InputError(
+                "{where}: label {span} is not [start, end, type]; {label_shape}",
+                where=where,
+                span=shown(span),
+                label_shape=LABEL_SHAPE,
+            )
         type_ = check_type(span[2], LABEL_SHAPE, where)
         yield Entity(*check_offsets(span[0], span[1], text, LABEL_SHAPE, where), type_)
 

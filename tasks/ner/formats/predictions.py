@@ -29,9 +29,14 @@ def _entities(entities: object, text: str, where: str) -> Iterator[Entity]:
         start, end = check_offsets(start, end, text, SHAPE, where)
         if "text" in entity and entity["text"] != text[start:end]:
             raise InputError(
-                f"{where}: span [{start}, {end}] holds {shown(text[start:end])}, but the entity says "
-                f"{shown(entity['text'])}; correct the offsets, which count characters from 0, the end not included, "
-                "or the surface"
+                "{where}: span [{start}, {end}] holds {found}, but the entity says "
+                "{surface}; correct the offsets, which count characters from 0, the end not included, "
+                "or the surface",
+                where=where,
+                start=start,
+                end=end,
+                found=shown(text[start:end]),
+                surface=shown(entity["text"]),
             )
         yield Entity(start, end, type_)
 

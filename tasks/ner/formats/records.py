@@ -43,4 +43,6 @@ def _of_cell(cell, where):
     except json.JSONDecodeError:
         return cell
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: a cell of JSON that cannot be read ({error}); write it plainly") from None
+        raise InputError(
+            "{where}: a cell of JSON that cannot be read ({error}); write it plainly", where=where, error=error
+        ) from None

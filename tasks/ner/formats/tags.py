@@ -80,8 +80,12 @@ class SchemeSearch:
         (earlier, at), (tag, where) = [(tag, where) for tag, where in self._seen.items() if (tag, where) in mixed]
         at = f"line {at}" if isinstance(at, int) else at
         raise InputError(
-            f"{_place(self._name, where)}: tag {shown(tag)} mixes I- and M-, after {shown(earlier)} in {at}; write all "
-            f"tags as {', as '.join(map(str, SCHEMES))}"
+            "{name}: tag {tag} mixes I- and M-, after {earlier} in {at}; write all tags as {schemes}",
+            name=_place(self._name, where),
+            tag=shown(tag),
+            earlier=shown(earlier),
+            at=at,
+            schemes=", as ".join(map(str, SCHEMES)),
         )
 
 
@@ -117,13 +121,17 @@ class TagParser:
             parsed = parse_tag(tag)
             if parsed is None:
                 raise InputError(
-                    f"{_place(self.name, where)}: unknown tag {shown(tag, LIMIT)}; allowed are those of "
-                    f"{', '.join(map(str, SCHEMES))}, X being an entity type"
+                    "{name}: unknown tag {tag}; allowed are those of {schemes}, X being an entity type",
+                    name=_place(self.name, where),
+                    tag=shown(tag, LIMIT),
+                    schemes=", ".join(map(str, SCHEMES)),
                 )
             if parsed[0] not in self.scheme.prefixes:
                 raise InputError(
-                    f"{_place(self.name, where)}: tag {shown(tag, LIMIT)} is none of {self.scheme}; name another "
-                    "format, or let it be recognized"
+                    "{name}: tag {tag} is none of {scheme}; name another format, or let it be recognized",
+                    name=_place(self.name, where),
+                    tag=shown(tag, LIMIT),
+                    scheme=self.scheme,
                 )
             self.known[tag] = parsed
         return parsed
@@ -160,8 +168,12 @@ def read_sentences(lines: list[str], name: str, scheme: Scheme) -> list[Example]
             found = f"{len(tokens)} tokens and {len(tags)} tags" if tab else "no tab"
             found = "an empty token" if tab and len(tokens) == len(tags) else found
             raise InputError(
-                f"{name}:{number}: {found} in {shown(line, LIMIT)}; write a sentence's tokens joined by U+0002, a "
-                "tab, and as many tags joined by U+0002"
+                "{name}:{number}: {found} in {line}; write a sentence's tokens joined by U+0002, a "
+                "tab, and as many tags joined by U+0002",
+                name=name,
+                number=number,
+                found=found,
+                line=shown(line, LIMIT),
             )
         sentences.append(Sentence(f"{name}:{number}", None, tokens, [parse(tag, number) for tag in tags]))
     return as_examples(sentences, scheme, name)
@@ -213,7 +225,11 @@ def checked_tags(example: Example, scheme: Scheme, separators: str) -> list[str]
     """The tags of an example; raises InputError if tags cannot express it."""
 
     def fail(reason: str):
-        return InputError(f"{example.where}: {reason}; remove it, or write cluener, doccano, cmeee, jsonl or brat")
+        return InputError(
+            "{where}: {reason}; remove it, or write cluener, doccano, cmeee, jsonl or brat",
+            where=example.where,
+            reason=reason,
+        )
 
     for character in separators:
         if character in example.text:

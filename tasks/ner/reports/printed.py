@@ -4,6 +4,7 @@ import itertools
 
 from rich.cells import cell_len
 
+from tasks.common.language import tr
 from tasks.common.reports.tables import as_cells, print_score_rows, terminal
 from tasks.common.visible import visible
 from tasks.ner.examples import Example
@@ -42,7 +43,12 @@ def print_scores(title: str, scores: dict) -> None:
     shown = [(visible(kind), row) for kind, row in per_type.items() if kind in most]
     print_score_rows(title, "type", [*shown, None, ("all (micro)", scores)])
     if len(shown) < len(per_type):
-        print(f"  and {len(per_type) - len(shown)} types with fewer gold entities, which count in the last line")
+        print(
+            tr(
+                "  and {count} types with fewer gold entities, which count in the last line",
+                count=len(per_type) - len(shown),
+            )
+        )
 
 
 def print_errors(analysis: dict) -> None:
@@ -73,14 +79,16 @@ def print_worst_examples(examples: list[dict]) -> None:
         _print_title("worst examples")
     for example in examples:
         text, errors, count = example["text"], example["errors"], example["number_of_errors"]
-        print(f"  {visible(example['where'])}: {count} error{'s' if count > 1 else ''}")
+        print(
+            tr("  {where}: {count} error{s}", where=visible(example["where"]), count=count, s="s" if count > 1 else "")
+        )
         more = f"... ({len(text)} characters)" if len(text) > LONGEST_TEXT else ""
         print(f"    {visible(text[:LONGEST_TEXT])}{more}")
         for error in errors[:MOST_ERRORS]:
             sides = [f"{side} {_entity(error[side])}" for side in ("gold", "predicted") if error[side]]
             print(f"    {error['kind'].replace('_', ' '):<10}{', '.join(sides)}")
         if len(errors) > MOST_ERRORS:
-            print(f"    and {len(errors) - MOST_ERRORS} more")
+            print(tr("    and {count} more", count=len(errors) - MOST_ERRORS))
 
 
 def _entity(entity):
@@ -107,7 +115,7 @@ def _print_confusions(confusion):
     more = f", the first {MOST_CONFUSED} of {len(pairs)}" if len(pairs) > MOST_CONFUSED else ""
     _print_title(f"confusion between types{more}")
     for count, gold, found in pairs[:MOST_CONFUSED]:
-        print(f"  {count:>6}  gold {visible(gold)}, predicted {visible(found)}")
+        print(tr("  {count:>6}  gold {gold}, predicted {found}", count=count, gold=visible(gold), found=visible(found)))
 
 
 def _print_confusion_table(confusion):
@@ -147,11 +155,26 @@ def print_data_report(datasets: dict) -> None:
         lengths = [len(example.text) for example in dataset.examples]
         entities = sum(len(example.entities) for example in dataset.examples)
         characters = f"{sum(lengths)} characters (longest {max(lengths)})"
-        print(f"{visible(name)}: {len(lengths)} texts, {characters}, {entities} entities")
+        print(
+            tr(
+                "{name}: {count} texts, {characters}, {entities} entities",
+                name=visible(name),
+                count=len(lengths),
+                characters=characters,
+                entities=entities,
+            )
+        )
         windows, longer = dataset.cut
         if longer:
             kept = "" if dataset.lost else "; no entity is lost"
-            print(f"  {longer} of them are longer than max_characters: they are cut into {windows} windows{kept}")
+            print(
+                tr(
+                    "  {longer} of them are longer than max_characters: they are cut into {windows} windows{kept}",
+                    longer=longer,
+                    windows=windows,
+                    kept=kept,
+                )
+            )
         too_long = f"have more than max_span_length {dataset.max_span_length} tokens"
         faults = (
             (dataset.unaligned, "start or end inside a token"),
@@ -162,4 +185,4 @@ def print_data_report(datasets: dict) -> None:
             if found:
                 shown = "; ".join(f"{one.where} {one.described(entity)}" for one, entity in found[:3])
                 fault += " and cannot be found by the model (they count as missed)"
-                print(f"  {len(found)} of them {fault}: {visible(shown)}")
+                print(tr("  {count} of them {fault}: {shown}", count=len(found), fault=fault, shown=visible(shown)))
