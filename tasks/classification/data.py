@@ -1,9 +1,10 @@
 """Labeled texts: reading with validation. Standard library only.
 
-Two formats, recognized by the first line that is not blank:
+Three formats, recognized by the first lines:
 
 * JSON lines with ``text`` or ``sentence``, ``label`` (a number or a string) and, if wanted, ``label_des``, the name of
-  the label, as CLUE's IFLYTEK has it; other keys are ignored;
+  the label, as CLUE's IFLYTEK has it; other keys are ignored; also as one JSON list of such objects;
+* a table, CSV or TSV, whose header has columns of text and label;
 * ``text<TAB>label``, one text a line, no header.
 
 The name of a class is ``label_des``, or else ``label``. Whatever is wrong with a file raises
@@ -18,7 +19,8 @@ from dataclasses import dataclass
 
 from tasks.common.errors import InputError
 from tasks.common.language import Message
-from tasks.common.texts.json_lines import TEXT_KEYS, check_encodable, json_records, json_text
+from tasks.common.texts.forms import Form, form_of, records
+from tasks.common.texts.json_lines import TEXT_KEYS, check_encodable, json_text
 from tasks.common.texts.text_files import BLANKS, first_non_blank, read_text, shown, split_lines
 
 HEADER_WORDS = ("text", "sentence", "text_a", "label")
@@ -48,8 +50,11 @@ def read_lines(lines: list[str], name: str) -> list[Example]:
     first = first_non_blank(lines)
     if first is None:
         raise InputError("{name}:1: there is no text in it; give labeled texts", name=name)
-    is_json = first.strip(BLANKS).startswith("{")
-    return list(_read_json(lines, name) if is_json else _read_tab_separated(lines, name))
+    is_json = first.strip(BLANKS).startswith("{") or form_of(lines) in (Form.JSON_LIST, Form.TABLE)
+    examples = list(_read_records(records(lines, name)) if is_json else _read_tab_separated(lines, name))
+    if not examples:
+        raise InputError("{name}:1: there is no text in it; give labeled texts", name=name)
+    return examples
 
 
 def class_names(examples: Iterable[Example]) -> list[str]:
@@ -65,9 +70,9 @@ def _value(digits: str) -> tuple[int, str, str]:
     return len(significant), significant, digits
 
 
-def _read_json(lines: list[str], name: str) -> Iterator[Example]:
+def _read_records(found: Iterable[tuple[str, dict]]) -> Iterator[Example]:
     name_of, number_of = {}, {}  # label -> (its name, where), and the other way
-    for where, record in json_records(lines, name):
+    for where, record in found:
         text = _not_blank(json_text(record, where, TEXT_KEYS), where)
         label = _label(record.get("label"), '"label"', where)
         described = "label_des" in record

@@ -63,8 +63,11 @@ def inspect(words):
     from tasks.ner.data.inspection import inspect
     from tasks.ner.data.reading import read_labeled
     from tasks.ner.reports.inspection import print_inspection
+    from tasks.ner.reports.printed import print_first_texts
 
     read = {split: read_labeled(path, options.format) for split, path in files.items()}
+    for split, (examples, _) in read.items():
+        print_first_texts(split, examples)
     result = inspect({split: examples for split, (examples, _) in read.items()}, options.examples)
     for split, (_, format) in read.items():
         result["splits"][split] = {"file": files[split], "format": format, **result["splits"][split]}

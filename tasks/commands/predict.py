@@ -22,7 +22,8 @@ TASKS = {
     "ner": Message("""\
 Find entities in texts with a trained NER model.
 
-Reads plain text, one text a line, or JSON lines with a "text". Formats of the output; offsets count characters:
+Reads plain text, one text a line, or the texts of JSON lines, a JSON list, a table with a header (CSV, TSV) or labeled
+data, packed by gzip or not. Formats of the output; offsets count characters:
   jsonl    {"text": ..., "entities": [{"start": 0, "end": 4, "type": ..., "text": ..., "score": ...}]}, end exclusive
   cluener  {"text": ..., "label": {type: {surface: [[first, last], ...]}}}, last inclusive
   doccano  {"text": ..., "label": [[start, end, type], ...]}, end exclusive
@@ -149,9 +150,13 @@ def chunks(stream):
 
 
 def find_entities(options):
+    from tasks.ner.data.reading import EntityTextStream
     from tasks.ner.prediction.output_formats import PredictionWriter
 
-    stream = FileStream(options.input) if options.whole_files else TextStream(options.input, chunk_size("ner", options))
+    if options.whole_files:
+        stream = FileStream(options.input)
+    else:
+        stream = EntityTextStream(options.input, chunk_size("ner", options))
     predictor = open_model("ner", options.model_dirs, options, overlap=options.overlap)
     drawn, left_out, has_windows = [], 0, False
     try:

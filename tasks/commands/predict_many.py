@@ -15,7 +15,7 @@ Many documents: with a folder or several files as --input, or with one of the op
 Read are .txt, .jsonl, .json and .csv (each also with .gz) and .parquet. Results are JSON lines that keep the other keys
 of the input. What was rejected is in rejected.jsonl. The same command again goes on where it stopped.""")
 PART_RECORDS = 10_000
-PACKED = (".gz", ".parquet")  # files that are no stream of text
+NO_STREAM = (".parquet",)  # ends of the names of files that are read in parts only
 
 
 def add_options(parser, task):
@@ -54,7 +54,7 @@ def is_asked_for(options):
         any(getattr(options, name, None) is not None for name in NAMES)
         or len(inputs) > 1
         or os.path.isdir(inputs[0])
-        or inputs[0].endswith(PACKED)
+        or inputs[0].endswith(NO_STREAM)
     )
 
 

@@ -8,14 +8,13 @@ from tasks.common.errors import InputError
 from tasks.common.files import check_output_file
 from tasks.common.language import Message, tr
 from tasks.common.texts.text_files import STDIN
-from tasks.common.texts.text_stream import TextStream
 
 SELECT = """\
 Select the texts that are most worth labeling next: those of whose entities a NER model is least certain.
 
     paddle-rope select ner MODEL_DIR --input texts.txt --labeled train.jsonl --count 500 --output next.jsonl
 
-Reads plain text, one text a line, or JSON lines with a "text". Writes the texts with the entities that the model finds
+Reads what paddle-rope predict ner reads. Writes the texts with the entities that the model finds
 in them, for annotators to correct, the most uncertain text first. The uncertainty is the entropy, in nats, of all that
 the model says about the spans of a text; jsonl has it under "uncertainty". Near duplicates are not selected twice, nor
 are those of a labeled text. The formats are those of paddle-rope predict ner."""
@@ -65,10 +64,11 @@ def _parse(words):
 
 def _select(options, known):
     """Writes the selected texts; returns how many there are, and of how many."""
+    from tasks.ner.data.reading import EntityTextStream
     from tasks.ner.prediction.output_formats import PredictionWriter
     from tasks.ner.prediction.selection import LOWEST_LOGIT, rank, uncertainty
 
-    stream = TextStream(options.input, chunk_size("ner", options))
+    stream = EntityTextStream(options.input, chunk_size("ner", options))
     predictor = open_model("ner", options.model_dirs, options)
     texts, places, uncertainties = [], [], []
     for chunk in chunks(stream):

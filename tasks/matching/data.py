@@ -8,6 +8,7 @@ The formats are recognized by the content:
 - JSON lines of triples, as CAIL2019-SCM has them: ``{"A": ..., "B": ..., "C": ...}``, with ``"label": "B"`` or ``"C"``,
   the candidate that is closer to A. In a file without labels it is B, as in the published data; B and C are then
   exchanged at random, always in the same way, so that the place of a candidate says nothing.
+- One JSON list of such objects, or a table, CSV or TSV, whose header has their keys or other usual names of them.
 
 A label is 0, 1 or a grade, any finite number. Blank lines are left out.
 """
@@ -21,9 +22,10 @@ import numpy as np
 
 from tasks.common.errors import InputError
 from tasks.common.language import Message
+from tasks.common.texts.forms import Form, form_of, records
 from tasks.common.texts.json_lines import check_encodable, json_text, parse_line
 from tasks.common.texts.line_stream import LineStream
-from tasks.common.texts.text_files import BLANKS, place, read_text, shown, split_lines
+from tasks.common.texts.text_files import BLANKS, first_non_blank, place, read_text, shown, split_lines
 from tasks.matching.examples import Example
 
 HEADERS = {
@@ -32,7 +34,7 @@ HEADERS = {
 }
 PAIR_KEYS = ("sentence1", "sentence2")
 TRIPLE_KEYS = ("A", "B", "C")
-LABEL_KEYS = ("label", "score")  # the second: of grades
+LABEL_KEYS = ("label", "score", "similarity", "grade", "is_duplicate")  # all but the first: of grades
 EXCHANGE_SEED = 0
 FORMAT = Message(
     'give two texts and a label between tabs, or JSON lines with "sentence1" and "sentence2", or "A", "B" and "C"'
@@ -58,8 +60,11 @@ def read_labeled(path):
 def read_lines(lines, name):
     """As :func:`read_labeled`, from the lines of a file called ``name``, or of records in memory."""
     parse = _LineParser(name)
-    numbered = enumerate(lines, 1)
-    examples = [example for number, line in numbered for example in parse(line, place(name, number))]
+    if first_non_blank(lines) is not None and _form_of(lines) in LineStream.read_whole:
+        examples = [parse.of_record(record, where) for where, record in records(lines, name)]
+    else:
+        numbered = enumerate(lines, 1)
+        examples = [example for number, line in numbered for example in parse(line, place(name, number))]
     parse.check_found()
     if len(examples[0].texts) == 3:
         return _with_candidates_exchanged(examples)
@@ -70,6 +75,13 @@ def read_lines(lines, name):
                 where=example.where,
             )
     return examples
+
+
+def _form_of(lines):
+    """The form of lines; a header over two texts and a label between tabs is one more line of them."""
+    form = form_of(lines)
+    is_columns = form is Form.TABLE and first_non_blank(lines).count("\t") in (1, 2)
+    return Form.PLAIN if is_columns else form
 
 
 class ExampleStream(LineStream):
@@ -87,6 +99,12 @@ class ExampleStream(LineStream):
 
     def items_of(self, line, where):
         return [example._replace(label=None) for example in self._parse(line, where)]
+
+    def form_of(self, lines):
+        return _form_of(lines)
+
+    def items_of_record(self, record, where):
+        return [self._parse.of_record(record, where)._replace(label=None)]
 
     def items_at_end(self):
         self._parse.check_found()
@@ -110,7 +128,7 @@ class _LineParser:
         if is_first:
             self.is_json = line.strip(BLANKS).startswith("{") and ("\t" not in line or _is_json(line))
         if self.is_json:
-            example = self._of_json(line, where)
+            example = self.of_record(parse_line(line, where), where)
         elif is_first and line.split("\t")[-1].strip().lower() in HEADERS:
             return []
         else:
@@ -118,12 +136,14 @@ class _LineParser:
         self.found = True
         return [example]
 
-    def _of_json(self, line, where):
-        record = parse_line(line, where)
+    def of_record(self, record, where):
+        """The :class:`Example` of a record of JSON, or of a table."""
+        self.found = True
         if self.keys is None:
             self.keys = TRIPLE_KEYS if TRIPLE_KEYS[0] in record else PAIR_KEYS
         texts = [json_text(record, where, (key,)) for key in self.keys]
-        label = next((record[key] for key in LABEL_KEYS if record.get(key) is not None), None)
+        given = {key.lower(): value for key, value in record.items()}
+        label = next((given[key] for key in LABEL_KEYS if given.get(key) not in (None, "")), None)
         if label is not None:
             label = _number(label, where) if self.keys is PAIR_KEYS else _closer(label, where)
         return _example(texts, label, where)

@@ -22,7 +22,7 @@ from tasks.common.visible import visible
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator
 from tasks.ner.data.joining import join_share_of
-from tasks.ner.data.reading import entity_types, read_examples, read_lines
+from tasks.ner.data.reading import check_labeled, entity_types, read_examples, read_lines
 from tasks.ner.data.splits import has_overlap, read_more_texts, read_splits
 from tasks.ner.examples import Example, as_record, without_overlaps
 from tasks.ner.features import WordFeatures
@@ -37,7 +37,13 @@ from tasks.ner.prediction.temperatures import temperatures_for
 from tasks.ner.prediction.thresholds import above, threshold_for_f1, thresholds_for
 from tasks.ner.reports.error_analysis import error_analysis, worst_examples
 from tasks.ner.reports.monitoring import LOWEST_LOGIT, NerMonitor
-from tasks.ner.reports.printed import print_data_report, print_errors, print_scores, print_worst_examples
+from tasks.ner.reports.printed import (
+    print_data_report,
+    print_errors,
+    print_first_texts,
+    print_scores,
+    print_worst_examples,
+)
 from tasks.ner.reports.reliability import print_reliability, reliability
 
 EARLY = 1 / 3  # of training, after which something should be found
@@ -131,6 +137,8 @@ class NerRecipe(Recipe):
         return shorter_loads(load, run.keys, len(run.model.config.types))
 
     def describe(self, run: Run) -> None:
+        for split, examples in run.examples.items():
+            print_first_texts(split, examples)
         print_data_report(run.datasets)
         if run.keys.join_share:
             lengths = [len(example.text) for example in run.examples["train"]]
@@ -242,10 +250,17 @@ class NerRecipe(Recipe):
     def evaluate_predictor(
         self, predictor: NerPredictor, examples: list, title: str, num_examples: int = 5
     ) -> dict[str, Any]:
-        """Also prints the kinds of errors and the ``num_examples`` texts with the most of them."""
+        """Also prints the kinds of errors and the ``num_examples`` texts with the most of them. Entities of types that
+        the predictor does not have count as missed."""
+        check_labeled(examples, title)
         texts = [example.text for example in examples]
         longest = predictor.model.config.max_span_length
-        dataset = NerDataset(examples, predictor.tokenizer, predictor.types, max_span_length=longest)
+        unseen = sorted(set(entity_types(examples)) - set(predictor.types))
+        types = [*predictor.types, *unseen]
+        dataset = NerDataset(examples, predictor.tokenizer, types, max_span_length=longest)
+        if unseen:
+            note = f"note: {title} has types that the model does not have, which count as missed: {', '.join(unseen)}"
+            print(visible(note))
         print_data_report({title: dataset})
         longer = sum(len(text.ids) - 2 > predictor.max_tokens for text in dataset.texts)
         if longer:
@@ -258,7 +273,7 @@ class NerRecipe(Recipe):
                 )
             )
         found = predictor.find(texts)
-        scores = scores_and_errors(examples, found, predictor.types)
+        scores = scores_and_errors(examples, found, types)
         gold = [example.entities for example in examples]
         scores["reliability"] = reliability(gold, found, predictor.types, predictor.model.config.temperatures)
         scores["worst_examples"] = worst_examples(examples, found, num_examples)

@@ -14,12 +14,14 @@ from typing import NamedTuple
 from tasks.common import files
 from tasks.common.errors import InputError
 from tasks.common.language import Message
+from tasks.common.texts.forms import Form, form_of
 from tasks.common.texts.json_lines import parse_line
-from tasks.common.texts.text_files import BLANKS, BYTE_ORDER_MARK, decode, open_bytes, shown
+from tasks.common.texts.tables import MAX_FIELD_CHARACTERS
+from tasks.common.texts.text_files import BLANKS, BYTE_ORDER_MARK, decode, open_bytes, shown, split_lines
 
 GZIP = ".gz"
-MAX_FIELD_CHARACTERS = 1 << 24  # of CSV: a quote that never ends is found before it fills the memory
 PARQUET_ROWS = 1024  # read at once
+HEAD_BYTES = 1 << 14  # in which the form of a file is seen
 _MARK = BYTE_ORDER_MARK.encode()
 
 
@@ -101,6 +103,19 @@ class Source:
 class PlainText(Source):
     """One text a line, exactly as it stands without its line end; its key is the number of the line. An empty line is
     an empty text."""
+
+    def __init__(self, path, keys):
+        super().__init__(path, keys)
+        head = split_lines(self.file.read(HEAD_BYTES).decode("utf-8", "replace").removeprefix(BYTE_ORDER_MARK))
+        self.file.seek(0)
+        form = form_of(head) if any(line.strip(BLANKS) for line in head) else Form.PLAIN
+        if form not in (Form.PLAIN, Form.JSON_LINES):
+            raise InputError(
+                "{path}: is {value}, and many documents are plain text, JSON lines, CSV or Parquet, each by the "
+                "end of its name; give it as the only --input, or name it so",
+                path=path,
+                value=form.value,
+            )
 
     def _places(self):
         offset = 0

@@ -8,6 +8,7 @@ from tests.attack.cases import Target
 
 _TEXT = (
     *("bio", "bioes", "bmes", "bio_sentences", "bmes_sentences", "brat", "cluener", "doccano", "doccano_entities"),
+    *("tokens", "lists", "tables", "columns", "spacy", "gzip"),
     *("cmeee", "jsonl", "labelstudio", "labelstudio_min", "matching", "classification", "stream", "plain"),
 )
 _YAML = ("configuration", "plan")

@@ -15,6 +15,7 @@ from paddle_rope.roformer import CharTokenizer
 from tasks.common.training.length_grouping import LengthGroupedBatchSampler
 from tasks.ner import recipe
 from tasks.ner.arguments import NerArguments
+from tasks.ner.data.reading import read_examples
 from tasks.ner.examples import Entity
 from tasks.ner.fitting import FEWEST_STEPS
 from tasks.recipes import get_recipe
@@ -280,6 +281,11 @@ def test_progress_of_each_epoch_and_the_table_of_scores_are_printed(train, tmp_p
     printed = capsys.readouterr().out
     assert printed.count("dev precision") == 2
     assert "train: 150 texts" in printed and "longest" in printed
+    first = read_examples(run.config["train_file"])[0]
+    lines = printed.splitlines()
+    begin = lines.index("train begins, as it was read:")
+    assert lines[begin + 1].startswith(f"  {first.text[:40]}") and first.surface(first.entities[0]) in lines[begin + 2]
+    assert begin < next(number for number, line in enumerate(lines) if "dev precision" in line)
     assert "all (micro)" in printed and f"{run.metrics['dev']['f1']:.4f}" in printed
 
 

@@ -1,4 +1,4 @@
-"""One JSON list of objects, with the place of each."""
+"""One JSON list of records, with the place of each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ _SPACE = " \t\n\r"
 
 
 def array_records(content: str, name: str) -> Iterator[tuple[str, dict]]:
-    """Pairs ("path:line", JSON object) of a list; read one by one, as ``json.loads`` of all has no places."""
+    """Pairs ("path:line", JSON object) of a list; read one by one, as ``json.loads`` of all has no places. A member
+    that is a string is the object with this ``text``; one that is a text and an object is the object with the text."""
     remedy = Message("the file has to be one JSON list of objects, [{...}, {...}]")
 
     def fail(message: str, position: int):
@@ -49,11 +50,7 @@ def array_records(content: str, name: str) -> Iterator[tuple[str, dict]]:
             ) from None
         except (ValueError, RecursionError) as error:
             raise fail(Message("JSON that cannot be read ({error})", error=error), position) from None
-        if not isinstance(record, dict):
-            raise InputError(
-                "{where}: JSON {record} is not an object; {remedy}", where=where, record=shown(record), remedy=remedy
-            )
-        yield where, record
+        yield where, _as_object(record, where, remedy)
         position = skip(position)
         more = content[position : position + 1] == ","
         if more:
@@ -62,3 +59,15 @@ def array_records(content: str, name: str) -> Iterator[tuple[str, dict]]:
             raise fail(Message("neither ',' nor ']' after an object"), position)
     if skip(position + 1) < len(content):
         raise fail(Message("more text after the list"), skip(position + 1))
+
+
+def _as_object(record, where, remedy):
+    if isinstance(record, str):
+        return {"text": record}
+    if isinstance(record, list) and list(map(type, record)) == [str, dict] and "text" not in record[1]:
+        return {"text": record[0], **record[1]}
+    if not isinstance(record, dict):
+        raise InputError(
+            "{where}: JSON {record} is not an object; {remedy}", where=where, record=shown(record), remedy=remedy
+        )
+    return record

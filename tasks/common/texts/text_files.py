@@ -11,6 +11,7 @@ import sys
 from typing import BinaryIO
 
 from tasks.common.errors import InputError
+from tasks.common.texts.packed import opened
 
 STDIN = "-"
 BYTE_ORDER_MARK = "\ufeff"
@@ -30,10 +31,10 @@ def read_text(path: str | os.PathLike) -> tuple[str, str]:
     """The content of a file, or of standard input if ``path`` is ``-``, and its name for messages."""
     name = os.fspath(path)
     if name == STDIN:
-        return decode(open_stdin("<stdin>").read(), "<stdin>"), "<stdin>"
+        return decode(opened(open_stdin("<stdin>"), "<stdin>").read(), "<stdin>"), "<stdin>"
     with open_bytes(name) as file:
         try:
-            content = file.read()
+            content = opened(file, name).read()
         except OSError as error:
             raise _unreadable(name, error) from None
     return decode(content, name), name

@@ -7,7 +7,7 @@ from tasks.common.language import Message, tr
 from tasks.common.texts.plain_texts import cut_at_sentences, read_plain_texts
 from tasks.common.tool.device import is_first_process
 from tasks.common.training.splits import hold_out_dev, note_unseen, read_files
-from tasks.ner.data.reading import entity_types, read_examples
+from tasks.ner.data.reading import check_labeled, entity_types, read_examples
 from tasks.ner.examples import Example
 
 
@@ -36,8 +36,8 @@ def read_splits(run, seed, memory=None):
         splits["train"], names["train"] = _drawn(splits["train"], run.train_texts, seed, names["train"])
     hold_out_dev(run, splits, names, lambda example: [entity.type for entity in example.entities])
     for split in ("train", "dev"):
-        if split in splits and not entity_types(splits[split]):
-            raise InputError("{file}: no entity is labeled in it; give data with entities", file=names[split])
+        if split in splits:
+            check_labeled(splits[split], names[split])
     note_unseen(splits, names, Message("types"), entity_types)
     return splits
 

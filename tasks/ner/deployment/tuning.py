@@ -10,7 +10,7 @@ from tasks.common.language import Message, tr
 from tasks.common.tool.quiet import quiet_paddlenlp
 from tasks.common.visible import visible
 from tasks.ner.batching import check_types
-from tasks.ner.data.reading import read_examples
+from tasks.ner.data.reading import check_labeled, read_examples
 from tasks.ner.metrics import score_predictions
 from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, find_candidates
 from tasks.ner.prediction.model_folder import refuse_exported
@@ -54,8 +54,7 @@ def tune_model(
         raise InputError("only {only!r}: must be {tuned}", only=only, tuned=" or ".join(TUNED))
     quiet_paddlenlp()
     examples = read_examples(data_file)
-    if not any(example.entities for example in examples):
-        raise InputError("{data_file}: no entity is labeled in it; give data with entities", data_file=data_file)
+    check_labeled(examples, data_file)
     refuse_exported([model_dir], Message("is exported; tune the trained model, then export it"))
     config_file = Path(model_dir) / "config.json"
     predictor = NerPredictor(

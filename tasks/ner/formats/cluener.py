@@ -10,16 +10,16 @@ from collections.abc import Iterable, Iterator
 
 from tasks.common.errors import InputError
 from tasks.common.language import Message
-from tasks.common.texts.json_lines import json_line, json_records
+from tasks.common.texts.json_lines import json_line
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example
-from tasks.ner.formats.json_records import check_type, read_records
+from tasks.ner.formats.json_records import Records, check_type, read_records
 
 SHAPE = Message('write it as {"type": {"surface": [[first, last]]}}')
 
 
-def read(lines: list[str], name: str) -> list[Example]:
-    return read_records(json_records(lines, name), ("label",), '"label": {}', _entities)
+def read(records: Records, name: str) -> list[Example]:
+    return read_records(records, ("label",), '"label": {}', _entities)
 
 
 def write(examples: Iterable[Example]) -> Iterator[str]:

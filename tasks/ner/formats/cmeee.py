@@ -14,16 +14,15 @@ from collections.abc import Iterable, Iterator
 
 from tasks.common.errors import InputError
 from tasks.common.language import Message
-from tasks.common.texts.json_array import array_records
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example
-from tasks.ner.formats.json_records import check_type, field, object_entities, read_records
+from tasks.ner.formats.json_records import Records, check_type, field, object_entities, read_records
 
 SHAPE = Message('write it as {"start_idx": first, "end_idx": last, "type": "type", "entity": "surface"}')
 
 
-def read(lines: list[str], name: str) -> list[Example]:
-    return read_records(array_records("\n".join(lines), name), ("entities",), '"entities": []', _entities)
+def read(records: Records, name: str) -> list[Example]:
+    return read_records(records, ("entities",), '"entities": []', _entities)
 
 
 def write(examples: Iterable[Example]) -> Iterator[str]:

@@ -10,6 +10,8 @@ from tasks.common.texts.json_lines import check_encodable, json_text
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
 
+Records = Iterable[tuple[str, dict]]  # pairs ("path:line", record), of JSON lines, a JSON list or a table
+
 
 def labeled_text(record: dict, where: str) -> str:
     """The text of a labeled record; it must not be empty."""
@@ -20,7 +22,7 @@ def labeled_text(record: dict, where: str) -> str:
 
 
 def read_records(
-    records: Iterable[tuple[str, dict]],
+    records: Records,
     keys: tuple[str, ...],
     without: str,
     entities: Callable[[object, str, str], Iterable[Entity]],

@@ -29,11 +29,10 @@ from xml.sax.saxutils import quoteattr
 
 from tasks.common.errors import InputError
 from tasks.common.language import Message
-from tasks.common.texts.json_array import array_records
 from tasks.common.texts.json_lines import check_encodable
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
-from tasks.ner.formats.json_records import check_offsets, check_type, field
+from tasks.ner.formats.json_records import Records, check_offsets, check_type, field
 
 logger = logging.getLogger(__name__)
 
@@ -50,10 +49,10 @@ _UNLABELED, _FURTHER = "texts without a submitted annotation", "further annotati
 # ---- reading
 
 
-def read(lines: list[str], name: str) -> list[Example]:
+def read(records: Records, name: str) -> list[Example]:
     """The JSON export."""
     left_out, found = Counter(), []
-    for where, task in array_records("\n".join(lines), name):
+    for where, task in records:
         annotation = _annotation(task, where, left_out)
         if annotation is not None:
             found.append((where, _object(task, "data", where), _regions(annotation, where, left_out)))
@@ -150,6 +149,11 @@ def _text(data, key, where, ignored=()):
     return text
 
 
+def text_of(task: dict, where: str) -> str:
+    """The text of a task of the JSON export, labeled or not."""
+    return _text(_object(task, "data", where), TEXT_KEY, where)
+
+
 def _entities(value: dict, text: _Text, where: str) -> Iterator[Entity]:
     """One entity for each label of a span."""
     labels = value.get("labels")
@@ -242,10 +246,10 @@ def _tell(name, left_out):
         logger.warning("%s: left out of the Label Studio export: %s", name, ", ".join(parts))
 
 
-def read_min(lines: list[str], name: str) -> list[Example]:
+def read_min(records: Records, name: str) -> list[Example]:
     """The export JSON-MIN."""
     left_out, tasks = Counter(), {}
-    for number, (where, record) in enumerate(array_records("\n".join(lines), name)):
+    for number, (where, record) in enumerate(records):
         if record.get(ANNOTATION_ID) is None:
             left_out[_UNLABELED] += 1
             continue

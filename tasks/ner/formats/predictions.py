@@ -11,16 +11,16 @@ from collections.abc import Iterable, Iterator
 
 from tasks.common.errors import InputError
 from tasks.common.language import Message
-from tasks.common.texts.json_lines import json_line, json_records, json_text
+from tasks.common.texts.json_lines import json_line, json_text
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example
-from tasks.ner.formats.json_records import check_offsets, check_type, field, object_entities, read_records
+from tasks.ner.formats.json_records import Records, check_offsets, check_type, field, object_entities, read_records
 
 SHAPE = Message('write it as {"start": 0, "end": 3, "type": "type"}')
 
 
-def read(lines: list[str], name: str) -> list[Example]:
-    return read_records(json_records(lines, name), ("entities",), '"entities": []', _entities, json_text)
+def read(records: Records, name: str) -> list[Example]:
+    return read_records(records, ("entities",), '"entities": []', _entities, json_text)
 
 
 def _entities(entities: object, text: str, where: str) -> Iterator[Entity]:

@@ -7,6 +7,7 @@ from rich.cells import cell_len
 from tasks.common.language import Message, tr
 from tasks.common.reports.tables import as_cells, print_score_rows, terminal
 from tasks.common.visible import visible
+from tasks.ner.examples import Example
 from tasks.ner.reports.error_analysis import BOUNDARY_ERRORS
 
 MOST_TYPES = 40  # rows of a table
@@ -25,6 +26,23 @@ KINDS = {  # of errors -> their names
     "too_long": Message("too long"),
     "crossing": Message("crossing"),
 }
+FIRST_TEXTS = 2  # of a file, shown as they were read
+FIRST_CHARACTERS = 50
+FIRST_ENTITIES = 6
+
+
+def print_first_texts(title: str, examples: list[Example]) -> None:
+    """Print the first texts of a file as they were read, shortened, and under each its entities."""
+    _print_title(f"{title} begins, as it was read:")
+    for example in examples[:FIRST_TEXTS]:
+        entities = [f"{one.type} {_shortened(example.surface(one))}" for one in example.entities[:FIRST_ENTITIES]]
+        more = len(example.entities) - len(entities)
+        listed = ", ".join(entities + [f"{more} more"] * bool(more)) or "no entity"
+        print(f"  {visible(_shortened(example.text))}\n    {visible(listed)}")
+
+
+def _shortened(text):
+    return text if len(text) <= FIRST_CHARACTERS else f"{text[:FIRST_CHARACTERS]}... ({len(text)} characters)"
 
 
 def print_scores(title: str, scores: dict) -> None:

@@ -1,5 +1,6 @@
 """paddle-rope predict ner: streams, formats, pages, progress."""
 
+import gzip
 import json
 import os
 import re
@@ -49,6 +50,21 @@ def test_labeled_file_goes_in_and_labeled_data_comes_out(trained, corpus, record
     expected = [(r["text"], [(e["start"], e["end"], e["type"]) for e in r["entities"]]) for r in records]
     assert found == expected
     assert sum(len(entities) for _, entities in found) > 20
+
+
+def test_lists_tables_and_gzip_give_what_their_texts_give(trained, corpus, records, tmp_path, caplog):
+    texts = [record["text"] for record in corpus.dev_records[:20]]
+    written = json.dumps([{"text": text, "entities": []} for text in texts], ensure_ascii=False)
+    table = "text,id\n" + "".join(f'"{text}",{number}\n' for number, text in enumerate(texts))
+    for name, content in (("a.json", written), ("a.csv", table), ("a.json.gz", written)):
+        content = content.encode("utf-8")
+        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+        assert run(trained, "--input", tmp_path / name, "--output", tmp_path / "found") == 0
+        found = [json.loads(line) for line in (tmp_path / "found").read_text(encoding="utf-8").splitlines()]
+        assert [(one["text"], [e["type"] for e in one["entities"]]) for one in found] == [
+            (one["text"], [e["type"] for e in one["entities"]]) for one in records[:20]
+        ]
+        assert caplog.records[-1].getMessage().startswith(f"{tmp_path / name}: read as a ")
 
 
 def test_bio_is_labeled_data_and_says_what_it_leaves_out(trained, corpus, records, tmp_path, capsys):
