@@ -1,9 +1,8 @@
 """The ``--help`` of a verb in the language in use."""
 
 import argparse
-from unicodedata import east_asian_width
 
-from tasks.common.language import tr
+from tasks.common.language import tr, wrapped
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -19,12 +18,4 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
         return tr(action.help)
 
     def _split_lines(self, text, width):
-        if text.isascii():
-            return super()._split_lines(text, width)
-        lines, columns = [""], 0
-        for character in " ".join(text.split()):
-            columns += 1 + (east_asian_width(character) in "WF")
-            if columns > width and character not in "，。；：、）":  # which begin no line
-                lines, columns = [*lines, ""], 1 + (east_asian_width(character) in "WF")
-            lines[-1] += character
-        return lines
+        return super()._split_lines(text, width) if text.isascii() else wrapped(text, width)

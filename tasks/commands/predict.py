@@ -48,7 +48,7 @@ Find the class of texts with a trained classifier.
 Reads plain text, one text a line, or JSON lines with a "text" or "sentence", and writes JSON lines:
 {"text": ..., "label": ..., "probability": ...}."""),
 }
-WAITING = "waiting for texts on standard input, one a line; Ctrl-D ends them, and --input FILE reads a file"
+WAITING = Message("waiting for texts on standard input, one a line; Ctrl-D ends them, and --input FILE reads a file")
 CHUNK_BATCHES = {"ner": 64, "matching": 16, "classification": 16}  # whose texts are sorted by length together
 
 
@@ -70,7 +70,7 @@ def predict(words):
             raise InputError("--embed writes an array: give --output FILE.npy")
     check_files(options)
     if STDIN in options.input and sys.stdin is not None and sys.stdin.isatty():
-        print(WAITING, file=sys.stderr)
+        print(tr(WAITING), file=sys.stderr)
     work(options)
     return 0
 

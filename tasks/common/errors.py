@@ -77,8 +77,8 @@ class OneLineArgumentParser(argparse.ArgumentParser):
 
 
 def did_you_mean(word, known):
-    """The message "did you mean ...?" with the ones of ``known`` that are like ``word`` or have it among their words; an
-    empty string where none is near."""
+    """The message "did you mean ...?" with the ones of ``known`` that are like ``word`` or have it among their words;
+    an empty string where none is near."""
     near = sorted(name for name in known if word and f"_{word}_" in f"_{name}_")[:MOST_SUGGESTED]
     near = near or difflib.get_close_matches(word, known, n=1)
     return Message("did you mean {names}?", names=" or ".join(map(repr, near))) if near else ""

@@ -7,6 +7,7 @@ what a person reads goes through :func:`tr`: printed lines, ``--help``, the erro
 import gettext
 import os
 from pathlib import Path
+from unicodedata import east_asian_width
 
 LANGUAGES = ("en", "zh")
 DOMAIN = "paddle_rope"
@@ -101,6 +102,18 @@ def of_environment() -> str:
         if name[:2].lower() == "en" or name.partition(".")[0] in ("C", "POSIX"):
             break
     return "en"
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Lines of Chinese of at most ``width`` columns, of which its characters take two."""
+    lines, columns = [""], 0
+    for character in " ".join(text.split()):
+        size = 1 + (east_asian_width(character) in "WF")
+        columns += size
+        if columns > width and character not in "，。；：、）":  # which begin no line
+            lines, columns = [*lines, ""], size
+        lines[-1] += character
+    return lines
 
 
 def option_of(words: list[str]) -> tuple[str | None, list[str]]:

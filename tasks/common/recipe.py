@@ -287,7 +287,7 @@ class Recipe(RecipeHooks):
         ways = lighter_loads(load, free, training.gradient_accumulation_steps)
         note = room_note(load, free, {**ways, **self.lighter_loads(run, load)})
         if note is not None:
-            print(note)
+            print(tr(note))
 
     def score_and_save(self, run: Run) -> dict[str, Any]:
         """Score the trained model, write its folder and its predictions; returns the scores of each split."""

@@ -11,6 +11,8 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tasks.common.language import Message
+
 PROCESS_BYTES = 575e6  # Python, paddle and PaddleNLP
 BYTES = 4  # of a float32
 PER_PARAMETER = 9.6  # numbers: weight, gradient, two moments, and copies on the way
@@ -68,11 +70,18 @@ def room_note(load: Load, free: float | None, lighter: dict[str, Load]) -> str |
     """
     if free is None or load.peak_bytes <= free:
         return None
-    needs = f"training needs about {_gigabytes(load.peak_bytes)}, and {_gigabytes(free)} are free"
     ways = {words: one.peak_bytes for words, one in lighter.items() if one.peak_bytes < load.peak_bytes}
     fitting = {words: size for words, size in ways.items() if size <= free} or ways
-    shown = " or ".join(f"{words} ({_gigabytes(size)})" for words, size in fitting.items())
-    return f"note: {needs}; {'less with ' + shown if shown else 'shorter texts or a smaller model need less'}"
+    shown = ", ".join(f"{words} ({_gigabytes(size)})" for words, size in fitting.items())
+    needs = {"needed": _gigabytes(load.peak_bytes), "free": _gigabytes(free)}
+    if not shown:
+        return Message(
+            "note: training needs about {needed}, and {free} are free; shorter texts or a smaller model need less",
+            **needs,
+        )
+    return Message(
+        "note: training needs about {needed}, and {free} are free; less with one of: {ways}", ways=shown, **needs
+    )
 
 
 def lighter_loads(load: Load, free: float | None, accumulated: int) -> dict[str, Load]:

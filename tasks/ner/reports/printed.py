@@ -33,16 +33,18 @@ FIRST_ENTITIES = 6
 
 def print_first_texts(title: str, examples: list[Example]) -> None:
     """Print the first texts of a file as they were read, shortened, and under each its entities."""
-    _print_title(f"{title} begins, as it was read:")
+    _print_title(tr("{title} begins, as it was read:", title=title))
     for example in examples[:FIRST_TEXTS]:
         entities = [f"{one.type} {_shortened(example.surface(one))}" for one in example.entities[:FIRST_ENTITIES]]
         more = len(example.entities) - len(entities)
-        listed = ", ".join(entities + [f"{more} more"] * bool(more)) or "no entity"
+        listed = ", ".join(entities + [tr("{count} more", count=more)] * bool(more)) or tr("no entity")
         print(f"  {visible(_shortened(example.text))}\n    {visible(listed)}")
 
 
 def _shortened(text):
-    return text if len(text) <= FIRST_CHARACTERS else f"{text[:FIRST_CHARACTERS]}... ({len(text)} characters)"
+    if len(text) <= FIRST_CHARACTERS:
+        return text
+    return tr("{text}... ({length} characters)", text=text[:FIRST_CHARACTERS], length=len(text))
 
 
 def print_scores(title: str, scores: dict) -> None:
