@@ -72,7 +72,9 @@ _EVALUATION = Message(
 )
 # Why a key of PaddleNLP does nothing here, and what stands in its place.
 REASONS = {
-    "resume_from_checkpoint": Message("write --resume OUTPUT_DIR in place of the configuration file; the run keeps its own"),
+    "resume_from_checkpoint": Message(
+        "write --resume OUTPUT_DIR in place of the configuration file; the run keeps its own"
+    ),
     "overwrite_output_dir": Message("a run never writes over another; name a new output_dir"),
     "save_steps": Message("a checkpoint is written at each evaluation and every checkpoint_minutes; set that"),
     "save_strategy": Message("a checkpoint is written at each evaluation and every checkpoint_minutes; set that"),

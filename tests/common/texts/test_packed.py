@@ -93,6 +93,7 @@ def _tar():
         (b"PAR1\x15\x00\x15\xff", "Parquet"),
         (b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n", "PDF; save its text"),
     ],
+    ids=["zip", "tar", "tar.gz", "docbin", "parquet", "pdf"],
 )
 @pytest.mark.parametrize("read", [read_text, texts])
 def test_other_kinds_are_named(write, read, content, what):
