@@ -159,7 +159,7 @@ def test_run_cut_in_the_masked_language_model_is_not_begun_anew(whole, train, op
         train(folder, **options, **EACH_STEP)
     assert last_checkpoint(before).name == f"checkpoint-{STEPS - 2}"
     with monkeypatch.context() as patch, pytest.raises(PowerCut):
-        cut_at(1, "train")
+        cut_at(1, "1_train")
         resume(folder)
     assert last_checkpoint(before).name == f"checkpoint-{STEPS}"
     capsys.readouterr()

@@ -29,7 +29,7 @@ def test_run_that_needs_more_than_is_free_says_so_and_trains(train, few_texts, t
     train(tmp_path / "run", train_file=few_texts.train, dev_file="", dev_fraction=0, num_train_epochs=1)
     lines = capsys.readouterr().out.splitlines()
     (note,) = [line for line in lines if line.startswith("note: training needs about ")]
-    assert "0.3 GB are free; less with --per_device_train_batch_size " in note
+    assert "0.3 GB are free; less with one of: --per_device_train_batch_size " in note
     assert (tmp_path / "run/model/model.safetensors").is_file()
 
 

@@ -106,6 +106,7 @@ def test_page_is_in_the_language_that_is_asked_for_or_that_of_the_locale(trained
     (tmp_path / "in").write_text("今天没有人。\n", encoding="utf-8")
     words = ["--input", tmp_path / "in", "--output", tmp_path / "found", "--html", tmp_path / "page.html"]
     shown = {}
+    monkeypatch.delenv("LANGUAGE", raising=False)
     for locale, more in (("C", []), ("zh_CN.UTF-8", []), ("zh_CN.UTF-8", ["--language", "en"])):
         monkeypatch.setenv("LC_ALL", locale)
         assert run(trained, *words, *more) == 0
