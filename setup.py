@@ -5,5 +5,9 @@ from setuptools import find_packages, setup
 setup(
     packages=[*find_packages(include=["paddle_rope*", "tasks*"]), "tasks.configs"],
     package_dir={"tasks.configs": "configs"},
-    package_data={"": ["*.yaml", "*.css", "py.typed", "*.cc", "*.h"], "tasks.configs": ["*/*.yaml", "*/*.jsonl"]},
+    package_data={
+        "": ["*.yaml", "*.css", "py.typed", "*.cc", "*.h"],
+        "tasks": ["locale/*/LC_MESSAGES/*.mo"],
+        "tasks.configs": ["*/*.yaml", "*/*.jsonl"],
+    },
 )

@@ -47,7 +47,7 @@ if TYPE_CHECKING:  # the same names for type checkers
     from paddle_rope.rotary import RotaryPositionEmbedding, interleaved_to_half
     from paddle_rope.rotary_frequencies import LinearScaling, NTKScaling, YaRNScaling
 
-__getattr__, __all__ = lazy_names(
+__getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {
         "attention": "MultiHeadAttention causal_linear_attention linear_attention linear_attention_step "

@@ -12,16 +12,27 @@ _MADE = (".paddlenlp/models", ".visualdl/conf", ".cache/paddle/dataset", ".cache
 def ensure_home() -> None:
     """Where the home folder is missing or cannot be written, make a temporary one the ``HOME`` of this process and of
     those it starts; it is removed when the process ends. A home folder that can be used stays, and nothing is made in
-    it. Called when this library is imported, so before it imports paddle."""
-    home = os.path.expanduser("~")
-    if os.name != "posix" or (os.path.isabs(home) and all(_can_be_made(os.path.join(home, made)) for made in _MADE)):
+    it. The same holds for ``PPNLP_HOME``, where it is set. Called when this library is imported, so before it imports
+    paddle."""
+    if os.name != "posix":
         return
+    home = os.path.expanduser("~")
+    if not (os.path.isabs(home) and all(_can_be_made(os.path.join(home, made)) for made in _MADE)):
+        _replace("HOME")
+    if "PPNLP_HOME" in os.environ:  # PaddleNLP's own; one that holds its models need not be writable
+        models = os.path.abspath(os.path.join(os.environ["PPNLP_HOME"], "models"))
+        if not (os.path.isdir(models) or _can_be_made(models)):
+            _replace("PPNLP_HOME")
+
+
+def _replace(name):
+    """Let an environment variable name a temporary folder."""
     try:
         temporary = tempfile.mkdtemp(prefix="paddle_rope_home_")
     except OSError:  # there is no place for one either
         return
     atexit.register(_remove, temporary, os.getpid())
-    os.environ["HOME"] = temporary
+    os.environ[name] = temporary
 
 
 def _can_be_made(folder):

@@ -23,7 +23,8 @@ ACTIVATION_FUNCTIONS = {
 _LEVELS = 1 << 16  # of the 16-bit random numbers of dropout
 
 
-def _computes_on_cpu():
+def computes_on_cpu() -> bool:
+    """Whether what is called now runs on a CPU, outside of static graphs."""
     # not x.place, which the tracing of to_static in paddle 3.x cannot read
     return paddle.in_dynamic_mode() and paddle.get_device() == "cpu"
 
@@ -43,7 +44,7 @@ class Linear(nn.Linear):
         return y if activation is None else ACTIVATION_FUNCTIONS[activation](y)
 
     def _plain(self, x):
-        if self.bias is None or not _computes_on_cpu():
+        if self.bias is None or not computes_on_cpu():
             return nn.Linear.forward(self, x)
         rows = x.reshape([-1, x.shape[-1]])
         bias = paddle.matmul(paddle.ones([rows.shape[0], 1], dtype=self.bias.dtype), self.bias.unsqueeze(0))
@@ -65,7 +66,7 @@ class Dropout(nn.Dropout):
 
     def forward(self, x: Tensor) -> Tensor:
         """``x`` of any shape -> same shape."""
-        if not self.training or self.p in (0, 1) or not _computes_on_cpu():
+        if not self.training or self.p in (0, 1) or not computes_on_cpu():
             return nn.Dropout.forward(self, x)
         y = native_dropout(x, self.p)
         if y is not None:
@@ -131,7 +132,7 @@ def scaled(x: Tensor, factor: Tensor) -> Tensor:
     On CPU the factor is expanded first: Paddle's kernels for products of two shapes, backward above all, take longer.
     """
     factor = factor.astype(x.dtype)
-    return x * (factor.expand(x.shape) if _computes_on_cpu() else factor)
+    return x * (factor.expand(x.shape) if computes_on_cpu() else factor)
 
 
 def outer(a: Tensor, b: Tensor) -> Tensor:
@@ -139,4 +140,4 @@ def outer(a: Tensor, b: Tensor) -> Tensor:
 
     On CPU it is a matrix product, since the gradient of b is one then, and not a reduction, which takes longer.
     """
-    return paddle.matmul(a.unsqueeze(-1), b.unsqueeze(0)) if _computes_on_cpu() else a.unsqueeze(-1) * b
+    return paddle.matmul(a.unsqueeze(-1), b.unsqueeze(0)) if computes_on_cpu() else a.unsqueeze(-1) * b

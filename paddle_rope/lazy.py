@@ -6,8 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 
-def lazy_names(package: str, names: dict[str, str]) -> tuple[Callable[[str], Any], list[str]]:
-    """``__getattr__`` and ``__all__`` of a package.
+def lazy_names(package: str, names: dict[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """``__getattr__``, ``__dir__`` and ``__all__`` of a package.
+
+    ``dir()``, and with it completion, shows what is public: these names, loaded or not, and those that begin with two
+    underscores.
 
     Args:
         package: its ``__name__``.
@@ -22,4 +25,7 @@ def lazy_names(package: str, names: dict[str, str]) -> tuple[Callable[[str], Any
         setattr(sys.modules[package], name, value)
         return value
 
-    return load, sorted(home_of)
+    def listed() -> list[str]:
+        return sorted({*home_of, *(name for name in vars(sys.modules[package]) if name.startswith("__"))})
+
+    return load, listed, sorted(home_of)

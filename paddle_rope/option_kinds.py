@@ -5,6 +5,7 @@ This module imports neither paddle nor PaddleNLP.
 
 import math
 import reprlib
+import sys
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any
@@ -12,6 +13,9 @@ from typing import Any
 _short = reprlib.Repr()
 _short.maxlevel, _short.maxstring, _short.maxother = 2, 80, 80
 shown = _short.repr  # of any value, so that it fits into a line
+
+
+_LARGEST = sys.float_info.max
 
 
 class Kind:
@@ -47,8 +51,9 @@ def number(least: float = -math.inf, most: float = math.inf, optional: bool = Fa
     """A finite number within bounds, no boolean."""
 
     def fits(value):
+        # compared first: an integer of hundreds of digits has no float
         is_number = isinstance(value, Real) and not isinstance(value, bool)
-        return is_number and math.isfinite(value) and least <= value <= most
+        return is_number and -_LARGEST <= value <= _LARGEST and least <= value <= most
 
     bounds = f" of {least:g} to {most:g}" if math.isfinite(most) else f" of at least {least:g}"
     return Kind(f"a number{bounds if math.isfinite(least) else ''}", fits, optional)
@@ -59,13 +64,13 @@ def one_of(description: str, *kinds: type, optional: bool = False) -> Kind:
     return Kind(description, lambda value: isinstance(value, kinds), optional)
 
 
-def list_of(kind: Kind, most: int) -> Kind:
+def list_of(kind: Kind, most: int, optional: bool = False) -> Kind:
     """A list of values of a kind."""
 
     def fits(value):
         return isinstance(value, (list, tuple)) and len(value) <= most and all(map(kind.fits, value))
 
-    return Kind(f"a list of at most {most:,}, each {kind.description}", fits)
+    return Kind(f"a list of at most {most:,}, each {kind.description}", fits, optional)
 
 
 def either(first: Kind, second: Kind, optional: bool = False) -> Kind:

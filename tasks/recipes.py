@@ -14,6 +14,7 @@ from tasks.common.model_folder import refuse_incomplete
 
 if TYPE_CHECKING:
     from tasks.common.recipe import Recipe
+    from tasks.common.training.arguments import EncoderArguments
 
 _HOMES = {
     "ner": "tasks.ner.recipe:NerRecipe",
@@ -24,6 +25,14 @@ _HOMES = {
     "annotation": "tasks.experiments.annotation.recipe:AnnotationRecipe",
     "crf": "tasks.experiments.crf.recipe:CrfRecipe",
     "relative_position": "tasks.experiments.relative_position.recipe:RelativePositionRecipe",
+}
+_ARGUMENTS = {
+    "ner": "tasks.ner.arguments:NerArguments",
+    "matching": "tasks.matching.arguments:MatchingArguments",
+    "classification": "tasks.classification.arguments:ClassificationArguments",
+    "pretraining": "tasks.pretraining.arguments:PretrainingArguments",
+    "language_model": "tasks.language_model.arguments:LanguageModelArguments",
+    "relative_position": "tasks.experiments.relative_position.arguments:RelativePositionArguments",
 }
 RECIPES = tuple(_HOMES)
 _PREDICTORS = {
@@ -41,8 +50,13 @@ def get_recipe(name: str) -> Recipe:
         InputError: there is no such recipe.
     """
     if name not in _HOMES:
-        raise InputError(f"no recipe {name!r}; the recipes are {', '.join(RECIPES)}")
+        raise InputError("no recipe {name!r}; the recipes are {recipes}", name=name, recipes=", ".join(RECIPES))
     return pkgutil.resolve_name(_HOMES[name])()
+
+
+def get_arguments(name: str) -> type[EncoderArguments]:
+    """The dataclass of the configuration keys of a recipe that the command line trains. It imports no paddle."""
+    return pkgutil.resolve_name(_ARGUMENTS[name])
 
 
 def get_predictor(name: str) -> Callable[..., Any]:
@@ -50,12 +64,22 @@ def get_predictor(name: str) -> Callable[..., Any]:
     return pkgutil.resolve_name(_PREDICTORS[name])
 
 
-def open_predictor(folder: str | os.PathLike, **options: Any) -> Any:
+def open_predictor(
+    folder: str | os.PathLike,
+    device: str | None = None,
+    batch_size: int = 32,
+    show_progress: bool = False,
+    **options: Any,
+) -> Any:
     """The predictor of a trained or exported model, whichever its recipe.
 
     Args:
         folder: OUTPUT_DIR/model of a training run, or that of an exported model.
-        options: of the predictor: ``device``, ``batch_size``, ...
+        device: ``"cpu"``, ``"gpu"`` ...; None takes a GPU where there is one.
+        batch_size: texts a batch at most.
+        show_progress: show a progress bar.
+        options: those that only its recipe has: ``max_tokens`` of ``ner`` and ``matching``, ``overlap`` and
+            ``max_entity_tokens`` of ``ner``, ``max_characters`` of ``classification``.
 
     Returns:
         :class:`~tasks.ner.prediction.predictor.NerPredictor`, :class:`~tasks.classification.prediction.Classifier` or
@@ -64,7 +88,8 @@ def open_predictor(folder: str | os.PathLike, **options: Any) -> Any:
     Raises:
         InputError: the folder does not hold a model that predicts.
     """
-    return get_predictor(recipe_of_model(folder))(folder, **options)
+    predictor = get_predictor(recipe_of_model(folder))
+    return predictor(folder, device=device, batch_size=batch_size, show_progress=show_progress, **options)
 
 
 def recipe_of_model(folder: str | os.PathLike) -> str:
@@ -77,6 +102,8 @@ def recipe_of_model(folder: str | os.PathLike) -> str:
         name = None
     if name not in _PREDICTORS:
         raise InputError(
-            f"{folder}: config.json is not that of a model for {', '.join(_PREDICTORS)}; give such a folder"
+            "{folder}: config.json is not that of a model for {predictors}; give such a folder",
+            folder=folder,
+            predictors=", ".join(_PREDICTORS),
         )
     return name

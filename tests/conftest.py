@@ -9,6 +9,8 @@ from paddle_rope.machine import import_paddle, prepare_process
 # Paddle Inference sets the threads of the whole process to one, and another number adds up in another order: with one
 # from the beginning, equal runs are equal to the bit. Models of tests are no faster with more.
 os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["PADDLE_ROPE_NATIVE"] = "0"  # equal numbers whether or not the operators are built; tests/native has them
+os.environ["LANGUAGE"] = "en"  # what tests expect, wherever they run
 prepare_process()
 import_paddle()
 

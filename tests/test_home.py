@@ -74,6 +74,20 @@ def test_the_library_sees_to_it_and_removes_the_folder(tmp_path):
         assert temporary.parent == tmp_path and not temporary.exists()
 
 
+def test_a_useless_home_of_paddlenlp_is_replaced_too(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("atexit.register", lambda *call: None)
+    (tmp_path / "file").write_text("")
+    (tmp_path / "held" / "models").mkdir(parents=True)
+    home = os.environ.get("HOME")
+    for given, stays in ((tmp_path / "file", False), (tmp_path / "made", True), (tmp_path / "held", True)):
+        monkeypatch.setenv("PPNLP_HOME", str(given))
+        ensure_home()
+        assert (os.environ["PPNLP_HOME"] == str(given)) == stays and os.environ.get("HOME") == home
+    monkeypatch.setenv("PPNLP_HOME", str(tmp_path / "file"))
+    assert run(tmp_path, "-c", "import tasks.recipes, paddlenlp; print(1)", TMPDIR=str(tmp_path)).endswith("1\n")
+
+
 def test_no_place_for_a_folder_changes_nothing(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("HOME", str(tmp_path / "file"))

@@ -22,13 +22,15 @@ from tasks.experiments.cells import check_configs
 from tasks.experiments.plan import read_plan
 from tasks.ner.demo.corpus import UNSEEN_SENTENCES
 from tasks.recipes import get_recipe
+from tests.catalogue import read as read_catalogue
 from tests.document_keys import keys_of, with_tables
 from tests.exports import FORMATS
 from tests.serving.conftest import running
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 READMES = ["README.md", "README.zh.md"]
-TWINS = [READMES, ["docs/ner.md", "docs/ner.zh.md"]]
+TRANSLATED = ("ner", "matching", "classification", "deployment", "pretraining")  # pages of docs/
+TWINS = [READMES, *([f"docs/{name}.md", f"docs/{name}.zh.md"] for name in TRANSLATED)]
 DOCS = sorted(str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / "docs").rglob("*.md"))
 PAGES = [*READMES, *DOCS]
 SYSTEM_COMMANDS = {
@@ -100,8 +102,8 @@ def check_command(words):
             config.pop("seeds", None)
             get_recipe(rest[1]).resolve({**config, "device": "cpu"})
         else:
+            options = [word.partition("=")[0] for word in rest if word.startswith("--") and word != "--language"]
             verbs = rest[: 2 if rest[0] in VERBS_WITH_TASKS else 1]
-            options = [word.partition("=")[0] for word in rest if word.startswith("--")]
             assert help_of(*verbs).strip()
             unknown = [option for option in options if f"{option} " not in f"{help_of(*verbs)} "]
             if verbs == ["experiment"]:  # other options are keys of the runs
@@ -182,7 +184,30 @@ def test_tables_of_keys_are_those_of_the_argument_definitions(page):
 
 def test_chinese_meanings_are_those_of_the_keys_that_are_shown():
     meanings = yaml.safe_load(text_of("docs/keys.zh.yaml"))
+    own = {name: set(meanings.pop(name)) for name in ("matching", "classification", "pretraining")}
     assert set(meanings) == {key for name in ("ner", "shared") for key, _, _ in keys_of(name)}
+    for name, given in own.items():
+        keys = {key for key, _, _ in keys_of(name)}
+        assert given <= keys <= given | set(meanings)
+
+
+@pytest.mark.parametrize("name", ["ner", "shared", "matching", "classification", "pretraining"])
+def test_chinese_meanings_are_those_of_the_catalogue_of_messages(name):
+    meanings, catalogue = yaml.safe_load(text_of("docs/keys.zh.yaml")), read_catalogue()
+    own = {**meanings, **meanings.get(name, {})}
+    found = {key: message.string for key, _, help in keys_of(name) if (message := catalogue.get(help))}
+    assert found and {key: own[key] for key in found} == found
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.endswith(".zh.md")])
+def test_chinese_paragraphs_are_one_line(page):
+    """A browser shows a line break within a paragraph as a gap between two characters."""
+    text = re.sub(r"```.*?```", "\n", text_of(page), flags=re.DOTALL)
+    prose = re.compile(r"(?![#|<!]|- |\d+\. |\s|$)")
+    lines = text.splitlines()
+    broken = [line for before, line in zip(lines, lines[1:]) if prose.match(line) and before.strip() and line.strip()]
+    assert [line for line in broken if not line.startswith("<")] == []
+    assert [line for line in lines if re.search(r"[\u4e00-\u9fff][,;!?]", re.sub(r"`[^`]*`", "", line))] == []
 
 
 @pytest.fixture(scope="module")

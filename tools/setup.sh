@@ -52,11 +52,3 @@ if ! cat $files | cmp -s - "$stamp"; then
   "$PYTHON" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
   cat $files > "$stamp"
 fi
-
-# Native operators for the CPU, where a compiler is found; everything works without them.
-native_stamp=$venv/native-sources
-native_files="$constraints paddle_rope/native/build.py $(echo paddle_rope/native/*.h paddle_rope/native/*.cc)"
-if ! cat $native_files | cmp -s - "$native_stamp"; then
-  "$PYTHON" -W ignore -m paddle_rope.native || true
-  cat $native_files > "$native_stamp"
-fi

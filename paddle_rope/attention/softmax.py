@@ -8,12 +8,11 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
 
+from paddle_rope.attention.fused import MASKED_SCORE, fits_fused_kernels, fused_weighted_values
 from paddle_rope.attention.placement import Rotation, check_placement, rotate_at
 from paddle_rope.attention.sums import check_segments
 from paddle_rope.layers import scaled
 
-# Score of padded keys. float16 holds it, and exp of it is lost beside any real score.
-MASKED_SCORE = -1e4
 # Smaller weights become 0. Paddle's softmax on CPU leaves exp(-64) at masked keys; gradients that small underflow to
 # subnormal numbers, which slow the matrix products of backward down many times. It is lost in a float32 sum.
 _SMALLEST_WEIGHT = 1e-20
@@ -133,9 +132,11 @@ def weighted_values(
     Returns:
         ``[..., queries, value_dim]``.
     """
-    q = q * (1.0 / math.sqrt(q.shape[-1]))
     if score_scaling_length is not None:
         q = q * _score_factor(k, visible, score_scaling_length, q.dtype)
+    if score_bias is None and fits_fused_kernels(q, k, v, dropout):
+        return fused_weighted_values(q, k, v, visible, some_see_none, dropout)
+    q = q * (1.0 / math.sqrt(q.shape[-1]))
     scores = paddle.matmul(q, k, transpose_y=True)  # [..., queries, seq]
     if score_bias is not None:
         scores = scores + score_bias.astype(scores.dtype)

@@ -12,12 +12,14 @@ if TYPE_CHECKING:  # the same names for type checkers
         span_positives,
         sparse_multilabel_categorical_crossentropy,
     )
+    from paddle_rope.global_pointer.span_loss import span_crossentropy
 
-__getattr__, __all__ = lazy_names(
+__getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {
         "decoding": "ScoredSpan decode_spans",
         "heads": "MASKED_LOGIT EfficientGlobalPointer GlobalPointer",
         "losses": "multilabel_categorical_crossentropy span_positives sparse_multilabel_categorical_crossentropy",
+        "span_loss": "span_crossentropy",
     },
 )

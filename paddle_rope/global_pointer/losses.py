@@ -40,8 +40,8 @@ def multilabel_categorical_crossentropy(logits: Tensor, labels: Tensor) -> Tenso
     with without_amp():  # O2 would make EXCLUDED a float16, which is infinite
         positive = labels.astype("bool")
         excluded = paddle.full_like(logits, EXCLUDED)
-        negatives = _logsumexp(paddle.where(positive, excluded, logits))
-        positives = _logsumexp(paddle.where(positive, -logits, excluded))
+        negatives = logsumexp(paddle.where(positive, excluded, logits))
+        positives = logsumexp(paddle.where(positive, -logits, excluded))
         return F.softplus(negatives) + F.softplus(positives)  # softplus(logsumexp(x)) = log(1 + sum exp(x))
 
 
@@ -72,11 +72,11 @@ def sparse_multilabel_categorical_crossentropy(logits: Tensor, positives: Tensor
     with without_amp():
         logits = logits.reshape([-1])
         if not len(places):
-            return F.softplus(_logsumexp(logits.reshape([*leading, classes])))
+            return F.softplus(logsumexp(logits.reshape([*leading, classes])))
         rows, row_of_place = np.unique(places // classes, return_inverse=True)
         rows, row_of_place, places = (paddle.to_tensor(array) for array in (rows, row_of_place, places))
         excluded = paddle.full(places.shape, EXCLUDED, dtype=logits.dtype)
-        negatives = _logsumexp(paddle.scatter(logits, places, excluded).reshape([-1, classes]))
+        negatives = logsumexp(paddle.scatter(logits, places, excluded).reshape([-1, classes]))
         positives = _segment_logsumexp(-paddle.gather(logits, places), row_of_place)  # of the rows that have any
         losses = paddle.scatter_nd_add(F.softplus(negatives), rows.unsqueeze(1), F.softplus(positives))
         return losses.reshape(leading)
@@ -145,7 +145,7 @@ def _segment_logsumexp(x, segments):
     return paddle.log(paddle.geometric.segment_sum(shifted, segments)) + largest
 
 
-def _logsumexp(x):
+def logsumexp(x: Tensor) -> Tensor:
     """log(sum(exp(x))) over the last axis, faster on CPU than paddle.logsumexp (paddle-rope benchmark layers)."""
     largest = x.detach().max(axis=-1, keepdim=True)
     shifted = paddle.exp(paddle.clip(x - largest, min=_SMALLEST_EXPONENT))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # the same names for type checkers
     from paddle_rope.roformer.modeling import RoFormerCache, RoFormerModel, RoFormerPretrainedModel
     from paddle_rope.roformer.tokenization import CharTokenizer, Encoding, WordTokenizer, load_tokenizer
 
-__getattr__, __all__ = lazy_names(
+__getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {
         "configuration": "RoFormerConfig",

@@ -57,7 +57,7 @@ _KINDS = {
     **dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), SHARE),
     "embedding_dropout_prob": number(0, 1, optional=True),
     "initializer_range": number(0, optional=True),
-    "layer_norm_eps": number(0),
+    "layer_norm_eps": number(0, 0.001),  # what Paddle's layer_norm takes
     "pad_token_id": integer(0, MOST_ROWS),
     **dict.fromkeys(("causal", "rotary_learned", "share_kv", "output_gate"), TRUTH),
 }
@@ -231,6 +231,8 @@ class RoFormerConfig(PretrainedConfig):
         for name in _SIZES:
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        if self.pad_token_id >= self.vocab_size:
+            raise ValueError(f"pad_token_id {self.pad_token_id} has no row in a vocab_size of {self.vocab_size}")
         if self.hidden_size % (2 * self.num_attention_heads):
             raise ValueError(
                 f"hidden_size {self.hidden_size} does not split into {self.num_attention_heads} heads of even size; "

@@ -54,7 +54,11 @@ class LanguageModelHead(nn.Layer):
             raise ValueError(f"no token is labeled: all labels are {IGNORED_LABEL}")
         chosen = paddle.index_select(hidden.reshape([-1, hidden.shape[-1]]), labeled)
         logits = self(chosen, embedding)
-        return F.cross_entropy(logits, paddle.index_select(labels, labeled)), logits
+        return _mean_cross_entropy(logits, paddle.index_select(labels, labeled)), logits
+
+
+def _mean_cross_entropy(logits, labels):
+    return F.cross_entropy(logits, labels, reduction="none").mean()  # Paddle 2's own mean waits for the device
 
 
 class RoFormerLanguageModel(RoFormerPretrainedModel):
@@ -148,7 +152,7 @@ class RoFormerForSequenceClassification(RoFormerPretrainedModel):
         """
         hidden = self.roformer(input_ids, attention_mask, token_type_ids, positions)
         logits = self.classifier(pool(hidden, attention_mask, self.config.pooling))
-        return logits if labels is None else (F.cross_entropy(logits, labels), logits)
+        return logits if labels is None else (_mean_cross_entropy(logits, labels), logits)
 
 
 class ClassificationHead(nn.Layer):

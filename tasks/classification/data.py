@@ -1,9 +1,10 @@
 """Labeled texts: reading with validation. Standard library only.
 
-Two formats, recognized by the first line that is not blank:
+Three formats, recognized by the first lines:
 
 * JSON lines with ``text`` or ``sentence``, ``label`` (a number or a string) and, if wanted, ``label_des``, the name of
-  the label, as CLUE's IFLYTEK has it; other keys are ignored;
+  the label, as CLUE's IFLYTEK has it; other keys are ignored; also as one JSON list of such objects;
+* a table, CSV or TSV, whose header has columns of text and label;
 * ``text<TAB>label``, one text a line, no header.
 
 The name of a class is ``label_des``, or else ``label``. Whatever is wrong with a file raises
@@ -17,7 +18,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tasks.common.errors import InputError
-from tasks.common.texts.json_lines import TEXT_KEYS, check_encodable, json_records, json_text
+from tasks.common.language import Message
+from tasks.common.texts.forms import Form, form_of, records
+from tasks.common.texts.json_lines import TEXT_KEYS, check_encodable, json_text
 from tasks.common.texts.text_files import BLANKS, first_non_blank, read_text, shown, split_lines
 
 HEADER_WORDS = ("text", "sentence", "text_a", "label")
@@ -46,9 +49,12 @@ def read_lines(lines: list[str], name: str) -> list[Example]:
     """As :func:`read_examples`, from the lines of a file called ``name``, or of records in memory."""
     first = first_non_blank(lines)
     if first is None:
-        raise InputError(f"{name}:1: there is no text in it; give labeled texts")
-    is_json = first.strip(BLANKS).startswith("{")
-    return list(_read_json(lines, name) if is_json else _read_tab_separated(lines, name))
+        raise InputError("{name}:1: there is no text in it; give labeled texts", name=name)
+    is_json = first.strip(BLANKS).startswith("{") or form_of(lines) in (Form.JSON_LIST, Form.TABLE)
+    examples = list(_read_records(records(lines, name)) if is_json else _read_tab_separated(lines, name))
+    if not examples:
+        raise InputError("{name}:1: there is no text in it; give labeled texts", name=name)
+    return examples
 
 
 def class_names(examples: Iterable[Example]) -> list[str]:
@@ -64,9 +70,9 @@ def _value(digits: str) -> tuple[int, str, str]:
     return len(significant), significant, digits
 
 
-def _read_json(lines: list[str], name: str) -> Iterator[Example]:
+def _read_records(found: Iterable[tuple[str, dict]]) -> Iterator[Example]:
     name_of, number_of = {}, {}  # label -> (its name, where), and the other way
-    for where, record in json_records(lines, name):
+    for where, record in found:
         text = _not_blank(json_text(record, where, TEXT_KEYS), where)
         label = _label(record.get("label"), '"label"', where)
         described = "label_des" in record
@@ -75,8 +81,14 @@ def _read_json(lines: list[str], name: str) -> Iterator[Example]:
             before, first = known.setdefault(key, (value, where))
             if before != value:
                 raise InputError(
-                    f"{where}: label {shown(label)} has the name {shown(class_name)} here, but {shown(key)} goes with "
-                    f"{shown(before)} at {first}; give each label one name, on every line or on none"
+                    "{where}: label {label} has the name {class_name} here, but {key} goes with "
+                    "{before} at {first}; give each label one name, on every line or on none",
+                    where=where,
+                    label=shown(label),
+                    class_name=shown(class_name),
+                    key=shown(key),
+                    before=shown(before),
+                    first=first,
                 )
         yield Example(text, class_name, where)
 
@@ -89,27 +101,38 @@ def _read_tab_separated(lines: list[str], name: str) -> Iterator[Example]:
         fields = line.split("\t")
         if len(fields) != 2:
             raise InputError(
-                f"{where}: {len(fields) - 1} tabs in the line; write each line as text<TAB>label, with a space for a "
-                "tab inside the text, or give JSON lines"
+                "{where}: {tabs} tabs in the line; write each line as text<TAB>label, with a space for a "
+                "tab inside the text, or give JSON lines",
+                where=where,
+                tabs=len(fields) - 1,
             )
         text, label = fields
         if text in HEADER_WORDS and label in HEADER_WORDS:
-            raise InputError(f"{where}: {shown(line)} is a header; remove it: each line has to be text<TAB>label")
-        yield Example(_not_blank(text, where), _label(label, "the label", where), where)
+            raise InputError(
+                "{where}: {line} is a header; remove it: each line has to be text<TAB>label",
+                where=where,
+                line=shown(line),
+            )
+        yield Example(_not_blank(text, where), _label(label, Message("the label"), where), where)
 
 
 def _not_blank(text: str, where: str) -> str:
     if not text.strip():
-        raise InputError(f"{where}: the text is empty; remove the line or give it a text")
+        raise InputError("{where}: the text is empty; remove the line or give it a text", where=where)
     return text
 
 
 def _label(value: object, what: str, where: str) -> str:
     """A label as a string."""
     if isinstance(value, bool) or not isinstance(value, (int, str)):
-        raise InputError(f'{where}: {what} is {shown(value)}; give each line a number or a string as its "label"')
+        raise InputError(
+            '{where}: {what} is {value}; give each line a number or a string as its "label"',
+            where=where,
+            what=what,
+            value=shown(value),
+        )
     label = str(value).strip()
     if not label:
-        raise InputError(f"{where}: {what} is empty; name the class of the text")
+        raise InputError("{where}: {what} is empty; name the class of the text", where=where, what=what)
     check_encodable(label, what, where)
     return label

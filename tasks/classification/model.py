@@ -2,9 +2,11 @@
 
 import paddle.nn.functional as F
 
-from paddle_rope.option_kinds import NAMES
+from paddle_rope.option_kinds import NAMES, integer
 from paddle_rope.roformer import RoFormerConfig, RoFormerForSequenceClassification
 from tasks.common.inference import evaluated
+
+_CHARACTERS = integer(1, 10**9)
 
 
 class ClassificationConfig(RoFormerConfig):
@@ -26,6 +28,7 @@ class ClassificationConfig(RoFormerConfig):
         super().__init__(pooling=pooling, **kwargs)
         self.classes = list(classes)
         self.max_characters = max_length if max_characters is None else max_characters
+        _CHARACTERS.check("max_characters", self.max_characters)
         self.id2label = dict(enumerate(self.classes))
         self.label2id = {name: index for index, name in enumerate(self.classes)}
 

@@ -11,7 +11,9 @@ from tasks.classification.model import ClassificationModel
 from tasks.classification.prediction import Classifier, as_record, predict_probabilities
 from tasks.classification.report import print_data_report, print_scores
 from tasks.classification.splits import read_splits
-from tasks.common.recipe import Recipe, Run
+from tasks.common.language import Message, tr
+from tasks.common.recipe import Recipe
+from tasks.common.run import Run
 
 
 class ClassificationRecipe(Recipe):
@@ -21,7 +23,7 @@ class ClassificationRecipe(Recipe):
     arguments = ClassificationArguments
     model_class = ClassificationModel
     scores = ("accuracy", "macro_f1")
-    next_step = "predict:  paddle-rope predict classification {model} --input FILE"
+    next_step = Message("predict:  {command} predict classification {model}")
     read_labeled = staticmethod(read_examples)
     read_lines = staticmethod(read_lines)
     example_class = Example
@@ -50,7 +52,7 @@ class ClassificationRecipe(Recipe):
 
     def describe(self, run: Run) -> None:
         print_data_report(run.datasets)
-        print(f"{len(run.model.config.classes)} classes")
+        print(tr("{count} classes", count=len(run.model.config.classes)))
 
     def score(self, run: Run, split: str) -> tuple:
         dataset = run.datasets[split]

@@ -1,5 +1,6 @@
 """What training and evaluation print."""
 
+from tasks.common.language import tr
 from tasks.common.reports.tables import print_score_rows
 from tasks.common.visible import visible
 
@@ -17,8 +18,17 @@ def print_data_report(datasets):
         lengths = sorted(len(example.text) for example in dataset.examples)
         median, share = lengths[len(lengths) // 2], dataset.cut_characters / sum(lengths)
         print(
-            f"{visible(name)}: {len(lengths)} texts, {sum(lengths):,} characters (median {median}, longest "
-            f"{lengths[-1]:,}); {dataset.cut} texts are cut, {share:.0%} of the characters"
+            tr(
+                "{name}: {count} texts, {lengths:,} characters (median {median}, longest "
+                "{longest:,}); {cut} texts are cut, {share:.0%} of the characters",
+                name=visible(name),
+                count=len(lengths),
+                lengths=sum(lengths),
+                median=median,
+                longest=lengths[-1],
+                cut=dataset.cut,
+                share=share,
+            )
         )
 
 
@@ -29,11 +39,27 @@ def print_scores(title, scores):
     chosen = set(sorted(per_class, key=lambda name: -per_class[name]["support"])[:MOST_CLASSES])
     print_score_rows(title, "class", [(name, row) for name, row in per_class.items() if name in chosen])
     if len(chosen) < len(per_class):
-        print(f"  and {len(per_class) - len(chosen)} classes with fewer texts")
-    averages = f"accuracy {scores['accuracy']:.4f}, macro F1 {scores['macro_f1']:.4f}"
-    print(f"{visible(title)}: {averages}, {scores['texts']} texts")
+        print(tr("  and {count} classes with fewer texts", count=len(per_class) - len(chosen)))
+    print(
+        tr(
+            "{title}: accuracy {accuracy:.4f}, macro F1 {macro_f1:.4f}, {texts} texts",
+            title=visible(title),
+            accuracy=scores["accuracy"],
+            macro_f1=scores["macro_f1"],
+            texts=scores["texts"],
+        )
+    )
     confusions = scores["confusions"]
     if confusions:
-        print(f"confusions, the first {min(MOST_CONFUSIONS, len(confusions))} of {len(confusions)}")
+        print(
+            tr(
+                "confusions, the first {most_confusions} of {count}",
+                most_confusions=min(MOST_CONFUSIONS, len(confusions)),
+                count=len(confusions),
+            )
+        )
     for row in confusions[:MOST_CONFUSIONS]:
-        print(visible(f"  {row['count']:>6}  gold {row['gold']}, predicted {row['predicted']}"))
+        told = tr(
+            "  {count:>6}  gold {gold}, predicted {found}", count=row["count"], gold=row["gold"], found=row["predicted"]
+        )
+        print(visible(told))

@@ -2,6 +2,7 @@
 
 from tasks.classification.data import class_names, read_examples
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.common.training.splits import hold_out_dev, note_unseen, read_files
 
 
@@ -19,12 +20,14 @@ def read_splits(run, memory=None):
     classes = class_names(splits["train"])
     if len(classes) < 2:
         raise InputError(
-            f"{names['train']}: all texts have the label {classes[0]!r}; give data with two classes or more"
+            "{file}: all texts have the label {label!r}; give data with two classes or more",
+            file=names["train"],
+            label=classes[0],
         )
     if len(classes) == len(splits["train"]) > 2:
         raise InputError(
-            f"{names['train']}: each text has a label of its own; is it label<TAB>text? Write text<TAB>label"
+            "{file}: each text has a label of its own; is it label<TAB>text? Write text<TAB>label", file=names["train"]
         )
-    hold_out_dev(run, splits, names)
-    note_unseen(splits, names, "classes", class_names)
+    hold_out_dev(run, splits, names, lambda example: [example.label])
+    note_unseen(splits, names, Message("classes"), class_names)
     return splits

@@ -8,6 +8,8 @@ from paddle_rope.machine import machine_in_words, physical_cores
 from tasks.commands import predict_many
 from tasks.commands.options import LABELED, add_model_dir, add_model_dirs, choose, new_parser
 from tasks.common.errors import InputError
+from tasks.common.files import check_output_file
+from tasks.common.language import Message, tr
 from tasks.common.tool.process import prepare
 
 LENGTH = """\
@@ -81,19 +83,31 @@ found in a tenth of the documents is compared with what is found in the same tex
 nothing but entities, too, with 、 between them. A length is left out, with a note, where it would not fit into
 memory. Writes entities.json, entities.md and entities.png."""
 
+DEVICE = """\
+Check and time this library on a GPU, or on a CPU: versions; every layer against its plain form in float64, outputs and
+gradients, in float32, bfloat16 and float16; a training step and an inference of three sizes, with tokens a second,
+memory and share of what a product of matrices reaches; linear attention up to a million tokens.
+
+    paddle-rope benchmark device --output check.json
+
+Exit status 1 if a layer is beyond its bound. The JSON file holds all figures, for a report to the project."""
+
 
 def benchmark(words):
     kinds = {
-        "length": (benchmark_length, "time and memory against the length of the text"),
-        "layers": (benchmark_layers, "our layers against Paddle's"),
-        "native": (benchmark_native, "native operators against their plain forms"),
-        "prediction": (benchmark_prediction, "a NER model in Paddle, ONNX, OpenVINO and PyTorch"),
-        "entities": (benchmark_entities, "F1 of NER models against length and position"),
-        "service": (benchmark_service, "a model served over HTTP, under load"),
-        "long_document": (benchmark_long_document, "one long document: time and memory against its length"),
-        "documents": (benchmark_documents, "many documents in several processes and on Ray"),
+        "length": (benchmark_length, Message("time and memory against the length of the text")),
+        "layers": (benchmark_layers, Message("our layers against Paddle's")),
+        "native": (benchmark_native, Message("native operators against their plain forms")),
+        "prediction": (benchmark_prediction, Message("a NER model in Paddle, ONNX, OpenVINO and PyTorch")),
+        "entities": (benchmark_entities, Message("F1 of NER models against length and position")),
+        "service": (benchmark_service, Message("a model served over HTTP, under load")),
+        "long_document": (benchmark_long_document, Message("one long document: time and memory against its length")),
+        "documents": (benchmark_documents, Message("many documents in several processes and on Ray")),
+        "device": (benchmark_device, Message("every layer on a GPU or CPU: is it right, is it fast")),
     }
-    kind, words = choose("paddle-rope benchmark", "kind", words, {name: line for name, (_, line) in kinds.items()})
+    kind, words = choose(
+        "paddle-rope benchmark", Message("kind"), words, {name: line for name, (_, line) in kinds.items()}
+    )
     return kinds[kind][0](words)
 
 
@@ -151,7 +165,9 @@ def benchmark_prediction(words):
 
     parser = new_parser("benchmark prediction", PREDICTION)
     add_model_dir(parser)
-    parser.add_argument("--input", required=True, metavar="FILE", help=f"{LABELED}; or texts, one a line")
+    parser.add_argument(
+        "--input", required=True, metavar="FILE", help=Message("{labeled}; or texts, one a line", labeled=LABELED)
+    )
     parser.add_argument("--output", metavar="FILE", help="write all that was measured as JSON")
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES), help="(default: all)")
     parser.add_argument("--threads", nargs="+", type=int, default=[1], help="numbers of threads (default: 1)")
@@ -174,10 +190,10 @@ def benchmark_prediction(words):
     if options.output:
         write_json(options.output, measured)
     print(measured["machine"])
-    print("{texts} texts, {characters} characters, batches of {batch_size}".format(**measured))
+    print(tr("{texts} texts, {characters} characters, batches of {batch_size}", **measured))
     print(as_table(measured), end="")
     for note in measured["notes"]:
-        print(f"note: {note}")
+        print(tr("note: {note}", note=note))
     return 0
 
 
@@ -256,7 +272,7 @@ def benchmark_long_document(words):
     parser.add_argument("--max_tokens", type=int, help="tokens computed at once (default: as trained)")
     options = parser.parse_args(words)
     if min(options.characters) < 1:
-        raise InputError(f"--characters {min(options.characters)}: must be 1 or more")
+        raise InputError("--characters {characters}: must be 1 or more", characters=min(options.characters))
     prepare()
     from tasks.experiments.benchmarks.long_document import as_table, measure_documents
 
@@ -289,7 +305,14 @@ def benchmark_documents(words):
     folder = Path(options.output) / "input"
     if not folder.is_dir():
         count = write_corpus(folder, options.texts, options.records, options.files, options.seed)
-        print(f"{folder}: {options.records:,} sentences of {count:,} different ones")
+        print(
+            tr(
+                "{folder}: {records:,} sentences of {count:,} different ones",
+                folder=folder,
+                records=options.records,
+                count=count,
+            )
+        )
 
     def job_of(output, processes):
         threads = max(1, physical_cores() // processes)
@@ -298,3 +321,17 @@ def benchmark_documents(words):
 
     print(measure_ways(job_of, ways, options.output, options.part_records))
     return 0
+
+
+def benchmark_device(words):
+    parser = new_parser("benchmark device", DEVICE)
+    parser.add_argument("--device", help="cpu, gpu, gpu:1 ... (default: a GPU where there is one)")
+    parser.add_argument("--quick", action="store_true", help="small sizes, seconds instead of minutes")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="JSON file to write")
+    options = parser.parse_args(words)
+    if options.output is not None:
+        check_output_file(options.output)
+    prepare()
+    from tasks.experiments.benchmarks.device.check import check_device
+
+    return 0 if check_device(options.device, options.quick, options.output) else 1

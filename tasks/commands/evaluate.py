@@ -1,31 +1,41 @@
 """paddle-rope evaluate: scores of a trained model on labeled data."""
 
+import re
+
 from tasks.commands.options import LABELED, add_computing, add_model_dir, add_model_dirs, choose, computing, new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_file, write_json
+from tasks.common.language import Message, tr
 from tasks.common.tool.process import prepare
 
 TASKS = {  # name -> what it prints, its data
     "ner": (
-        "Score a NER model: precision, recall and F1 of each type, the kinds of errors, which types are taken for\n"
-        "each other, scores by length and nesting, and the texts with the most errors.",
+        Message(
+            "Score a NER model: precision, recall and F1 of each type, the kinds of errors, which types are taken for\n"
+            "each other, scores by length and nesting, and the texts with the most errors."
+        ),
         LABELED,
     ),
     "matching": (
-        "Score a model of text matching: accuracy, F1 of label 1 and Spearman correlation of pairs, accuracy of\n"
-        "triples. A bi-encoder says 1 from the threshold that its dev data gave.",
-        "labeled file: two texts and a label between tabs, or JSON lines",
+        Message(
+            "Score a model of text matching: accuracy, F1 of label 1 and Spearman correlation of pairs, accuracy of\n"
+            "triples. A bi-encoder says 1 from the threshold that its dev data gave."
+        ),
+        Message("labeled file: two texts and a label between tabs, or JSON lines"),
     ),
     "classification": (
-        "Score a classifier: accuracy, macro F1, the scores of each class, and which classes are taken for each other.",
-        "labeled file: JSON lines or text<TAB>label",
+        Message(
+            "Score a classifier: accuracy, macro F1, the scores of each class, and which classes are taken for each "
+            "other."
+        ),
+        Message("labeled file: JSON lines or text<TAB>label"),
     ),
 }
 
 
 def evaluate(words):
-    summaries = {name: what.partition(":")[0] for name, (what, _) in TASKS.items()}
-    task, words = choose("paddle-rope evaluate", "task", words, summaries)
+    summaries = {name: re.split("[:：]", tr(what))[0] for name, (what, _) in TASKS.items()}
+    task, words = choose("paddle-rope evaluate", Message("task"), words, summaries)
     description, data = TASKS[task]
     parser = new_parser(f"evaluate {task}", description)
     (add_model_dirs if task == "ner" else add_model_dir)(parser)
@@ -38,7 +48,7 @@ def evaluate(words):
     more = {}
     if task == "ner":
         if options.examples < 0:
-            raise InputError(f"--examples {options.examples}: must be 0 or more")
+            raise InputError("--examples {examples}: must be 0 or more", examples=options.examples)
         more = {"num_examples": options.examples}
     if options.output:
         check_output_file(options.output, [options.data])

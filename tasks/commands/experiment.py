@@ -7,6 +7,7 @@ from pathlib import Path
 from tasks.commands.options import new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import check_makeable, write_files
+from tasks.common.language import tr
 from tasks.common.tool.process import prepare
 from tasks.common.tool.run_config import parse_overrides
 
@@ -86,7 +87,7 @@ def decay(words):
     options.output.mkdir(parents=True, exist_ok=True)
     write_files(options.output, dict(zip(DECAY_FILES, files)))
     print("\n".join(lines))
-    print(f"written to {options.output}: {', '.join(DECAY_FILES)}")
+    print(tr("written to {output}: {decay_files}", output=options.output, decay_files=", ".join(DECAY_FILES)))
     return 0
 
 
@@ -95,15 +96,17 @@ def check_decay(options):
     for name, (low, high) in DECAY_LIMITS.items():
         value = getattr(options, name)
         if not low <= value <= high:
-            raise InputError(f"--{name} {value}: must be from {low} to {high}")
+            raise InputError(
+                "--{name} {value}: must be from {low} to {high}", name=name, value=value, low=low, high=high
+            )
     if options.head_dim % 2:
-        raise InputError(f"--head_dim {options.head_dim}: must be even, features turn in pairs")
+        raise InputError("--head_dim {head_dim}: must be even, features turn in pairs", head_dim=options.head_dim)
     if not 1 <= options.base < math.inf:
-        raise InputError(f"--base {options.base:g}: must be a finite number, 1 or more")
+        raise InputError("--base {base:g}: must be a finite number, 1 or more", base=options.base)
     check_makeable(options.output, "--output")
     for name in DECAY_FILES:
         path = options.output / name
         if path.is_dir():
-            raise InputError(f"{path}: is a folder; give another --output")
+            raise InputError("{path}: is a folder; give another --output", path=path)
         if path.exists() and not options.overwrite:
-            raise InputError(f"{path}: exists already; give another --output, or --overwrite to replace it")
+            raise InputError("{path}: exists already; give another --output, or --overwrite to replace it", path=path)

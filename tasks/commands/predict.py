@@ -8,6 +8,7 @@ from tasks.commands import predict_many
 from tasks.commands.options import add_computing, add_model_dir, add_model_dirs, choose, computing, new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_file
+from tasks.common.language import Message, language_in_use, tr
 from tasks.common.texts.json_lines import json_line
 from tasks.common.texts.text_files import STDIN
 from tasks.common.texts.text_stream import FileStream, TextStream
@@ -18,10 +19,11 @@ STREAMING = """
 Results come in the order of the input: what a pipe has brought so far is read, computed in batches of like length,
 written, and then more is read. A file given as --output appears when all of it is written."""
 TASKS = {
-    "ner": """\
+    "ner": Message("""\
 Find entities in texts with a trained NER model.
 
-Reads plain text, one text a line, or JSON lines with a "text". Formats of the output; offsets count characters:
+Reads plain text, one text a line, or the texts of JSON lines, a JSON list, a table with a header (CSV, TSV) or labeled
+data, packed by gzip or not. Formats of the output; offsets count characters:
   jsonl    {"text": ..., "entities": [{"start": 0, "end": 4, "type": ..., "text": ..., "score": ...}]}, end exclusive
   cluener  {"text": ..., "label": {type: {surface: [[first, last], ...]}}}, last inclusive
   doccano  {"text": ..., "label": [[start, end, type], ...]}, end exclusive
@@ -29,8 +31,8 @@ Reads plain text, one text a line, or JSON lines with a "text". Formats of the o
            highest score stays; a note at the end counts the others
   labelstudio  one list of tasks with predictions and their probabilities, for import into Label Studio, where
            annotators correct them
-All but the last are labeled data for the other verbs; an empty text is refused there, except in jsonl.""",
-    "matching": """\
+All but the last are labeled data for the other verbs; an empty text is refused there, except in jsonl."""),
+    "matching": Message("""\
 Score pairs or triples of texts, or embed texts, with a trained model of text matching.
 
 Reads what training reads, with or without labels: two texts a line with a tab between them, JSON lines with
@@ -39,22 +41,23 @@ Reads what training reads, with or without labels: two texts a line with a tab b
   triples   {"A": ..., "B": ..., "C": ..., "scores": [0.61, 0.58], "label": "B"}: the candidate that is closer to A
 
 With --embed it reads texts, one a line (or JSON lines with a "text"), and writes their vectors, each of length 1, as
-an array of NumPy [texts, hidden]; bi-encoders only. The dot product of two vectors is the score of the pair.""",
-    "classification": """\
+an array of NumPy [texts, hidden]; bi-encoders only. The dot product of two vectors is the score of the pair."""),
+    "classification": Message("""\
 Find the class of texts with a trained classifier.
 
 Reads plain text, one text a line, or JSON lines with a "text" or "sentence", and writes JSON lines:
-{"text": ..., "label": ..., "probability": ...}.""",
+{"text": ..., "label": ..., "probability": ...}."""),
 }
+WAITING = Message("waiting for texts on standard input, one a line; Ctrl-D ends them, and --input FILE reads a file")
 CHUNK_BATCHES = {"ner": 64, "matching": 16, "classification": 16}  # whose texts are sorted by length together
 
 
 def predict(words):
-    summaries = {name: text.split("\n", 1)[0] for name, text in TASKS.items()}
-    task, words = choose("paddle-rope predict", "task", words, summaries)
+    summaries = {name: tr(text).split("\n", 1)[0] for name, text in TASKS.items()}
+    task, words = choose("paddle-rope predict", Message("task"), words, summaries)
     options = _parse(task, words)
     if getattr(options, "whole_files", False):
-        predict_many.refuse_options(options, "--whole_files reads one file after another")
+        predict_many.refuse_options(options, Message("--whole_files reads one file after another"))
         options.input = options.input or [STDIN]
     elif predict_many.is_asked_for(options):
         return predict_many.predict_many(task, options, chunk_size(task, options))
@@ -66,12 +69,14 @@ def predict(words):
         if options.output == STDIN:
             raise InputError("--embed writes an array: give --output FILE.npy")
     check_files(options)
+    if STDIN in options.input and sys.stdin is not None and sys.stdin.isatty():
+        print(tr(WAITING), file=sys.stderr)
     work(options)
     return 0
 
 
 def _parse(task, words):
-    parser = new_parser(f"predict {task}", TASKS[task] + STREAMING + predict_many.DESCRIPTION)
+    parser = new_parser(f"predict {task}", TASKS[task], STREAMING, predict_many.DESCRIPTION)
     (add_model_dirs if task == "ner" else add_model_dir)(parser)
     given = "texts; - is standard input (default); several files or a folder: see below"
     parser.add_argument("--input", nargs="+", action="extend", metavar="FILE", help=given)
@@ -95,7 +100,7 @@ def _parse(task, words):
 def check_files(options):
     """Raise InputError if a file to write cannot be written or is another file of the command line."""
     inputs = [options.input] if isinstance(options.input, str) else options.input
-    taken = {os.path.realpath(path): "the input" for path in inputs if path != STDIN}
+    taken = {os.path.realpath(path): Message("the input") for path in inputs if path != STDIN}
     for name, path in (("--output", options.output), ("--html", getattr(options, "html", None))):
         if name == "--output" and path == STDIN:
             check_standard_output()
@@ -104,8 +109,10 @@ def check_files(options):
             continue
         check_output_file(path)
         if os.path.realpath(path) in taken:
-            raise InputError(f"{path}: is {taken[os.path.realpath(path)]} too; give another {name}")
-        taken[os.path.realpath(path)] = "the --output"
+            raise InputError(
+                "{path}: is {use} too; give another {name}", path=path, use=taken[os.path.realpath(path)], name=name
+            )
+        taken[os.path.realpath(path)] = Message("the --output")
 
 
 def open_model(task, model, options, **more):
@@ -143,9 +150,13 @@ def chunks(stream):
 
 
 def find_entities(options):
+    from tasks.ner.data.reading import EntityTextStream
     from tasks.ner.prediction.output_formats import PredictionWriter
 
-    stream = FileStream(options.input) if options.whole_files else TextStream(options.input, chunk_size("ner", options))
+    if options.whole_files:
+        stream = FileStream(options.input)
+    else:
+        stream = EntityTextStream(options.input, chunk_size("ner", options))
     predictor = open_model("ner", options.model_dirs, options, overlap=options.overlap)
     drawn, left_out, has_windows = [], 0, False
     try:
@@ -159,7 +170,10 @@ def find_entities(options):
                     len(text) > max(predictor.max_tokens, predictor.longest_text) for text in texts
                 ):
                     has_windows = True
-                    print(f"note: longer texts are {predictor.reading.windows} (--max_tokens)", file=sys.stderr)
+                    print(
+                        tr("note: longer texts are {windows} (--max_tokens)", windows=predictor.reading.windows),
+                        file=sys.stderr,
+                    )
                 records = predictor(texts, where)
                 writer.write(records, where)
                 file.flush()
@@ -168,16 +182,22 @@ def find_entities(options):
             left_out = writer.left_out
     except SystemExit:  # the reader of standard output, such as head, has left
         if options.html:
-            raise InputError(f"{options.html}: not written, as not all results were read; give an --output") from None
+            raise InputError(
+                "{html}: not written, as not all results were read; give an --output", html=options.html
+            ) from None
         raise
     if left_out:
-        note = f"note: {left_out} nested or overlapping entities are left out, as BIO cannot hold them"
-        print(f"{note}; --format jsonl keeps all", file=sys.stderr)
+        note = tr(
+            "note: {left_out} nested or overlapping entities are left out, as BIO cannot hold them; "
+            "--format jsonl keeps all",
+            left_out=left_out,
+        )
+        print(note, file=sys.stderr)
     if options.html:
         from tasks.ner.page.html import write_html
 
         with atomic_writer(options.html) as file:
-            write_html(file, drawn, predictor.types, f"Entities of {stream.name}")
+            write_html(file, drawn, predictor.types, stream.name, predictor.is_calibrated, language_in_use())
 
 
 def classify(options):

@@ -6,25 +6,27 @@ from tasks.commands.options import LABELED, add_computing, add_model_dirs, choos
 from tasks.commands.predict import check_files, chunk_size, chunks, open_model, open_output
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_file
+from tasks.common.language import Message, tr
 from tasks.common.texts.text_files import STDIN
-from tasks.common.texts.text_stream import TextStream
 
 SELECT = """\
 Select the texts that are most worth labeling next: those of whose entities a NER model is least certain.
 
     paddle-rope select ner MODEL_DIR --input texts.txt --labeled train.jsonl --count 500 --output next.jsonl
 
-Reads plain text, one text a line, or JSON lines with a "text". Writes the texts with the entities that the model finds
+Reads what paddle-rope predict ner reads. Writes the texts with the entities that the model finds
 in them, for annotators to correct, the most uncertain text first. The uncertainty is the entropy, in nats, of all that
 the model says about the spans of a text; jsonl has it under "uncertainty". Near duplicates are not selected twice, nor
 are those of a labeled text. The formats are those of paddle-rope predict ner."""
 
 
 def select(words):
-    _, words = choose("paddle-rope select", "task", words, {"ner": "texts whose entities a model is uncertain of"})
+    _, words = choose(
+        "paddle-rope select", Message("task"), words, {"ner": Message("texts whose entities a model is uncertain of")}
+    )
     options = _parse(words)
     if options.count < 1:
-        raise InputError(f"--count {options.count}: must be 1 or more")
+        raise InputError("--count {count}: must be 1 or more", count=options.count)
     check_files(options)
     known = []
     if options.labeled:
@@ -34,10 +36,11 @@ def select(words):
 
         known = [example.text for example in read_examples(options.labeled)]
     selected, seen = _select(options, known)
-    note = f"selected {selected} of {seen} texts"
+    note = Message("selected {selected} of {seen} texts", selected=selected, seen=seen)
     if selected < options.count:
-        note += f", fewer than {options.count}: the others are empty or near duplicates"
-    print(note, file=sys.stderr)
+        why = "{note}, fewer than {count}: the others are empty or near duplicates"
+        note = Message(why, note=note, count=options.count)
+    print(tr(note), file=sys.stderr)
     return 0
 
 
@@ -51,7 +54,9 @@ def _parse(words):
         "--output", default=STDIN, metavar="FILE", help="what is selected; - is standard output (default)"
     )
     parser.add_argument("--count", type=int, required=True, metavar="N", help="how many texts to select")
-    parser.add_argument("--labeled", metavar="FILE", help=f"texts that need no more labels: {LABELED}")
+    parser.add_argument(
+        "--labeled", metavar="FILE", help=Message("texts that need no more labels: {labeled}", labeled=LABELED)
+    )
     parser.add_argument("--format", default="jsonl", choices=FORMATS, help="of the output (default: jsonl)")
     add_computing(parser, "ner")
     return parser.parse_args(words)
@@ -59,10 +64,11 @@ def _parse(words):
 
 def _select(options, known):
     """Writes the selected texts; returns how many there are, and of how many."""
+    from tasks.ner.data.reading import EntityTextStream
     from tasks.ner.prediction.output_formats import PredictionWriter
     from tasks.ner.prediction.selection import LOWEST_LOGIT, rank, uncertainty
 
-    stream = TextStream(options.input, chunk_size("ner", options))
+    stream = EntityTextStream(options.input, chunk_size("ner", options))
     predictor = open_model("ner", options.model_dirs, options)
     texts, places, uncertainties = [], [], []
     for chunk in chunks(stream):

@@ -2,8 +2,11 @@
 
 from tasks.commands.options import choose
 from tasks.common.errors import InputError
+from tasks.common.key_listing import listing
+from tasks.common.language import Message, tr
 from tasks.common.tool.process import prepare
 from tasks.common.tool.run_config import read_run_config
+from tasks.recipes import get_arguments
 
 USAGE = """\
 Train {what}.
@@ -12,45 +15,52 @@ Train {what}.
     {command} CONFIG.yaml --seeds 42,43,44 [--key value ...]
     {command} --resume OUTPUT_DIR
 
-CONFIG.yaml and --key take the keys of the recipe (tasks/{folder}/arguments.py), those that recipes
-share (tasks/common/training/arguments.py), and those of PaddleNLP's TrainingArguments (output_dir, num_train_epochs,
-learning_rate, seed, device, bf16 ...). A CONFIG.yaml that begins with configs/ may be one of those that come with this
-command: configs/ner/demo.yaml, configs/classification/demo.yaml, ...
+CONFIG.yaml and --key take the keys below. A CONFIG.yaml that begins with configs/ may be one of those that come with
+this command: configs/ner/demo.yaml, configs/classification/demo.yaml, ...
 --seeds trains once for each seed, into OUTPUT_DIR/seed_N, and prints mean and spread of the scores.
 {more}--resume continues a run that was interrupted, or a series of runs, to the result it would have had.
-On several GPUs, or CPU processes: python -m paddle.distributed.launch $(which paddle-rope) train ..."""
+On several GPUs, or CPU processes: python -m paddle.distributed.launch $(which paddle-rope) train ...
+
+{keys}"""
 
 # name -> what it trains, more options
 RECIPES = {
-    "ner": ("a NER model", "After the last seed, the models are also scored as an ensemble.\n"),
+    "ner": (Message("a NER model"), Message("After the last seed, the models are also scored as an ensemble.\n")),
     "matching": (
-        "a model of text matching: pairs of texts with 0/1 or a grade, or triples",
-        "--folds 5 cuts train_file into folds by the first text, trains once for each, into OUTPUT_DIR/fold_N, tests\n"
-        "on it, and prints mean and spread. With --seeds the folds are drawn anew for each seed.\n",
+        Message("a model of text matching: pairs of texts with 0/1 or a grade, or triples"),
+        Message(
+            "--folds 5 cuts train_file into folds by the first text, trains once for each, into OUTPUT_DIR/fold_N, "
+            "tests\non it, and prints mean and spread. With --seeds the folds are drawn anew for each seed.\n"
+        ),
     ),
-    "classification": ("a classifier of documents", ""),
+    "classification": (Message("a classifier of documents"), ""),
     "pretraining": (
-        "a RoFormer as a masked language model",
-        "OUTPUT_DIR/model is what other recipes take as --pretrained.\n",
+        Message("a RoFormer as a masked language model"),
+        Message("OUTPUT_DIR/model is what other recipes take as --pretrained.\n"),
     ),
-    "language_model": ("a causal language model of characters", ""),
-    "relative_position": ("a model on the task whose answer only relative position gives", ""),
+    "language_model": (Message("a causal language model of characters"), ""),
+    "relative_position": (Message("a model on the task whose answer only relative position gives"), ""),
 }
 
 
 def train(words):
-    name, words = choose("paddle-rope train", "recipe", words, {name: what for name, (what, _) in RECIPES.items()})
+    name, words = choose(
+        "paddle-rope train", Message("recipe"), words, {name: what for name, (what, _) in RECIPES.items()}
+    )
     command = f"paddle-rope train {name}"
-    if words[:1] in (["-h"], ["--help"]):
+    if {"-h", "--help"} & {*words}:
         what, more = RECIPES[name]
-        folder = "experiments/relative_position" if name == "relative_position" else name
-        print(USAGE.format(what=what, command=command, folder=folder, more=more))
+        print(tr(USAGE, what=what, command=command, more=more, keys=listing(name, get_arguments(name))))
     elif words[:1] == ["--resume"]:
         if len(words) != 2:
-            raise InputError(f"usage: {command} --resume OUTPUT_DIR; the run keeps its configuration")
+            raise InputError("usage: {command} --resume OUTPUT_DIR; the run keeps its configuration", command=command)
         _engine().resume(name, words[1])
+    elif any(word.partition("=")[0] == "--resume" for word in words):
+        raise InputError(
+            "--resume stands alone: {command} --resume OUTPUT_DIR; the run keeps its configuration", command=command
+        )
     elif not words or words[0].startswith("--"):
-        raise InputError(f"no configuration file; usage: {command} CONFIG.yaml [--key value ...]")
+        raise InputError("no configuration file; usage: {command} CONFIG.yaml [--key value ...]", command=command)
     else:
         config = read_run_config(words[0], words[1:])
         _engine().train(name, config)

@@ -6,9 +6,11 @@ import functools
 import signal
 import sys
 
+from tasks.common.language import Message, tr
 from tasks.common.visible import one_line
 
 EXIT_BAD_INPUT = 2
+MOST_SUGGESTED = 3
 
 
 class InputError(Exception):
@@ -16,10 +18,16 @@ class InputError(Exception):
 
     The message says what is wrong, where (file:line or option) and how to fix it, in one line that a terminal shows as
     it is, whatever names and texts of the user are in it, see :func:`tasks.common.visible.one_line`.
+    ``str`` of the error is the English message; :func:`~tasks.common.language.tr` says it in the language in use.
+
+    Args:
+        message: what is wrong, or, with ``values``, the template of it.
+        values: of the template's fields.
     """
 
-    def __init__(self, message: object = "") -> None:
-        super().__init__(one_line(str(message)))
+    def __init__(self, message: object = "", /, **values: object) -> None:
+        self.message = message if isinstance(message, Message) else Message(str(message), **values)
+        super().__init__(one_line(self.message))
 
 
 class Interrupted(KeyboardInterrupt):
@@ -43,17 +51,19 @@ def exit_on_input_error(main):
         try:
             return main(argv)
         except InputError as error:
-            print(f"error: {error}", file=sys.stderr)
+            print(f"error: {one_line(tr(error))}", file=sys.stderr)
             return EXIT_BAD_INPUT
         except PermissionError as error:
-            where = "a file" if error.filename is None else error.filename
-            print(
-                f"error: {where}: no permission ({error.strerror}); ask its owner, or run as another user",
-                file=sys.stderr,
+            where = Message("a file") if error.filename is None else error.filename
+            told = tr(
+                "{where}: no permission ({reason}); ask its owner, or run as another user",
+                where=where,
+                reason=error.strerror,
             )
+            print(f"error: {told}", file=sys.stderr)
             return EXIT_BAD_INPUT
         except KeyboardInterrupt as error:
-            print(str(error) or "interrupted", file=sys.stderr)
+            print(tr(error.args[0]) if str(error) else tr("interrupted"), file=sys.stderr)
             return 128 + getattr(error, "number", signal.SIGINT)
 
     return wrapped
@@ -63,9 +73,12 @@ class OneLineArgumentParser(argparse.ArgumentParser):
     """An argument parser whose complaints are ``InputError``: one line instead of the usage."""
 
     def error(self, message):
-        raise InputError(f"{message}; see {self.prog} --help")
+        raise InputError("{message}; see {prog} --help", message=message, prog=self.prog)
 
 
-def nearest(word, known):
-    """The one of ``known`` that is most like ``word``, for "did you mean"."""
-    return difflib.get_close_matches(word, known, n=1, cutoff=0.0)[0]
+def did_you_mean(word, known):
+    """The message "did you mean ...?" with the ones of ``known`` that are like ``word`` or have it among their words;
+    an empty string where none is near."""
+    near = sorted(name for name in known if word and f"_{word}_" in f"_{name}_")[:MOST_SUGGESTED]
+    near = near or difflib.get_close_matches(word, known, n=1)
+    return Message("did you mean {names}?", names=" or ".join(map(repr, near))) if near else ""

@@ -29,7 +29,11 @@ def atomic_writer(path, binary=False):
     except OSError as error:
         if error.errno in NO_ROOM:  # the folder is right
             raise
-        raise InputError(f"{path}: cannot be written ({error.strerror}); give a file in a folder that exists") from None
+        raise InputError(
+            "{path}: cannot be written ({reason}); give a file in a folder that exists",
+            path=path,
+            reason=error.strerror,
+        ) from None
     try:
         with file:
             yield file
@@ -61,12 +65,14 @@ def check_new_folder(path):
     """Raise InputError unless ``path`` is free for a folder of files and can be made. Makes nothing."""
     path = Path(path)
     if path.is_dir() and any(path.iterdir()):
-        raise InputError(f"{path}: is not empty; give another folder or remove it")
+        raise InputError("{path}: is not empty; give another folder or remove it", path=path)
     if path.exists() and not path.is_dir():
-        raise InputError(f"{path}: is a file; give another folder")
+        raise InputError("{path}: is a file; give another folder", path=path)
     parent = path.absolute().parent
     if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise InputError(f"{path}: cannot be made ({parent} is not a writable folder); give another folder")
+        raise InputError(
+            "{path}: cannot be made ({parent} is not a writable folder); give another folder", path=path, parent=parent
+        )
 
 
 def check_output_file(path, inputs=()):
@@ -75,13 +81,17 @@ def check_output_file(path, inputs=()):
     path = Path(path)
     place = os.path.realpath(path)
     if {place, os.path.dirname(place)} & set(map(os.path.realpath, inputs)):
-        raise InputError(f"{path}: is an input too; give another file to write")
+        raise InputError("{path}: is an input too; give another file to write", path=path)
     if os.path.isdir(path):  # not Path.is_dir, which raises OSError for a name that is too long
-        raise InputError(f"{path}: is a folder; give the name of a file")
+        raise InputError("{path}: is a folder; give the name of a file", path=path)
     if os.path.exists(path) and not os.path.isfile(path):  # which would be replaced by a file
-        raise InputError(f"{path}: is a device or pipe; give the name of a file")
+        raise InputError("{path}: is a device or pipe; give the name of a file", path=path)
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise InputError(f"{path}: cannot be written ({path.parent} is not a writable folder); give another file")
+        raise InputError(
+            "{path}: cannot be written ({parent} is not a writable folder); give another file",
+            path=path,
+            parent=path.parent,
+        )
 
 
 def write_files(folder, contents):
@@ -120,11 +130,13 @@ def read_json_object(path, remedy):
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
+        raise InputError(
+            "{path}: cannot be read ({reason}); {remedy}", path=path, reason=error.strerror, remedy=remedy
+        ) from None
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
-        raise InputError(f"{path}: is damaged; {remedy}")
+        raise InputError("{path}: is damaged; {remedy}", path=path, remedy=remedy)
     return content
 
 
@@ -139,7 +151,9 @@ def claim_output_dir(path):
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{path}: cannot be made ({error.strerror}); give another --output_dir") from None
+        raise InputError(
+            "{path}: cannot be made ({reason}); give another --output_dir", path=path, reason=error.strerror
+        ) from None
     return path
 
 
@@ -147,7 +161,7 @@ def check_output_dir(path):
     """Raise InputError unless ``path`` is free for a new run. Makes nothing."""
     path = Path(path)
     if path.is_dir() and any(path.iterdir()):
-        raise InputError(f"{path}: already holds another run; give another --output_dir or remove the folder")
+        raise InputError("{path}: already holds another run; give another --output_dir or remove the folder", path=path)
     check_makeable(path, "--output_dir")
 
 
@@ -155,10 +169,15 @@ def check_makeable(path, option):
     """Raise InputError unless ``path``, given as ``option``, is or can become a writable folder. Makes nothing."""
     path = Path(path)
     if path.exists() and not path.is_dir():
-        raise InputError(f"{path}: is a file; give another {option}")
+        raise InputError("{path}: is a file; give another {option}", path=path, option=option)
     existing = next(parent for parent in [path, *path.absolute().parents] if parent.exists())
     if not existing.is_dir() or not os.access(existing, os.W_OK):
-        raise InputError(f"{path}: cannot be made ({existing} is not a writable folder); give another {option}")
+        raise InputError(
+            "{path}: cannot be made ({existing} is not a writable folder); give another {option}",
+            path=path,
+            existing=existing,
+            option=option,
+        )
 
 
 def file_sha256(path):

@@ -6,27 +6,31 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import paddle
-from paddle.io import Dataset
-from paddlenlp.trainer import TrainingArguments, set_seed
+from paddlenlp.trainer import set_seed
 from tqdm import tqdm
 
-from paddle_rope.roformer import CharTokenizer, RoFormerPretrainedModel, load_tokenizer
+from paddle_rope.roformer import CharTokenizer, load_tokenizer
+from paddle_rope.roformer.checkpoints.settings import read_settings
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_dir, write_json_lines
+from tasks.common.language import tr
 from tasks.common.model_folder import check_vocabulary
+from tasks.common.recipe_hooks import RecipeHooks
+from tasks.common.run import Run
 from tasks.common.runs import life
 from tasks.common.runs.interruption import interruptible
+from tasks.common.runs.room import Load, free_bytes, lighter_loads, room_note
 from tasks.common.tool.device import is_first_process
+from tasks.common.tool.own_command import own_command
 from tasks.common.tool.quiet import quiet_paddlenlp
 from tasks.common.tool.run_config import read_run_config
-from tasks.common.training.arguments import BY_EPOCHS, EncoderArguments, Settings, resolve_config
+from tasks.common.training.arguments import BY_EPOCHS, Settings, resolve_config
 from tasks.common.training.complete import has_checkpoint, last_checkpoint
 from tasks.common.training.failures import explained
 from tasks.common.training.memory import (
@@ -39,168 +43,11 @@ from tasks.common.training.memory import (
 )
 from tasks.common.training.monitor import VisualDLMonitor
 from tasks.common.training.trainer import RecipeTrainer
-from tasks.common.visible import visible
-
-SCORE_TITLES = {"f1": "F1", "macro_f1": "macro F1", "spearman": "Spearman"}  # where they differ from the names
 
 
-@dataclass
-class Run:
-    """One training run of a recipe, as it fills up.
-
-    Attributes:
-        config, keys, training, given: as of :class:`~tasks.common.training.arguments.Settings`.
-        examples: dict from ``train`` and, where there are such, ``dev`` and ``test`` to lists of examples.
-        datasets: the same, tokenized.
-        saved: what goes into the model's folder beside model and tokenizer, each with ``save_pretrained(folder)``.
-        memory: dict from the splits that were given in memory, not as files, to their examples.
-        facts: what ``metrics.json`` has beside the scores.
-        claimed: the block within which the run's folder stays locked.
-        checkpoint: from which it is resumed; None for a new run.
-    """
-
-    config: dict[str, Any]
-    keys: Any
-    training: TrainingArguments
-    given: dict[str, Any]
-    claimed: contextlib.ExitStack
-    checkpoint: Path | None = None
-    examples: dict[str, list] = field(default_factory=dict)
-    datasets: dict[str, Any] = field(default_factory=dict)
-    memory: dict[str, list] = field(default_factory=dict)
-    saved: list = field(default_factory=list)
-    facts: dict[str, Any] = field(default_factory=dict)
-    tokenizer: Any = None
-    model: Any = None
-    trainer: Any = None
-
-    @property
-    def output_dir(self) -> Path:
-        return Path(self.config["output_dir"])
-
-    @property
-    def checkpoints(self) -> Path:
-        """The folder of the checkpoints of training itself."""
-        return self.output_dir / life.CHECKPOINTS_FOLDER
-
-    @property
-    def checkpoints_before(self) -> Path:
-        """The folder of those of what :meth:`Recipe.before_training` trains."""
-        return self.checkpoints / life.BEFORE_FOLDER
-
-    @property
-    def batch_size(self) -> int:
-        """Of evaluation."""
-        return self.training.per_device_eval_batch_size
-
-    @property
-    def batches_per_step(self) -> int:
-        """Processes times accumulated gradients."""
-        return self.training.gradient_accumulation_steps * self.training.dataset_world_size
-
-
-class Recipe:
-    """How to train for one task. A subclass says how to read, build, batch, score and report; what is here is the same
-    for all.
-
-    Attributes:
-        name: on the command line and in plans of experiments.
-        arguments: dataclass of the configuration keys.
-        model_class: of the model.
-        scores: names of the scores that are shown, and summed up over several runs.
-        next_step: the line after training that says what to do, with ``{model}`` for the model's folder.
-        predictor: class of the predictor of a trained model's folder; it takes device, batch_size, show_progress, ...
-        example_class: of the examples, which may be given in memory, too; None where data come from files only.
-    """
-
-    name: ClassVar[str]
-    arguments: ClassVar[type[EncoderArguments]]
-    model_class: ClassVar[type[RoFormerPretrainedModel]]
-    monitor_class: ClassVar[type[VisualDLMonitor]] = VisualDLMonitor
-    scores: ClassVar[tuple[str, ...]] = ()
-    next_step: ClassVar[str]
-    predictor: ClassVar[Callable[..., Any]]
-    example_class: ClassVar[type | None] = None
-
-    # ---- what a recipe says
-
-    def read(self, run: Run) -> None:
-        """Fill ``run.examples``."""
-        raise NotImplementedError
-
-    def fit(self, run: Run) -> None:
-        """Choose keys by what was read, with :meth:`choose`; nothing has been made of the keys yet."""
-
-    def texts(self, run: Run) -> Iterable[str]:
-        """The texts whose characters a new tokenizer knows."""
-        return (example.text for example in run.examples["train"])
-
-    def model_options(self, run: Run, tokenizer: Any) -> dict[str, Any]:
-        """The options of the model's configuration beside those of the encoder."""
-        return {}
-
-    def dataset(self, run: Run, split: str) -> Dataset:
-        """The tokenized examples of a split."""
-        raise NotImplementedError
-
-    def lengths(self, run: Run) -> list[int]:
-        """Tokens of each training example, for batches of like length."""
-        return [len(text.ids) for text in run.datasets["train"].texts]
-
-    def collator(self, run: Run) -> Any:
-        """What makes a batch of tokenized examples."""
-        raise NotImplementedError
-
-    def describe(self, run: Run) -> None:
-        """Print what is trained on what; nothing has been written yet."""
-        raise NotImplementedError
-
-    def before_training(self, run: Run) -> None:
-        """Work on the model of a new run, or one resumed from a checkpoint of this work, before it is trained."""
-
-    def after_training(self, run: Run) -> None:
-        """Work on the trained model before it is scored."""
-
-    def score(self, run: Run, split: str) -> tuple[dict[str, Any], Any]:
-        """(scores, predictions) of the model on a split."""
-        raise NotImplementedError
-
-    def dev_scores(self, run: Run) -> dict[str, float]:
-        """What an evaluation during training logs; the metric that chooses the checkpoint is among it."""
-        scores, _ = self.score(run, "dev")
-        return {name: scores[name] for name in self.scores if name in scores}
-
-    def report(self, title: str, scores: dict[str, Any]) -> None:
-        """Print scores."""
-        print(f"{visible(title)}: {self.scores_line(scores)}")
-
-    def records(self, run: Run, split: str, predictions: Any) -> Iterator[dict[str, Any]]:
-        """The lines of ``predictions_dev.jsonl``."""
-        raise NotImplementedError
-
-    def score_ensemble(self, config: dict[str, Any], run_dirs: list[str]) -> dict[str, dict[str, float]] | None:
-        """Scores of the models of several finished runs as an ensemble, by split; None where there is no such thing."""
-        return None
-
-    @staticmethod
-    def read_labeled(path: str | os.PathLike) -> list:
-        """The examples of a labeled file."""
-        raise NotImplementedError
-
-    @staticmethod
-    def read_lines(lines: list[str], name: str) -> list:
-        """The examples of the lines of a labeled file, or of as many records in memory."""
-        raise NotImplementedError
-
-    def record_of(self, example: Any) -> dict[str, Any]:
-        """The record, as a line of a file of JSON lines holds it, of an example."""
-        raise NotImplementedError
-
-    def evaluate_predictor(self, predictor: Any, examples: list, title: str, **shown: Any) -> dict[str, Any]:
-        """Score a predictor on examples, print the scores and return them."""
-        raise NotImplementedError
-
-    # ---- what is the same for all
+class Recipe(RecipeHooks):
+    """How to train for one task. A subclass says how to read, build, batch, score and report, see
+    :class:`~tasks.common.recipe_hooks.RecipeHooks`; what is here is the same for all."""
 
     def resolve(self, config: dict[str, Any]) -> Settings:
         """See :func:`tasks.common.training.arguments.resolve_config`."""
@@ -254,9 +101,17 @@ class Recipe:
         quiet_paddlenlp()
         run_dir = Path(run_dir)
         if (run_dir / life.METRICS_FILE).is_file():
-            raise InputError(f"{run_dir}: the run is complete; its scores are in {run_dir / life.METRICS_FILE}")
+            raise InputError(
+                "{run_dir}: the run is complete; its scores are in {file}",
+                run_dir=run_dir,
+                file=run_dir / life.METRICS_FILE,
+            )
         if not (run_dir / life.CONFIG_FILE).is_file():
-            raise InputError(f"{run_dir}: no {life.CONFIG_FILE} here; give the OUTPUT_DIR of an interrupted run")
+            raise InputError(
+                "{run_dir}: no {file} here; give the OUTPUT_DIR of an interrupted run",
+                run_dir=run_dir,
+                file=life.CONFIG_FILE,
+            )
         checkpoints = run_dir / life.CHECKPOINTS_FOLDER
         is_before = not has_checkpoint(checkpoints, within=False) and has_checkpoint(checkpoints)
         checkpoint = last_checkpoint(checkpoints / life.BEFORE_FOLDER if is_before else checkpoints)
@@ -289,11 +144,6 @@ class Recipe:
         predictor = self.predictor(model_dir, device=device, batch_size=batch_size, show_progress=True, **options)
         return self.evaluate_predictor(predictor, examples, title, **shown)
 
-    def scores_line(self, scores: dict[str, Any]) -> str:
-        """The scores that are shown, in one line."""
-        shown = [name for name in self.scores if name in scores]
-        return "  ".join(f"{SCORE_TITLES.get(name, name)} {scores[name]:.4f}" for name in shown)
-
     def new_tokenizer(self, run: Run) -> Tokenizer | None:
         """A tokenizer for a model from scratch; None where there is no text."""
         return CharTokenizer.from_corpus(self.texts(run), run.keys.vocab_min_count)
@@ -313,12 +163,18 @@ class Recipe:
             options = {**self.model_options(run, run.tokenizer), **keys.encoder_options(run.config)}
             run.model = self.model_class.from_pretrained(keys.pretrained, **options)
         except ValueError as error:
-            raise InputError(f"{keys.pretrained or 'configuration'}: {error}") from None
+            raise InputError("{where}: {error}", where=keys.pretrained or "configuration", error=error) from None
         check_vocabulary(keys.pretrained, run.tokenizer, run.model)
 
     def monitor(self, run: Run, shown: Iterable[str]) -> VisualDLMonitor:
         """What writes the log of a run for VisualDL, which compares runs by the scores ``shown``."""
-        return self.monitor_class(run.training.logging_dir, run.config, shown, run.keys.log_histograms)
+        return self.monitor_class(
+            run.training.logging_dir,
+            run.config,
+            shown,
+            run.keys.log_histograms,
+            hyper_parameters=run.keys.HYPER_PARAMETERS,
+        )
 
     def make_trainer(self, run: Run) -> RecipeTrainer:
         """The trainer of a run whose model and datasets are there."""
@@ -340,7 +196,9 @@ class Recipe:
     def _evaluate_dev(self, run: Run) -> dict[str, float]:
         scores = self.dev_scores(run)
         if is_first_process():
-            tqdm.write(f"epoch {run.trainer.state.epoch:4.1f}  dev {self.scores_line(scores)}")
+            tqdm.write(
+                tr("epoch {epoch:4.1f}  dev {scores}", epoch=run.trainer.state.epoch, scores=self.scores_line(scores))
+            )
         return scores
 
     def _in_memory(self, data: Any) -> MemoryData:
@@ -348,7 +206,7 @@ class Recipe:
         if data is None:
             return MemoryData({}, {})
         if self.example_class is None:
-            raise InputError(f"data: the recipe {self.name} reads files only; name them in the configuration")
+            raise InputError("data: the recipe {name} reads files only; name them in the configuration", name=self.name)
         check_splits(data)
         read = {split: self._read_records(records, split) for split, records in data.items()}
         return MemoryData(
@@ -369,7 +227,9 @@ class Recipe:
         with contextlib.ExitStack() as claimed, paddle.utils.unique_name.guard():
             claimed.enter_context(interruptible())
             run = Run(*settings, claimed, checkpoint, memory=memory.examples)
-            claimed.enter_context(explained(run.output_dir, f"paddle-rope train {self.name}"))
+            claimed.enter_context(explained(run.output_dir, f"{own_command()} train {self.name}", self.lighter))
+            if run.keys.pretrained is not None:
+                _check_pretrained(run.keys.pretrained)
             try:
                 return self._work(run, checkpoint, memory.fingerprints)
             finally:
@@ -384,9 +244,16 @@ class Recipe:
         parameters = sum(int(p.size) for p in run.model.parameters())
         if is_first_process():
             self.describe(run)
-            print(f"model: {run.model.config.attention} attention, {parameters:,} parameters")
+            print(
+                tr(
+                    "model: {attention} attention, {parameters:,} parameters",
+                    attention=run.model.config.attention,
+                    parameters=parameters,
+                )
+            )
             if "dev" not in run.datasets:
-                print("no dev data: the last epoch is kept")
+                print(tr("no dev data: the last epoch is kept"))
+            self._note_room(run, parameters)
             life.claim(run.config, checkpoint, run.claimed, in_memory)
         run.trainer = self.make_trainer(run)
         training_started = time.perf_counter()
@@ -407,6 +274,21 @@ class Recipe:
         life.finish(run.output_dir, metrics, started, self.next_step, history, self.scores)
         return metrics
 
+    def _note_room(self, run: Run, parameters: int) -> None:
+        """Say it if training will need more memory than this machine has free."""
+        if self.arguments.PLAN is not BY_EPOCHS or run.config["device"] != "cpu":
+            return
+        training, lengths = run.training, self.lengths(run)
+        batch = min(training.per_device_train_batch_size, len(lengths))
+        load = Load(
+            parameters, run.model.config, batch, max(lengths, default=0), self.scores_of(run), training.recompute
+        )
+        free = free_bytes()
+        ways = lighter_loads(load, free, training.gradient_accumulation_steps)
+        note = room_note(load, free, {**ways, **self.lighter_loads(run, load)})
+        if note is not None:
+            print(tr(note))
+
     def score_and_save(self, run: Run) -> dict[str, Any]:
         """Score the trained model, write its folder and its predictions; returns the scores of each split."""
         metrics, predictions = {}, {}
@@ -418,3 +300,11 @@ class Recipe:
             path = run.output_dir / "predictions_dev.jsonl"
             write_json_lines(path, self.records(run, "dev", predictions["dev"]))
         return metrics
+
+
+def _check_pretrained(folder):
+    """Raise InputError unless a folder of weights has settings; said before the data are read."""
+    try:
+        read_settings(folder)
+    except ValueError as error:
+        raise InputError("configuration: pretrained: {error}", error=error) from None

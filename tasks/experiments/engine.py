@@ -14,7 +14,9 @@ from tqdm import tqdm
 
 from tasks.common.errors import InputError, Interrupted
 from tasks.common.files import atomic_writer, check_makeable, check_output_dir, claim_output_dir
+from tasks.common.language import Message, tr
 from tasks.common.tool.device import is_first_process
+from tasks.common.tool.own_command import own_command
 from tasks.common.tool.run_config import read_run_config
 from tasks.experiments import table
 from tasks.experiments.cells import TAKEN, check_cells, check_configs, is_finished, run_cell, run_planned, way_of
@@ -72,13 +74,24 @@ def resume_series(folder: str | Path) -> dict[str, Any] | None:
     Raises:
         InputError: the series is complete, or another process works on it.
     """
+    plan = read_series(folder)
+    if (Path(folder) / table.SUMMARY_JSON).is_file():
+        raise InputError(
+            "{folder}: all runs are complete; their scores are in {file}",
+            folder=folder,
+            file=Path(folder) / table.SUMMARY_JSON,
+        )
+    return _run_series(plan)
+
+
+def read_series(folder: str | Path) -> Plan:
+    """The plan of a series that was begun; raises InputError if what is kept of it is damaged."""
     series = read_run_config(Path(folder) / SERIES_FILE)
     if not isinstance(series.get("recipe"), str) or not isinstance(series.get("config"), dict) or "seeds" not in series:
-        raise InputError(f"{Path(folder) / SERIES_FILE}: is damaged; train the series anew, in another folder")
-    plan = series_plan(series["recipe"], {**series["config"], "output_dir": str(folder)}, series["seeds"])
-    if (Path(folder) / table.SUMMARY_JSON).is_file():
-        raise InputError(f"{folder}: all runs are complete; their scores are in {Path(folder) / table.SUMMARY_JSON}")
-    return _run_series(plan)
+        raise InputError(
+            "{file}: is damaged; train the series anew, in another folder", file=Path(folder) / SERIES_FILE
+        )
+    return series_plan(series["recipe"], {**series["config"], "output_dir": str(folder)}, series["seeds"])
 
 
 def run_plan(
@@ -115,7 +128,9 @@ def run_plan(
     for option, wanted, known in (("only", only, plan.variants), ("cases", cases, plan.cases)):
         for name in wanted or ():
             if name not in known:
-                raise InputError(f"--{option} {name}: the plan has {', '.join(known)}")
+                raise InputError(
+                    "--{option} {name}: the plan has {known}", option=option, name=name, known=", ".join(known)
+                )
     if plan.report is not None:
         get_report(plan.report)
     check_cells(plan.cells)
@@ -132,7 +147,7 @@ def run_plan(
                 try:
                     failed[cell.name] = run_planned(cell, plan.apart)
                 except Interrupted as error:
-                    why = f"{cell.folder}: ended by a signal; the same command goes on with it"
+                    why = Message("{folder}: ended by a signal; the same command goes on with it", folder=cell.folder)
                     raise Interrupted(error.number, why) from None
                 table.write_tables(plan)
     print(table.write_tables(plan)[1], end="")
@@ -143,14 +158,21 @@ def _run_series(plan: Plan) -> dict[str, Any] | None:
     # All looked at before the first is trained: processes that train together would else see what the first one makes.
     ways = [way_of(cell) for cell in plan.cells]
     for number, (cell, way) in enumerate(zip(plan.cells, ways), 1):
-        print(f"---- {cell.name} ({number} of {len(plan.cells)})", flush=True)
+        print(tr("---- {name} ({number} of {cells})", name=cell.name, number=number, cells=len(plan.cells)), flush=True)
         try:
             is_mine = run_cell(cell, way)
         except Interrupted as error:
-            how = f"go on with: paddle-rope train {cell.recipe} --resume {plan.output_dir}"
-            raise Interrupted(error.number, f"{plan.output_dir}: ended by a signal; {how}") from None
+            how = Message(
+                "go on with: {command} train {recipe} --resume {output_dir}",
+                command=own_command(),
+                recipe=cell.recipe,
+                output_dir=plan.output_dir,
+            )
+            raise Interrupted(
+                error.number, Message("{output_dir}: ended by a signal; {how}", output_dir=plan.output_dir, how=how)
+            ) from None
         if not is_mine:
-            raise InputError(f"{cell.folder}: {TAKEN}; wait for its end")
+            raise InputError("{folder}: {taken}; wait for its end", folder=cell.folder, taken=TAKEN)
     if not is_first_process():
         return None
     (summary,), text = table.write_tables(plan)

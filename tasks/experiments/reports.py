@@ -22,5 +22,5 @@ def get_report(name: str) -> Callable[[list[dict]], dict[str, str | bytes]]:
     elif name == "annotation":
         from tasks.experiments.annotation.report import report
     else:
-        raise InputError(f"report {name!r}: there is none; take one of {', '.join(REPORTS)}")
+        raise InputError("report {name!r}: there is none; take one of {reports}", name=name, reports=", ".join(REPORTS))
     return report

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional
 
-from paddle_rope.roformer import RoFormerConfig
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.common.training import arguments as common
 from tasks.common.training.arguments import POSITIVE, one_of, option
 
@@ -38,6 +38,7 @@ class LanguageModelArguments(common.EncoderArguments):
     """Keys of the text, the model and what is measured at the end."""
 
     PLAN = BY_STEPS
+    HYPER_PARAMETERS = (*common.EncoderArguments.HYPER_PARAMETERS, "max_steps", "length", "position_embedding")
 
     text_files: Optional[str] = option(
         None, "plain text or JSON lines with 'text', between commas; demo: generated text"
@@ -98,18 +99,29 @@ class LanguageModelArguments(common.EncoderArguments):
     def check(self, config):
         for key in UNUSED:
             if config.get(key) is not None:
-                raise InputError(f"key {key!r}: this recipe trains from scratch and holds stretches out; leave it out")
+                raise InputError(
+                    "key {key!r}: this recipe trains from scratch and holds stretches out; leave it out", key=key
+                )
         for key, known in (("evaluation_times", {"1", "2", "4"}), ("scaling_factors", None)):
             for word in _words(getattr(self, key)):
                 if not (word in known if known else word.replace(".", "", 1).isdigit() and float(word) >= 1):
-                    wanted = "some of 1, 2, 4" if known else "numbers of 1 or more"
-                    raise InputError(f"configuration: {key} must be {wanted} between commas, got {word}")
+                    wanted = Message("some of 1, 2, 4") if known else Message("numbers of 1 or more")
+                    raise InputError(
+                        "configuration: {key} must be {wanted} between commas, got {word}",
+                        key=key,
+                        wanted=wanted,
+                        word=word,
+                    )
+        from paddle_rope.roformer import RoFormerConfig
+
         try:
             model = RoFormerConfig(vocab_size=1, **self.encoder_options(), **self.model_options())
         except ValueError as error:
-            raise InputError(f"configuration: {error}") from None
+            raise InputError("configuration: {error}", error=error) from None
         if self.scaling_factors and model.head_dim < 4:
-            raise InputError(f"configuration: heads of {model.head_dim} features: NTK scaling needs 4 or more")
+            raise InputError(
+                "configuration: heads of {head_dim} features: NTK scaling needs 4 or more", head_dim=model.head_dim
+            )
 
     def unused_keys(self):
         return set(UNUSED)

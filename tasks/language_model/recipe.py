@@ -9,7 +9,9 @@ from tqdm import tqdm
 from paddle_rope.machine import machine_in_words
 from paddle_rope.roformer import CharTokenizer, RoFormerForCausalLM
 from tasks.common.errors import InputError
-from tasks.common.recipe import Recipe, Run
+from tasks.common.language import Message, tr
+from tasks.common.recipe import Recipe
+from tasks.common.run import Run
 from tasks.common.runs import life
 from tasks.common.tool.device import is_first_process
 from tasks.common.training.arguments import Settings
@@ -32,12 +34,15 @@ class LanguageModelRecipe(Recipe):
     arguments = LanguageModelArguments
     model_class = RoFormerForCausalLM
     scores = ("loss",)
-    next_step = "use it:   RoFormerForCausalLM.from_pretrained('{model}').generate(...) in Python"
+    next_step = Message("use it:   RoFormerForCausalLM.from_pretrained('{model}').generate(...) in Python")
 
     def resolve(self, config: dict[str, Any]) -> Settings:
         settings = super().resolve(config)
         if settings.training.max_steps <= 0:
-            raise InputError(f"configuration: max_steps must be greater than 0, got {settings.training.max_steps}")
+            raise InputError(
+                "configuration: max_steps must be greater than 0, got {max_steps}",
+                max_steps=settings.training.max_steps,
+            )
         return settings
 
     def read(self, run: Run) -> None:
@@ -68,13 +73,25 @@ class LanguageModelRecipe(Recipe):
 
     def describe(self, run: Run) -> None:
         facts = run.facts["text"]
-        print(f"{facts['training_tokens']:,} characters to train on, {facts['held_out_tokens']:,} held out")
+        print(
+            tr(
+                "{training:,} characters to train on, {held_out:,} held out",
+                training=facts["training_tokens"],
+                held_out=facts["held_out_tokens"],
+            )
+        )
 
     def make_trainer(self, run: Run) -> StepTrainer:
         def score_dev():
             loss = float(held_out_losses(run.model, run.datasets["dev"], run.keys.length).mean())
             if is_first_process():
-                tqdm.write(f"step {run.trainer.state.global_step:6}  held-out loss {loss:.4f}")
+                tqdm.write(
+                    tr(
+                        "step {global_step:6}  held-out loss {loss:.4f}",
+                        global_step=run.trainer.state.global_step,
+                        loss=loss,
+                    )
+                )
             return {"loss": loss}
 
         every, steps = run.training.eval_steps, run.training.max_steps

@@ -17,6 +17,7 @@ class MatchingArguments(RecipeArguments):
     """Keys of the matching recipe: those of every recipe and its own."""
 
     METRIC = "score"  # see tasks.matching.metrics.choosing_score
+    HYPER_PARAMETERS = (*RecipeArguments.HYPER_PARAMETERS, "architecture")
     DEFAULTS = {"num_train_epochs": 5}
     RENAMED = {"max_length": "max_tokens", "segment_ids": "token_type_ids"}
 
@@ -52,7 +53,9 @@ class MatchingArguments(RecipeArguments):
             )
         if self.fold is not None and not (self.folds and self.fold <= self.folds):
             raise InputError(
-                f"configuration: fold must be from 1 to folds, got {self.fold} of {self.folds or 'no'} folds"
+                "configuration: fold must be from 1 to folds, got {fold} of {folds} folds",
+                fold=self.fold,
+                folds=self.folds or "no",
             )
         if self.folds and (self.dev_file or self.test_file):
             raise InputError(

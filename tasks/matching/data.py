@@ -8,6 +8,7 @@ The formats are recognized by the content:
 - JSON lines of triples, as CAIL2019-SCM has them: ``{"A": ..., "B": ..., "C": ...}``, with ``"label": "B"`` or ``"C"``,
   the candidate that is closer to A. In a file without labels it is B, as in the published data; B and C are then
   exchanged at random, always in the same way, so that the place of a candidate says nothing.
+- One JSON list of such objects, or a table, CSV or TSV, whose header has their keys or other usual names of them.
 
 A label is 0, 1 or a grade, any finite number. Blank lines are left out.
 """
@@ -20,9 +21,11 @@ import math
 import numpy as np
 
 from tasks.common.errors import InputError
+from tasks.common.language import Message
+from tasks.common.texts.forms import Form, form_of, records
 from tasks.common.texts.json_lines import check_encodable, json_text, parse_line
 from tasks.common.texts.line_stream import LineStream
-from tasks.common.texts.text_files import BLANKS, place, read_text, shown, split_lines
+from tasks.common.texts.text_files import BLANKS, first_non_blank, place, read_text, shown, split_lines
 from tasks.matching.examples import Example
 
 HEADERS = {
@@ -31,9 +34,11 @@ HEADERS = {
 }
 PAIR_KEYS = ("sentence1", "sentence2")
 TRIPLE_KEYS = ("A", "B", "C")
-LABEL_KEYS = ("label", "score")  # the second: of grades
+LABEL_KEYS = ("label", "score", "similarity", "grade", "is_duplicate")  # all but the first: of grades
 EXCHANGE_SEED = 0
-FORMAT = 'give two texts and a label between tabs, or JSON lines with "sentence1" and "sentence2", or "A", "B" and "C"'
+FORMAT = Message(
+    'give two texts and a label between tabs, or JSON lines with "sentence1" and "sentence2", or "A", "B" and "C"'
+)
 
 
 def read_labeled(path):
@@ -55,17 +60,28 @@ def read_labeled(path):
 def read_lines(lines, name):
     """As :func:`read_labeled`, from the lines of a file called ``name``, or of records in memory."""
     parse = _LineParser(name)
-    numbered = enumerate(lines, 1)
-    examples = [example for number, line in numbered for example in parse(line, place(name, number))]
+    if first_non_blank(lines) is not None and _form_of(lines) in LineStream.read_whole:
+        examples = [parse.of_record(record, where) for where, record in records(lines, name)]
+    else:
+        numbered = enumerate(lines, 1)
+        examples = [example for number, line in numbered for example in parse(line, place(name, number))]
     parse.check_found()
     if len(examples[0].texts) == 3:
         return _with_candidates_exchanged(examples)
     for example in examples:
         if example.label is None:
             raise InputError(
-                f"{example.where}: there is no label; give two texts and a label, or use the file for prediction only"
+                "{where}: there is no label; give two texts and a label, or use the file for prediction only",
+                where=example.where,
             )
     return examples
+
+
+def _form_of(lines):
+    """The form of lines; a header over two texts and a label between tabs is one more line of them."""
+    form = form_of(lines)
+    is_columns = form is Form.TABLE and first_non_blank(lines).count("\t") in (1, 2)
+    return Form.PLAIN if is_columns else form
 
 
 class ExampleStream(LineStream):
@@ -83,6 +99,12 @@ class ExampleStream(LineStream):
 
     def items_of(self, line, where):
         return [example._replace(label=None) for example in self._parse(line, where)]
+
+    def form_of(self, lines):
+        return _form_of(lines)
+
+    def items_of_record(self, record, where):
+        return [self._parse.of_record(record, where)._replace(label=None)]
 
     def items_at_end(self):
         self._parse.check_found()
@@ -106,7 +128,7 @@ class _LineParser:
         if is_first:
             self.is_json = line.strip(BLANKS).startswith("{") and ("\t" not in line or _is_json(line))
         if self.is_json:
-            example = self._of_json(line, where)
+            example = self.of_record(parse_line(line, where), where)
         elif is_first and line.split("\t")[-1].strip().lower() in HEADERS:
             return []
         else:
@@ -114,12 +136,14 @@ class _LineParser:
         self.found = True
         return [example]
 
-    def _of_json(self, line, where):
-        record = parse_line(line, where)
+    def of_record(self, record, where):
+        """The :class:`Example` of a record of JSON, or of a table."""
+        self.found = True
         if self.keys is None:
             self.keys = TRIPLE_KEYS if TRIPLE_KEYS[0] in record else PAIR_KEYS
         texts = [json_text(record, where, (key,)) for key in self.keys]
-        label = next((record[key] for key in LABEL_KEYS if record.get(key) is not None), None)
+        given = {key.lower(): value for key, value in record.items()}
+        label = next((given[key] for key in LABEL_KEYS if given.get(key) not in (None, "")), None)
         if label is not None:
             label = _number(label, where) if self.keys is PAIR_KEYS else _closer(label, where)
         return _example(texts, label, where)
@@ -127,8 +151,10 @@ class _LineParser:
     def check_found(self):
         """Raise InputError if no line had an example."""
         if not self.found:
-            what = "there is no text in it" if self.is_json is None else "there is only a header in it"
-            raise InputError(f"{self.name}:1: {what}; {FORMAT}")
+            what = (
+                Message("there is no text in it") if self.is_json is None else Message("there is only a header in it")
+            )
+            raise InputError("{name}:1: {what}; {format}", name=self.name, what=what, format=FORMAT)
 
 
 def _is_json(line):
@@ -141,7 +167,13 @@ def _is_json(line):
 def _of_columns(line, where):
     columns = line.split("\t")
     if len(columns) not in (2, 3):
-        raise InputError(f"{where}: {len(columns)} columns, {shown(line)}; {FORMAT}")
+        raise InputError(
+            "{where}: {columns} columns, {line}; {format}",
+            where=where,
+            columns=len(columns),
+            line=shown(line),
+            format=FORMAT,
+        )
     label = _number(columns[2].strip(), where) if len(columns) == 3 else None
     return _example(columns[:2], label, where)
 
@@ -149,8 +181,13 @@ def _of_columns(line, where):
 def _example(texts, label, where):
     for number, text in enumerate(texts, 1):
         if not text.strip():
-            raise InputError(f"{where}: text {number} of {len(texts)} is empty; remove the line or give it a text")
-        check_encodable(text, f"text {number}", where)
+            raise InputError(
+                "{where}: text {number} of {count} is empty; remove the line or give it a text",
+                where=where,
+                number=number,
+                count=len(texts),
+            )
+        check_encodable(text, Message("text {number}", number=number), where)
     return Example(tuple(texts), label, where)
 
 
@@ -160,13 +197,17 @@ def _number(value, where):
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise InputError(f"{where}: label {shown(value)} is not a number; write 0, 1 or a grade such as 3.5")
+        raise InputError(
+            "{where}: label {value} is not a number; write 0, 1 or a grade such as 3.5", where=where, value=shown(value)
+        )
     return number
 
 
 def _closer(value, where):
     if value not in ("B", "C"):
-        raise InputError(f'{where}: label {shown(value)}; name the text that is closer to A, "B" or "C"')
+        raise InputError(
+            '{where}: label {value}; name the text that is closer to A, "B" or "C"', where=where, value=shown(value)
+        )
     return float(value == "B")
 
 
@@ -175,10 +216,14 @@ def _with_candidates_exchanged(examples):
     labeled = examples[0].label is not None
     for example in examples:
         if (example.label is not None) != labeled:
-            here, there = ("no label", "one") if labeled else ("a label", "none")
+            here, there = (Message("no label"), Message("one")) if labeled else (Message("a label"), Message("none"))
             raise InputError(
-                f"{example.where}: there is {here} here, but {there} in {examples[0].where}; label all triples or none "
-                "(then B is the closer one in all)"
+                "{where}: there is {here} here, but {there} in {first}; label all triples or none "
+                "(then B is the closer one in all)",
+                where=example.where,
+                here=here,
+                there=there,
+                first=examples[0].where,
             )
     if labeled:
         return examples

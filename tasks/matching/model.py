@@ -1,9 +1,9 @@
 """The matching model: RoFormer that reads two texts as one sequence, or each text by itself."""
 
-from numbers import Real
-
 import paddle.nn.functional as F
 
+from paddle_rope.choices import check_choice
+from paddle_rope.option_kinds import TRUTH, check_kinds, integer, list_of, number, shown
 from paddle_rope.precision import without_amp
 from paddle_rope.roformer import RoFormerConfig, RoFormerModel, RoFormerPretrainedModel
 from paddle_rope.roformer.heads import ClassificationHead, pool
@@ -11,6 +11,14 @@ from tasks.common.inference import evaluated
 from tasks.matching.arguments import ARCHITECTURES, CROSS_ENCODER, SHORTEST
 from tasks.matching.examples import TASKS, TRIPLES
 from tasks.matching.losses import cosent_loss, grade_loss, ranking_loss
+
+_KINDS = {
+    "max_tokens": integer(SHORTEST, 10**9),
+    "token_type_ids": TRUTH,
+    "scale": number(1e-6, 1e6),
+    "threshold": number(optional=True),
+    "grades": list_of(number(), 2, optional=True),
+}
 
 
 class MatchingConfig(RoFormerConfig):
@@ -52,17 +60,11 @@ class MatchingConfig(RoFormerConfig):
         max_tokens = max_length if max_tokens is None else max_tokens
         token_type_ids = segment_ids if token_type_ids is None else token_type_ids
         super().__init__(pooling=pooling, **{**kwargs, "num_labels": 1})
-        for name, value, known in (("architecture", architecture, ARCHITECTURES), ("task", task, TASKS)):
-            if value not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
-        if not isinstance(max_tokens, int) or max_tokens < SHORTEST:
-            raise ValueError(f"max_tokens must be an integer of {SHORTEST} or more, got {max_tokens!r}")
-        if not _is_number(scale) or scale <= 0:
-            raise ValueError(f"scale must be a positive number, got {scale!r}")
-        if threshold is not None and not _is_number(threshold):
-            raise ValueError(f"threshold must be a number, got {threshold!r}")
-        if grades is not None and not (len(grades) == 2 and all(map(_is_number, grades)) and grades[0] < grades[1]):
-            raise ValueError(f"grades must be the lowest and the highest label, got {grades!r}")
+        check_choice("architecture", architecture, ARCHITECTURES)
+        check_choice("task", task, TASKS)
+        check_kinds(_KINDS, dict(zip(_KINDS, (max_tokens, token_type_ids, scale, threshold, grades))))
+        if grades is not None and not (len(grades) == 2 and grades[0] < grades[1]):
+            raise ValueError(f"grades must be the lowest and the highest label, got {shown(grades)}")
         if token_type_ids and architecture != CROSS_ENCODER:
             raise ValueError("token_type_ids tell the two texts of a cross_encoder apart; a bi_encoder reads one text")
         if token_type_ids and self.type_vocab_size < 2:
@@ -79,10 +81,6 @@ class MatchingConfig(RoFormerConfig):
     def is_cross_encoder(self):
         """Whether two texts are read as one sequence."""
         return self.architecture == CROSS_ENCODER
-
-
-def _is_number(value):
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 class MatchingModel(RoFormerPretrainedModel):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.common.training.splits import hold_out_dev, read_files
 from tasks.matching.arguments import BI_ENCODER
 from tasks.matching.data import read_labeled
@@ -27,33 +28,39 @@ def read_splits(run, seed, memory=None):
     if run.fold is not None:
         splits["train"], splits["test"] = cut_fold(splits["train"], run.folds, run.fold, seed)
         names["test"] = f"fold {run.fold} of {names['train']}"
-    hold_out_dev(run, splits, names)
+    hold_out_dev(run, splits, names, lambda example: [example.label])
     _check_together(splits)
     if run.architecture == BI_ENCODER and task_of(splits["train"]) == PAIRS and "dev" not in splits:
         raise InputError("configuration: dev data choose the threshold of a bi_encoder of pairs; give a dev_fraction")
     for split, examples in splits.items():
         if len(examples[0].texts) == 2 and len({example.label for example in examples}) == 1:
             raise InputError(
-                f"{names[split]}: all labels are {examples[0].label:g}; give data with different labels, "
-                "which can be told apart"
+                "{file}: all labels are {label:g}; give data with different labels, which can be told apart",
+                file=names[split],
+                label=examples[0].label,
             )
     return splits
 
 
 def _check_together(splits):
     first = splits["train"][0]
-    task, kinds = task_of(splits["train"]), {2: "pairs", 3: "triples"}
+    task, kinds = task_of(splits["train"]), {2: Message("pairs"), 3: Message("triples")}
     for examples in splits.values():
         other = examples[0]
         if len(other.texts) != len(first.texts):
             raise InputError(
-                f"{other.where}: {kinds[len(other.texts)]}, but {first.where} has {kinds[len(first.texts)]}; "
-                "give one kind"
+                "{where}: {kind}, but {first_where} has {first_kind}; give one kind",
+                where=other.where,
+                kind=kinds[len(other.texts)],
+                first_where=first.where,
+                first_kind=kinds[len(first.texts)],
             )
         for example in examples if task == PAIRS else ():
             if example.label not in (0, 1):
                 raise InputError(
-                    f"{example.where}: label {example.label:g}, but those of the training data are 0 and 1"
+                    "{where}: label {label:g}, but those of the training data are 0 and 1",
+                    where=example.where,
+                    label=example.label,
                 )
 
 
@@ -79,7 +86,12 @@ def cut_fold(examples, folds, fold, seed):
         groups.setdefault(example.text, []).append(index)
     groups = list(groups.values())
     if len(groups) < folds:
-        raise InputError(f"{examples[0].where}: {len(groups)} different first texts do not make {folds} folds")
+        raise InputError(
+            "{where}: {groups} different first texts do not make {folds} folds",
+            where=examples[0].where,
+            groups=len(groups),
+            folds=folds,
+        )
     sizes, chosen = [0] * folds, set()
     for index in np.random.RandomState(seed).permutation(len(groups)):
         smallest = sizes.index(min(sizes))

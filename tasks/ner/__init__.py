@@ -3,4 +3,4 @@
 from paddle_rope.lazy import lazy_names
 
 # the readers and the corpus generator do without paddle
-__getattr__, __all__ = lazy_names(__name__, {"prediction.predictor": "NerPredictor"})
+__getattr__, __dir__, __all__ = lazy_names(__name__, {"prediction.predictor": "NerPredictor"})

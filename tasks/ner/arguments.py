@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.common.training.arguments import POSITIVE, SHARE, RecipeArguments, option, with_commas
 from tasks.ner.features import FEATURE_KINDS, check_kinds
 
@@ -17,6 +18,7 @@ class NerArguments(RecipeArguments):
     """Keys of the NER recipe: those of every recipe and its own."""
 
     METRIC = "f1"
+    HYPER_PARAMETERS = (*RecipeArguments.HYPER_PARAMETERS, "features")
     RENAMED = {"max_length": "max_characters", "masked_lm_files": "texts"}
 
     train_file: Optional[str] = option(None, "labeled data in any of the supported formats")
@@ -58,7 +60,7 @@ class NerArguments(RecipeArguments):
             "join_share": (lambda value: 0 <= value <= 1, "from 0 to 1"),
             "character_dropout": SHARE,
             "feature_dropout": SHARE,
-            "masked_lm_epochs": (lambda value: value >= 0, "at least 0"),
+            "masked_lm_epochs": (lambda value: value >= 0, Message("at least 0")),
         }
 
     @classmethod
@@ -75,8 +77,11 @@ class NerArguments(RecipeArguments):
         self._check_joined()
         if self.position_gaps is not None and self.position_gaps < self.max_characters + SPECIAL_TOKENS:
             raise InputError(
-                f"configuration: position_gaps {self.position_gaps} has fewer positions than a text of max_characters "
-                f"{self.max_characters} has tokens; give at least {self.max_characters + SPECIAL_TOKENS}"
+                "configuration: position_gaps {position_gaps} has fewer positions than a text of max_characters "
+                "{max_characters} has tokens; give at least {least}",
+                position_gaps=self.position_gaps,
+                max_characters=self.max_characters,
+                least=self.max_characters + SPECIAL_TOKENS,
             )
         self.check_dev("tune_thresholds")
         self.check_dev("threshold_for_f1")
@@ -86,11 +91,13 @@ class NerArguments(RecipeArguments):
     def _check_joined(self):
         if bool(self.join_share) != (self.join_characters is not None):
             given, other = ("join_share", "join_characters") if self.join_share else ("join_characters", "join_share")
-            raise InputError(f"configuration: {given} without {other}; give both, or neither")
+            raise InputError("configuration: {given} without {other}; give both, or neither", given=given, other=other)
         if self.join_characters is not None and self.join_characters > self.max_characters:
             raise InputError(
-                f"configuration: join_characters {self.join_characters} is more than max_characters "
-                f"{self.max_characters}; give --max_characters {self.join_characters} or more"
+                "configuration: join_characters {join_characters} is more than max_characters "
+                "{max_characters}; give --max_characters {join_characters} or more",
+                join_characters=self.join_characters,
+                max_characters=self.max_characters,
             )
 
     def head_options(self):
@@ -112,4 +119,4 @@ def feature_names(value):
     try:
         return ",".join(check_kinds([name for name in names if name])) or None
     except ValueError as error:
-        raise InputError(f"configuration: {error}") from None
+        raise InputError("configuration: {error}", error=error) from None

@@ -21,9 +21,14 @@ def refuse_longer(examples, max_characters):
     if longer:
         longest = max(longer, key=lambda example: len(example.text))
         raise InputError(
-            f"{longest.where}: {len(longer)} of {len(examples)} training texts have more characters than "
-            f"max_characters {max_characters}, this one the most, {len(longest.text)}; give --cut_long_texts true to "
-            f"cut them into windows, or --max_characters {len(longest.text)} or more (RoPE has no longest position)"
+            "{where}: {longer} of {texts} training texts have more characters than "
+            "max_characters {max_characters}, this one the most, {length}; give --cut_long_texts true to "
+            "cut them into windows, or --max_characters {length} or more (RoPE has no longest position)",
+            where=longest.where,
+            longer=len(longer),
+            texts=len(examples),
+            max_characters=max_characters,
+            length=len(longest.text),
         )
 
 
@@ -113,8 +118,11 @@ def check_types(example, types):
     for entity in example.entities:
         if entity.type not in types:
             raise InputError(
-                f"{example.where}: entity type {entity.type!r} is unknown to the model, which knows "
-                f"{', '.join(types)}; correct the label, or train a model on data that has this type"
+                "{where}: entity type {type!r} is unknown to the model, which knows "
+                "{types}; correct the label, or train a model on data that has this type",
+                where=example.where,
+                type=entity.type,
+                types=", ".join(types),
             )
 
 

@@ -13,6 +13,7 @@ from paddle.static import InputSpec
 from paddle_rope.global_pointer import MASKED_LOGIT
 from tasks.common.deployment.export import Exporter
 from tasks.common.inference import evaluated
+from tasks.common.language import Message
 from tasks.ner.batching import SpanCollator
 from tasks.ner.features import COLUMNS
 from tasks.ner.lengths import entity_bound, reading_of
@@ -75,6 +76,18 @@ class NerExporter(Exporter):
         else:
             logits = evaluated(predictor.model, batch).numpy()
         return np.maximum(logits, MASKED_LOGIT / 2)
+
+    def limits(self, config: Any) -> list[str]:
+        if not config.features:
+            return []
+        names = [spec.name for spec in self.inputs(config)[3:] if spec]
+        return [
+            Message(
+                "word features: only this package's Python makes the inputs {names} of the graph; for other languages "
+                "train with --features '', or ask paddle-rope serve",
+                names=", ".join(names),
+            )
+        ]
 
     def describe(self, config: Any) -> dict[str, str]:
         thresholds = [f"{threshold:.4g}" for threshold in of_types(config.thresholds, len(config.types))]

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from paddle_rope.roformer.checkpoints.settings import read_settings
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.ner.examples import Example
 
 CHARACTERS = 40  # of a text of the table: about the mean in CLUENER, People's Daily and Weibo
@@ -144,34 +145,49 @@ def _power_of_two(value, most):
 def _lines(given, wanted, texts, characters, more, steps):
     """What is chosen, and why."""
     few = wanted.get("num_hidden_layers", 0) < 4
-    learned = "the folder's weights have learned before" if given.get("pretrained") else "weights from scratch"
-    unlabeled = f"before, on the training texts and {more:,} without labels" if more else "before, on the same texts"
+    learned = (
+        Message("the folder's weights have learned before")
+        if given.get("pretrained")
+        else Message("weights from scratch")
+    )
+    unlabeled = (
+        Message("before, on the training texts and {more:,} without labels", more=more)
+        if more
+        else Message("before, on the same texts")
+    )
     reasons = {
-        "more layers want more labels" if few else "so many labels fill them": (
+        Message("more layers want more labels") if few else Message("so many labels fill them"): (
             "num_hidden_layers", "intermediate_size", "hidden_act",
         ),
-        "what is near counts most, which few labels do not teach": tuple(NEAR),
+        Message("what is near counts most, which few labels do not teach"): tuple(NEAR),
         learned: (
             "learning_rate", "hidden_dropout_prob", "embedding_dropout_prob", "character_dropout", "feature_dropout",
         ),
-        f"{steps:,} steps, the last quarter of them averaged": (
+        Message("{steps:,} steps, the last quarter of them averaged", steps=steps): (
             "per_device_train_batch_size", "num_train_epochs", "ema_decay",
         ),
-        "spans that are likelier than half of the dev F1": ("threshold_for_f1",),
-        unlabeled if wanted["masked_lm_epochs"] else "it would bring nothing here": ("masked_lm_epochs",),
+        Message("spans that are likelier than half of the dev F1"): ("threshold_for_f1",),
+        unlabeled if wanted["masked_lm_epochs"] else Message("it would bring nothing here"): ("masked_lm_epochs",),
     }  # fmt: skip
-    lines = [f"fit_to_data: {texts:,} training texts, {characters:,} characters"]
+    lines = [
+        Message("fit_to_data: {texts:,} training texts, {characters:,} characters", texts=texts, characters=characters)
+    ]
     for reason, keys in reasons.items():
         chosen = [f"{key} {wanted[key]}" for key in keys if key in wanted and key not in given]
         if chosen:
-            lines.append(f"  {', '.join(chosen)}: {reason}")
+            lines.append(Message("  {chosen}: {reason}", chosen=", ".join(chosen), reason=reason))
     kept = [f"{key} {given[key]}" for key in wanted if key in given]
     if kept:
-        lines.append(f"  given, so they stand: {', '.join(kept)}")
+        lines.append(Message("  given, so they stand: {kept}", kept=", ".join(kept)))
     if steps < FEWEST_STEPS:
         lines.append(
-            f"note: {steps} optimizer steps are few; with less than about {FEWEST_STEPS} nothing may be found. "
-            f"{_remedy(given)}"
+            Message(
+                "note: {steps} optimizer steps are few; with less than about {fewest_steps} nothing may be found. "
+                "{remedy}",
+                steps=steps,
+                fewest_steps=FEWEST_STEPS,
+                remedy=_remedy(given),
+            )
         )
     return lines
 
@@ -179,4 +195,8 @@ def _lines(given, wanted, texts, characters, more, steps):
 def _remedy(given):
     keys = ("max_steps", "num_train_epochs", "per_device_train_batch_size", "gradient_accumulation_steps")
     set_here = [key for key in keys if key in given]
-    return f"Leave out {' and '.join(set_here)}, or give more epochs" if set_here else "Give more texts"
+    return (
+        Message("Leave out {set_here}, or give more epochs", set_here=" and ".join(set_here))
+        if set_here
+        else Message("Give more texts")
+    )

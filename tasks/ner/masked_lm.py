@@ -60,6 +60,7 @@ def pretrain(model, texts, tokenizer, arguments, epochs, folder, checkpoint_minu
             train_dataset=texts,
             data_collator=MaskingCollator(tokenizer, arguments.seed),
             checkpoint_minutes=checkpoint_minutes,
+            phase="masked language modeling",
         )
         if checkpoint is not None:
             trainer.see_epochs_before(checkpoint)  # for the random numbers of the collator

@@ -50,7 +50,8 @@ def precision_recall_curves(
             that one half is the logit 0.
 
     Returns:
-        dict from a type to a dict of float arrays ``[steps]``: ``precision`` (1 where nothing is predicted) and
+        dict from a type to a dict of float arrays ``[steps]``: ``precision`` (where nothing is predicted, that
+        of the highest threshold at which something is, so that a curve does not end in a leap to 1; else 0) and
         ``recall`` (0 where nothing is gold), and int arrays ``tp``, ``fp``, ``fn`` and ``tn``. The spans that are
         rightly not predicted cannot be counted; ``tn`` are those among the candidates.
     """
@@ -72,8 +73,12 @@ def _curve(wrong, right, support, thresholds):
         len(scores) - np.searchsorted(np.sort(np.asarray(scores, dtype=np.float64)), thresholds, side="right")
         for scores in (wrong, right)
     )
+    predicted = tp + fp  # falls with the threshold
+    precision = tp / np.maximum(predicted, 1)
+    highest = np.count_nonzero(predicted) - 1
+    precision[highest + 1 :] = precision[highest] if highest >= 0 else 0.0
     return {
-        "precision": np.where(tp + fp > 0, tp / np.maximum(tp + fp, 1), 1.0),
+        "precision": precision,
         "recall": tp / max(support, 1),
         "tp": tp,
         "fp": fp,

@@ -8,8 +8,7 @@ from paddle_rope.global_pointer import (
     EfficientGlobalPointer,
     GlobalPointer,
     decode_spans,
-    span_positives,
-    sparse_multilabel_categorical_crossentropy,
+    span_crossentropy,
 )
 from paddle_rope.global_pointer.heads import check_max_span_length
 from paddle_rope.option_kinds import NAMES, TRUTH, integer
@@ -164,9 +163,7 @@ class NerModel(RoFormerPretrainedModel):
         logits = self.head(hidden, token_mask, positions)
         if labels is None:
             return logits
-        batch, types, seq, _ = logits.shape
-        positives = span_positives(labels, types, seq, self.config.max_span_length)
-        return sparse_multilabel_categorical_crossentropy(logits.reshape([batch, types, -1]), positives).mean(), logits
+        return span_crossentropy(logits, labels, self.config.max_span_length).mean(), logits
 
     def find_spans(self, batch, thresholds=None):
         """Entities of a batch of arrays, named as the arguments of :meth:`forward`, in evaluation mode; as

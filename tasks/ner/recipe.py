@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +12,22 @@ from tqdm import tqdm
 
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError
-from tasks.common.recipe import Recipe, Run
+from tasks.common.language import Message, tr
+from tasks.common.recipe import Recipe
+from tasks.common.run import Run
 from tasks.common.runs.life import MODEL_FOLDER
+from tasks.common.runs.room import Load
 from tasks.common.tool.device import is_first_process
 from tasks.common.visible import visible
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator
 from tasks.ner.data.joining import join_share_of
-from tasks.ner.data.reading import entity_types, read_examples, read_lines
+from tasks.ner.data.reading import check_labeled, entity_types, read_examples, read_lines
 from tasks.ner.data.splits import has_overlap, read_more_texts, read_splits
 from tasks.ner.examples import Example, as_record, without_overlaps
 from tasks.ner.features import WordFeatures
 from tasks.ner.fitting import FEWEST_STEPS, fit_keys
-from tasks.ner.lengths import TrainingLengths, describe_lengths, training_lengths
+from tasks.ner.lengths import TrainingLengths, describe_lengths, shorter_loads, span_scores, training_lengths
 from tasks.ner.masked_lm import pretrain
 from tasks.ner.metrics import entity_scores, score_predictions
 from tasks.ner.model import NerModel
@@ -33,7 +37,13 @@ from tasks.ner.prediction.temperatures import temperatures_for
 from tasks.ner.prediction.thresholds import above, threshold_for_f1, thresholds_for
 from tasks.ner.reports.error_analysis import error_analysis, worst_examples
 from tasks.ner.reports.monitoring import LOWEST_LOGIT, NerMonitor
-from tasks.ner.reports.printed import print_data_report, print_errors, print_scores, print_worst_examples
+from tasks.ner.reports.printed import (
+    print_data_report,
+    print_errors,
+    print_first_texts,
+    print_scores,
+    print_worst_examples,
+)
 from tasks.ner.reports.reliability import print_reliability, reliability
 
 EARLY = 1 / 3  # of training, after which something should be found
@@ -48,10 +58,11 @@ class NerRecipe(Recipe):
     model_class = NerModel
     monitor_class = NerMonitor
     scores = ("precision", "recall", "f1")
-    next_step = "predict:  paddle-rope predict ner {model} --input FILE"
+    next_step = Message("predict:  {command} predict ner {model}")
     read_labeled = staticmethod(read_examples)
     read_lines = staticmethod(read_lines)
     example_class = Example
+    lighter = "a smaller --per_device_train_batch_size, --recompute true, --max_span_length 64 or --cut_long_texts true"
     predictor = NerPredictor
     report = staticmethod(print_scores)
 
@@ -84,7 +95,7 @@ class NerRecipe(Recipe):
         )  # fmt: skip
         self.choose(run, {**fit.keys, "fit_to_data": False})  # the configuration that is saved has plain keys
         if is_first_process():
-            print("\n".join(fit.lines))
+            print("\n".join(map(tr, fit.lines)))
 
     def texts(self, run: Run) -> Iterator[str]:
         return (example.text for example in (*run.examples["train"], *run.more_texts))
@@ -119,18 +130,39 @@ class NerRecipe(Recipe):
     def collator(self, run: Run) -> SpanCollator:
         return SpanCollator(run.tokenizer.pad_token_id)
 
+    def scores_of(self, run: Run) -> Callable[[int], int]:
+        return partial(span_scores, run.keys, len(run.model.config.types))
+
+    def lighter_loads(self, run: Run, load: Load) -> dict[str, Load]:
+        return shorter_loads(load, run.keys, len(run.model.config.types))
+
     def describe(self, run: Run) -> None:
+        for split, examples in run.examples.items():
+            print_first_texts(split, examples)
         print_data_report(run.datasets)
         if run.keys.join_share:
             lengths = [len(example.text) for example in run.examples["train"]]
             print(
-                f"train: {run.texts_read} texts joined to {len(lengths)} of {min(lengths)} to {max(lengths)} characters"
+                tr(
+                    "train: {texts_read} texts joined to {count} of {shortest} to {longest} characters",
+                    texts_read=run.texts_read,
+                    count=len(lengths),
+                    shortest=min(lengths),
+                    longest=max(lengths),
+                )
             )
         config = run.model.config
         named = ", ".join(config.types[:TYPES_NAMED]) + (", ..." if len(config.types) > TYPES_NAMED else "")
-        overlap = "may overlap" if config.allow_overlap else "do not overlap"
-        print(f"{len(config.types)} types: {visible(named)}; entities {overlap}")
-        print(f"lengths: {describe_lengths(config)}")
+        overlap = Message("may overlap") if config.allow_overlap else Message("do not overlap")
+        print(
+            tr(
+                "{types} types: {named}; entities {overlap}",
+                types=len(config.types),
+                named=visible(named),
+                overlap=overlap,
+            )
+        )
+        print(tr("lengths: {config}", config=describe_lengths(config)))
 
     def before_training(self, run: Run) -> None:
         if run.keys.masked_lm_epochs:
@@ -154,7 +186,9 @@ class NerRecipe(Recipe):
         if run.keys.threshold_for_f1:
             f1 = evaluate_model(run.model, run.datasets["dev"], run.batch_size)[0]["f1"]
             config.thresholds = [threshold_for_f1(f1)] * len(config.types)
-            print(f"threshold {config.thresholds[0]:.2f}, which suits a dev F1 of {f1:.4f}")
+            print(
+                tr("threshold {threshold:.2f}, which suits a dev F1 of {f1:.4f}", threshold=config.thresholds[0], f1=f1)
+            )
         if run.keys.tune_thresholds:
             candidates = find(texts)
             config.thresholds = thresholds_for(examples, candidates, config.types, config.allow_overlap)
@@ -162,7 +196,7 @@ class NerRecipe(Recipe):
             try:
                 candidates = find_candidates(find, texts, [len(example.text) for example in examples])
             except InputError as error:
-                print(f"note: all temperatures are 1, as {error}")
+                print(tr("note: all temperatures are 1, as {error}", error=error))
                 return
         gold = [example.entities for example in examples]
         config.temperatures = temperatures_for(gold, candidates, config.types, config.allow_overlap)
@@ -186,7 +220,7 @@ class NerRecipe(Recipe):
     def score_and_save(self, run: Run) -> dict[str, Any]:
         metrics = super().score_and_save(run)
         if "dev" in metrics and not metrics["dev"]["predicted"]:
-            print(nothing_found(run))
+            print(tr(nothing_found(run)))
         return metrics
 
     def _warn_early(self, run: Run, predicted: int) -> None:
@@ -195,7 +229,7 @@ class NerRecipe(Recipe):
         due = EARLY * state.max_steps
         is_first = not any("eval_f1" in entry and entry["step"] >= due for entry in state.log_history)
         if not predicted and is_first and due <= state.global_step < state.max_steps and is_first_process():
-            tqdm.write(nothing_found(run))
+            tqdm.write(tr(nothing_found(run)))
 
     def records(self, run: Run, split: str, predictions: Any) -> Iterator[dict[str, Any]]:
         return (as_record(example.text, found) for example, found in zip(run.examples[split], predictions))
@@ -216,16 +250,30 @@ class NerRecipe(Recipe):
     def evaluate_predictor(
         self, predictor: NerPredictor, examples: list, title: str, num_examples: int = 5
     ) -> dict[str, Any]:
-        """Also prints the kinds of errors and the ``num_examples`` texts with the most of them."""
+        """Also prints the kinds of errors and the ``num_examples`` texts with the most of them. Entities of types that
+        the predictor does not have count as missed."""
+        check_labeled(examples, title)
         texts = [example.text for example in examples]
         longest = predictor.model.config.max_span_length
-        dataset = NerDataset(examples, predictor.tokenizer, predictor.types, max_span_length=longest)
+        unseen = sorted(set(entity_types(examples)) - set(predictor.types))
+        types = [*predictor.types, *unseen]
+        dataset = NerDataset(examples, predictor.tokenizer, types, max_span_length=longest)
+        if unseen:
+            note = f"note: {title} has types that the model does not have, which count as missed: {', '.join(unseen)}"
+            print(visible(note))
         print_data_report({title: dataset})
         longer = sum(len(text.ids) - 2 > predictor.max_tokens for text in dataset.texts)
         if longer:
-            print(f"  {longer} of the texts are longer than {predictor.max_tokens} tokens: {predictor.reading.windows}")
+            print(
+                tr(
+                    "  {longer} of the texts are longer than {max_tokens} tokens: {windows}",
+                    longer=longer,
+                    max_tokens=predictor.max_tokens,
+                    windows=predictor.reading.windows,
+                )
+            )
         found = predictor.find(texts)
-        scores = scores_and_errors(examples, found, predictor.types)
+        scores = scores_and_errors(examples, found, types)
         gold = [example.entities for example in examples]
         scores["reliability"] = reliability(gold, found, predictor.types, predictor.model.config.temperatures)
         scores["worst_examples"] = worst_examples(examples, found, num_examples)
@@ -250,13 +298,20 @@ def nothing_found(run):
     if state.max_steps < FEWEST_STEPS:
         epochs = math.ceil(FEWEST_STEPS / state.max_steps * training.num_train_epochs)
         enough = f"--max_steps {FEWEST_STEPS}" if training.max_steps > 0 else f"--num_train_epochs {epochs}"
-        todo = f"These are too few: give {enough} or more"
+        todo = Message("These are too few: give {enough} or more", enough=enough)
     else:
-        todo = (
+        todo = Message(
             "If it stays so, training does not take hold: try a lower learning_rate than "
-            f"{training.learning_rate:g}, or a larger warmup_ratio than {training.warmup_ratio:g}"
+            "{learning_rate:g}, or a larger warmup_ratio than {warmup_ratio:g}",
+            learning_rate=training.learning_rate,
+            warmup_ratio=training.warmup_ratio,
         )
-    return f"note: nothing is found in dev after {state.global_step} of {state.max_steps} steps. {todo}"
+    return Message(
+        "note: nothing is found in dev after {global_step} of {max_steps} steps. {todo}",
+        global_step=state.global_step,
+        max_steps=state.max_steps,
+        todo=todo,
+    )
 
 
 def evaluate_model(model, dataset, batch_size, watch=None):

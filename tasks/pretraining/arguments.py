@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.common.training import arguments as common
 from tasks.pretraining.stages import parse_stages
 
@@ -32,6 +33,7 @@ class PretrainingArguments(common.EncoderArguments):
     """Configuration keys of a run, beside those of PaddleNLP's ``TrainingArguments``."""
 
     PLAN = BY_STAGES
+    HYPER_PARAMETERS = (*common.EncoderArguments.HYPER_PARAMETERS, "stages", "tokenizer")
 
     text_files: Optional[str] = common.option(None, "files of documents, separated by commas")
     dev_fraction: float = common.option(0.02, "share of the documents held out for evaluation")
@@ -53,8 +55,8 @@ class PretrainingArguments(common.EncoderArguments):
 
     def check(self, config):
         if self.pretrained is None and self.tokenizer == "word" and self.vocab_file is None:
-            hint = "give one, such as that of the Chinese RoFormer"
-            raise InputError(f"configuration: tokenizer word without vocab_file; {hint}")
+            hint = Message("give one, such as that of the Chinese RoFormer")
+            raise InputError("configuration: tokenizer word without vocab_file; {hint}", hint=hint)
         if self.vocab_file is not None and "vocab_min_count" in config:
             raise InputError("key 'vocab_min_count': the vocabulary is that of vocab_file; leave one of them out")
 

@@ -8,7 +8,9 @@ from typing import Any
 from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, WordTokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError
-from tasks.common.recipe import Recipe, Run
+from tasks.common.language import Message, tr
+from tasks.common.recipe import Recipe
+from tasks.common.run import Run
 from tasks.common.runs import life
 from tasks.common.texts.documents import hold_out, read_documents
 from tasks.common.tool.device import is_first_process
@@ -29,7 +31,7 @@ class PretrainingRecipe(Recipe):
     model_class = RoFormerForMaskedLM
     monitor_class = PretrainingMonitor
     scores = ("loss", "accuracy")
-    next_step = "use it:   paddle-rope train ner CONFIG.yaml --pretrained {model}"
+    next_step = Message("use it:   {command} train ner CONFIG.yaml --pretrained {model}")
 
     def read(self, run: Run) -> None:
         documents = read_documents([path.strip() for path in run.keys.text_files.split(",")])
@@ -47,9 +49,9 @@ class PretrainingRecipe(Recipe):
     def model_options(self, run: Run, tokenizer: Tokenizer) -> dict[str, Any]:
         where = run.keys.vocab_file or run.keys.pretrained or "configuration"
         if tokenizer.mask_token_id is None:
-            raise InputError(f"{where}: lacks [MASK], which pretraining needs; give another vocabulary")
+            raise InputError("{where}: lacks [MASK], which pretraining needs; give another vocabulary", where=where)
         if not len(WholeWordMasking(tokenizer).random_ids):
-            raise InputError(f"{where}: holds special tokens only; give a vocabulary with characters")
+            raise InputError("{where}: holds special tokens only; give a vocabulary with characters", where=where)
         return {} if run.keys.pretrained else {"pad_token_id": tokenizer.pad_token_id}
 
     def dataset(self, run: Run, split: str) -> Any:
@@ -57,7 +59,11 @@ class PretrainingRecipe(Recipe):
         stages = parse_stages(run.keys.stages)
         stream = tokenize(run.examples[split], run.tokenizer, f"words of {split}", is_first_process())
         if not len(stream.ids):
-            raise InputError(f"{run.keys.text_files}: the {split} documents have no token of the vocabulary")
+            raise InputError(
+                "{text_files}: the {split} documents have no token of the vocabulary",
+                text_files=run.keys.text_files,
+                split=split,
+            )
         run.facts.setdefault("tokens", {})[split] = len(stream.ids)
         masking = WholeWordMasking(run.tokenizer)
         if split == "dev":
@@ -67,8 +73,15 @@ class PretrainingRecipe(Recipe):
 
     def describe(self, run: Run) -> None:
         for split, documents in run.examples.items():
-            print(f"{split}: {len(documents):,} documents, {run.facts['tokens'][split]:,} tokens")
-        print(f"{len(run.tokenizer):,} tokens known")
+            print(
+                tr(
+                    "{split}: {documents:,} documents, {tokens:,} tokens",
+                    split=split,
+                    documents=len(documents),
+                    tokens=run.facts["tokens"][split],
+                )
+            )
+        print(tr("{tokens:,} tokens known", tokens=len(run.tokenizer)))
 
     def make_trainer(self, run: Run) -> PretrainingTrainer:
         monitor, datasets = self.monitor(run, self.scores), run.datasets

@@ -24,9 +24,14 @@ def texts_of(record: dict, where: str, keys: Keys) -> tuple[str, ...]:
     texts = tuple(json_text(record, where, (name,)) for name in names)
     for name, text in zip(names, texts):
         if "\0" in text:
-            raise InputError(f'{where}: "{name}" holds a NUL at character {text.index(chr(0))}; remove it')
+            raise InputError(
+                '{where}: "{name}" holds a NUL at character {position}; remove it',
+                where=where,
+                name=name,
+                position=text.index(chr(0)),
+            )
         if len(names) > 1 and not text.strip():
-            raise InputError(f'{where}: "{name}" is empty; give it a text')
+            raise InputError('{where}: "{name}" is empty; give it a text', where=where, name=name)
     return texts
 
 
@@ -80,5 +85,5 @@ def answerable(found: Found, path: str, keys: Keys) -> tuple[dict, tuple[str, ..
     """The record and its texts; raises InputError if there is something wrong with them."""
     where = f"{path}:{found.line}"
     if found.record is None:
-        raise InputError(f"{where}: {found.reason}")
+        raise InputError("{where}: {reason}", where=where, reason=found.reason)
     return found.record, texts_of(found.record, where, keys)

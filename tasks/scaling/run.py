@@ -21,6 +21,7 @@ from tqdm import tqdm
 
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, write_json
+from tasks.common.language import Message, tr
 from tasks.common.runs.locks import locked
 from tasks.scaling.plan import MANIFEST_FILE, is_begun, make_plan
 from tasks.scaling.worker import Job, part_file, rejected_file
@@ -54,7 +55,11 @@ def run_documents(job: Job, inputs: list[str], part_records: int, run_parts: Cal
         except KeyboardInterrupt:
             call.close()
             count = sum(part_file(job, part.number).exists() for part in parts)
-            note = f"stopped: {count} of {len(parts)} parts are finished; run the same command again to go on"
+            note = tr(
+                "stopped: {count} of {parts} parts are finished; run the same command again to go on",
+                count=count,
+                parts=len(parts),
+            )
             print(note, file=sys.stderr)
             return INTERRUPTED
     return _finish(job, parts, call)
@@ -91,7 +96,7 @@ class _Call:
         folder = Path(self.job.output)
         folder.mkdir(parents=True, exist_ok=True)
         if not self._stack.enter_context(locked(folder)):
-            raise InputError(f"{folder}: another process works on this run; wait for its end")
+            raise InputError("{folder}: another process works on this run; wait for its end", folder=folder)
         if not is_begun(self.job.output, self.plan):
             write_json(folder / MANIFEST_FILE, self.plan)
         self._remove_begun_files()
@@ -148,14 +153,28 @@ def _finish(job, parts, call):
         }
         write_json(folder / SUMMARY_FILE, summary)
     if not answered and rejected:
-        raise InputError(f"{folder / REJECTED_FILE}: every record was rejected; see the reasons there")
-    speed = "nothing was left to do"
+        raise InputError("{file}: every record was rejected; see the reasons there", file=folder / REJECTED_FILE)
+    speed = Message("nothing was left to do")
     if call.finished:
-        speed = "{answered:,} in this call in {seconds} s, {documents_per_second} a second".format(
-            **summary["last_call"]
+        speed = Message(
+            "{answered:,} in this call in {seconds} s, {documents_per_second} a second", **summary["last_call"]
         )
-    note = f", {rejected:,} rejected (see {folder / REJECTED_FILE})" if rejected else ""
-    print(f"{folder}: {answered:,} documents in {len(parts):,} part{'s' * (len(parts) > 1)}{note}; {speed}")
+    note = (
+        Message(", {rejected:,} rejected (see {file})", rejected=rejected, file=folder / REJECTED_FILE)
+        if rejected
+        else ""
+    )
+    print(
+        tr(
+            "{folder}: {answered:,} documents in {parts:,} part{s}{note}; {speed}",
+            folder=folder,
+            answered=answered,
+            parts=len(parts),
+            s="s" * (len(parts) > 1),
+            note=note,
+            speed=speed,
+        )
+    )
     return 0
 
 

@@ -92,7 +92,9 @@ class PartWorker:
             if isinstance(error, BrokenPipeError):  # of ``advance``: nobody waits for this part any more
                 raise
             path = error.filename or part.path if isinstance(error, OSError) else part.path
-            raise InputError(f"{path}: cannot be read or written ({error}); mend that, then run again") from None
+            raise InputError(
+                "{path}: cannot be read or written ({error}); mend that, then run again", path=path, error=error
+            ) from None
 
     def _write(self, part, advance):
         answered, rejected = 0, []
@@ -131,7 +133,7 @@ class PartWorker:
         if chunk:
             yield chunk
         if count != part.last - part.first + 1:
-            raise InputError(f"{part.path}: has changed while it was read; give it again as it was")
+            raise InputError("{path}: has changed while it was read; give it again as it was", path=part.path)
 
 
 def _report(part, found: Found, error):

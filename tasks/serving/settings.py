@@ -8,6 +8,7 @@ from pathlib import Path
 
 from paddle_rope.small_files import read_json_object
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.recipes import recipe_of_model
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -61,8 +62,14 @@ class Settings:
         for option, lowest in least.items():
             value = getattr(self, option)
             if not lowest <= value <= LARGEST.get(option, float("inf")):
-                upper = f" to {LARGEST[option]}" if option in LARGEST else " or more"
-                raise InputError(f"--{option} {value}: must be {lowest}{upper}")
+                upper = Message(" to {largest}", largest=LARGEST[option]) if option in LARGEST else Message(" or more")
+                raise InputError(
+                    "--{option} {value}: must be {lowest}{upper}",
+                    option=option,
+                    value=value,
+                    lowest=lowest,
+                    upper=upper,
+                )
 
 
 def model_sources(words: list[str]) -> tuple[ModelSource, ...]:
@@ -78,7 +85,12 @@ def model_sources(words: list[str]) -> tuple[ModelSource, ...]:
             name, folder = "", word
         source = _source(name, folder)
         if source.name in sources:
-            raise InputError(f"{word}: the name {source.name!r} is taken; give each model one, as in NAME={folder}")
+            raise InputError(
+                "{word}: the name {name!r} is taken; give each model one, as in NAME={folder}",
+                word=word,
+                name=source.name,
+                folder=folder,
+            )
         sources[source.name] = source
     return tuple(sources.values())
 
@@ -87,6 +99,6 @@ def _source(name, folder):
     recipe = recipe_of_model(folder)
     name = name or recipe
     if not NAME.fullmatch(name):
-        raise InputError(f"{name!r}: names of models are letters, digits, '.', '_' and '-'")
+        raise InputError("{name!r}: names of models are letters, digits, '.', '_' and '-'", name=name)
     config = read_json_object(Path(folder) / "config.json")
     return ModelSource(name, folder, recipe, recipe == "matching" and config.get("architecture") == "bi_encoder")

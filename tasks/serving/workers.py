@@ -13,6 +13,7 @@ import time
 from multiprocessing.connection import Connection, wait
 
 from tasks.common.errors import InputError
+from tasks.common.language import Message, tr
 from tasks.serving.settings import Settings
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # of the numbers that workers put together; read by prometheus_client
@@ -33,10 +34,19 @@ def serve(settings: Settings) -> int:
         import prometheus_client  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
-        raise InputError(f"{error.name} is not installed; pip install -r requirements-serve.txt") from None
+        raise InputError(
+            "{package} is not installed; pip install -r requirements-serve.txt", package=error.name
+        ) from None
     with _listener(settings) as listener:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        _tell(f"http://{host}:{listener.getsockname()[1]} ({_count(settings)}); its page is /docs; Ctrl-C stops it")
+        _tell(
+            tr(
+                "http://{host}:{port} ({count}); its page is /docs; Ctrl-C stops it",
+                host=host,
+                port=listener.getsockname()[1],
+                count=_count(settings),
+            )
+        )
         if settings.workers == 1:
             _serve_here(settings, listener)
         with tempfile.TemporaryDirectory(prefix="paddle_rope_metrics_") as folder:
@@ -51,7 +61,7 @@ def _serve_here(settings, listener):
 
     def tick(server):
         if server.service.ready and not told:
-            told.append(_tell("ready"))
+            told.append(_tell(tr("ready")))
 
     Server(settings, tick=tick).serve_until_stopped(listener)
     _leave()
@@ -68,14 +78,26 @@ def _listener(settings):
         return socket.create_server((settings.host, settings.port), family=family)
     except OSError as error:
         reason = os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror or str(error)
-        remedy = "give another --port or --host"
-        raise InputError(f"{settings.host}:{settings.port}: cannot be served at ({reason}); {remedy}") from None
+        remedy = Message("give another --port or --host")
+        raise InputError(
+            "{host}:{port}: cannot be served at ({reason}); {remedy}",
+            host=settings.host,
+            port=settings.port,
+            reason=reason,
+            remedy=remedy,
+        ) from None
 
 
 def _count(settings):
     models = ", ".join(source.name for source in settings.models)
-    workers = f"{settings.workers} worker{'s' * (settings.workers > 1)}"
-    return f"{models}; {workers} of {settings.threads} thread{'s' * (settings.threads > 1)}"
+    return Message(
+        "{models}; {workers} worker{workers_s} of {threads} thread{threads_s}",
+        models=models,
+        workers=settings.workers,
+        workers_s="s" * (settings.workers > 1),
+        threads=settings.threads,
+        threads_s="s" * (settings.threads > 1),
+    )
 
 
 def _tell(line):
@@ -105,7 +127,7 @@ class Worker:
             while self.link.poll():
                 kind, problem = self.link.recv()
                 self.heard = time.monotonic()
-                self.is_ready = self.is_ready or kind == "ready"
+                self.is_ready = self.is_ready or kind == tr("ready")
                 self.problem = problem or self.problem
         except (EOFError, OSError):  # it has ended
             pass
@@ -137,7 +159,7 @@ class Supervisor:
             while not self.signals:
                 self._watch()
                 if not told and all(worker.is_ready for worker in self.workers):
-                    told = _tell("ready")
+                    told = _tell(tr("ready"))
             self.listener.close()
             self._stop()
             return 0
@@ -160,8 +182,15 @@ class Supervisor:
                 return
             if not worker.is_ready:
                 status = worker.process.exitcode
-                raise InputError(worker.problem or f"a worker ended at its start with status {status}; see above")
-            print(f"worker {worker.process.pid} has ended; another one is started", file=sys.stderr, flush=True)
+                raise InputError(
+                    worker.problem
+                    or Message("a worker ended at its start with status {status}; see above", status=status)
+                )
+            print(
+                tr("worker {pid} has ended; another one is started", pid=worker.process.pid),
+                file=sys.stderr,
+                flush=True,
+            )
             self.workers[place] = Worker(self.settings, self.listener)
 
     def _forget_metrics(self, worker):
@@ -197,13 +226,13 @@ def _work(settings: Settings, listener: socket.socket, link: Connection) -> None
                 server.stop()
             if time.monotonic() - beat > BEAT_SECONDS:
                 beat = time.monotonic()
-                link.send(("ready" if server.service.ready else "alive", None))
+                link.send((tr("ready") if server.service.ready else "alive", None))
         except (EOFError, OSError):  # the supervisor was killed
             server.stop()
 
     try:
         Server(settings, is_worker=True, tick=tick).serve_until_stopped(listener)
     except InputError as error:
-        link.send(("failed", str(error)))
+        link.send(("failed", error.message))
         sys.exit(2)
     _leave()

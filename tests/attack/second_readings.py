@@ -4,6 +4,7 @@ in the comparison. Each function takes the text of a file that the reader has ac
 A reading is a list of (text, set of (start, end, type)), half-open in characters.
 """
 
+import csv
 import json
 import re
 from collections import Counter
@@ -34,7 +35,57 @@ def lines_of(text):
 
 
 def records(text):
-    return [loads(line) for line in lines_of(text) if line.strip(BLANKS)]
+    """Of JSON lines, one JSON list, or a table with JSON in its cells."""
+    if text.lstrip(BLANKS + "\r\n").startswith("["):
+        return [_member(one) for one in loads(text)]
+    if text.lstrip(BLANKS + "\r\n").startswith("{"):
+        return [loads(line) for line in lines_of(text) if line.strip(BLANKS)]
+    return [{key: cell if key == "text" else _cell(cell) for key, cell in row.items()} for row in table(text)]
+
+
+def _member(one):
+    if isinstance(one, str):
+        return {"text": one}
+    return {"text": one[0], **one[1]} if isinstance(one, list) else one
+
+
+def _cell(cell):
+    bare = cell.strip()
+    if not bare:
+        return []
+    try:
+        return loads(bare) if bare[0] in "[{" else cell
+    except RepeatedKey:
+        raise
+    except ValueError:
+        return cell
+
+
+def table(text):
+    """The rows of CSV or TSV as dicts, by the csv module."""
+    header, rows = _cells_of(text)
+    for usual, others in (("text", ("text", "sentence", "content", "body")), ("label", ("label", "labels", "class"))):
+        places = [place for other in others for place, name in enumerate(header) if name.lower() == other]
+        header = [usual if [place] == places[:1] else name for place, name in enumerate(header)]
+    return [dict(zip(header, row, strict=True)) for row in rows if row]
+
+
+def _cells_of(text):
+    """(header, rows) of CSV or TSV; blank lines are empty rows."""
+    lines = lines_of(text)
+    while not lines[0].strip(BLANKS):
+        del lines[0]
+    if "\t" in lines[0].strip(" "):
+        rows = [[_unquoted(cell) for cell in line.split("\t")] if line.strip(BLANKS) else [] for line in lines]
+    else:
+        rows = list(csv.reader([line + "\n" for line in lines], skipinitialspace=", " in lines[0]))
+    return [name.strip().strip('"') for name in rows[0]], rows[1:]
+
+
+def _unquoted(cell):
+    inner = cell[1:-1]
+    is_quoted = cell[:1] == cell[-1:] == '"' and '""' in inner and '"' not in inner.replace('""', "")
+    return inner.replace('""', '"') if is_quoted else cell
 
 
 def cluener(text):
@@ -71,23 +122,103 @@ def cmeee(text):
             one["text"],
             {(e["start_idx"], e["start_idx"] + len(e["entity"]), e["type"]) for e in one["entities"]},
         )
-        for one in loads(text)
+        for one in records(text)
     ]
 
 
-def columns(text):
-    """BIO, BIOES, BMES in columns: the tag stands behind the last blank."""
-    found, tokens, tags = [], [], []
-    for line in [*lines_of(text), ""]:
-        line = line.rstrip(BLANKS)
-        if line:
-            cut = max(line.rfind(" "), line.rfind("\t"))
-            tokens.append(line[:cut])
-            tags.append(line[cut + 1 :])
-        elif tokens:
-            found.append(_tagged(tokens, tags))
-            tokens, tags = [], []
+def tokens(text):
+    """Lists of tokens and tags, or strings of them."""
+    found = []
+    for one in records(text):
+        words = next(one[key] for key in ("tokens", "words", "chars", "text") if key in one)
+        tags = next(one[key] for key in ("ner_tags", "tags", "labels", "label") if key in one)
+        tags = re.split(r"[\s,]+", tags.strip()) if isinstance(tags, str) else tags
+        if isinstance(words, str):
+            words = words.split() if len(words.split()) == len(tags) else list(words)
+        found.append(_tagged(words, tags))
     return found
+
+
+def spacy(text):
+    found = []
+    for one in records(text):
+        if "paragraphs" not in one:
+            found.append((one["text"], {tuple(entity) for entity in one["entities"]}))
+        for paragraph in one.get("paragraphs", ()):
+            spans, end, raw = {tuple(entity) for entity in paragraph.get("entities", ())}, 0, paragraph.get("raw")
+            if raw is None:
+                words = [token["orth"] for sentence in paragraph["sentences"] for token in sentence["tokens"]]
+                raw = text_of_tokens(words)
+            for sentence in paragraph.get("sentences", ()):
+                begun = []  # of each token
+                words = [token["orth"] for token in sentence["tokens"]]
+                for word in words:
+                    begun.append(raw.index(word, end))
+                    end = begun[-1] + len(word)
+                tags = [token.get("ner") or "O" for token in sentence["tokens"]]
+                tags = ["O" if tag == "-" else tag.replace("U-", "S-", 1).replace("L-", "E-", 1) for tag in tags]
+                spans |= {(begun[a], begun[b - 1] + len(words[b - 1]), kind) for a, b, kind in _chunks(tags)}
+            found.append((raw, spans))
+    return found
+
+
+def columns(text):
+    """BIO, BIOES, BMES in columns: the tag stands behind the last blank, or in the only column of tags."""
+    found, rows, count = [], [], None
+    for line in [*lines_of(text), ""] if _tokens_of_table(text) is None else []:
+        line = line.rstrip(BLANKS)
+        cells = line.split("\t") if "\t" in line else line.split()
+        if not line or cells[0].startswith("-DOCSTART-"):
+            found.append(rows)
+            rows = []
+        elif rows or not (line.startswith("# ") and not _is_tag(line.split()[-1])):
+            cut = max(line.rfind(" "), line.rfind("\t"))
+            if count is None:
+                are_tags = [place for place, cell in enumerate(cells) if place and _is_tag(cell)]
+                is_two = cut == 1 or not set(line[:cut]) & set(BLANKS)
+                count, tag = (2, 1) if is_two else (len(cells), are_tags[0] if len(are_tags) == 1 else -1)
+            rows.append((cells[0], cells[tag]) if count > 2 else (line[:cut], line[cut + 1 :]))
+    found = [rows for rows in _tokens_of_table(text) or found if rows]
+    return [_tagged([token for token, _ in rows], [tag for _, tag in rows]) for rows in _without_places(found)]
+
+
+def _is_tag(cell):
+    return cell == "O" or re.fullmatch(r"[BIMES]-(?s:.*\S.*)", cell) is not None
+
+
+def _tokens_of_table(text):
+    """Sentences of a table that names columns of tokens and tags; None where the text is none."""
+    try:
+        header, rows = _cells_of(text)
+    except (ValueError, LookupError, csv.Error):
+        return None
+    names = [name.lower() for name in header]
+    token = [names.index(key) for key in ("token", "word", "char", "character") if key in names]
+    tag = [names.index(key) for key in ("tag", "ner_tag", "ner", "label", "bio") if key in names]
+    of = [names.index(key) for key in ("sentence #", "sentence_id", "sentence", "sent_id") if key in names]
+    if not token or not tag or re.search(r"[^\w #,\t\"]", ",".join(header)):
+        return None
+    found, before = [[]], None
+    for row in rows:
+        number = row[of[0]] if row and of else ""
+        if not row or not (row[token[0]] or row[tag[0]]) or (number.strip() and number != before):
+            found.append([])
+        before = number if number.strip() else before
+        if row and row[token[0]]:
+            found[-1].append((row[token[0]], row[tag[0]].strip()))
+    return found
+
+
+def _without_places(found):
+    """Weibo's files: the number of a character in its word stands behind it, in all tokens or in none."""
+    marks = [[re.fullmatch(r"(\S)([0-9]{1,4})", token) for token, _ in rows] for rows in found]
+    if not all(all(of_rows) for of_rows in marks):
+        return found
+    places = [[int(mark[2]) for mark in of_rows] for of_rows in marks]
+    follow = all(b in (0, a + 1) for of_rows in places for a, b in zip([-1, *of_rows], of_rows))
+    if not follow or not any(1 in of_rows for of_rows in places):
+        return found
+    return [[(mark[1], tag) for mark, (_, tag) in zip(of_rows, rows)] for of_rows, rows in zip(marks, found)]
 
 
 def sentences(text):
@@ -101,18 +232,35 @@ def sentences(text):
 
 
 def _tagged(tokens, tags):
-    """Entities by the rule of conlleval, token by token: where a chunk ends and where one starts."""
-    spans, begun, before, kind_before, place = set(), None, "O", "", 0
-    for token, tag in [*zip(tokens, tags), ("", "O")]:
+    """The text of tokens, and their entities in characters; words of several ASCII letters or digits stay apart."""
+    text, begun = "", []
+    before = ""
+    for token in tokens:
+        edges = before[-1:] + token[:1]
+        apart = len(before) + len(token) > 2 and len(edges) == 2 and re.fullmatch("[0-9A-Za-z]{2}", edges)
+        begun.append(len(text) + bool(apart))
+        text += " " * bool(apart) + token
+        before = token
+    return text, {(begun[a], begun[b - 1] + len(tokens[b - 1]), kind) for a, b, kind in _chunks(tags)}
+
+
+def text_of_tokens(tokens):
+    return _tagged(tokens, ["O"] * len(tokens))[0]
+
+
+def _chunks(tags):
+    """Entities in tokens by the rule of conlleval, token by token: where a chunk ends and where one starts."""
+    spans, begun, before, kind_before = [], None, "O", ""
+    for place, tag in enumerate([*tags, "O"]):
         letter, _, kind = tag.partition("-")
         ends = begun is not None and (before in "ES" or letter in "OBS" or kind != kind_before)
         if ends:
-            spans.add((begun, place, kind_before))
+            spans.append((begun, place, kind_before))
             begun = None
         if letter != "O" and begun is None:
             begun = place
-        before, kind_before, place = letter, kind, place + len(token)
-    return "".join(tokens), spans
+        before, kind_before = letter, kind
+    return spans
 
 
 def brat(text, annotation):
@@ -120,8 +268,10 @@ def brat(text, annotation):
     spans = set()
     for line in lines_of(annotation):
         if line.startswith("T"):
-            kind, start, end = line.split("\t")[1].split(" ")
-            spans.add((int(start), int(end), kind))
+            kind, _, offsets = line.split("\t")[1].partition(" ")
+            pieces = [tuple(map(int, piece.split(" "))) for piece in offsets.split(";")]
+            if not any(text[end:start].strip() for (_, end), (start, _) in zip(pieces, pieces[1:])):
+                spans.add((pieces[0][0], pieces[-1][1], kind))
     return [(text, spans)]
 
 
@@ -136,6 +286,8 @@ OF_FORMAT = {
     "doccano_entities": doccano_entities,
     "jsonl": jsonl,
     "cmeee": cmeee,
+    "tokens": tokens,
+    "spacy": spacy,
     **dict.fromkeys(("bio", "bioes", "bmes"), columns),
     **dict.fromkeys(("bio_sentences", "bioes_sentences", "bmes_sentences"), sentences),
 }

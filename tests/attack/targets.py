@@ -8,12 +8,13 @@ from tests.attack.cases import Target
 
 _TEXT = (
     *("bio", "bioes", "bmes", "bio_sentences", "bmes_sentences", "brat", "cluener", "doccano", "doccano_entities"),
+    *("tokens", "lists", "tables", "columns", "spacy", "gzip"),
     *("cmeee", "jsonl", "labelstudio", "labelstudio_min", "matching", "classification", "stream", "plain"),
 )
 _YAML = ("configuration", "plan")
 _TENSORS = ("safetensors", "torch_zip", "torch_pickle", "paddle_pickle", "index")
 _FOLDERS = ("model", "foreign", "exported_onnx", "exported_paddle", "checkpoint")
-_SERVER = ("request",)
+_RUN, _SERVER = ("run",), ("request",)
 
 
 def _of(module, name) -> Target:
@@ -28,6 +29,7 @@ TARGETS = {
         ("yaml_targets", _YAML),
         ("tensor_targets", _TENSORS),
         ("folder_targets", _FOLDERS),
+        ("run_target", _RUN),
         ("server_target", _SERVER),
         ("made_up_target", ("made_up",)),
     )

@@ -1,14 +1,20 @@
 """Files of data: every format of labeled text, pairs, classes, plain text, and streams to predict."""
 
+import csv
+import gzip
+import io
+import json
+import re
 from pathlib import Path
 
 from tasks.classification import data as classification
 from tasks.common.errors import InputError
 from tasks.common.texts.documents import read_documents
+from tasks.common.texts.forms import Form
 from tasks.common.texts.plain_texts import read_plain_texts
-from tasks.common.texts.text_stream import TextStream
+from tasks.common.texts.tables import header_of
 from tasks.matching import data as matching
-from tasks.ner.data.reading import read_labeled, write_examples
+from tasks.ner.data.reading import EntityTextStream, read_labeled, write_examples
 from tasks.ner.examples import Entity, Example
 from tasks.ner.formats import TEXT_FORMATS, brat
 from tests.attack import second_readings
@@ -54,14 +60,14 @@ def _compare(examples, expected, how):
         raise SilentLossError(f"{how}: {len(found)} examples, not {len(expected)}")
 
 
-def read_entities(folder: Path) -> None:
+def read_entities(folder: Path, unpack=bytes) -> None:
     """A file of labeled text: read, read plainly, written in its own format and read again."""
     path = folder / BYTES
     examples, format = read_labeled(path)
     second = second_readings.OF_FORMAT.get(format)
     if second is not None:
         try:
-            expected = second(_text(path))
+            expected = second(unpack(path.read_bytes()).decode("utf-8").removeprefix("\ufeff"))
         except Exception as error:  # what cannot be read plainly should have been refused
             raise SilentLossError(f"{format}: read, but {type(error).__name__}: {error}") from error
         _compare(examples, expected, f"{format} read plainly")
@@ -76,6 +82,11 @@ def _again(examples, path, format):
     _compare(read_labeled(path, format)[0], [(one.text, set(one.spans)) for one in examples], f"{format} written")
 
 
+def read_packed(folder: Path) -> None:
+    """Labeled text, packed."""
+    read_entities(folder, gzip.decompress if (folder / BYTES).read_bytes()[:2] == b"\x1f\x8b" else bytes)
+
+
 def read_brat(folder: Path) -> None:
     """A folder of brat's."""
     examples = brat.read(folder)
@@ -84,10 +95,73 @@ def read_brat(folder: Path) -> None:
     _compare(examples, expected, "brat read plainly")
 
 
+def _as_list(format, examples):
+    """The records of a format of JSON lines as one list."""
+    return b"[" + b",\n".join("".join(TEXT_FORMATS[format].write(examples)).encode().splitlines()) + b"]\n"
+
+
+def _table(separator, *rows):
+    stream = io.StringIO()
+    csv.writer(stream, delimiter=separator, lineterminator="\n").writerows(rows)
+    return stream.getvalue()
+
+
+def _tables():
+    """Labels as JSON in cells, tokens in rows, and tags in cells."""
+    labels = [["id", "text", "label"]]
+    tokens = [["Sentence #", "Word", "POS", "Tag"]]
+    for number, one in enumerate(EXAMPLES):
+        spans = [[entity.start, entity.end, entity.type] for entity in one.entities]
+        labels.append([number, one.text, json.dumps(spans, ensure_ascii=False)])
+        of_example = "".join(TEXT_FORMATS["bio"].write([one])).splitlines()[:-1]
+        tokens += [["" if place else f"S{number}", line[0], "n", line[2:]] for place, line in enumerate(of_example)]
+    tags = [["tokens", "ner_tags"], ['["王", "明"]', '["B-P", "I-P"]'], ["在 京", "O B-LOC"]]
+    return [_table(separator, *rows) for separator in ",\t" for rows in (labels, tokens, tags)]
+
+
+CONLL = "-DOCSTART- -X- -X- O\n\n# id 1\nEU NNP B-NP B-ORG\n在 P O O\n京 NR B-NP B-LOC\n\n的 DEG O O\n"
+WEIBO = "科0\tO\n技1\tO\n\n北0\tB-GPE.NAM\n京1\tI-GPE.NAM\n20\tO\n"
+SPACY = [
+    {
+        "id": 0,
+        "paragraphs": [
+            {
+                "raw": "王明 在北京",
+                "sentences": [
+                    {"tokens": [{"orth": "王", "ner": "B-PER"}, {"orth": "明", "ner": "L-PER"}]},
+                    {"tokens": [{"orth": "在", "ner": "O"}, {"orth": "北京", "ner": "U-LOC"}]},
+                ],
+            },
+            {"raw": "北京", "entities": [[0, 2, "LOC"]]},
+        ],
+    }
+]
+
+
 def _brat_samples():
     ann = "T1\tcompany 0 4\t浙商银行\nT2\tname 9 12\t叶老桂\nR1\tworks Arg1:T2 Arg2:T1\n#1\tnote T1\tx\n"
     one = {"1.txt": EXAMPLES[0].text.encode(), "1.ann": ann.encode()}
-    return [one, {**one, "2.txt": "第一行\n第二行".encode(), "2.ann": "T1\tx 2 5\t行 第\n".encode()}]
+    return [
+        one,
+        {
+            **one,
+            "2.txt": "第一行\n第二行".encode(),
+            "2.ann": "T1\tx 2 5\t行 第\nT2\tx 0 3;4 6\t第一行 第二\nT3\tx 0 1;2 3\t第 行\n".encode(),
+        },
+    ]
+
+
+def _is_whole(lines):
+    """Whether lines that are not blank are a JSON list, or a table."""
+    names = lines[0].strip(" ").replace('"', "").split("\t" if "\t" in lines[0] else ",")
+    known = {"text", "sentence", "sentence1", "A", "tokens"}
+    return re.match(r"\[\s*[{\[\"\]]", "\n".join(lines)[:1000].lstrip()) or (
+        bool(known & {name.strip() for name in names}) and ("\t" not in lines[0] or len(names) > 3)
+    )
+
+
+def _with_usual_names(record):
+    return {key.lower() if key.lower().startswith("sentence") else key: value for key, value in record.items()}
 
 
 def read_matching(folder: Path) -> None:
@@ -95,7 +169,12 @@ def read_matching(folder: Path) -> None:
     path = folder / BYTES
     streamed = [one.texts for chunk in matching.ExampleStream(path) for one in chunk]
     lines = [line for line in second_readings.lines_of(_text(path)) if line.strip(" \t")]
-    if lines[0].strip(" \t").startswith("{") and len(streamed) == len(lines):
+    if _is_whole(lines):
+        plain = [
+            tuple(one[key] for key in ("ABC" if "A" in one else ("sentence1", "sentence2")))
+            for one in map(_with_usual_names, second_readings.records(_text(path)))
+        ]
+    elif lines[0].strip(" \t").startswith("{") and len(streamed) == len(lines):
         try:
             plain = [tuple(second_readings.loads(line).get(key) for key in "ABC") for line in lines]
             plain = (
@@ -120,7 +199,10 @@ def read_classes(folder: Path) -> None:
     path = folder / BYTES
     examples = classification.read_examples(path)
     lines = [line for line in second_readings.lines_of(_text(path)) if line.strip(" \t")]
-    if lines[0].strip(" \t").startswith("{"):
+    if not lines[0].strip(" \t").startswith("{") and (_is_whole(lines) or header_of(lines[0])):
+        of_lines = second_readings.records(_text(path))
+        plain = [one["text"] if "text" in one else one["sentence"] for one in of_lines]
+    elif lines[0].strip(" \t").startswith("{"):
         of_lines = [second_readings.loads(line) for line in lines]
         plain = [one["text"] if "text" in one else one["sentence"] for one in of_lines]
     else:
@@ -130,14 +212,28 @@ def read_classes(folder: Path) -> None:
     classification.class_names(examples)
 
 
+def _joined(text):
+    """A text, also of a list of tokens."""
+    return second_readings.text_of_tokens(text) if type(text) is list else text
+
+
 def read_stream(folder: Path) -> None:
-    """Texts to predict, in chunks as they come."""
+    """Texts to predict, in chunks as they come, or in a list, a table or labeled data."""
     path = folder / BYTES
-    texts = [text for chunk in TextStream(path) for text, _ in chunk]
+    stream = EntityTextStream(path)
+    texts = [text for chunk in stream for text, _ in chunk]
+    if stream.form in (Form.JSON_LIST, Form.TABLE):
+        plain = [_joined(one["text"]) for one in second_readings.records(_text(path))]
+    elif stream.form is Form.TAGGED:
+        plain = [text for text, _ in second_readings.columns(_text(path))]
+    if stream.form in stream.read_whole:
+        if texts != plain:
+            raise SilentLossError(f"{len(texts)} texts, {len(plain)} read plainly: {str(texts)[:100]}")
+        return
     lines = second_readings.lines_of(_text(path))
     lines = lines[:-1] if lines[-1] == "" and not _text(path).endswith("\r") else lines
     try:
-        plain = [second_readings.loads(line)["text"] for line in lines if line.strip(" \t")]
+        plain = [_joined(second_readings.loads(line)["text"]) for line in lines if line.strip(" \t")]
     except (ValueError, LookupError, TypeError, RecursionError, second_readings.RepeatedKey):
         plain = None
     if texts not in (plain, lines):
@@ -148,6 +244,9 @@ def read_plain(folder: Path) -> None:
     """Texts to learn from: one a line, and documents parted by blank lines."""
     path = folder / BYTES
     texts, whole = read_plain_texts(path), read_documents([path])
+    content = _text(path).lstrip()
+    if content.startswith(("[", '{"')) or content.split("\n")[0].strip().lower() in ("text", "sentence"):
+        return  # lists and tables are those of the other targets
     expected = "".join(_text(path).split())
     if "".join("".join(texts).split()) != expected:
         raise SilentLossError("characters of lines are lost")
@@ -179,6 +278,33 @@ TARGETS = [
         _entity_target(name, name, [*EXAMPLES, NESTED], OF_JSON)
         for name in ("cluener", "doccano", "doccano_entities", "cmeee", "jsonl", "labelstudio", "labelstudio_min")
     ),
+    _entity_target("tokens", "tokens", EXAMPLES, OF_JSON),
+    Target(
+        "lists",
+        _samples(
+            *(_as_list(name, [*EXAMPLES, NESTED]) for name in ("cluener", "doccano", "doccano_entities", "jsonl")),
+            _as_list("tokens", EXAMPLES),
+        ),
+        *(OF_JSON, read_entities, (InputError,)),
+    ),
+    Target("tables", _samples(*_tables()), OF_JSON, read_entities, (InputError,)),
+    Target(
+        "columns",
+        _samples(CONLL, CONLL.replace(" ", "\t").replace("#\tid", "# id"), WEIBO),
+        OF_TEXT,
+        read_entities,
+        (InputError,),
+    ),
+    Target(
+        "spacy",
+        _samples("".join(TEXT_FORMATS["spacy"].write([*EXAMPLES, NESTED])), json_bytes(SPACY)),
+        *(OF_JSON, read_entities, (InputError,)),
+    ),
+    Target(
+        "gzip",
+        _samples(gzip.compress("".join(TEXT_FORMATS["jsonl"].write(EXAMPLES)).encode(), mtime=0)),
+        *(OF_TEXT, read_packed, (InputError,)),
+    ),
     Target("brat", _brat_samples, OF_TEXT, read_brat, (InputError,)),
     Target(
         "matching",
@@ -190,6 +316,9 @@ TARGETS = [
             ),
             _lines(*TRIPLES),
             _lines(*({**one, "label": "C"} for one in TRIPLES)),
+            json_bytes(TRIPLES),
+            _table(",", ["sentence1", "sentence2", "label"], ["甲,", "乙", 1], ["b", '"c"', 0]),
+            _table("\t", ["id", "sentence1", "sentence2", "label"], [1, "甲,", "乙", 1], [2, "b", '"c"', 0]),
         ),
         OF_JSON,
         read_matching,
@@ -203,6 +332,9 @@ TARGETS = [
                 {"sentence": "甲", "label": 1, "label_des": "体育"}, {"text": "乙", "label": 2, "label_des": "财经"}
             ),
             _lines({"text": "甲", "label": "10"}, {"text": "乙", "label": "9"}),
+            json_bytes([{"text": "甲", "label": "10"}, {"sentence": "乙", "label": "9"}]),
+            _table(",", ["id", "text", "label"], [1, "甲,\n乙", "好"], [2, "[丙]", "坏"]),
+            _table("\t", ["text", "label"], ["甲,", "好"], ["[丙]", "坏"]),
         ),
         OF_JSON,
         read_classes,
@@ -210,7 +342,13 @@ TARGETS = [
     ),
     Target(
         "stream",
-        _samples("第一行\n\n第三行\n", _lines({"text": "甲", "id": 1}, {"text": ""}, {"text": "丙\n丁"})),
+        _samples(
+            "第一行\n\n第三行\n",
+            _lines({"text": "甲", "id": 1}, {"text": ""}, {"text": "丙\n丁"}),
+            json_bytes([{"text": "甲", "entities": []}, {"text": "乙"}, "丙"]),
+            _table(",", ["id", "text"], [1, "甲,\n乙"], [2, "[丙]"]),
+            "甲 O\n乙 B-X\n\n丙 O\n",
+        ),
         OF_JSON,
         read_stream,
         (InputError,),

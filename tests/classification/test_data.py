@@ -1,5 +1,6 @@
 """Reading labeled texts: formats, names of classes, and one line for what is wrong."""
 
+import gzip
 import json
 
 import pytest
@@ -40,6 +41,20 @@ def test_tab_separated_lines_end_with_lf_or_crlf_and_may_begin_with_a_byte_order
     assert read(write("\ufeff甲 乙\t好\r\n\n丙\t坏\n".encode())) == [("甲 乙", "好"), ("丙", "坏")]
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "text\tlabel\n[甲] 乙\t好\n丙\t坏\n",
+        'id,标签,文本\n1,好,[甲] 乙\n\n2,坏,"丙"\n',
+        '[{"text": "[甲] 乙", "label": "好"},\n {"sentence": "丙", "label": "坏"}]',
+        "[甲] 乙\t好\n丙\t坏\n",
+    ],
+)
+def test_lists_tables_and_lines_give_the_same(write, content):
+    for data in (content, gzip.compress(content.encode())):
+        assert read(write(data)) == [("[甲] 乙", "好"), ("丙", "坏")]
+
+
 def test_classes_are_sorted_by_number_where_all_are_numbers(write):
     assert class_names(read_examples(write("a\t10\nb\t9\nc\t10\n"))) == ["9", "10"]
     assert class_names(read_examples(write("a\t10\nb\t9\nc\tx\n"))) == ["10", "9", "x"]
@@ -51,7 +66,13 @@ def test_classes_are_sorted_by_number_where_all_are_numbers(write):
         ("", 1, "there is no text"),
         ("a\tx\nb\n", 2, "0 tabs"),
         ("a\tb\tx\n", 1, "2 tabs"),
-        ("text\tlabel\na\tx\n", 1, "header"),
+        ("sentence\ttext_a\na\tx\n", 2, '"label" is None'),
+        ("label\ttext_a\na\tx\n", 1, "header"),
+        ("text,label\na,x\nb\n", 3, "1 values"),
+        ("a,x\n", 1, "0 tabs"),
+        ("text,label\n", 1, "there is no text"),
+        ("[]", 1, "there is no text"),
+        ('[{"text": "a"}]', 1, '"label" is None'),
         ("a\tx\n \ty\n", 2, "text is empty"),
         ("a\tx\nb\t \n", 2, "label is empty"),
         ('{"text": "a", "label": 1}\n{"text": "b"}\n', 2, '"label" is None'),

@@ -4,12 +4,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import paddle_rope
 from tasks.commands.main import VERBS, main
 from tasks.commands.train import RECIPES
+from tasks.recipes import get_arguments, get_recipe
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TASKS = ("ner", "matching", "classification")
@@ -95,9 +97,10 @@ def test_version_is_that_of_the_library(capsys):
         (["--verion"], "paddle-rope: no verb; take one of train, predict,"),
         (["train"], "paddle-rope train: no recipe; take one of ner, matching,"),
         (["train", "nre"], "paddle-rope train: unknown recipe 'nre'; did you mean 'ner'? See paddle-rope train --help"),
-        (["predict", "x.txt"], "paddle-rope predict: unknown task 'x.txt'; did you mean "),
+        (["predict", "x.txt"], "paddle-rope predict: unknown task 'x.txt'; take one of ner, "),
         (["train", "ner"], "no configuration file; usage: paddle-rope train ner CONFIG.yaml [--key value ...]"),
         (["train", "ner", "--resume"], "usage: paddle-rope train ner --resume OUTPUT_DIR; the run keeps its"),
+        (["train", "ner", "a.yaml", "--resume", "run"], "--resume stands alone: paddle-rope train ner --resume OUTPUT"),
         (["predict", "ner"], "the following arguments are required: MODEL_DIR; see paddle-rope predict ner --help"),
         (["predict", "matching", "m", "--max_length", "9"], "--max_length is now --max_tokens; write --max_tokens 9"),
         (["evaluate", "classification", "m", "d", "--max_length=9"], "--max_length is now --max_characters; write "),
@@ -120,3 +123,33 @@ def test_a_reader_that_leaves_ends_it_without_a_traceback(words):
     )
     os.close(write)
     assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_help_lists_the_keys_of_a_recipe_first_with_default_and_meaning(recipe, capsys):
+    assert main(["train", recipe, "any.yaml", "--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 120
+    titles = [line for line in lines if line.endswith(":") and line.startswith("Keys ")]
+    assert [title.split(" that ")[0].rstrip(":") for title in titles] == [
+        f"Keys of {recipe}", "Keys", "Keys of PaddleNLP's TrainingArguments",
+    ]  # fmt: skip
+    listed = {line.split()[0]: line.split()[1] for line in lines[lines.index(titles[0]) :] if line[:3].strip()}
+    arguments = get_arguments(recipe)
+    assert {*arguments.__dataclass_fields__} - arguments.unused_keys(arguments()) <= {*listed}
+    assert listed["output_dir"] == "required" and listed["seed"] == "42" and "do_predict" not in listed
+    assert not {*arguments.PLAN.closed} & {*listed}
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_keys_that_are_listed_are_those_that_the_recipe_reads(recipe):
+    assert get_recipe(recipe).arguments is get_arguments(recipe)
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_predicting_from_a_terminal_says_that_it_waits(is_terminal, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: is_terminal))
+    monkeypatch.setattr("tasks.commands.predict.classify", lambda options: None)
+    assert main(["predict", "classification", "model"]) == 0
+    expected = "waiting for texts on standard input, one a line; Ctrl-D ends them, and --input FILE reads a file\n"
+    assert capsys.readouterr().err == (expected if is_terminal else "")

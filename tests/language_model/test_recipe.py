@@ -79,7 +79,7 @@ def test_metrics_and_log_hold_every_loss(train, tmp_path, corpus):
     assert [step for step, _ in metrics["training"]] == [1, 2, 3, 4, 5]
     assert [step for step, _ in metrics["held_out"]] == [2, 4, 5]  # also after the last step
     assert metrics["dev"] == {"loss": metrics["held_out"][-1][1]}
-    assert points(tmp_path / "run", "train/loss") == [(n, pytest.approx(loss)) for n, loss in metrics["training"]]
+    assert points(tmp_path / "run", "1_train/loss") == [(n, pytest.approx(loss)) for n, loss in metrics["training"]]
     assert metrics["text"] == corpus.facts() and "paddlepaddle" in metrics["machine"]
     assert metrics["seconds_per_step"] > 0 and metrics["seed"] == 1
 

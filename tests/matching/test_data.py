@@ -54,13 +54,45 @@ PAIRS = [("天气好吗", "今天天气如何", 1.0), ('a, "b"', " 空格 ", 0.0
         '{"sentence1": "a, \\"b\\"", "sentence2": " 空格 ", "label": 0, "id": 7}\n',
         '\n{"sentence1": "天气好吗", "sentence2": "今天天气如何", "score": 1}\n'
         '{"sentence1": "a, \\"b\\"", "sentence2": " 空格 ", "label": null, "score": 0.0}\n',
+        '[{"sentence1": "天气好吗", "sentence2": "今天天气如何", "label": "1"},\n'
+        '{"sentence1": "a, \\"b\\"", "sentence2": " 空格 ", "label": 0}]',
+        'sentence1,sentence2,label\n天气好吗,今天天气如何,1\n"a, ""b""", 空格 ,0\n',
+        'id,Q1,Q2,Score\n7,天气好吗,今天天气如何,1.0\n8,"a, ""b""", 空格 ,0\n',
+        'id\ttext1\ttext2\tlabel\n7\t天气好吗\t今天天气如何\t1\n8\ta, "b"\t 空格 \t0\n',
     ],
-    ids=["tabs", "mark and line ends", "header", "header of grades", "json lines", "json score"],
+    ids=[
+        *("tabs", "mark and line ends", "header", "header of grades", "json lines", "json score"),
+        *("json list", "csv", "csv of grades", "more columns"),
+    ],
 )
 def test_formats_of_pairs_give_the_same_examples(write, content):
     examples = read_labeled(write(content))
     assert parts(examples) == PAIRS
     assert task_of(examples) == "pairs"
+
+
+@pytest.mark.parametrize(
+    "content",
+    ['[{"A": "甲", "B": "乙", "C": "丙"},\n {"A": "丁", "B": "戊", "C": "己"}]', "A,B,C\n甲,乙,丙\n丁,戊,己\n"],
+)
+def test_lists_and_tables_hold_triples_too(write, content):
+    path = write(content)
+    found = [example.texts for chunk in ExampleStream(path) for example in chunk]
+    assert found == [("甲", "乙", "丙"), ("丁", "戊", "己")]
+    assert {frozenset(example.texts) for example in read_labeled(path)} == set(map(frozenset, found))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("sentence1,sentence2,label\na,b\n", "file:2: 2 values, but the header in line 1 has 3"),
+        ("sentence1,sentence2\na,b\n", "file:2: there is no label"),
+        ('[{"sentence1": "a", "label": 1}]', 'file:1: there is no "sentence2"'),
+        ("sentence1,sentence2,label\n", "file:1: there is no text in it"),
+    ],
+)
+def test_what_is_wrong_in_lists_and_tables_has_its_line(refused, content, message):
+    assert refused(content).startswith(message)
 
 
 def test_tabs_between_the_keys_of_json_are_no_columns(write):

@@ -157,7 +157,7 @@ def test_pairs_are_scored_and_written_before_the_next_ones_are_read(bi_encoder, 
             self.written.append(capsys.readouterr().out.count("\n"))
             return self.pieces.pop(0).encode() if self.pieces else b""
 
-    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=Pipe()))
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=Pipe(), isatty=lambda: False))
     assert predict_matching.main([str(bi_encoder.model), "--device=cpu"]) == 0
     assert Pipe.written == [0, 1, 1, 0] and capsys.readouterr().out.count("\n") == 1
 

@@ -109,9 +109,9 @@ def test_visualdl_shows_the_loss_the_speed_and_the_scores_of_each_epoch(bi_encod
     assert [step for step, _ in scalars(bi_encoder, "dev/spearman")] == [12 * epoch for epoch in range(1, 7)]
     for name in ("dev/accuracy", "dev/f1", "dev/score", "dev/threshold"):
         assert len(scalars(bi_encoder, name)) == 6
-    losses = [value for _, value in scalars(bi_encoder, "train/loss")]
+    losses = [value for _, value in scalars(bi_encoder, "1_train/loss")]
     assert len(losses) == 18 and losses[-1] < losses[0] and all(map(math.isfinite, losses))
-    assert all(value > 0 for _, value in scalars(bi_encoder, "train/characters_per_second"))
+    assert all(value > 0 for _, value in scalars(bi_encoder, "1_train/characters_per_second"))
 
 
 def test_without_dev_data_the_last_weights_of_all_triples_are_kept(data, tmp_path, config_file, capsys):

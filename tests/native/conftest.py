@@ -1,15 +1,23 @@
-"""The native operators, built once for this machine."""
+"""The native operators, built once for this machine and in use in this folder alone."""
+
+import os
 
 import pytest
 
 from paddle_rope.native.build import build, compiler
-from paddle_rope.native.library import library
+from paddle_rope.native.library import VARIABLE, library
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="package", autouse=True)
 def built():
-    """Builds the operators; without a C++ compiler, or turned off, there is nothing to test."""
+    """Builds the operators; without a C++ compiler there is nothing to test."""
+    if compiler() is None:
+        pytest.skip("no C++ compiler here, so no native operators")
+    before = os.environ.pop(VARIABLE, None)
     build()
     library.cache_clear()
-    if library() is None:
-        pytest.skip(f"no native operators here (compiler: {compiler()})")
+    assert library() is not None
+    yield
+    if before is not None:
+        os.environ[VARIABLE] = before
+    library.cache_clear()

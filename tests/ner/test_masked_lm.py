@@ -171,7 +171,7 @@ def test_pretraining_learns_to_predict_and_changes_the_encoder_alone(
     loss = [record.value for record in log.get_data("scalar", "pretraining/loss")]
     assert len(loss) == 12 * 6  # whatever limits the training proper
     assert np.mean(loss[-6:]) < np.mean(loss[:6]) - 0.5
-    assert len(log.get_data("scalar", "train/loss")) == 2
+    assert len(log.get_data("scalar", "1_train/loss")) == 2
     assert not any("lm_head" in name for name in after)
 
 

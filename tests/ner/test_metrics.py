@@ -101,7 +101,13 @@ def test_curve_at_one_half_is_the_score_of_the_type():
     assert (curve["precision"][49], curve["recall"][49]) == (row["precision"], row["recall"])
 
 
+def test_curve_does_not_leap_where_nothing_is_predicted_any_more():
+    curve = precision_recall_curve([{A}], [[A._replace(score=0.5), Entity(3, 4, "a", 0.6)]], "a", steps=4)
+    assert curve["recall"].tolist() == [1.0, 1.0, 0.0, 0.0]
+    assert curve["precision"].tolist() == [0.5, 0.5, 0.5, 0.5]
+
+
 def test_curve_without_gold_or_without_predictions():
     nothing = precision_recall_curve([set()], [[]], "a", steps=3)
-    assert nothing["precision"].tolist() == [1.0] * 3 and nothing["recall"].tolist() == [0.0] * 3
+    assert nothing["precision"].tolist() == [0.0] * 3 and nothing["recall"].tolist() == [0.0] * 3
     assert precision_recall_curve([{A}], [[]], "a", steps=3)["fn"].tolist() == [1] * 3

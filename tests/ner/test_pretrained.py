@@ -167,7 +167,7 @@ def test_sizes_beside_a_folder_are_an_error(pretrained_fails, pretrained, key):
 def test_folder_that_is_not_there_or_is_no_model_is_an_error(pretrained_fails, tmp_path):
     (tmp_path / "empty").mkdir()
     for folder in ("missing", "empty"):
-        assert pretrained_fails(folder).startswith(f"{folder}: ")
+        assert pretrained_fails(folder).startswith(f"configuration: pretrained: {folder}: ")
 
 
 @pytest.mark.parametrize("name", ["vocab.txt", "config.json", "model.safetensors"])

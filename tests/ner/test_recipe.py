@@ -14,6 +14,8 @@ from visualdl import LogReader
 from paddle_rope.roformer import CharTokenizer
 from tasks.common.training.length_grouping import LengthGroupedBatchSampler
 from tasks.ner import recipe
+from tasks.ner.arguments import NerArguments
+from tasks.ner.data.reading import read_examples
 from tasks.ner.examples import Entity
 from tasks.ner.fitting import FEWEST_STEPS
 from tasks.recipes import get_recipe
@@ -239,12 +241,12 @@ def scalars(log, tag):
 
 
 def test_log_shows_loss_learning_rate_gradient_norm_and_speed_of_training(log, trained):
-    loss = scalars(log, "train/loss")
+    loss = scalars(log, "1_train/loss")
     assert len(loss) == int(trained.config["num_train_epochs"]) * 19 // 4  # an epoch has 19 steps
     assert loss[-1] < loss[0] / 2
-    rates = scalars(log, "train/learning_rate")
+    rates = scalars(log, "1_train/learning_rate")
     assert rates[0] < max(rates) <= 1e-2 and rates[-1] < 1e-3
-    for tag in ("train/gradient_norm", "train/characters_per_second"):
+    for tag in ("1_train/gradient_norm", "1_train/characters_per_second"):
         values = scalars(log, tag)
         assert len(values) == len(loss) and all(0 < value < math.inf for value in values)
 
@@ -263,10 +265,11 @@ def test_log_shows_precision_recall_and_f1_of_each_epoch_overall_and_by_type(log
 
 def test_log_shows_the_configuration_and_the_hyper_parameters(log, trained):
     (text,) = log.get_data("text", "configuration")
-    assert json.loads(text.text.encoded_text_string) == trained.config
+    shown = text.text.encoded_text_string.replace("\u00a0", " ").replace("\u2060", "")
+    assert yaml.safe_load(shown) == trained.config
     (record,) = log.get_data("hyper_parameters", "hparam")
     values = {info.name: info for info in record.hparam.hparamInfos}
-    assert values.keys() == trained.config.keys()
+    assert values.keys() == set(NerArguments.HYPER_PARAMETERS) and len(values) == 10
     assert values["hidden_size"].int_value == 32
     assert values["learning_rate"].float_value == pytest.approx(1e-2)
     assert values["attention"].string_value == "softmax"
@@ -278,6 +281,11 @@ def test_progress_of_each_epoch_and_the_table_of_scores_are_printed(train, tmp_p
     printed = capsys.readouterr().out
     assert printed.count("dev precision") == 2
     assert "train: 150 texts" in printed and "longest" in printed
+    first = read_examples(run.config["train_file"])[0]
+    lines = printed.splitlines()
+    begin = lines.index("train begins, as it was read:")
+    assert lines[begin + 1].startswith(f"  {first.text[:40]}") and first.surface(first.entities[0]) in lines[begin + 2]
+    assert begin < next(number for number, line in enumerate(lines) if "dev precision" in line)
     assert "all (micro)" in printed and f"{run.metrics['dev']['f1']:.4f}" in printed
 
 

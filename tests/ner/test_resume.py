@@ -18,6 +18,7 @@ import yaml
 from safetensors.numpy import load, load_file
 from visualdl import LogReader
 
+from tasks.common.tool.own_command import own_command
 from tasks.common.training.complete import COMPLETE_FILE, last_checkpoint
 from tasks.common.training.monitor import VisualDLMonitor
 from tasks.ner.reports.monitoring import NerMonitor
@@ -158,7 +159,7 @@ def test_run_cut_in_the_masked_language_model_is_not_begun_anew(whole, train, op
         train(folder, **options, **EACH_STEP)
     assert last_checkpoint(before).name == f"checkpoint-{STEPS - 2}"
     with monkeypatch.context() as patch, pytest.raises(PowerCut):
-        cut_at(1, "train")
+        cut_at(1, "1_train")
         resume(folder)
     assert last_checkpoint(before).name == f"checkpoint-{STEPS}"
     capsys.readouterr()
@@ -204,7 +205,7 @@ def ends_at(config_file, options, tmp_path, monkeypatch, capsys):
 def test_signal_writes_a_checkpoint_and_says_how_to_resume(whole, ends_at, tmp_path, number):
     folder = tmp_path / "run"
     status, line = ends_at(STEPS + 2, lambda: os.kill(os.getpid(), number))
-    how = f"go on with: paddle-rope train ner --resume {folder}"
+    how = f"go on with: {own_command()} train ner --resume {folder}"
     assert (status, line) == (128 + number, f"{folder}: ended by a signal; {how}")
     assert last_checkpoint(folder / "checkpoints").name == f"checkpoint-{STEPS + 3}"  # of the step at hand
     resume(folder)
@@ -222,7 +223,7 @@ def test_run_goes_on_once_a_full_disk_has_room(whole, ends_at, tmp_path, monkeyp
 
     with monkeypatch.context() as patch:
         status, line = ends_at(2 * STEPS - 1, fill_disk)
-    how = f"make room, then go on with: paddle-rope train ner --resume {folder}"
+    how = f"make room, then go on with: {own_command()} train ner --resume {folder}"
     assert (status, line) == (2, f"error: {folder}: no room left to write ({error}); {how}")
     assert [path.name for path in (folder / "checkpoints").glob("checkpoint-*")] == [f"checkpoint-{STEPS}"]
     resume(folder)

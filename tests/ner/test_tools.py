@@ -141,9 +141,22 @@ def test_training_without_a_configuration_shows_the_usage(fails, words):
         (["--learning_rate", "nan"], "learning_rate must be greater than 0, got nan"),
         (["--seed", "-1"], "seed must be from 0 to 4294967295, got -1"),
         (["--seed", "4294967296"], "seed must be from 0 to 4294967295"),
-        (["--save_strategy", "no"], "key 'save_strategy' cannot be set: the recipe evaluates each epoch"),
+        (
+            ["--save_strategy", "no"],
+            "key 'save_strategy' of PaddleNLP does nothing here: a checkpoint is written",
+        ),
         (["--logging_dir", "log"], "key 'logging_dir' cannot be set"),
-        (["--resume_from_checkpoint", "x"], "key 'resume_from_checkpoint' cannot be set"),
+        (["--save_steps", "50"], "key 'save_steps' of PaddleNLP does nothing here: a checkpoint is written at each"),
+        (["--eval_steps", "50"], "key 'eval_steps' cannot be set: the recipe evaluates each epoch"),
+        (["--do_predict"], "key 'do_predict' of PaddleNLP does nothing here: a run trains, scores dev_file"),
+        (["--sharding", "stage1"], "key 'sharding' of PaddleNLP does nothing here: each process holds the whole"),
+        (["--past_index", "1"], "key 'past_index' of PaddleNLP does nothing here: leave it out"),
+        (["--foo", "1"], "unknown key 'foo'; --help after the recipe's name lists them"),
+        (["--batch_size", "1"], "did you mean 'per_device_eval_batch_size' or 'per_device_train_batch_size'?"),
+        (
+            ["--resume_from_checkpoint", "x"],
+            "key 'resume_from_checkpoint' of PaddleNLP does nothing here: write --resume OUTPUT_DIR",
+        ),
         (["--device", "abacus"], "--device abacus: not usable here"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
@@ -234,10 +247,31 @@ def test_missing_file_is_an_error_of_every_tool(train_fails, fails, trained):
     assert fails(predict_ner, trained.model, "--input", "nope", "--output", "found.jsonl") == message
 
 
-def test_type_at_evaluation_that_the_model_does_not_know_is_an_error(fails, write, trained):
-    name = write("data", "甲 O\n\n乙 B-animal\n")
-    message = fails(evaluate_ner, trained.model, name, "--output", "scores.json")
-    assert message.startswith("data:3: entity type 'animal' is unknown to the model, which knows organization, ")
+def test_type_at_evaluation_that_the_model_does_not_know_is_told_and_counts_as_missed(tmp_path, trained, capsys):
+    data, output = tmp_path / "data", tmp_path / "scores.json"
+    data.write_text("甲 O\n\n乙 B-animal\n", encoding="utf-8")
+    assert evaluate_ner.main([str(trained.model), str(data), "--output", str(output)]) == 0
+    note = f"note: {data} has types that the model does not have, which count as missed: animal"
+    assert note in capsys.readouterr().out.splitlines()
+    scores = json.loads(output.read_text(encoding="utf-8"))
+    assert scores["per_type"]["animal"] == {
+        **dict.fromkeys(("precision", "recall", "f1"), 0), "support": 1, "predicted": 0, "correct": 0,
+    }  # fmt: skip
+    assert scores["errors"]["missed"] == scores["support"] == 1
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ('{"text": "甲", "label": {}}\n', "data: no entity is labeled in it; give data with entities"),
+        ("甲 O\n乙 O\n", "data: no entity is labeled in it; give data with entities"),
+        ('[{"text": "甲", "entities": []}]', "data: no entity is labeled in it; give data with entities"),
+        ('[{"text": "甲"}]', 'data:1: no "entities", the file is unlabeled; give labeled data (a text without '),
+        ("今天天气很好\n明天\n", "data:1: no tag in '今天天气很好'; write one character, one space or tab and its "),
+    ],
+)
+def test_evaluation_on_unlabeled_data_is_an_error(fails, write, trained, content, message):
+    assert fails(evaluate_ner, trained.model, write("data", content), "--output", "scores.json").startswith(message)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_run_learns_from_all_texts_and_scores_the_test_file_alone(train, options
     assert not (run.folder / "predictions_dev.jsonl").exists()
     (log,) = (run.folder / "vdl").iterdir()
     tags = LogReader(file_path=str(log)).get_tags()
-    assert "train/loss" in tags["scalar"] and not [tag for tag in tags["scalar"] if tag.startswith("dev")]
+    assert "1_train/loss" in tags["scalar"] and not [tag for tag in tags["scalar"] if tag.startswith("dev")]
 
 
 def test_last_averaged_weights_are_kept(whole):

@@ -130,15 +130,15 @@ def test_curves_are_in_the_visualdl_log(whole):
     reader = LogReader(file_path=str(path))
     curves = {
         name: [(record.id, record.value) for record in reader.get_data("scalar", name)]
-        for name in ("train/loss", "train/accuracy", "train/learning_rate", "dev/loss", "dev/accuracy")
+        for name in ("1_train/loss", "1_train/accuracy", "1_train/learning_rate", "dev/loss", "dev/accuracy")
     }
     logged = sorted({*range(2, ENDS[-1] + 1, 2), *ENDS})
-    assert [step for step, _ in curves["train/loss"]] == [step for step, _ in curves["train/accuracy"]] == logged
+    assert [step for step, _ in curves["1_train/loss"]] == [step for step, _ in curves["1_train/accuracy"]] == logged
     assert [step for step, _ in curves["dev/loss"]] == list(ENDS)
     expected = [row["dev_accuracy"] for row in whole.metrics["stages"]]
     assert [value for _, value in curves["dev/accuracy"]] == pytest.approx(expected, rel=1e-5)
     # one schedule over all stages: up at the beginning, then down to 0
-    rates = dict(curves["train/learning_rate"])
+    rates = dict(curves["1_train/learning_rate"])
     assert rates[2] > rates[4] > rates[ENDS[0]] > rates[ENDS[1]] > rates[ENDS[2]] == 0
 
 
@@ -150,7 +150,7 @@ def test_fixed_random_tokens_are_learned_by_heart(run, tmp_path):
         hidden_dropout_prob=0, attention_probs_dropout_prob=0, save_steps=1000, logging_steps=30,
     )  # fmt: skip
     (path,) = (left.folder / "vdl").iterdir()
-    losses = [record.value for record in LogReader(file_path=str(path)).get_data("scalar", "train/loss")]
+    losses = [record.value for record in LogReader(file_path=str(path)).get_data("scalar", "1_train/loss")]
     assert losses[-1] < 0.8 < 1.5 < losses[0]
 
 

@@ -18,15 +18,8 @@ from paddle_rope.roformer import modeling
 from paddle_rope.roformer.modeling import RoFormerBlock
 from tasks.ner.batching import SpanCollator, TokenizedText
 from tasks.ner.model import NerConfig, NerModel
+from tests.roformer.plain_model import SIZES
 
-SIZES = {
-    "vocab_size": 23,
-    "hidden_size": 12,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 3,
-    "intermediate_size": 10,
-    "initializer_range": 0.5,
-}
 each_attention = pytest.mark.parametrize("attention", ["softmax", "linear", "window"])
 each_head = pytest.mark.parametrize("span_head", ["efficient", "dense"])
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
+from paddle_rope.option_kinds import shown
 from paddle_rope.roformer.checkpoints.names import (
     HUGGINGFACE,
     PADDLENLP,
@@ -70,7 +71,7 @@ def read_checkpoint(folder: str | os.PathLike) -> Checkpoint:
     settings = read_settings(folder)
     kind = str(settings.get("model_type") or settings.get("init_class", ""))
     if not kind.lower().startswith("roformer"):
-        raise ValueError(f"{folder}: model_type is {kind!r}; only RoFormer and RoFormerV2 can be read")
+        raise ValueError(f"{folder}: model_type is {shown(kind)}; only RoFormer and RoFormerV2 can be read")
     tensors = read_weights(folder)
     architecture = str(settings.get("architectures") or settings.get("init_class"))
     if kind.lower().startswith("roformerv2"):

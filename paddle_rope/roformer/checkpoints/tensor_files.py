@@ -11,13 +11,8 @@ from pathlib import Path
 import numpy as np
 import safetensors
 
-from paddle_rope.roformer.checkpoints.pickled_tensors import (
-    ForbiddenPickle,
-    NotTensors,
-    bfloat16_to_float32,
-    read_paddle,
-    read_torch,
-)
+from paddle_rope.roformer.checkpoints.bounded_pickle import ForbiddenPickle, NotTensors
+from paddle_rope.roformer.checkpoints.pickled_tensors import bfloat16_to_float32, read_paddle, read_torch
 from paddle_rope.small_files import read_text
 
 # In the order in which a folder is searched; each may instead be an index of several, NAME.index.json.

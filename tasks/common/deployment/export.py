@@ -30,10 +30,12 @@ class Exported(NamedTuple):
     Attributes:
         difference: the largest one between a score of the exported model and of the trained ones, of some texts.
         scores: dict from ``trained`` and ``exported`` to their scores on the labeled file, if one was given.
+        limits: what cannot be done with the folder, each in a line.
     """
 
     difference: float
     scores: dict[str, dict[str, Any]]
+    limits: list[str]
 
 
 class Exporter:
@@ -71,6 +73,10 @@ class Exporter:
         """Scores of some texts."""
         raise NotImplementedError
 
+    def limits(self, config: Any) -> list[str]:
+        """What cannot be done with the exported folder, each in a line."""
+        return []
+
     def describe(self, config: Any) -> dict[str, str]:
         """What the model card says of what the model finds."""
         raise NotImplementedError
@@ -104,11 +110,15 @@ def export(
     check_new_folder(output_dir)
     for folder in model_dirs:
         if is_exported(folder):
-            raise InputError(f"{folder}: is exported already; give the folder OUTPUT_DIR/model of the training run")
+            raise InputError(
+                "{folder}: is exported already; give the folder OUTPUT_DIR/model of the training run", folder=folder
+            )
     if len(model_dirs) > 1 and not exporter.several:
-        raise InputError(f"{len(model_dirs)} models are given; {recipe.name} exports one at a time")
+        raise InputError(
+            "{models} models are given; {name} exports one at a time", models=len(model_dirs), name=recipe.name
+        )
     if quantize and format != ONNX:
-        raise InputError(f"--quantize {quantize} is for --format onnx; leave one of them out")
+        raise InputError("--quantize {quantize} is for --format onnx; leave one of them out", quantize=quantize)
     examples = recipe.read_labeled(check) if check else None
     trained = recipe.predictor(list(model_dirs) if exporter.several else model_dirs[0], device="cpu")
     if format == ONNX:
@@ -134,15 +144,18 @@ def export(
         difference = float(np.abs(exporter.scores(exported) - expected).max())
         if not difference <= (np.inf if quantize else TOLERANCE):
             raise InputError(
-                f"{output_dir}: not written, as the exported model's scores differ from the trained one's by "
-                f"{difference:.2g}; please report this, with config.json of the model"
+                "{output_dir}: not written, as the exported model's scores differ from the trained one's by "
+                "{difference:.2g}; please report this, with config.json of the model",
+                output_dir=output_dir,
+                difference=difference,
             )
         if examples:
             scores["exported"] = _scores(recipe, exported, examples)
-        what = exporter.describe(config)
+        limits = exporter.limits(config)
+        what = {**exporter.describe(config), **({"limits": "; ".join(limits)} if limits else {})}
         write_card(folder, Path(output_dir).name, recipe, model_dirs, what, quantize, check, scores, license)
         write_checksums(folder)
-    return Exported(difference, scores)
+    return Exported(difference, scores, limits)
 
 
 def _scores(recipe, predictor, examples):

@@ -27,8 +27,9 @@ def check_onnx_packages() -> None:
     """Raise InputError unless this process can write and run ONNX graphs."""
     if paddle.__version__.startswith("2."):
         raise InputError(
-            f"paddle2onnx does not work with Paddle {paddle.__version__}; give --format paddle, or export with Paddle "
-            "3: folders of trained models are the same for both"
+            "paddle2onnx does not work with Paddle {version}; give --format paddle, or export with Paddle "
+            "3: folders of trained models are the same for both",
+            version=paddle.__version__,
         )
     try:
         import ml_dtypes  # noqa: F401
@@ -37,7 +38,8 @@ def check_onnx_packages() -> None:
         import paddle2onnx  # noqa: F401
     except ImportError as error:
         raise InputError(
-            f"ONNX needs the package {error.name}; pip install -r requirements-onnx.txt, or give --format paddle"
+            "ONNX needs the package {package}; pip install -r requirements-onnx.txt, or give --format paddle",
+            package=error.name,
         ) from None
 
 
@@ -105,7 +107,7 @@ def _converted(folder):
             )
         except Exception as error:  # it raises all kinds, and prints the reason
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-    raise InputError(f"paddle2onnx cannot convert this model ({reason}); give --format paddle")
+    raise InputError("paddle2onnx cannot convert this model ({reason}); give --format paddle", reason=reason)
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from paddle_rope.roformer import load_tokenizer
 from tasks.common.exported.folder import ONNX, check_folder, format_of, read_config
+from tasks.common.language import Message
 from tasks.common.model_folder import check_vocabulary, damage_reported
 
 
@@ -33,7 +34,7 @@ class ExportedModel:
 
     def __init__(self, folder: str | os.PathLike, device: str | None = None):
         self.config = read_config(folder, {"vocab_size": int, **self.kinds}, self.defaults)
-        with damage_reported(folder, "config.json", "the exported folder"):
+        with damage_reported(folder, "config.json", Message("the exported folder")):
             self.check()
         if format_of(folder) == ONNX:
             from tasks.common.exported.onnx_graph import OnnxGraph
@@ -51,7 +52,7 @@ class ExportedModel:
 def open_exported(folder: str | os.PathLike, device: str | None, model_class: type[ExportedModel]) -> tuple[Any, Any]:
     """(tokenizer, model) of an exported folder; raises InputError if it is damaged or the device cannot be used."""
     check_folder(folder)
-    with damage_reported(folder, "vocab.txt or tokenizer_config.json", "the exported folder"):
+    with damage_reported(folder, Message("vocab.txt or tokenizer_config.json"), Message("the exported folder")):
         tokenizer = load_tokenizer(folder)
     model = model_class(folder, device)
     check_vocabulary(folder, tokenizer, model)

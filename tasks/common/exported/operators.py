@@ -15,6 +15,7 @@ from pathlib import Path
 from tasks.common.errors import InputError
 from tasks.common.exported.operator_names import OPERATORS
 from tasks.common.exported.wire_format import BYTES, VARINT, FieldReader, Place
+from tasks.common.language import Message
 
 MOST_FIELDS = 5_000_000  # of a binary graph; twelve layers have some 50,000 in ONNX and 300,000 in Paddle
 LARGEST_JSON = 2**26  # bytes; twelve layers have about a million
@@ -34,13 +35,20 @@ def check_operators(graph: str | os.PathLike) -> None:
         used = operators_of(graph)
     except (ValueError, RecursionError, OSError) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise InputError(f"{graph}: is no graph of an exported model ({reason}); copy the whole folder again") from None
+        raise InputError(
+            "{graph}: is no graph of an exported model ({reason}); copy the whole folder again",
+            graph=graph,
+            reason=reason,
+        ) from None
     unknown = sorted(used - OPERATORS[graph.suffix])
     if unknown:
-        more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+        more = Message(" and {count} more", count=len(unknown) - 1) if len(unknown) > 1 else ""
         raise InputError(
-            f"{graph}: holds {ascii(unknown[0])}{more}, which no exported model of this project has, and was not "
-            "loaded; take models from people you trust, or export the trained model again"
+            "{graph}: holds {name}{more}, which no exported model of this project has, and was not "
+            "loaded; take models from people you trust, or export the trained model again",
+            graph=graph,
+            name=ascii(unknown[0]),
+            more=more,
         )
 
 

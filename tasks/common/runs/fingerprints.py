@@ -20,8 +20,9 @@ def check_fingerprints(before, now):
     for path, digest in before.items():
         if now.get(path) != digest:
             raise InputError(
-                f"{path}: has changed since the run began, which cannot resume with other data; put it back as it was, "
-                "or train anew in another --output_dir"
+                "{path}: has changed since the run began, which cannot resume with other data; put it back as it was, "
+                "or train anew in another --output_dir",
+                path=path,
             )
 
 

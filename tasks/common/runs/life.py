@@ -7,9 +7,11 @@ import yaml
 
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, claim_output_dir, read_json_object, write_json
+from tasks.common.language import Message, tr
 from tasks.common.runs.epochs import write_epochs
 from tasks.common.runs.fingerprints import check_fingerprints, fingerprints
 from tasks.common.runs.locks import locked
+from tasks.common.tool.own_command import own_command, quoted
 
 CONFIG_FILE = "config.yaml"
 INPUTS_FILE = "inputs.json"  # what the data files were at the beginning
@@ -35,17 +37,17 @@ def claim(config, checkpoint, stack, in_memory=()):
     if checkpoint is None:
         claim_output_dir(output_dir)
     if not stack.enter_context(locked(output_dir)):
-        raise InputError(f"{output_dir}: another process works on this run; wait for its end")
+        raise InputError("{output_dir}: another process works on this run; wait for its end", output_dir=output_dir)
     if checkpoint is None:
         with atomic_writer(output_dir / CONFIG_FILE) as file:
             yaml.safe_dump(config, file, allow_unicode=True, sort_keys=False)
         write_json(output_dir / INPUTS_FILE, {**fingerprints(config), **dict(in_memory)})
         return
     if (output_dir / INPUTS_FILE).is_file():
-        remedy = "it says which data the run began with; remove it if they are the same, or train anew"
+        remedy = Message("it says which data the run began with; remove it if they are the same, or train anew")
         before = read_json_object(output_dir / INPUTS_FILE, remedy)
         check_fingerprints(before, {**fingerprints(config), **dict(in_memory)})
-    print(f"resuming from {checkpoint}")
+    print(tr("resuming from {checkpoint}", checkpoint=checkpoint))
 
 
 def save_model(output_dir, model, *others):
@@ -64,7 +66,8 @@ def finish(output_dir, metrics, started, what_next, history=(), scores=()):
         output_dir: folder of the run.
         metrics: dict, with ``train_seconds``.
         started: ``time.perf_counter()`` of the beginning.
-        what_next: a line, with ``{model}`` in place of the model's folder.
+        what_next: a message, with ``{model}`` in place of the model's folder and ``{command}`` in that of
+            ``paddle-rope``.
         history: ``log_history`` of the trainer's state; nothing for a run that is not one of epochs.
         scores: names of the dev scores in the table.
     """
@@ -73,6 +76,13 @@ def finish(output_dir, metrics, started, what_next, history=(), scores=()):
         write_epochs(output_dir, history, scores)
     write_json(output_dir / METRICS_FILE, metrics)
     seconds = time.perf_counter() - started
-    print(f"{output_dir}: trained in {metrics['train_seconds']:.0f} s, {seconds:.0f} s in all")
-    print(what_next.format(model=output_dir / MODEL_FOLDER))
-    print(f"watch:    visualdl --logdir {output_dir / 'vdl'}")
+    print(
+        tr(
+            "{output_dir}: trained in {train_seconds:.0f} s, {seconds:.0f} s in all",
+            output_dir=output_dir,
+            train_seconds=metrics["train_seconds"],
+            seconds=seconds,
+        )
+    )
+    print(tr(what_next, model=quoted(output_dir / MODEL_FOLDER), command=own_command()))
+    print(tr("watch:    visualdl --logdir {logs}", logs=quoted(output_dir / "vdl")))

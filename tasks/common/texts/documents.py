@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from tasks.common.errors import InputError
-from tasks.common.texts.plain_texts import JSON_ENDINGS, texts_of_records
+from tasks.common.texts.plain_texts import texts_of_records
 from tasks.common.texts.text_files import read_text, split_lines
 
 SPLIT_SEED = 0  # the same documents are held out whatever the seed of the run
@@ -15,7 +15,7 @@ _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
 def read_documents(paths):
     """Read the documents of several files; one that is there twice is taken once.
 
-    Files named ``.json`` or ``.jsonl`` hold a JSON record with ``text`` or ``sentence`` on each line. In other files
+    Of records (JSON lines, a JSON list, a table) the ``text`` or ``sentence`` is a document. In files of plain text
     that have a blank line between lines of text, blank lines part the documents; in files without, each line is one.
 
     Args:
@@ -31,11 +31,11 @@ def read_documents(paths):
     for path in paths:
         content, name = read_text(path)
         lines = split_lines(content)
-        is_json = str(path).endswith(JSON_ENDINGS)
-        found = texts_of_records(lines, name) if is_json else split_documents("\n".join(lines))
+        found = texts_of_records(lines, name)
+        found = split_documents("\n".join(lines)) if found is None else found
         found = [text for text in (text.strip() for text in found) if text]
         if not found:
-            raise InputError(f"{name}: no text in it; give documents parted by blank lines, or one a line")
+            raise InputError("{name}: no text in it; give documents parted by blank lines, or one a line", name=name)
         documents.update(dict.fromkeys(found))
     return list(documents)
 

@@ -11,6 +11,7 @@ import sys
 from typing import BinaryIO
 
 from tasks.common.errors import InputError
+from tasks.common.texts.packed import opened
 
 STDIN = "-"
 BYTE_ORDER_MARK = "\ufeff"
@@ -30,10 +31,10 @@ def read_text(path: str | os.PathLike) -> tuple[str, str]:
     """The content of a file, or of standard input if ``path`` is ``-``, and its name for messages."""
     name = os.fspath(path)
     if name == STDIN:
-        return decode(open_stdin("<stdin>").read(), "<stdin>"), "<stdin>"
+        return decode(opened(open_stdin("<stdin>"), "<stdin>").read(), "<stdin>"), "<stdin>"
     with open_bytes(name) as file:
         try:
-            content = file.read()
+            content = opened(file, name).read()
         except OSError as error:
             raise _unreadable(name, error) from None
     return decode(content, name), name
@@ -43,23 +44,23 @@ def open_bytes(name: str) -> BinaryIO:
     """A file open for reading; raises InputError if there is none."""
     try:
         if os.path.isdir(name):
-            raise InputError(f"{name}: is a directory; give the path of a file in it")
+            raise InputError("{name}: is a directory; give the path of a file in it", name=name)
         return open(name, "rb")
     except FileNotFoundError:
-        raise InputError(f"{name or repr(name)}: no such file; check the path") from None
+        raise InputError("{name}: no such file; check the path", name=name or repr(name)) from None
     except (OSError, ValueError) as error:
         raise _unreadable(name, error) from None
 
 
 def _unreadable(name: str, error: Exception) -> InputError:
     reason = getattr(error, "strerror", None) or error
-    return InputError(f"{name}: cannot be read ({reason}); check the path and its permissions")
+    return InputError("{name}: cannot be read ({reason}); check the path and its permissions", name=name, reason=reason)
 
 
 def open_stdin(name: str) -> BinaryIO:
     """Standard input as bytes, also where a stream of text has taken its place."""
     if sys.stdin is None:
-        raise InputError(f"{name}:1: standard input is closed; pipe text into it or give the path of a file")
+        raise InputError("{name}:1: standard input is closed; pipe text into it or give the path of a file", name=name)
     buffer = getattr(sys.stdin, "buffer", None)
     return io.BytesIO(sys.stdin.read().encode("utf-8")) if buffer is None else buffer
 
@@ -78,8 +79,12 @@ def decode(data: bytes, name: str, line: int = 1, position: int = 0) -> str:
         line += data.count(b"\n", 0, error.start)
         encoding = "utf-16" if position == 0 and data[:2] in (b"\xff\xfe", b"\xfe\xff") else "gb18030"
         raise InputError(
-            f"{name}:{line}: not UTF-8 (byte {position + error.start} of the input); convert it, "
-            f"e.g. iconv -f {encoding} -t utf-8 OLD > NEW"
+            "{name}:{line}: not UTF-8 (byte {byte} of the input); convert it, "
+            "e.g. iconv -f {encoding} -t utf-8 OLD > NEW",
+            name=name,
+            line=line,
+            byte=position + error.start,
+            encoding=encoding,
         ) from None
     return text.removeprefix(BYTE_ORDER_MARK) if position == 0 else text
 

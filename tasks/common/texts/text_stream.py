@@ -1,63 +1,73 @@
 """Texts to predict, read line by line as they come.
 
-If the first line that is not blank is a JSON object with a ``text``, or another key that the recipe has for it, the
-input is JSON lines: every line needs a string there (which may be empty), other keys such as ``label`` are ignored and
-blank lines are skipped.
+What the input is, its first lines say (:mod:`tasks.common.texts.forms`):
 
-Otherwise it is plain text, one text a line, exactly as it stands without its line end. An empty line is an empty text,
-so that results stay in line with the input.
+* JSON lines: every line needs a string under ``text``, or another key that the recipe has for it (which may be empty),
+  other keys such as ``label`` are ignored and blank lines are skipped;
+* a JSON list of such objects, or a table with such a column;
+* plain text, one text a line, exactly as it stands without its line end. An empty line is an empty text, so that
+  results stay in line with the input.
 """
 
 from __future__ import annotations
 
-import json
+import logging
 
 from tasks.common.errors import InputError
+from tasks.common.texts.forms import Form, refused_tags
 from tasks.common.texts.json_lines import json_text, parse_line
 from tasks.common.texts.line_stream import LineStream
 from tasks.common.texts.text_files import BLANKS, read_text
 
+logger = logging.getLogger(__name__)
+
 
 class TextStream(LineStream):
-    """Pairs (text, "path:line") of an input, see :class:`LineStream`. ``keys`` are those under which JSON lines have
-    their text; the first that a line has counts."""
+    """Pairs (text, "path:line") of an input, see :class:`LineStream`. ``keys`` are those under which records have their
+    text; the first that one has counts."""
+
+    read_whole = (*LineStream.read_whole, Form.TAGGED)
 
     def __init__(self, source, chunk_items=2048, keys=("text",)):
         super().__init__(source, chunk_items)
         self._keys = keys
-        self._is_json = None  # until the first line that is not blank
-        self._waiting = []  # the blank lines before it: texts in plain text, nothing in JSON lines
+        self._waiting = []  # blank lines before the first other: texts in plain text, nothing in JSON lines
+
+    def text_of(self, record, where):
+        """The text of a record."""
+        return json_text(record, where, self._keys)
+
+    def texts_of_tagged(self, lines):
+        """Pairs (text, "path:line") of the lines of tagged text."""
+        raise refused_tags(self.name)
 
     def items_of(self, line, where):
         """The texts that one more line brings: none, one, or also the blank lines that waited for it."""
-        is_blank = not line.strip(BLANKS)
-        if self._is_json is None and not is_blank:
-            self._is_json = _is_json_text(line, self._keys)
-            self._waiting = [] if self._is_json else self._waiting
-        if self._is_json:
-            return [] if is_blank else [(json_text(parse_line(line, where), where, self._keys), where)]
+        if self.form is Form.JSON_LINES:
+            return self.items_of_record(parse_line(line, where), where) if line.strip(BLANKS) else []
         self._waiting.append((line, where))
-        if self._is_json is None:
+        if self.form is None:
             return []
         texts, self._waiting = self._waiting, []
+        return texts
+
+    def items_of_record(self, record, where):
+        return [(self.text_of(record, where), where)]
+
+    def items_of_whole(self, lines):
+        texts = self.texts_of_tagged(lines) if self.form is Form.TAGGED else super().items_of_whole(lines)
+        if not texts:
+            raise InputError("{name}:1: {value} without a text; give texts", name=self.name, value=self.form.value)
+        logger.warning("%s: read as %s, %d texts", self.name, self.form.value, len(texts))
         return texts
 
     def items_at_end(self):
         if self.lines == 0:
             raise InputError(
-                f"{self.name}:1: the input is empty; give plain text, one text a line, or JSON lines with a text"
+                "{name}:1: the input is empty; give plain text, one text a line, or JSON lines with a text",
+                name=self.name,
             )
-        return self._waiting  # nothing but blank lines
-
-
-def _is_json_text(line, keys):
-    if not line.strip(BLANKS).startswith("{"):
-        return False
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(record, dict) and any(key in record for key in keys)
+        return self._waiting if self.form is None else []  # nothing but blank lines
 
 
 class FileStream:
@@ -84,5 +94,5 @@ class FileStream:
         for path in self._paths:
             content, name = read_text(path)
             if not content:
-                raise InputError(f"{name}:1: the file is empty; give a file with text")
+                raise InputError("{name}:1: the file is empty; give a file with text", name=name)
             yield [(content, name)]

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import yaml
 
-from tasks.common.errors import InputError, nearest
+from tasks.common.errors import InputError, did_you_mean
+from tasks.common.language import Message
 from tasks.common.texts.text_files import shown
 from tasks.common.tool.shipped import shipped
 from tasks.common.tool.yaml_text import load_yaml
@@ -30,20 +31,29 @@ def read_run_config(config_file, overrides=()):
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise InputError(f"{path}: no such configuration file; the ones of the project are in configs/") from None
+        raise InputError(
+            "{path}: no such configuration file; the ones of the project are in configs/", path=path
+        ) from None
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); give a YAML file in UTF-8") from None
+        raise InputError(
+            "{path}: cannot be read ({error}); give a YAML file in UTF-8", path=path, error=error
+        ) from None
     try:
         config = load_yaml(text, _Loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or "not YAML"
-        raise InputError(f"{path}{line}: broken YAML ({problem}); write one 'key: value' a line") from None
+        problem = getattr(error, "problem", None) or Message("not YAML")
+        raise InputError(
+            "{path}{line}: broken YAML ({problem}); write one 'key: value' a line",
+            path=path,
+            line=line,
+            problem=problem,
+        ) from None
     if config is None:
         config = {}
     if not isinstance(config, dict) or not all(isinstance(key, str) for key in config):
-        raise InputError(f"{path}:1: not a mapping; write one 'key: value' a line")
+        raise InputError("{path}:1: not a mapping; write one 'key: value' a line", path=path)
     config.update(parse_overrides(overrides))
     return {key: shipped(value) if isinstance(value, str) else value for key, value in config.items()}
 
@@ -70,7 +80,7 @@ def parse_overrides(words):
     while words:
         word = words.pop(0)
         if not word.startswith("--") or word == "--":
-            raise InputError(f"unexpected argument {word!r}; write options as --key value")
+            raise InputError("unexpected argument {word!r}; write options as --key value", word=word)
         key, equals, value = word[2:].partition("=")
         if not equals:
             value = words.pop(0) if words and not words[0].startswith("--") else "true"
@@ -89,12 +99,13 @@ def parse_arguments(config, *dataclass_types):
         One instance of each, in their order.
 
     Raises:
-        InputError: a key is unknown (names the nearest known one), a value does not fit or a required key is missing.
+        InputError: a key is unknown, a value does not fit or a required key is missing.
     """
     known = {field.name for cls in dataclass_types for field in dataclasses.fields(cls) if field.init}
     for key in config:
         if key not in known:
-            raise InputError(f"unknown key {key!r}; did you mean {nearest(key, known)!r}?")
+            suggestion = did_you_mean(key, known) or Message("leave it out")
+            raise InputError("unknown key {key!r}; {suggestion}", key=key, suggestion=suggestion)
     from paddlenlp.trainer import PdArgumentParser
 
     parser = PdArgumentParser(dataclass_types, allow_abbrev=False)
@@ -104,15 +115,17 @@ def parse_arguments(config, *dataclass_types):
     for key, value in config.items():
         if isinstance(value, (list, tuple)):
             if key not in takes_list:
-                raise InputError(f"key {key!r}: {value!r} is a list; give one value")
+                raise InputError("key {key!r}: {value!r} is a list; give one value", key=key, value=value)
             words += [f"--{key}", *map(str, value)]
         elif value is not None:
             words.append(f"--{key}={value}")
     try:
         return parser.parse_args_into_dataclasses(words, look_for_args_file=False)
     except ValueError as error:
-        raise InputError(f"configuration: {' '.join(str(error).split())}") from None
+        raise InputError("configuration: {error}", error=" ".join(str(error).split())) from None
 
 
 def _refuse(message):
-    raise InputError(f"configuration: {message}; correct the value in the YAML file or on the command line")
+    raise InputError(
+        "configuration: {message}; correct the value in the YAML file or on the command line", message=message
+    )

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 
+from tasks.common import language
 from tasks.common.errors import EXIT_BAD_INPUT, InputError, exit_on_input_error
 from tasks.common.visible import visible
 
@@ -53,7 +54,7 @@ class Output:
         except OSError as error:
             write_nowhere(self.stream)
             reason = f"cannot be written ({error.strerror}); give it a place with room"
-            raise InputError(f"{self.name}: {reason}") from None
+            raise InputError("{name}: {reason}", name=self.name, reason=reason) from None
 
 
 def write_nowhere(stream):
@@ -97,13 +98,15 @@ def _fill_closed_files():
 
 
 def on_terminal(main):
-    """Wrap a command's ``main(argv) -> int``: its streams are :func:`visible_streams`, an ``InputError`` becomes one
-    line, and where the reader of standard output, such as ``head``, has left, it ends without a word."""
+    """Wrap a command's ``main(argv) -> int``: its streams are :func:`visible_streams`, its language is that of the
+    locale, an ``InputError`` becomes one line, and where the reader of standard output, such as ``head``, has left, it
+    ends without a word."""
     main = exit_on_input_error(main)
     flush = exit_on_input_error(lambda _: sys.stdout.flush() or 0)
 
     @functools.wraps(main)
     def wrapped(argv=None):
+        language.use(language.of_environment())
         with visible_streams():
             try:
                 try:

@@ -4,6 +4,8 @@ from typing import Any
 
 import yaml
 
+from tasks.common.language import Message
+
 LONGEST = 1_000_000  # characters
 MOST_VALUES = 100_000  # with each alias written out
 DEEPEST = 50
@@ -17,7 +19,7 @@ def load_yaml(text: str, loader_class: type[yaml.SafeLoader] = yaml.SafeLoader) 
             with each alias written out; with ``problem`` and ``problem_mark``.
     """
     if len(text) > LONGEST:
-        raise yaml.MarkedYAMLError(problem=f"more than {LONGEST:,} characters")
+        raise yaml.MarkedYAMLError(problem=Message("more than {longest:,} characters", longest=LONGEST))
     loader = loader_class(text)
     node = None
     try:
@@ -26,9 +28,11 @@ def load_yaml(text: str, loader_class: type[yaml.SafeLoader] = yaml.SafeLoader) 
         return None if node is None else loader.construct_document(node)
     except RecursionError:
         mark = None if node is None else node.start_mark
-        raise yaml.MarkedYAMLError(problem=f"nested more than {DEEPEST} deep", problem_mark=mark) from None
+        raise yaml.MarkedYAMLError(
+            problem=Message("nested more than {deepest} deep", deepest=DEEPEST), problem_mark=mark
+        ) from None
     except (ValueError, TypeError, OverflowError, LookupError, AttributeError) as error:
-        problem = f"a value cannot be read: {str(error)[:100]}"
+        problem = Message("a value cannot be read: {error}", error=str(error)[:100])
         raise yaml.MarkedYAMLError(problem=problem, problem_mark=loader.get_mark()) from None
     finally:
         loader.dispose()
@@ -43,9 +47,11 @@ def _check_size(root):
         if id(node) in sizes:
             return sizes[id(node)]
         if depth > DEEPEST:
-            raise yaml.MarkedYAMLError(problem=f"nested more than {DEEPEST} deep", problem_mark=node.start_mark)
+            raise yaml.MarkedYAMLError(
+                problem=Message("nested more than {deepest} deep", deepest=DEEPEST), problem_mark=node.start_mark
+            )
         if id(node) in open_nodes:
-            raise yaml.MarkedYAMLError(problem="a value that holds itself", problem_mark=node.start_mark)
+            raise yaml.MarkedYAMLError(problem=Message("a value that holds itself"), problem_mark=node.start_mark)
         open_nodes.add(id(node))
         inner = []
         if isinstance(node, yaml.MappingNode):
@@ -56,7 +62,7 @@ def _check_size(root):
         open_nodes.remove(id(node))
         sizes[id(node)] = total
         if total > MOST_VALUES:
-            problem = f"more than {MOST_VALUES:,} values, with aliases written out"
+            problem = Message("more than {most_values:,} values, with aliases written out", most_values=MOST_VALUES)
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
         return total
 

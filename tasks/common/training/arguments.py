@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple, Optional
 
 from paddle_rope.choices import ACTIVATIONS, CONVOLUTIONS, FEATURE_MAPS, NORMALIZERS
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 
 if TYPE_CHECKING:
     from paddlenlp.trainer import TrainingArguments
 
+DEV_SPLITS = ("stratified", "random", "contiguous")
 LARGEST_SEED = 2**32 - 1  # numpy's
 
 # Keys of PaddleNLP's TrainingArguments with which the recipes start; a configuration may set others.
@@ -66,8 +68,8 @@ class TrainingPlan(NamedTuple):
 
 
 BY_EPOCHS = TrainingPlan(
-    TRAINING_DEFAULTS, FIXED_TRAINING_ARGUMENTS, CLOSED_KEYS,
-    "the recipe evaluates each epoch and keeps the best by dev {metric}",
+    TRAINING_DEFAULTS, FIXED_TRAINING_ARGUMENTS, (*CLOSED_KEYS, "eval_steps", "save_steps"),
+    Message("the recipe evaluates each epoch and keeps the best by dev {metric}"),
 )  # fmt: skip
 # Without dev data nothing is evaluated, and the last weights are kept.
 WITHOUT_DEV = BY_EPOCHS._replace(fixed={**FIXED_TRAINING_ARGUMENTS, **NOT_EVALUATED, "load_best_model_at_end": False})
@@ -128,6 +130,11 @@ class EncoderArguments:
     SETTLED_BY_PRETRAINED = (*SIZE_KEYS, "vocab_min_count")  # keys that cannot be given with ``pretrained``
     RENAMED = {}  # old name of a key -> its name
     METRIC = None  # the dev score that chooses the checkpoint; None if the last one is always kept
+    # keys that VisualDL compares runs by: about ten
+    HYPER_PARAMETERS = (
+        "learning_rate", "num_train_epochs", "per_device_train_batch_size", "attention", "hidden_size",
+        "num_hidden_layers", "hidden_dropout_prob", "pretrained", "seed",
+    )  # fmt: skip
     DEFAULTS = {}  # the recipe's own defaults of keys of ``TrainingArguments``
     PLAN = BY_EPOCHS
 
@@ -192,6 +199,10 @@ class RecipeArguments(EncoderArguments):
     """Configuration keys of every recipe with labeled data, beside those of PaddleNLP's ``TrainingArguments``."""
 
     dev_fraction: float = option(0.1, "share of `train_file` held out without a `dev_file`; 0: none")
+    dev_split: str = option(
+        "stratified",
+        "how it is drawn: `stratified`, with its share of each label; `random`; `contiguous`, the end of the file",
+    )
     train_file: Optional[str] = option(None, "labeled data")
     dev_file: Optional[str] = option(None, "labeled data that choose the best epoch")
     test_file: Optional[str] = option(None, "labeled data, scored once at the end")
@@ -206,7 +217,8 @@ class RecipeArguments(EncoderArguments):
         return {
             **super().ranges(),
             "early_stopping_patience": POSITIVE,
-            "dev_fraction": (lambda value: 0 <= value < 1, "at least 0 and less than 1"),
+            "dev_fraction": (lambda value: 0 <= value < 1, Message("at least 0 and less than 1")),
+            "dev_split": one_of(DEV_SPLITS),
             "ema_decay": SHARE,
         }
 
@@ -218,7 +230,7 @@ class RecipeArguments(EncoderArguments):
     def check_dev(self, key):
         """Raise InputError if ``key``, which needs dev data, is set and there are none."""
         if getattr(self, key) and not self.has_dev:
-            raise InputError(f"configuration: {key} needs dev data; give a dev_file or a dev_fraction above 0")
+            raise InputError("configuration: {key} needs dev data; give a dev_file or a dev_fraction above 0", key=key)
 
 
 def read_decay(words):
@@ -230,12 +242,14 @@ def read_decay(words):
 
 def one_of(names):
     """The range of a key that takes one of some names."""
-    return (lambda value: value in names), f"one of {', '.join(map(str, names))}"
+    return (lambda value: value in names), Message("one of {names}", names=", ".join(map(str, names)))
 
 
 def some_of(names):
     """The range of a key that takes some names between commas, or nothing."""
-    return (lambda value: {*words(value)} <= {*names}), f"some of {', '.join(names)}, between commas"
+    return (lambda value: {*words(value)} <= {*names}), Message(
+        "some of {names}, between commas", names=", ".join(names)
+    )
 
 
 def words(value):
@@ -243,8 +257,8 @@ def words(value):
     return [word.strip() for word in value.split(",")] if value else []
 
 
-POSITIVE = (lambda value: value is None or 0 < value < float("inf")), "greater than 0"
-SHARE = (lambda value: value is None or 0 <= value < 1), "at least 0 and less than 1"
+POSITIVE = (lambda value: value is None or 0 < value < float("inf")), Message("greater than 0")
+SHARE = (lambda value: value is None or 0 <= value < 1), Message("at least 0 and less than 1")
 TRAINING_RANGES = {
     "num_train_epochs": POSITIVE,
     "per_device_train_batch_size": POSITIVE,
@@ -253,7 +267,7 @@ TRAINING_RANGES = {
     "learning_rate": POSITIVE,
     "logging_steps": POSITIVE,
     "eval_steps": POSITIVE,
-    "seed": (lambda value: 0 <= value <= LARGEST_SEED, f"from 0 to {LARGEST_SEED}"),
+    "seed": (lambda value: 0 <= value <= LARGEST_SEED, Message("from 0 to {largest_seed}", largest_seed=LARGEST_SEED)),
 }
 
 
@@ -289,13 +303,10 @@ def resolve_config(config, arguments_class):
 
     from tasks.common.tool.device import choose_device
     from tasks.common.tool.run_config import parse_arguments
+    from tasks.common.training.paddlenlp_keys import check_keys
 
     metric, plan = arguments_class.METRIC, arguments_class.PLAN
-    for key in config:
-        if key in arguments_class.RENAMED:
-            raise InputError(f"key {key!r} is called {arguments_class.RENAMED[key]!r} now; rename it")
-        if key in plan.closed:
-            raise InputError(f"key {key!r} cannot be set: {plan.reason.format(metric=metric)}")
+    check_keys(config, arguments_class, TrainingArguments.__dataclass_fields__)
     given = config
     config = arguments_class.normalized({**plan.defaults, **arguments_class.DEFAULTS, **config})
     # unknown keys are reported before missing ones, and both before paddle touches the device
@@ -305,7 +316,7 @@ def resolve_config(config, arguments_class):
     _check_ranges(keys, training)
     for key in arguments_class.REQUIRED:
         if not config.get(key):
-            raise InputError(f"no {key!r}: name it in the configuration file or with --{key} PATH")
+            raise InputError("no {key!r}: name it in the configuration file or with --{key} PATH", key=key)
     if plan is BY_EPOCHS and not keys.has_dev:
         keys.check_dev("early_stopping_patience")
         plan = WITHOUT_DEV
@@ -322,14 +333,16 @@ def resolve_config(config, arguments_class):
         arguments_class,
         TrainingArguments,
     )
-    for precision, why in (("fp16", ""), ("bf16", ": on CPU Paddle computes in float32")):
+    for precision, why in (("fp16", ""), ("bf16", Message(": on CPU Paddle computes in float32"))):
         if getattr(training, precision) and config["device"] == "cpu":
-            raise InputError(f"configuration: {precision} needs a GPU{why}; leave it out")
+            raise InputError("configuration: {precision} needs a GPU{why}; leave it out", precision=precision, why=why)
     if keys.pretrained is not None:
         for key in arguments_class.SETTLED_BY_PRETRAINED:
             if key in given:
                 raise InputError(
-                    f"key {key!r}: sizes and tokenizer are those of the folder {keys.pretrained}; leave it out"
+                    "key {key!r}: sizes and tokenizer are those of the folder {pretrained}; leave it out",
+                    key=key,
+                    pretrained=keys.pretrained,
                 )
     unused = keys.unused_keys() - given.keys()
     config = {**vars(keys), **config}
@@ -345,7 +358,12 @@ def _check_ranges(run, arguments):
     for values, ranges in ((run, run.ranges()), (arguments, TRAINING_RANGES)):
         for key, (fits, wanted) in ranges.items():
             if not fits(getattr(values, key)):
-                raise InputError(f"configuration: {key} must be {wanted}, got {getattr(values, key)}")
+                raise InputError(
+                    "configuration: {key} must be {wanted}, got {value}",
+                    key=key,
+                    wanted=wanted,
+                    value=getattr(values, key),
+                )
 
 
 def _plain(value):

@@ -8,41 +8,66 @@ from pathlib import Path
 
 from tasks.common.errors import InputError, Interrupted
 from tasks.common.files import NO_ROOM
+from tasks.common.language import Message
 from tasks.common.runs.life import CHECKPOINTS_FOLDER
+from tasks.common.tool.own_command import quoted
 from tasks.common.training.complete import has_checkpoint
 
 _NO_ROOM_IN_WORDS = tuple(f"os error {number})" for number in NO_ROOM)  # safetensors tells numbers in words
 
+_NO_MEMORY_IN_WORDS = ("ResourceExhausted", "bad_alloc", "Out of memory")
+
 
 @contextlib.contextmanager
-def explained(output_dir: Path, command: str) -> Iterator[None]:
+def explained(output_dir: Path, command: str, lighter: str = "a smaller batch") -> Iterator[None]:
     """Within this block a run works in its folder.
 
     Args:
         output_dir: its folder.
         command: that trains its recipe, as in ``paddle-rope train ner``.
+        lighter: with which keys it needs less memory, in words.
 
     Raises:
         Interrupted: a signal has come; the message says how the run goes on.
-        InputError: there is no room, with the same message; or the folder was removed.
+        InputError: there is no room, with the same message; the memory does not suffice; or the folder was removed.
     """
     try:
         yield
     except Interrupted as error:
-        raise Interrupted(error.number, f"{output_dir}: ended by a signal; {_remedy(output_dir, command)}") from None
+        raise Interrupted(
+            error.number,
+            Message(
+                "{output_dir}: ended by a signal; {remedy}",
+                output_dir=output_dir,
+                remedy=_remedy(output_dir, command),
+            ),
+        ) from None
     except Exception as error:
         if _is_no_room(error):
             remedy = _remedy(output_dir, command)
-            raise InputError(f"{output_dir}: no room left to write ({error}); make room, then {remedy}") from None
+            raise InputError(
+                "{output_dir}: no room left to write ({error}); make room, then {remedy}",
+                output_dir=output_dir,
+                error=error,
+                remedy=remedy,
+            ) from None
+        if _is_out_of_memory(error):
+            raise InputError(
+                "{output_dir}: out of memory; train anew with {lighter}, or end other programs",
+                output_dir=output_dir,
+                lighter=lighter,
+            ) from None
         if isinstance(error, FileNotFoundError) and _is_removed(output_dir, error.filename):
-            raise InputError(f"{output_dir}: was removed while the run worked in it; train anew") from None
+            raise InputError(
+                "{output_dir}: was removed while the run worked in it; train anew", output_dir=output_dir
+            ) from None
         raise
 
 
 def _remedy(output_dir, command):
     if has_checkpoint(output_dir / CHECKPOINTS_FOLDER):
-        return f"go on with: {command} --resume {output_dir}"
-    return "train anew: no checkpoint had been written"
+        return Message("go on with: {command} --resume {output_dir}", command=command, output_dir=quoted(output_dir))
+    return Message("train anew: no checkpoint had been written")
 
 
 def _is_removed(output_dir, missing):
@@ -53,3 +78,9 @@ def _is_no_room(error):
     if isinstance(error, OSError):
         return error.errno in NO_ROOM
     return type(error).__name__ == "SafetensorError" and any(words in str(error) for words in _NO_ROOM_IN_WORDS)
+
+
+def _is_out_of_memory(error):
+    if isinstance(error, MemoryError):  # also what paddle makes of std::bad_alloc
+        return True
+    return isinstance(error, (RuntimeError, SystemError)) and any(words in str(error) for words in _NO_MEMORY_IN_WORDS)

@@ -1,39 +1,49 @@
-"""What VisualDL shows of a training run."""
+"""What VisualDL shows of a training run.
+
+VisualDL sorts groups of charts, the part of a tag before the slash, by name, and opens the first alone; hence
+``TRAINING``.
+"""
 
 import contextlib
 import io
-import json
 import os
+import re
 import time
 from pathlib import Path
 
 import numpy as np
 import paddle
+import yaml
 from paddlenlp.trainer import TrainerCallback
 from visualdl import LogWriter
 
 from tasks.common.visible import visible
 
 HISTOGRAM_BUCKETS = 40
+TRAINING = "1_train"  # before all other groups
+# VisualDL shows a text without its line ends. Behind a line of so many spaces that do not break, none has room.
+_LINE_END = "\u00a0" * 300 + "\n"
 
 
 class VisualDLMonitor(TrainerCallback):
-    """Writes loss, learning rate, gradient norm and speed as ``train/...`` and evaluations as ``dev/...``.
+    """Writes loss, learning rate, gradient norm and speed as ``1_train/...`` and evaluations as ``dev/...``.
 
     An evaluation metric ``group/rest`` becomes ``dev_group/rest``, a group of charts of its own in VisualDL.
 
     Args:
         log_dir: folder of the VisualDL log.
-        settings: dict of the run's settings, shown as text and as hyper-parameters; None shows none.
+        settings: dict of the run's settings, shown as text; None shows none.
+        hyper_parameters: those of the settings that runs are compared by.
         metrics: names of the evaluation metrics that the hyper-parameter view compares runs by.
         group: name of the group of charts that training is shown in.
         log_histograms: also write histograms of every weight at each evaluation, and of its gradient in the first step
             of training and after each evaluation.
     """
 
-    def __init__(self, log_dir, settings=None, metrics=(), log_histograms=False, group="train"):
+    def __init__(self, log_dir, settings=None, metrics=(), log_histograms=False, group=TRAINING, hyper_parameters=()):
         self.log_dir = str(log_dir)
         self.settings = settings
+        self.hyper_parameters = hyper_parameters
         self.metrics = metrics
         self.group = group
         self.log_histograms = log_histograms
@@ -72,11 +82,11 @@ class VisualDLMonitor(TrainerCallback):
             self.writer = LogWriter(logdir=self.log_dir, file_name=earlier[-1].name if earlier else "")
         if self.settings is None or self._goes_on:
             return
-        text = visible(json.dumps(self.settings, ensure_ascii=False, indent=2), "\n")
-        self.writer.add_text("configuration", text, step=0)
+        self.writer.add_text("configuration", as_lines(self.settings), step=0)
         hyper_parameters = {
-            key: value if isinstance(value, (int, float)) else visible(str(value))
-            for key, value in self.settings.items()
+            key: value if isinstance(value := self.settings[key], (int, float)) else visible(str(value))
+            for key in self.hyper_parameters
+            if key in self.settings
         }
         self.writer.add_hparams(hyper_parameters, [f"dev/{name}" for name in self.metrics])
 
@@ -139,6 +149,14 @@ class VisualDLMonitor(TrainerCallback):
             values = tensor.astype("float32").numpy().ravel() / scale
             if np.isfinite(values).all():  # gradients of mixed precision may overflow; that step is then left out
                 self.writer.add_histogram(f"{group}/{name}", values, step, buckets=HISTOGRAM_BUCKETS)
+
+
+def as_lines(settings):
+    """Settings as YAML, one a line also where white space is collapsed."""
+    text = yaml.safe_dump(settings, allow_unicode=True, sort_keys=False, width=float("inf"))
+    # a line is one word: its spaces do not break, and nothing else is a place to break it
+    lines = [re.sub(r"([^\w\s])", "\\1\u2060", visible(line).replace(" ", "\u00a0")) for line in text.splitlines()]
+    return "".join(line + _LINE_END for line in lines)
 
 
 def allowed_tag(tag):

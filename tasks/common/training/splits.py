@@ -1,8 +1,11 @@
 """The files of a run, and the part of the training data that is held out where there is no dev file."""
 
+from collections import Counter
+
 import numpy as np
 
 from tasks.common.errors import InputError
+from tasks.common.language import Message, tr
 from tasks.common.tool.device import is_first_process
 from tasks.common.training.memory import IN_MEMORY
 from tasks.common.visible import visible
@@ -26,8 +29,10 @@ def read_files(keys, read, memory=None):
         if path == IN_MEMORY:
             if split not in (memory or {}):
                 raise InputError(
-                    f"configuration: {split}_file is {IN_MEMORY!r}, of a run that had its data in memory; "
-                    "name a file, or give data to train in Python"
+                    "configuration: {split}_file is {in_memory!r}, of a run that had its data in memory; "
+                    "name a file, or give data to train in Python",
+                    split=split,
+                    in_memory=IN_MEMORY,
                 )
             splits[split], names[split] = memory[split], split
         elif path:
@@ -35,11 +40,22 @@ def read_files(keys, read, memory=None):
     return splits, names
 
 
-def hold_out_dev(keys, splits, names):
-    """Where dev is wanted and not there, take ``dev_fraction`` of train for it, in the dicts of :func:`read_files`."""
-    if "dev" not in splits and keys.has_dev:
-        names["dev"] = f"the {keys.dev_fraction:g} of {names['train']} that is held out"
-        splits["train"], splits["dev"] = hold_out(splits["train"], keys.dev_fraction)
+def hold_out_dev(keys, splits, names, labels_of=None):
+    """Where dev is wanted and not there, take ``dev_fraction`` of train for it, in the dicts of :func:`read_files`, the
+    way that ``dev_split`` says; ``labels_of`` as of :func:`hold_out`."""
+    if "dev" in splits or not keys.has_dev:
+        return
+    names["dev"] = Message(
+        "the {dev_fraction:g} of {file} that is held out", dev_fraction=keys.dev_fraction, file=names["train"]
+    )
+    splits["train"], splits["dev"] = hold_out(splits["train"], keys.dev_fraction, keys.dev_split, labels_of)
+    if keys.dev_split != "contiguous" and is_first_process():
+        note = tr(
+            "note: dev is drawn from all of {file}; where neighboring texts are alike, its scores flatter: "
+            "--dev_split contiguous takes the end",
+            file=names["train"],
+        )
+        print(visible(note))
 
 
 def note_unseen(splits, names, what, labels_of):
@@ -48,16 +64,25 @@ def note_unseen(splits, names, what, labels_of):
     for split in splits:
         unseen = sorted(set(labels_of(splits[split])) - seen)
         if unseen and is_first_process():
-            note = f"note: {names[split]} has {what} that {names['train']} does not have: {', '.join(unseen)}"
+            note = tr(
+                "note: {file} has {what} that {train} does not have: {unseen}",
+                file=names[split],
+                what=what,
+                train=names["train"],
+                unseen=", ".join(unseen),
+            )
             print(visible(note))
 
 
-def hold_out(examples, fraction):
+def hold_out(examples, fraction, way="random", labels_of=None):
     """Cut labeled data in two, always in the same way: a text that is there twice is on one side.
 
     Args:
         examples: with a ``text`` and the place ``where`` it is, "path:line".
         fraction: of the texts that is to be held out.
+        way: one of :data:`~tasks.common.training.arguments.DEV_SPLITS`: with the same share of the texts of each label,
+            as far as whole texts allow; at random; or the last ones.
+        labels_of: function of an example; what it is labeled with, to be sorted. For ``stratified``.
 
     Returns:
         (rest, held): lists of examples in their order; ``held`` has ``fraction`` of the texts, at least one.
@@ -65,9 +90,26 @@ def hold_out(examples, fraction):
     Raises:
         InputError: there are less than two different texts.
     """
-    texts = sorted({example.text for example in examples})
+    texts = list(dict.fromkeys(example.text for example in examples))
     if len(texts) < 2:
-        raise InputError(f"{examples[0].where}: one text cannot be cut in two; give a dev_file")
-    np.random.RandomState(0).shuffle(texts)
-    held = set(texts[: max(1, min(len(texts) - 1, round(fraction * len(texts))))])
+        raise InputError("{where}: one text cannot be cut in two; give a dev_file", where=examples[0].where)
+    count = max(1, min(len(texts) - 1, round(fraction * len(texts))))
+    if way == "contiguous":
+        held = set(texts[-count:])
+    else:
+        texts.sort()
+        np.random.RandomState(0).shuffle(texts)
+        held = set(texts[:count] if way == "random" else _stratified(texts, examples, count, labels_of))
     return [e for e in examples if e.text not in held], [e for e in examples if e.text in held]
+
+
+def _stratified(texts, examples, count, labels_of):
+    """``count`` of the texts, at even distances in an order in which those that share their rarest labels stand
+    together."""
+    labels = {text: set() for text in texts}
+    for example in examples:
+        labels[example.text].update(labels_of(example))
+    numbers = Counter(label for of_text in labels.values() for label in of_text)
+    ranks = {label: rank for rank, label in enumerate(sorted(numbers, key=lambda label: (numbers[label], label)))}
+    ordered = sorted(texts, key=lambda text: sorted(ranks[label] for label in labels[text]) or [len(ranks)])
+    return [ordered[(2 * number + 1) * len(ordered) // (2 * count)] for number in range(count)]

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import paddle
 import paddle.distributed as dist
-from paddlenlp.trainer import Trainer, TrainerCallback
+from paddlenlp.trainer import ProgressCallback, Trainer, TrainerCallback
 
 from tasks.common.errors import InputError
 from tasks.common.runs.interruption import end, is_requested, until_saved
+from tasks.common.tool.progress import TrainingProgress
 from tasks.common.training.checkpoints import (
     AVERAGE_FILE,
     MODEL_FILE,
@@ -46,11 +47,24 @@ class RecipeTrainer(Trainer):
         ema_decay: of the :class:`WeightAverage` that is evaluated and kept; 0 for the plain weights.
         patience: evaluations without a better one after which training ends; None for never.
         checkpoint_minutes: after which a checkpoint is due, also within an epoch; 0: only where ``args`` save.
+        phase: what is trained, as the progress bar calls it.
         kwargs: of PaddleNLP's ``Trainer``.
     """
 
-    def __init__(self, monitor, score_dev, lengths, ema_decay=0.0, patience=None, checkpoint_minutes=0.0, **kwargs):
+    def __init__(
+        self,
+        monitor,
+        score_dev,
+        lengths,
+        ema_decay=0.0,
+        patience=None,
+        checkpoint_minutes=0.0,
+        phase="training",
+        **kwargs,
+    ):
         super().__init__(**kwargs)
+        self.pop_callback(ProgressCallback)
+        self.progress = TrainingProgress(phase)
         self.monitor = monitor
         self.score_dev = score_dev
         self.lengths = lengths
@@ -65,6 +79,7 @@ class RecipeTrainer(Trainer):
         if patience is not None:
             self.add_callback(_EarlyStopping(patience))
         self.add_callback(monitor)
+        self.add_callback(self.progress)
 
     def train(self, resume_from_checkpoint=None):
         """Train, from the start or from a checkpoint folder; the model has the best evaluated weights then, or the last
@@ -120,22 +135,23 @@ class RecipeTrainer(Trainer):
         for name in ("loss", "train_loss"):
             if not math.isfinite(logs.get(name, 0.0)):
                 raise InputError(
-                    f"{Path(self.args.output_dir).parent}: the training loss is {logs[name]} at step "
-                    f"{self.state.global_step}: training has diverged; lower learning_rate, which is "
-                    f"{self.args.learning_rate:g}, or set max_grad_norm"
+                    "{folder}: the training loss is {loss} at step "
+                    "{step}: training has diverged; lower learning_rate, which is "
+                    "{rate:g}, or set max_grad_norm",
+                    folder=Path(self.args.output_dir).parent,
+                    loss=logs[name],
+                    step=self.state.global_step,
+                    rate=self.args.learning_rate,
                 )
         super().log(logs, **kwargs)
 
     @contextlib.contextmanager
     def _progress_closed(self):
-        """After an error the line of PaddleNLP's progress bar ends, so that what is said next has its own."""
+        """After an error the line of the progress bar ends, so that what is said next has its own."""
         try:
             yield
-        except BaseException:
-            for callback in self.callback_handler.callbacks:
-                if getattr(callback, "training_bar", None) is not None:
-                    callback.training_bar.close()
-            raise
+        finally:
+            self.progress.close()
 
     def training_step(self, model, inputs):
         """See PaddleNLP's ``Trainer``. The first step of a resumed run has also the loss since the last log."""
@@ -182,7 +198,7 @@ class RecipeTrainer(Trainer):
         """In place of PaddleNLP's, which writes pickles."""
         folder = checkpoint_path(self.args.output_dir, self.state.global_step)
         if not folder.parent.is_dir():
-            raise InputError(f"{folder.parent}: was removed while the run worked in it; train anew")
+            raise InputError("{folder}: was removed while the run worked in it; train anew", folder=folder.parent)
         try:
             self._write_checkpoint(folder, metrics)
         except OSError:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tasks.common.errors import InputError
 from tasks.common.files import write_json
-from tasks.common.recipe import Run
+from tasks.common.run import Run
 from tasks.common.runs.life import MODEL_FOLDER
 from tasks.experiments.annotation.arguments import AnnotationArguments
 from tasks.experiments.annotation.selection import grow
@@ -28,7 +28,12 @@ class AnnotationRecipe(NerRecipe):
         keys, splits = run.keys, super().read_examples(run)
         train = splits["train"]
         if keys.labeled_texts > len(train):
-            raise InputError(f"labeled_texts {keys.labeled_texts}: {keys.train_file} has only {len(train)}")
+            raise InputError(
+                "labeled_texts {labeled_texts}: {train_file} has only {count}",
+                labeled_texts=keys.labeled_texts,
+                train_file=keys.train_file,
+                count=len(train),
+            )
         labeled = _labeled_before(keys.previous_run)
 
         def find(texts):

@@ -74,7 +74,7 @@ def measure_engines(
         *(("threads", n) for n in threads),
     ):
         if value is not None and value < 1:
-            raise InputError(f"--{name} {value}: must be at least 1")
+            raise InputError("--{name} {value}: must be at least 1", name=name, value=value)
     notes: list[str] = []
     examples, sentences = read_input(data, texts, notes)
     names = [name for name in ENGINES if name == REFERENCE or name in engines]
@@ -168,7 +168,11 @@ class Worker:
         try:
             self.process = subprocess.Popen(words, env=environment, text=True, **pipes)
         except OSError as error:
-            raise InputError(f"{python} cannot be started ({error.strerror}); give another --peer_python") from None
+            raise InputError(
+                "{python} cannot be started ({reason}); give another --peer_python",
+                python=python,
+                reason=error.strerror,
+            ) from None
         self.first = self.answer()
 
     def answer(self) -> dict[str, Any]:
@@ -177,7 +181,9 @@ class Worker:
         if not line:
             self.said.seek(0)
             lines = self.said.read().strip().splitlines() or ["it said nothing"]
-            raise InputError(f"its process failed with status {self.process.wait()}: {lines[-1].strip()}")
+            raise InputError(
+                "its process failed with status {status}: {line}", status=self.process.wait(), line=lines[-1].strip()
+            )
         values = json.loads(line)
         if "left_out" in values:
             raise InputError(values["left_out"])

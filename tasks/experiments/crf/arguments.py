@@ -62,7 +62,7 @@ class CrfArguments(RecipeArguments):
     def check(self, config):
         for key in config:
             if key in UNUSED and config[key] is not None:
-                raise InputError(f"key {key!r}: a CRF has no encoder; leave it out")
+                raise InputError("key {key!r}: a CRF has no encoder; leave it out", key=key)
 
     def unused_keys(self):
         return UNUSED

@@ -9,7 +9,7 @@ from tasks.common.training.arguments import POSITIVE, RecipeArguments, option
 from tasks.experiments.relative_position.data import SHORTEST
 
 # Keys of every recipe that mean nothing where the data are drawn.
-UNUSED = ("train_file", "dev_file", "dev_fraction", "test_file", "pretrained", "vocab_min_count")
+UNUSED = ("train_file", "dev_file", "dev_fraction", "dev_split", "test_file", "pretrained", "vocab_min_count")
 
 
 @dataclass
@@ -41,7 +41,9 @@ class RelativePositionArguments(RecipeArguments):
     def check(self, config):
         for key in UNUSED:
             if config.get(key) is not None:
-                raise InputError(f"key {key!r}: the sequences of this task are drawn, there are no files; leave it out")
+                raise InputError(
+                    "key {key!r}: the sequences of this task are drawn, there are no files; leave it out", key=key
+                )
 
     def unused_keys(self):
         return set(UNUSED)

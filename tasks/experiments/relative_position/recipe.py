@@ -10,7 +10,9 @@ import paddle
 
 from paddle_rope.roformer import RoFormerForSequenceClassification
 from tasks.common.inference import evaluation_mode
-from tasks.common.recipe import Recipe, Run
+from tasks.common.language import tr
+from tasks.common.recipe import Recipe
+from tasks.common.run import Run
 from tasks.experiments.relative_position.arguments import RelativePositionArguments
 from tasks.experiments.relative_position.data import LABELS, VOCABULARY, make_sequences
 
@@ -54,7 +56,7 @@ class RelativePositionRecipe(Recipe):
         return collate
 
     def describe(self, run: Run) -> None:
-        print(f"{run.keys.length} tokens; chance is {1 / LABELS}")
+        print(tr("{length} tokens; chance is {chance}", length=run.keys.length, chance=1 / LABELS))
 
     def score(self, run: Run, split: str) -> tuple[dict[str, float], np.ndarray]:
         ids, labels = run.examples[split]

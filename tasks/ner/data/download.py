@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from tasks.common.errors import InputError
 from tasks.common.files import file_sha256
+from tasks.common.language import Message
 from tasks.ner.data.bounded_http import bounded_opener
 
 PART = ".part"
@@ -118,15 +119,27 @@ class _Source:
             one if one.isprintable() else one.encode("unicode_escape").decode() for one in " ".join(reason.split())
         )
         return InputError(
-            f"{self.url}: cannot be downloaded ({words[:_LONGEST_REASON]}); check the network and https_proxy and run "
-            f"again, or fetch the address by hand and save it as {self.path}"
+            "{url}: cannot be downloaded ({reason}); check the network and https_proxy and run "
+            "again, or fetch the address by hand and save it as {path}",
+            url=self.url,
+            reason=words[:_LONGEST_REASON],
+            path=self.path,
         )
 
     def too_long(self, found, part):
         """InputError for a file of ``found`` bytes, whose ``part`` is removed."""
         part.unlink(missing_ok=True)
-        allowed = f"instead of {self.size}" if self.size is not None else f"where at most {LARGEST} are expected"
-        return InputError(f"{self.url}: has {found} bytes {allowed}; the file has changed or was not meant")
+        allowed = (
+            Message("instead of {size}", size=self.size)
+            if self.size is not None
+            else Message("where at most {largest} are expected", largest=LARGEST)
+        )
+        return InputError(
+            "{url}: has {found} bytes {allowed}; the file has changed or was not meant",
+            url=self.url,
+            found=found,
+            allowed=allowed,
+        )
 
 
 def _fetch_all(source, part, wait, progress):
@@ -221,7 +234,7 @@ def _append(response, part, mode, have, total, source, progress):
 
 
 def _not_writable(path, error):
-    return InputError(f"{path}: cannot be written ({error.strerror}); give another --output")
+    return InputError("{path}: cannot be written ({reason}); give another --output", path=path, reason=error.strerror)
 
 
 def _bytes_in(part):
@@ -232,9 +245,19 @@ def check_file(path, name, size=None, sha256=None):
     """Raise InputError unless the file has this size and SHA-256; ``name`` stands for it in the message."""
     found = Path(path).stat().st_size
     if size is not None and found != size:
-        raise InputError(f"{name}: has {found} bytes instead of {size}; the file has changed or was not meant")
+        raise InputError(
+            "{name}: has {found} bytes instead of {size}; the file has changed or was not meant",
+            name=name,
+            found=found,
+            size=size,
+        )
     if sha256 is not None and (digest := file_sha256(path)) != sha256:
-        raise InputError(f"{name}: has SHA-256 {digest} instead of {sha256}; the file has changed or was damaged")
+        raise InputError(
+            "{name}: has SHA-256 {digest} instead of {sha256}; the file has changed or was damaged",
+            name=name,
+            digest=digest,
+            sha256=sha256,
+        )
 
 
 def read_zip_member(path, member, name):
@@ -253,7 +276,12 @@ def read_zip_member(path, member, name):
             ]
             if len(found) != 1 or found[0].file_size > _LARGEST_MEMBER:
                 held = ", ".join(archive.namelist()[:8])
-                raise InputError(f"{name}: does not hold one {member} (but {held}); the archive has changed")
+                raise InputError(
+                    "{name}: does not hold one {member} (but {held}); the archive has changed",
+                    name=name,
+                    member=member,
+                    held=held,
+                )
             return archive.read(found[0])
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError) as error:
-        raise InputError(f"{name}: is no zip archive that can be read ({error})") from None
+        raise InputError("{name}: is no zip archive that can be read ({error})", name=name, error=error) from None

@@ -10,6 +10,7 @@ import unicodedata
 from collections import Counter, defaultdict
 
 from paddle_rope.roformer import CharTokenizer
+from tasks.common.language import Message
 from tasks.common.texts.text_files import shown
 from tasks.ner.arguments import NerArguments
 from tasks.ner.examples import Example, align_entities, entity_types
@@ -19,22 +20,25 @@ from tasks.ner.tokenized_text import TokenizedText
 MAX_CHARACTERS = NerArguments.max_characters
 # name -> what was found; in the order of printing
 FINDINGS = {
-    "leaked_text_other_labels": "texts of an earlier split, labeled otherwise",
-    "leaked_text": "texts of an earlier split, labeled the same",
-    "duplicate_text_other_labels": "texts repeated in the split, labeled otherwise",
-    "duplicate_text": "texts repeated in the split, labeled the same",
-    "blank_text": "empty texts, or only white space",
-    "long_text": f"texts of more than max_characters, which is {MAX_CHARACTERS} unless given: training takes them with "
-    "--cut_long_texts true, or with a larger --max_characters",
-    "control_characters": "texts with control characters or U+FFFD",
-    "unaligned": "entities that start or end inside a token: they cannot be learned",
-    "white_space_edge": "entities with white space at an edge",
-    "punctuation_edge": "entities with punctuation at an edge (brackets in pairs excepted)",
-    "two_types": "spans with two types at once",
-    "crossing": "entities that overlap another in part",
-    "nested": "entities inside another: GlobalPointer finds them, tags cannot hold them",
-    "surface_of_two_types": "entities whose text has another type elsewhere",
-    "long_entity": "entities longer than 99 % of all",
+    "leaked_text_other_labels": Message("texts of an earlier split, labeled otherwise"),
+    "leaked_text": Message("texts of an earlier split, labeled the same"),
+    "duplicate_text_other_labels": Message("texts repeated in the split, labeled otherwise"),
+    "duplicate_text": Message("texts repeated in the split, labeled the same"),
+    "blank_text": Message("empty texts, or only white space"),
+    "long_text": Message(
+        "texts of more than max_characters, which is {most} unless given: training takes them with "
+        "--cut_long_texts true, or with a larger --max_characters",
+        most=MAX_CHARACTERS,
+    ),
+    "control_characters": Message("texts with control characters or U+FFFD"),
+    "unaligned": Message("entities that start or end inside a token: they cannot be learned"),
+    "white_space_edge": Message("entities with white space at an edge"),
+    "punctuation_edge": Message("entities with punctuation at an edge (brackets in pairs excepted)"),
+    "two_types": Message("spans with two types at once"),
+    "crossing": Message("entities that overlap another in part"),
+    "nested": Message("entities inside another: GlobalPointer finds them, tags cannot hold them"),
+    "surface_of_two_types": Message("entities whose text has another type elsewhere"),
+    "long_entity": Message("entities longer than 99 % of all"),
 }
 _HARMLESS_CONTROLS = "\t\n"
 _BRACKETS = dict(zip("《〈“‘（(「『【〔[{<\"'", "》〉”’）)」』】〕]}>\"'"))
@@ -135,7 +139,17 @@ def _search_text(found, split, example):
             and character not in _HARMLESS_CONTROLS
         ):
             around = example.text[max(place - 8, 0) : place + 8]
-            found.add("control_characters", split, example, f"U+{ord(character):04X} at {place} in {shown(around)}")
+            found.add(
+                "control_characters",
+                split,
+                example,
+                Message(
+                    "U+{character:04X} at {place} in {around}",
+                    character=ord(character),
+                    place=place,
+                    around=shown(around),
+                ),
+            )
             break
 
 
@@ -147,7 +161,8 @@ def _search_spans(found, split, example):
             found.add("white_space_edge", split, example, example.described(one))
         elif _has_punctuation_edge(surface):
             found.add("punctuation_edge", split, example, example.described(one))
-        for other in example.entities[index + 1 :]:
+        for place in range(index + 1, len(example.entities)):  # a slice would copy all that follow
+            other = example.entities[place]
             if other.start >= one.end:
                 break
             if (one.start, one.end) == (other.start, other.end):
@@ -160,7 +175,12 @@ def _search_spans(found, split, example):
                 crossing.setdefault(one, other)
                 crossing.setdefault(other, one)
     for entity, outer in nested.items():
-        found.add("nested", split, example, f"{example.described(entity)} in {example.described(outer)}")
+        found.add(
+            "nested",
+            split,
+            example,
+            Message("{entity} in {outer}", entity=example.described(entity), outer=example.described(outer)),
+        )
     for entity, other in crossing.items():
         found.add("crossing", split, example, example.described(entity, other))
 
@@ -197,7 +217,12 @@ def _search_long_texts(found, splits):
     split, examples = next(iter(splits.items()))
     for example in sorted(examples, key=lambda example: -len(example.text)):
         if len(example.text) > MAX_CHARACTERS:
-            found.add("long_text", split, example, f"{len(example.text)} characters: {shown(example.text, 40)}")
+            found.add(
+                "long_text",
+                split,
+                example,
+                Message("{count} characters: {text}", count=len(example.text), text=shown(example.text, 40)),
+            )
 
 
 def _search_duplicates(found, splits):
@@ -208,12 +233,14 @@ def _search_duplicates(found, splits):
             if first is example:
                 continue
             name = "duplicate_text" if first_split == split else "leaked_text"
-            what = f"as {first.where}: {shown(example.text, 40)}"
+            what = Message("as {where}: {text}", where=first.where, text=shown(example.text, 40))
             if first.entities != example.entities:
                 name += "_other_labels"
                 differ = sorted(set(first.entities) ^ set(example.entities))[0]
-                which = "here" if differ in example.entities else "there"
-                what += f"; only {which} {example.described(differ)}"
+                only = Message("{what}; only there {entity}")
+                if differ in example.entities:
+                    only = Message("{what}; only here {entity}")
+                what = Message(only, what=what, entity=example.described(differ))
             found.add(name, split, example, what)
 
 
@@ -233,7 +260,13 @@ def _search_surfaces(found, splits):
     for surface in sorted(rare_places, key=lambda s: min(types_of[s].values()) / max(types_of[s].values())):
         split, example = rare_places[surface]
         counts = ", ".join(f"{type_} {count}" for type_, count in types_of[surface].most_common())
-        found.add("surface_of_two_types", split, example, f"{shown(surface, 40)} is {counts}", count=0)
+        found.add(
+            "surface_of_two_types",
+            split,
+            example,
+            Message("{surface} is {counts}", surface=shown(surface, 40), counts=counts),
+            count=0,
+        )
 
 
 def _search_long_entities(found, splits):
@@ -243,7 +276,12 @@ def _search_long_entities(found, splits):
         limit = quantile(lengths[::-1], 0.99)
         for length, (split, example, entity) in zip(lengths, ordered):
             if length > limit:
-                found.add("long_entity", split, example, f"{length} characters: {example.described(entity)}")
+                found.add(
+                    "long_entity",
+                    split,
+                    example,
+                    Message("{length} characters: {entity}", length=length, entity=example.described(entity)),
+                )
 
 
 def _entities(splits):

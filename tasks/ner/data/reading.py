@@ -10,14 +10,18 @@ and how to fix it.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TextIO
 
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer
+from tasks.common.texts.forms import Form
+from tasks.common.texts.tables import TAG, TOKEN, header_of
 from tasks.common.texts.text_files import STDIN, encodable, first_non_blank, read_text, split_lines
 from tasks.common.texts.text_stream import TextStream
 from tasks.ner.examples import Entity, Example, entity_types
-from tasks.ner.formats import FORMATS, TEXT_FORMATS, brat, check_format, recognize
+from tasks.ner.formats import FORMATS, TEXT_FORMATS, brat, check_format, label_studio, recognize, spacy, token_tags
+from tasks.ner.formats.records import labeled_records
 
 __all__ = [
     "FORMATS", "STDIN", "Entity", "Example", "entity_types", "read_examples", "read_labeled", "read_texts",
@@ -28,12 +32,13 @@ __all__ = [
 def read_examples(
     path: str | os.PathLike, format: str | None = None, name: str | os.PathLike | None = None
 ) -> list[Example]:
-    """Labeled examples of a file (or folder, for brat), in its order.
+    """Labeled examples of a file, in its order, or of the files of a folder, in the order of their names.
 
     Args:
-        path: the file; ``-`` is standard input.
-        format: one of ``FORMATS``; None recognizes it by the content, and brat by folder or ``.ann``.
-        name: what messages call the file, for which it stands; None: ``path``. Not for brat.
+        path: the file or folder; ``-`` is standard input. A folder with ``.ann`` files is one of brat. Of another,
+            folders in it are left out, and files whose names begin with a dot, an underscore, README or LICENSE.
+        format: one of ``FORMATS``; None recognizes it by the content, and brat by ``.ann``.
+        name: what messages call the file, for which it stands; None: ``path``. Not for folders.
 
     Raises:
         InputError: the file cannot be read, or something in it is wrong.
@@ -49,14 +54,41 @@ def read_labeled(
         check_format(format)
     if format == brat.NAME or (format is None and brat.is_brat(path)):
         return brat.read(path), brat.NAME
+    if os.path.isdir(path):
+        return _read_folder(Path(path), format)
     content, read_from = read_text(path)
     name = read_from if name is None else os.fspath(name)
     lines = split_lines(content)
     recognized = recognize(lines, name) if format is None or first_non_blank(lines) is None else format
     examples = TEXT_FORMATS[recognized].read(lines, name)
     if not examples:
-        raise InputError(f"{name}:1: there is no text in it; give labeled data")
+        raise InputError("{name}:1: there is no text in it; give labeled data", name=name)
     return examples, recognized
+
+
+_NO_DATA = (".", "_", "README", "LICENSE")  # begins of names of files
+
+
+def _read_folder(folder, format):
+    try:
+        files = sorted(file for file in folder.iterdir() if not file.name.startswith(_NO_DATA) and file.is_file())
+    except OSError as error:
+        raise InputError(
+            "{folder}: cannot be read ({reason}); check its permissions", folder=folder, reason=error.strerror
+        ) from None
+    if not files:
+        raise InputError(
+            "{folder}: is a directory without files of labeled data; give the path of a file in it", folder=folder
+        )
+    read = [read_labeled(file, format) for file in files]
+    examples = [example for of_file, _ in read for example in of_file]
+    return examples, ", ".join(dict.fromkeys(name for _, name in read))
+
+
+def check_labeled(examples: list[Example], name: str | os.PathLike) -> None:
+    """Raise InputError if no entity is labeled in ``examples`` of ``name``."""
+    if not any(example.entities for example in examples):
+        raise InputError("{name}: no entity is labeled in it; give data with entities", name=name)
 
 
 def read_lines(lines: list[str], name: str) -> list[Example]:
@@ -80,7 +112,7 @@ def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, 
         raise InputError("there are no examples to write; give data with at least one text")
     empty = next((example for example in examples if not example.text), None)
     if empty is not None and format != "jsonl":
-        raise InputError(f"{empty.where}: an empty text, which only jsonl holds; remove it, or write jsonl")
+        raise InputError("{where}: an empty text, which only jsonl holds; remove it, or write jsonl", where=empty.where)
     if format == brat.NAME:
         if not isinstance(target, (str, os.PathLike)):
             raise InputError("brat documents need a folder; give the path of one")
@@ -94,6 +126,34 @@ def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, 
         target.write(content)
 
 
+_TOKENS = frozenset(token_tags.TOKEN_KEYS) - {"text"}
+
+
+class EntityTextStream(TextStream):
+    """The texts of a :class:`tasks.common.texts.text_stream.TextStream`, also of labeled data in any form but brat."""
+
+    def items_of_record(self, record, where):
+        if spacy.PARAGRAPHS in record:
+            return [(text, where) for text in spacy.texts_of(record, where)]
+        if isinstance(record.get("data"), dict):
+            return [(label_studio.text_of(record, where), where)]
+        if isinstance(record.get("text"), list) or not record.keys().isdisjoint(_TOKENS) and "text" not in record:
+            return [(token_tags.text_of(record, where), where)]
+        return super().items_of_record(record, where)
+
+    def records_of(self, lines):
+        return labeled_records(lines, self.name)
+
+    def items_of_whole(self, lines):
+        header = header_of(first_non_blank(lines) or "")
+        if self.form is Form.TABLE and header is not None and header.has(TOKEN, TAG):
+            self.form = Form.TAGGED
+        return super().items_of_whole(lines)
+
+    def texts_of_tagged(self, lines):
+        return [(example.text, example.where) for example in read_lines(lines, self.name)]
+
+
 def read_texts(source: str | os.PathLike) -> list[tuple[str, str]]:
-    """All texts of a :class:`tasks.common.texts.text_stream.TextStream`: pairs (text, "path:line")."""
-    return [pair for chunk in TextStream(source) for pair in chunk]
+    """All texts of an :class:`EntityTextStream`: pairs (text, "path:line")."""
+    return [pair for chunk in EntityTextStream(source) for pair in chunk]

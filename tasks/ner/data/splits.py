@@ -3,10 +3,11 @@
 import random
 
 from tasks.common.errors import InputError
+from tasks.common.language import Message, tr
 from tasks.common.texts.plain_texts import cut_at_sentences, read_plain_texts
 from tasks.common.tool.device import is_first_process
 from tasks.common.training.splits import hold_out_dev, note_unseen, read_files
-from tasks.ner.data.reading import entity_types, read_examples
+from tasks.ner.data.reading import check_labeled, entity_types, read_examples
 from tasks.ner.examples import Example
 
 
@@ -33,11 +34,11 @@ def read_splits(run, seed, memory=None):
     splits, names = read_files(run, read_examples, memory)
     if run.train_texts is not None:
         splits["train"], names["train"] = _drawn(splits["train"], run.train_texts, seed, names["train"])
-    hold_out_dev(run, splits, names)
+    hold_out_dev(run, splits, names, lambda example: [entity.type for entity in example.entities])
     for split in ("train", "dev"):
-        if split in splits and not entity_types(splits[split]):
-            raise InputError(f"{names[split]}: no entity is labeled in it; give data with entities")
-    note_unseen(splits, names, "types", entity_types)
+        if split in splits:
+            check_labeled(splits[split], names[split])
+    note_unseen(splits, names, Message("types"), entity_types)
     return splits
 
 
@@ -60,10 +61,23 @@ def draw(examples, count, seed):
 def _drawn(examples, count, seed, name):
     """The drawn examples, and what messages call them; says so."""
     if count > len(examples):
-        raise InputError(f"train_texts {count}: {name} has only {len(examples)} texts; give a smaller number")
+        raise InputError(
+            "train_texts {count}: {name} has only {texts} texts; give a smaller number",
+            count=count,
+            name=name,
+            texts=len(examples),
+        )
     drawn = f"the {count:,} texts of {name} drawn with seed {seed}"
     if is_first_process():
-        print(f"train_texts: {count:,} of the {len(examples):,} texts of {name}, drawn with seed {seed}")
+        print(
+            tr(
+                "train_texts: {count:,} of the {texts:,} texts of {name}, drawn with seed {seed}",
+                count=count,
+                texts=len(examples),
+                name=name,
+                seed=seed,
+            )
+        )
     return draw(examples, count, seed), drawn
 
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tasks.common.errors import InputError
-from tasks.common.texts.json_lines import json_line, json_records
+from tasks.common.language import Message
+from tasks.common.texts.json_lines import json_line
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example
-from tasks.ner.formats.json_records import check_type, read_records
+from tasks.ner.formats.json_records import Records, check_type, read_records
 
-SHAPE = 'write it as {"type": {"surface": [[first, last]]}}'
+SHAPE = Message('write it as {"type": {"surface": [[first, last]]}}')
 
 
-def read(lines: list[str], name: str) -> list[Example]:
-    return read_records(json_records(lines, name), ("label",), '"label": {}', _entities)
+def read(records: Records, name: str) -> list[Example]:
+    return read_records(records, ("label",), '"label": {}', _entities)
 
 
 def write(examples: Iterable[Example]) -> Iterator[str]:
@@ -32,14 +33,28 @@ def write(examples: Iterable[Example]) -> Iterator[str]:
 
 def _entities(label: object, text: str, where: str) -> Iterator[Entity]:
     if not isinstance(label, dict):
-        raise InputError(f'{where}: "label" is {shown(label)}, not an object; {SHAPE}')
+        raise InputError(
+            '{where}: "label" is {label}, not an object; {shape}', where=where, label=shown(label), shape=SHAPE
+        )
     for type_, surfaces in label.items():
         check_type(type_, SHAPE, where)
         if not isinstance(surfaces, dict):
-            raise InputError(f"{where}: label {shown(type_)} is {shown(surfaces)}, not an object; {SHAPE}")
+            raise InputError(
+                "{where}: label {type} is {surfaces}, not an object; {shape}",
+                where=where,
+                type=shown(type_),
+                surfaces=shown(surfaces),
+                shape=SHAPE,
+            )
         for surface, pairs in surfaces.items():
             if not isinstance(pairs, list):
-                raise InputError(f"{where}: the spans of {shown(surface)} are {shown(pairs)}, not a list; {SHAPE}")
+                raise InputError(
+                    "{where}: the spans of {surface} are {pairs}, not a list; {shape}",
+                    where=where,
+                    surface=shown(surface),
+                    pairs=shown(pairs),
+                    shape=SHAPE,
+                )
             holds = _Occurrences(surface, text)
             for pair in pairs:
                 start, last = _check_span(pair, surface, text, where, holds)
@@ -77,19 +92,31 @@ def _check_span(pair: object, surface: str, text: str, where: str, holds: _Occur
     """First and last character of a span, after checking that it is in the text and holds the surface."""
     if not (isinstance(pair, list) and len(pair) == 2 and all(type(offset) is int for offset in pair)):
         raise InputError(
-            f"{where}: span {shown(pair)} of {shown(surface)} is not a pair of integers; write it as [first, last]"
+            "{where}: span {pair} of {surface} is not a pair of integers; write it as [first, last]",
+            where=where,
+            pair=shown(pair),
+            surface=shown(surface),
         )
     start, last = pair
     if not 0 <= start <= last < len(text):
         raise InputError(
-            f"{where}: span {shown(pair)} of {shown(surface)} is not in the text of {len(text)} characters; offsets "
-            "count characters from 0, the last is included: 0 <= first <= last < length"
+            "{where}: span {pair} of {surface} is not in the text of {length} characters; offsets "
+            "count characters from 0, the last is included: 0 <= first <= last < length",
+            where=where,
+            pair=shown(pair),
+            surface=shown(surface),
+            length=len(text),
         )
     if not holds(start, last + 1):
         found = text[start : last + 1]
-        hint = f" (here [{start}, {last - 1}])" if text[start:last] == surface else ""
+        hint = Message(" (here [{start}, {last}])", start=start, last=last - 1) if text[start:last] == surface else ""
         raise InputError(
-            f"{where}: span {shown(pair)} holds {shown(found)}, but the label says {shown(surface)}; correct the "
-            f"offsets, which count characters from 0, the last included{hint}, or the surface"
+            "{where}: span {pair} holds {found}, but the label says {surface}; correct the "
+            "offsets, which count characters from 0, the last included{hint}, or the surface",
+            where=where,
+            pair=shown(pair),
+            found=shown(found),
+            surface=shown(surface),
+            hint=hint,
         )
     return start, last

@@ -13,28 +13,39 @@ import logging
 from collections.abc import Iterable, Iterator
 
 from tasks.common.errors import InputError
-from tasks.common.texts.json_lines import json_line, json_records
+from tasks.common.language import Message
+from tasks.common.texts.json_lines import json_line
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example
-from tasks.ner.formats.json_records import check_offsets, check_type, field, object_entities, read_records
+from tasks.ner.formats.json_records import Records, check_offsets, check_type, field, object_entities, read_records
 
 logger = logging.getLogger(__name__)
 
-LABEL_SHAPE = 'write it as "label": [[start, end, "type"]]'
-ENTITY_SHAPE = 'write it as {"start_offset": 0, "end_offset": 3, "label": "type"}'
+LABEL_SHAPE = Message('write it as "label": [[start, end, "type"]]')
+ENTITY_SHAPE = Message('write it as {"start_offset": 0, "end_offset": 3, "label": "type"}')
 
 
-def read(lines: list[str], name: str) -> list[Example]:
+def read(records: Records, name: str) -> list[Example]:
     """The sequence labeling export."""
-    return read_records(json_records(lines, name), ("label", "labels"), '"label": []', _label_entities)
+    return read_records(records, ("label", "labels"), '"label": []', _label_entities)
 
 
 def _label_entities(label: object, text: str, where: str) -> Iterator[Entity]:
     if not isinstance(label, list):
-        raise InputError(f'{where}: "label" is {shown(label)}, not a list; {LABEL_SHAPE}')
+        raise InputError(
+            '{where}: "label" is {label}, not a list; {label_shape}',
+            where=where,
+            label=shown(label),
+            label_shape=LABEL_SHAPE,
+        )
     for span in label:
         if not (isinstance(span, list) and len(span) == 3):
-            raise InputError(f"{where}: label {shown(span)} is not [start, end, type]; {LABEL_SHAPE}")
+            raise InputError(
+                "{where}: label {span} is not [start, end, type]; {label_shape}",
+                where=where,
+                span=shown(span),
+                label_shape=LABEL_SHAPE,
+            )
         type_ = check_type(span[2], LABEL_SHAPE, where)
         yield Entity(*check_offsets(span[0], span[1], text, LABEL_SHAPE, where), type_)
 
@@ -45,17 +56,17 @@ def write(examples: Iterable[Example]) -> Iterator[str]:
         yield json_line({"text": example.text, "label": label})
 
 
-def read_entities(lines: list[str], name: str) -> list[Example]:
+def read_entities(records: Records, name: str) -> list[Example]:
     """The export with relations."""
     skipped = []
 
-    def records():
-        for where, record in json_records(lines, name):
+    def counted():
+        for where, record in records:
             if record.get("relations"):
                 skipped.append(where)
             yield where, record
 
-    examples = read_records(records(), ("entities",), '"entities": []', _object_entities)
+    examples = read_records(counted(), ("entities",), '"entities": []', _object_entities)
     if skipped:
         logger.warning("%s: skipped the doccano relations of %d texts", skipped[0], len(skipped))
     return examples

@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tasks.common.errors import InputError
-from tasks.common.texts.json_lines import json_line, json_records, json_text
+from tasks.common.language import Message
+from tasks.common.texts.json_lines import json_line, json_text
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example
-from tasks.ner.formats.json_records import check_offsets, check_type, field, object_entities, read_records
+from tasks.ner.formats.json_records import Records, check_offsets, check_type, field, object_entities, read_records
 
-SHAPE = 'write it as {"start": 0, "end": 3, "type": "type"}'
+SHAPE = Message('write it as {"start": 0, "end": 3, "type": "type"}')
 
 
-def read(lines: list[str], name: str) -> list[Example]:
-    return read_records(json_records(lines, name), ("entities",), '"entities": []', _entities, json_text)
+def read(records: Records, name: str) -> list[Example]:
+    return read_records(records, ("entities",), '"entities": []', _entities, json_text)
 
 
 def _entities(entities: object, text: str, where: str) -> Iterator[Entity]:
@@ -29,9 +30,14 @@ def _entities(entities: object, text: str, where: str) -> Iterator[Entity]:
         start, end = check_offsets(start, end, text, SHAPE, where)
         if "text" in entity and entity["text"] != text[start:end]:
             raise InputError(
-                f"{where}: span [{start}, {end}] holds {shown(text[start:end])}, but the entity says "
-                f"{shown(entity['text'])}; correct the offsets, which count characters from 0, the end not included, "
-                "or the surface"
+                "{where}: span [{start}, {end}] holds {found}, but the entity says "
+                "{surface}; correct the offsets, which count characters from 0, the end not included, "
+                "or the surface",
+                where=where,
+                start=start,
+                end=end,
+                found=shown(text[start:end]),
+                surface=shown(entity["text"]),
             )
         yield Entity(start, end, type_)
 

@@ -1,4 +1,4 @@
-"""Tag sequences of flat named entities, BIO, BIOES and BMES: from tags to spans and back.
+"""Tag sequences of flat named entities, BIO, BIOES and BMES: from tags to spans and back; from tokens to a text.
 
 A tag is ``O`` or ``<prefix>-<type>``; a parsed tag is the pair (prefix, type), ``("O", "")`` for ``O``.
 
@@ -110,6 +110,26 @@ def encode_tags(length: int, spans: Iterable[tuple[int, int, str]], scheme: Sche
         if scheme.closes:
             tags[end - 1] = f"E-{type_}" if end - start > 1 else f"S-{type_}"
     return tags
+
+
+def joined(tokens: list[str]) -> tuple[str, list[tuple[int, int]]]:
+    """The text of tokens, and the half-open characters of each.
+
+    Nothing stands between them, but a space between ASCII letters and digits if one of the two tokens has several: so
+    words stay apart, and the letters of a word, a token each, together.
+    """
+    parts: list[str] = []
+    offsets = []
+    end, before = 0, ""
+    for token in tokens:
+        edges = before[-1:] + token[:1]
+        if len(edges) == 2 and len(before) + len(token) > 2 and edges.isascii() and edges.isalnum():
+            parts.append(" ")
+            end += 1
+        parts.append(token)
+        offsets.append((end, end + len(token)))
+        end, before = end + len(token), token
+    return "".join(parts), offsets
 
 
 def scheme_of(prefixes: Iterable[str]) -> Scheme | None:

@@ -1,14 +1,14 @@
 """Entities as boxes around their characters.
 
 Boxes nest as the entities do. HTML cannot nest two entities that cross, nor one that goes on in the next paragraph, so
-that such an entity is drawn in pieces, open with a dashed edge where it continues.
+that such an entity is drawn in pieces, open where it goes on, with one label behind the last.
 """
 
 from __future__ import annotations
 
 import bisect
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -68,6 +68,8 @@ def drawn_paragraphs(
     paragraphs: Sequence[Span],
     number_of: dict[str, int],
     anchor_of: Callable[[Entity], str | None],
+    words: Mapping[str, str],
+    calibrated: bool,
 ) -> Iterator[str]:
     """Each paragraph of a text as HTML.
 
@@ -77,6 +79,8 @@ def drawn_paragraphs(
         paragraphs: its characters, cut somehow.
         number_of: of the types, which have a style each.
         anchor_of: the id that links lead to, of an entity that has one.
+        words: of the page's language.
+        calibrated: whether what an entity has as probability is one.
     """
     pieces = nested_pieces(entities, [end for _, end in paragraphs])
     heights = _heights(pieces)
@@ -87,7 +91,7 @@ def drawn_paragraphs(
             next_piece += 1
         of_paragraph = slice(first, next_piece)
         openings = [
-            _opening(piece, height, text, number_of, anchor_of)
+            _opening(piece, height, text, number_of, anchor_of, words, words["probability" if calibrated else "score"])
             for piece, height in zip(pieces[of_paragraph], heights[of_paragraph])
         ]
         yield _paragraph(text, start, end, pieces[of_paragraph], openings, max(heights[of_paragraph], default=0))
@@ -117,7 +121,7 @@ def _paragraph(text, start, end, pieces, openings, height):
     return f'<p lang="zh"{lines}>{"".join(parts)}</p>'
 
 
-def _opening(piece, height, text, number_of, anchor_of):
+def _opening(piece, height, text, number_of, anchor_of, words, name):
     start, end, kind, score, certainty = piece.entity
     certainty = probability(score, 1.0) if certainty is None else certainty
     classes = [f"t{number_of[kind]}"]
@@ -125,26 +129,30 @@ def _opening(piece, height, text, number_of, anchor_of):
     classes += [] if piece.is_last else ["goes-on-right"]
     anchor = anchor_of(piece.entity) if piece.is_first else None
     link = f' id="{anchor}"' if anchor else ""
-    title = (
-        f"{kind}: {text[start:end]}\ncharacters {start} to {end} (exclusive)\n"
-        f"probability {certainty:.3f}, score {score:.2f}"
-    )
+    offsets = words["offsets"].format(start=start, end=end)
+    title = f"{kind}: {text[start:end]}\n{offsets}\n{name} {certainty:.3f}"
     return (
         f'<mark class="{" ".join(classes)}"{link} style="--h:{height}" '
-        f'data-type="{escaped(kind)}" data-probability="{certainty:.2f}" title="{escaped(title)}">'
+        f'data-type="{escaped(kind)}" data-certainty="{certainty:.2f}" title="{escaped(title)}">'
     )
 
 
-def _heights(pieces):
-    """For each piece how many boxes are stacked in it: an outer box is drawn higher than those within."""
-    parents, open_pieces = [], []
+def parents_of(pieces: Sequence[Piece]) -> list[int | None]:
+    """For each of the pieces of :func:`nested_pieces` the number of that in which it directly lies, if any."""
+    parents: list[int | None] = []
+    open_pieces: list[int] = []
     for number, piece in enumerate(pieces):
         while open_pieces and pieces[open_pieces[-1]].end <= piece.start:
             open_pieces.pop()
         parents.append(open_pieces[-1] if open_pieces else None)
         open_pieces.append(number)
+    return parents
+
+
+def _heights(pieces):
+    """For each piece how many boxes are stacked in it: an outer box is drawn higher than those within."""
     heights = [0] * len(pieces)
-    for number, parent in reversed(list(enumerate(parents))):
+    for number, parent in reversed(list(enumerate(parents_of(pieces)))):
         if parent is not None:
             heights[parent] = max(heights[parent], heights[number] + 1)
     return heights

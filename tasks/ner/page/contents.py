@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from tasks.ner.examples import Entity
@@ -100,27 +100,38 @@ def mentions_of(texts: list[str], entities: list[list[Entity]]) -> dict[str, dic
 
 
 def navigation(
-    places: list[Place], mentions: dict[str, dict[str, Mentions]], number_of: dict[str, int]
+    places: list[Place],
+    mentions: dict[str, dict[str, Mentions]],
+    number_of: dict[str, int],
+    words: Mapping[str, str],
 ) -> Iterator[str]:
     """The HTML of both.
 
     Args:
-        places, mentions: what to show.
+        places: what the table of contents leads to; without any there is none.
+        mentions: of each type.
         number_of: of the types, in their order.
+        words: of the page's language.
     """
-    yield '<nav>\n<details open>\n<summary>Contents <span lang="zh">目录</span></summary>\n'
-    yield from _list(places, number_of)
-    yield "</details>\n"
-    distinct = sum(map(len, mentions.values()))
-    yield f'<details>\n<summary>Entities <span lang="zh">实体</span> <small>{distinct:,}</small></summary>\n'
+    yield "<nav>\n"
+    if places:
+        yield f"<details open>\n<summary>{words['contents']}</summary>\n"
+        yield from _list(places, number_of)
+        yield "</details>\n"
+    if mentions:
+        yield f"<details>\n<summary>{words['list']}</summary>\n"
     for kind, number in number_of.items():
         of_type = mentions.get(kind, {})
+        total = sum(mention.count for mention in of_type.values())
+        counts = words["of a type"].format(total=f"{total:,}", different=f"{len(of_type):,}")
         yield f'<details class="t{number}">\n<summary><span class="name">{escaped(kind)}</span> '
-        yield f"<small>{len(of_type):,}</small></summary>\n<ol>\n"
+        yield f"<small>{counts}</small></summary>\n<ol>\n"
         for characters, (anchor, count) in of_type.items():
             yield f'<li><a href="#{anchor}" lang="zh">{escaped(characters)}</a> <small>{count:,}</small></li>\n'
         yield "</ol>\n</details>\n"
-    yield "</details>\n</nav>\n"
+    if mentions:
+        yield "</details>\n"
+    yield "</nav>\n"
 
 
 def _list(places, number_of):

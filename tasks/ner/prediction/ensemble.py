@@ -71,8 +71,11 @@ def _refuse_different(folders, models):
         for name, value in first.items():
             if other[name] != value:
                 raise InputError(
-                    f"{folder}: its {name} is not that of {folders[0]}, so their scores cannot be averaged; give "
-                    "models that were trained on the same files with the same features"
+                    "{folder}: its {name} is not that of {first}, so their scores cannot be averaged; give "
+                    "models that were trained on the same files with the same features",
+                    folder=folder,
+                    name=name,
+                    first=folders[0],
                 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 from visualdl.component.base_component import pr_curve_raw
@@ -31,18 +32,23 @@ LOWEST_LOGIT = math.log(1 / (CURVE_STEPS - 1))
 MOST_CANDIDATES = 200_000
 SAMPLES = 8
 MOST_TYPES = 40  # with a curve and scores of their own
-DRAWN_CHARACTERS = 24  # longest text that is preferred for the picture
+DRAWN_CHARACTERS = 20  # longest text that is preferred for the picture
 
 
 class NerMonitor(VisualDLMonitor):
     """Adds to each evaluation: a precision-recall curve of each type, predictions of fixed dev texts beside the gold
     entities, and as pictures the scores of all spans of one dev text, and the reliability of probabilities with the
-    temperatures that these dev data would give.
+    temperatures that these dev data would give. VisualDL opens the oldest picture of a tag: all of them are under
+    ``dev_history``, and the newest are once more, alone, under ``dev`` when training ends.
 
     Args: as of :class:`VisualDLMonitor`.
     """
 
     _types = None  # those that are shown
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._newest = {}  # name of a picture -> (pixels, step)
 
     def watch(self, model, dataset, step):
         """Show the fixed texts; called at an evaluation, before it.
@@ -81,6 +87,12 @@ class NerMonitor(VisualDLMonitor):
             }
         super().on_evaluate(args, state, control, metrics=metrics, **kwargs)
 
+    def on_train_end(self, args, state, control, **kwargs):
+        if self.writer is not None:
+            for name, (picture, step) in self._newest.items():
+                self.writer.add_image(f"dev/{name}", picture, step)
+        super().on_train_end(args, state, control, **kwargs)
+
     def _show_curves(self, dataset, step, candidates):
         gold = [example.entities for example in dataset.examples]
         for kind, curve in precision_recall_curves(gold, candidates, self._types, CURVE_STEPS).items():
@@ -97,7 +109,11 @@ class NerMonitor(VisualDLMonitor):
         found = above(candidates, config.thresholds, config.types, config.allow_overlap)
         result = reliability(gold, found, config.types, temperatures)
         if result["entities"]:
-            self.writer.add_image("dev/reliability", draw_reliability(result, f"step {step}"), step)
+            self._show_picture("reliability", draw_reliability(result, f"step {step}"), step)
+
+    def _show_picture(self, name, picture, step):
+        self.writer.add_image(f"dev_history/{name}", picture, step)
+        self._newest[name] = picture, step
 
     def _show_samples(self, model, dataset, step):
         rows = _spread([row for row, example in enumerate(dataset.examples) if example.entities], SAMPLES)
@@ -115,8 +131,8 @@ class NerMonitor(VisualDLMonitor):
         reading = reading_of(model.config)
         window = cut_text(dataset.texts[row], reading.max_tokens, reading.overlap)[0].text
         scores, candidates = span_scores(model, window, len(shown))
-        title = f"step {step}, {example.where}: {shown}"
-        self.writer.add_image("dev/scores", draw_scores(shown, scores, example.spans, model.config.types, title), step)
+        title = f"step {step}, {Path(example.where).name}: {shown}"
+        self._show_picture("scores", draw_scores(shown, scores, example.spans, model.config.types, title), step)
         return candidates / max(1, max(end for _, end in window.offsets))
 
 

@@ -1,6 +1,9 @@
 """The scores of all spans of a short text as a picture, one matrix a type."""
 
+import contextlib
+import functools
 import math
+import sys
 import warnings
 
 import numpy as np
@@ -11,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 MAX_CHARACTERS = 40
-MAX_PANELS = 12
+MAX_PANELS = 4  # more would be too small to read in VisualDL
 LOWEST, HIGHEST = -32.0, 8.0  # logits at which the colors end; most spans score far below 0
 CHINESE_FONTS = (
     "Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Microsoft YaHei", "SimHei",
@@ -37,37 +40,37 @@ def draw_scores(text, scores, gold, types, title):
     """
     matrices = dict(zip(types, scores))
     shown = _chosen(types, matrices, gold)
-    font = _chinese_font()
+    font = chinese_font()
     colors = TwoSlopeNorm(0, LOWEST, HIGHEST)
-    columns = min(4, len(shown))
+    columns = min(2, len(shown))
     rows = math.ceil(len(shown) / columns)
-    side = max(0.135 * len(text), 2.0) + 0.35  # inches of a panel with what is around it
-    width, height = columns * side + 1.3, rows * side + 1.1
+    side = max(0.2 * len(text), 2.0) + 0.4  # inches of a panel with what is around it
+    width, height = columns * side + 1.3, rows * side + 1.2
     figure = Figure(figsize=(width, height), dpi=100, facecolor="white")
     labels = [symbol if font and symbol.isprintable() else str(index) for index, symbol in enumerate(text)]
     for place, kind in enumerate(shown):
         row, column = divmod(place, columns)
-        left, bottom = 0.45 + column * side, height - 0.75 - (row + 1) * side + 0.3
-        axes = figure.add_axes([left / width, bottom / height, (side - 0.2) / width, (side - 0.35) / height])
+        left, bottom = 0.45 + column * side, height - 0.85 - (row + 1) * side + 0.3
+        axes = figure.add_axes([left / width, bottom / height, (side - 0.2) / width, (side - 0.4) / height])
         image = axes.imshow(matrices[kind], cmap="RdBu_r", norm=colors, interpolation="nearest")
         axes.set_facecolor("#e8e8e8")
-        axes.set_title(_printable(kind[:MAX_CHARACTERS]), pad=3, **_style(font, 9))
+        axes.set_title(_printable(kind[:MAX_CHARACTERS]), pad=4, **_style(font, 12))
         is_last_of_column = place + columns >= len(shown)
         for axis, labeled in ((axes.xaxis, is_last_of_column), (axes.yaxis, column == 0)):
             axis.set_ticks(range(len(text)) if labeled else [])
             if labeled:
-                axis.set_ticklabels(labels, **_style(font, 8))
+                axis.set_ticklabels(labels, **_style(font, 11))
         axes.tick_params(length=0, pad=2)
         for start, end, of_kind in gold:
             if of_kind == kind and end <= len(text):
                 corner = (end - 1.5, start - 0.5)
                 axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor="black", linewidth=1.4))
-    bar = figure.add_axes([1 - 0.75 / width, 0.45 / height, 0.13 / width, (height - 1.2) / height])
-    figure.colorbar(image, cax=bar).set_label("logit; above 0 is an entity", fontsize=8)
-    bar.tick_params(labelsize=7)
-    figure.text(0.45 / width, 1 - 0.28 / height, _printable(title), **_style(font, 11))
+    bar = figure.add_axes([1 - 0.75 / width, 0.45 / height, 0.13 / width, (height - 1.35) / height])
+    figure.colorbar(image, cax=bar).set_label("logit; above 0 is an entity", fontsize=10)
+    bar.tick_params(labelsize=9)
+    figure.text(0.45 / width, 1 - 0.28 / height, _printable(title), **_style(font, 13))
     axes_named = "down: first character, to the right: last character; framed: gold"
-    figure.text(0.45 / width, 1 - 0.46 / height, axes_named, **_style(font, 8))
+    figure.text(0.45 / width, 1 - 0.52 / height, axes_named, **_style(font, 10))
     canvas = FigureCanvasAgg(figure)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # drawn as an empty box
@@ -83,10 +86,28 @@ def _chosen(types, matrices, gold):
     return [kind for kind in types if kind in ranked[:MAX_PANELS]]
 
 
-def _chinese_font():
-    """Name of a font with Chinese characters, or None: then characters are numbered."""
-    installed = {font.name for font in font_manager.fontManager.ttflist}
-    return next((name for name in CHINESE_FONTS if name in installed), None)
+@functools.cache
+def chinese_font():
+    """Name of a font with Chinese characters, or None: then characters are numbered, which is said once.
+
+    Matplotlib keeps a list of fonts from when it first ran: fonts that were installed later are added to it.
+    """
+    font = _listed_font()
+    if font is None:
+        listed = {font.fname for font in font_manager.fontManager.ttflist}
+        for path in sorted(set(font_manager.findSystemFonts()) - listed):
+            with contextlib.suppress(Exception):  # FreeType does not read it
+                font_manager.fontManager.addfont(path)
+        font = _listed_font()
+    if font is None:
+        note = "note: no font has Chinese characters; pictures number them instead; apt-get install fonts-noto-cjk"
+        print(note, file=sys.stderr)
+    return font
+
+
+def _listed_font():
+    listed = {font.name for font in font_manager.fontManager.ttflist}
+    return next((name for name in CHINESE_FONTS if name in listed), None)
 
 
 def _printable(text):

@@ -96,3 +96,18 @@ def test_folder_that_was_removed_meanwhile_is_told(tmp_path):
 def test_other_errors_stay_what_they_are(tmp_path):
     with pytest.raises(PermissionError), explained(tmp_path, "paddle-rope train ner"):
         raise PermissionError(13, "Permission denied")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [MemoryError("std::bad_alloc"), RuntimeError("(ResourceExhausted) Fail to alloc memory"), SystemError("bad_alloc")],
+)
+def test_memory_that_does_not_suffice_is_one_line_with_the_remedy(tmp_path, error):
+    with pytest.raises(InputError) as raised, explained(tmp_path, "paddle-rope train ner", "a smaller batch"):
+        raise error
+    assert str(raised.value) == f"{tmp_path}: out of memory; train anew with a smaller batch, or end other programs"
+
+
+def test_a_mistake_is_not_taken_for_too_little_memory(tmp_path):
+    with pytest.raises(RuntimeError, match="a mistake"), explained(tmp_path, "paddle-rope train ner"):
+        raise RuntimeError("a mistake")

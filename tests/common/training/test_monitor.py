@@ -44,15 +44,15 @@ def test_gradient_norm_is_that_of_all_parameters_before_the_step_that_is_logged(
     monitor.on_optimizer_begin(ARGS, state(1), None, model=model)
     monitor.on_log(ARGS, state(2), None, logs={"loss": 0.5, "learning_rate": 0.1})
     figures = read(tmp_path)
-    assert figures["train/gradient_norm"] == [(2, pytest.approx(math.sqrt(26)))]
-    assert figures["train/loss"] == [(1, 1.0), (2, 0.5)]
+    assert figures["1_train/gradient_norm"] == [(2, pytest.approx(math.sqrt(26)))]
+    assert figures["1_train/loss"] == [(1, 1.0), (2, 0.5)]
 
 
 def test_gradient_norm_leaves_out_the_scale_of_mixed_precision(monitor, tmp_path):
     scaler = SimpleNamespace(_scale=paddle.to_tensor([8.0]))
     monitor.on_optimizer_begin(ARGS, state(1), None, scaler=scaler, model=model_with_gradient(8.0))
     monitor.on_log(ARGS, state(2), None, logs={"loss": 1.0, "learning_rate": 0.1})
-    assert read(tmp_path)["train/gradient_norm"] == [(2, pytest.approx(math.sqrt(26)))]
+    assert read(tmp_path)["1_train/gradient_norm"] == [(2, pytest.approx(math.sqrt(26)))]
 
 
 def test_speed_counts_characters_and_the_seconds_of_training_steps_alone(monitor, tmp_path, monkeypatch):
@@ -63,7 +63,7 @@ def test_speed_counts_characters_and_the_seconds_of_training_steps_alone(monitor
         monitor.on_load_data_end(ARGS, state(), None, inputs=inputs)
         monitor.on_step_end(ARGS, state(), None)
     monitor.on_log(ARGS, state(2), None, logs={"loss": 1.0, "learning_rate": 0.1})
-    assert read(tmp_path)["train/characters_per_second"] == [(2, 2.0)]
+    assert read(tmp_path)["1_train/characters_per_second"] == [(2, 2.0)]
 
 
 def test_speed_counts_the_seconds_of_every_batch_whose_gradients_are_accumulated(monitor, tmp_path, monkeypatch):
@@ -73,7 +73,7 @@ def test_speed_counts_the_seconds_of_every_batch_whose_gradients_are_accumulated
         monitor.on_load_data_end(ARGS, state(), None, inputs={"token_mask": paddle.ones([1, 6], dtype="bool")})
         ends(ARGS, state(), None)
     monitor.on_log(ARGS, state(2), None, logs={"loss": 1.0, "learning_rate": 0.1})
-    assert read(tmp_path)["train/characters_per_second"] == [(2, 3.0)]
+    assert read(tmp_path)["1_train/characters_per_second"] == [(2, 3.0)]
 
 
 def test_evaluation_is_logged_as_dev_and_other_logs_are_not(monitor, tmp_path):

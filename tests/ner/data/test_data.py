@@ -57,6 +57,7 @@ def test_entity_types_are_the_sorted_distinct_types_of_all_lists():
 
 COMMON_READERS = (
     "errors",
+    "language",
     "files",
     "texts.json_array",
     "texts.json_lines",
@@ -64,6 +65,9 @@ COMMON_READERS = (
     "texts.line_stream",
     "texts.text_files",
     "texts.text_stream",
+    "texts.packed",
+    "texts.tables",
+    "texts.forms",
 )
 READERS = [
     *(REPOSITORY / "tasks" / "ner" / name for name in ("data/reading.py", "examples.py")),
@@ -146,9 +150,17 @@ def test_plain_text_has_as_many_texts_as_lines(write, content, expected):
     assert texts(write(content)) == expected
 
 
-@pytest.mark.parametrize("line", ["{", "{甲}", '{"txt": "甲"}', '{"text": "甲"', '"text"', "[1]", "{}"])
-def test_first_line_that_is_no_json_object_with_a_text_makes_plain_text(write, line):
+@pytest.mark.parametrize("line", ["{", "{甲}", '"text"', "[1]", "[呵呵]", "[]"])
+def test_first_line_that_is_no_json_makes_plain_text(write, line):
     assert texts(write(line + "\n" + json_line("乙"))) == [line, json_line("乙")[:-1]]
+
+
+@pytest.mark.parametrize(
+    "line, reason", [('{"txt": "甲"}', 'there is no "text"'), ('{"text": "甲"', "broken JSON"), ("{}", "there is no")]
+)
+def test_first_line_of_json_without_a_text_is_an_error(write, line, reason):
+    path = write(line + "\n" + json_line("乙"))
+    assert error_of(read_texts, path).startswith(f"{path}:1: {reason}")
 
 
 def test_json_lines_give_their_text_and_ignore_labels_and_blank_lines(write):

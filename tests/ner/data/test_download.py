@@ -16,13 +16,6 @@ SHA256 = hashlib.sha256(CONTENT).hexdigest()
 OTHER = CONTENT[::-1]
 
 
-@pytest.fixture(autouse=True)
-def no_proxies(monkeypatch):
-    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
-
-
 @pytest.fixture
 def server():
     with serve(LocalServer({"/file": CONTENT})) as server:

@@ -18,13 +18,6 @@ FAR = 10**9  # a cut behind the end
 TRIES = 30  # after which the servers here give in, so that an attempt too many is told from a test that hangs
 
 
-@pytest.fixture(autouse=True)
-def no_proxies(monkeypatch):
-    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
-
-
 @pytest.fixture
 def server():
     with serve(LocalServer({"/file": CONTENT})) as server:

@@ -70,6 +70,7 @@ def test_run_without_a_dev_file_holds_a_part_out(train, few_texts, tmp_path, wit
         runs.append(train(tmp_path / f"run{seed}", train_file=few_texts.train, dev_file="", dev_fraction=0.2,
                           num_train_epochs=1, seed=seed))  # fmt: skip
     printed = capsys.readouterr().out
+    assert printed.count("note: dev is drawn from all of") == 2
     assert printed.count("train: 36 texts") == printed.count("dev: 9 texts") == 2
     texts = [
         [json.loads(line)["text"] for line in (run.folder / "predictions_dev.jsonl").read_text("utf-8").splitlines()]
@@ -90,7 +91,8 @@ def test_run_on_one_text_without_a_dev_file_is_an_error(fails, config_file, few_
 def test_held_out_part_without_entities_is_named(fails, config_file, tmp_path):
     line = '{"text": "%s", "label": {%s}}\n'
     content = line % ("张三在北京", '"place": {"北京": [[3, 4]]}') + line % ("天气好", "")
-    rest, held = hold_out(examples_of(["张三在北京", "天气好"]), 0.5)
+    kinds = {"张三在北京": ["place"], "天气好": []}
+    held = hold_out(examples_of(kinds), 0.5, "stratified", lambda example: kinds[example.text])[1]
     (tmp_path / "two.jsonl").write_text(content, "utf-8")
     message = fails(train_ner, config_file, "--output_dir", "run", "--train_file", "two.jsonl", "--dev_file=")
     where = "the 0.1 of two.jsonl that is held out" if held[0].text == "天气好" else "two.jsonl"

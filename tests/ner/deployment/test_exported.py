@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import evaluate_ner
 import export_ner
@@ -13,6 +14,7 @@ import pytest
 
 from tasks.common.exported.folder import write_checksums
 from tasks.ner import NerPredictor
+from tasks.ner.export import NerExporter
 from tests.exports import FORMATS, export, fails
 from tests.verbs import verb
 
@@ -45,12 +47,29 @@ def test_several_models_become_one(trained, train, corpus, tmp_path, format):
     assert_finds_the_same([trained.model, other], together, [record["text"] for record in corpus.dev_records])
 
 
-def test_word_features_and_short_spans_go_along(train, corpus, tmp_path):
+def test_word_features_and_short_spans_go_along(train, corpus, tmp_path, capsys):
     options = {"features": "segmentation,bigrams,gazetteer", "max_span_length": 9, "tune_thresholds": True}
     run = train(tmp_path / "run", num_train_epochs=4, **options)
+    capsys.readouterr()
     for format in FORMATS:
         exported = export("ner", tmp_path / format, format, run.model)
+        (note,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("note: ")]
+        assert "only this package's Python makes the inputs columns, flags of the graph" in note
+        assert note.removeprefix("note: ") in (exported / "README.md").read_text(encoding="utf-8")
         assert_finds_the_same(run.model, exported, [record["text"] for record in corpus.dev_records])
+
+
+@pytest.mark.parametrize(
+    "features, inputs",
+    [
+        (None, None),
+        ({"tables": {"words": 9}, "flags": 0}, "the inputs columns of the graph"),
+        ({"tables": {}, "flags": 4}, "the inputs flags of the graph"),
+    ],
+)
+def test_a_graph_says_which_inputs_python_makes(features, inputs):
+    limits = NerExporter().limits(SimpleNamespace(features=features))
+    assert (inputs is None and limits == []) or inputs in limits[0]
 
 
 def test_the_tools_take_the_folder(trained, copied, corpus, tmp_path, capsys):

@@ -26,7 +26,7 @@ FORMATS = [*TEXT_FORMATS, "brat"]
 def test_a_format_holds_the_type_or_refuses_it_in_a_line(tmp_path, format, kind):
     example = make_example("王明在", [Entity(0, 2, kind)], "memory:1")
     separators = "" if TEXT_FORMATS.get(format, TEXT_FORMATS["bio"]).sample.startswith(("{", "[")) else "\n\t\r \x02"
-    separators = "\n\t\r \u2028" if format == "brat" else separators
+    separators = {"brat": "\n\t\r \u2028", "tokens": "\n\t\r \x02"}.get(format, separators)
     if set(kind) & set(separators):
         with pytest.raises(InputError, match="memory:1: the entity type .*(white space|cannot be part of a tag)"):
             write_examples([example], tmp_path / "data", format)
@@ -39,7 +39,7 @@ def test_a_format_holds_the_type_or_refuses_it_in_a_line(tmp_path, format, kind)
 def test_pages_and_predictions_hold_the_type(kind):
     found = {"start": 0, "end": 2, "type": kind, "text": "王明", "score": 1.0, "probability": 0.75}
     page, lines = io.StringIO(), io.StringIO()
-    write_html(page, [{"text": "王明在", "entities": [found]}], [kind], "Entities of \udcff\x1b")
+    write_html(page, [{"text": "王明在", "entities": [found]}], [kind], "\udcff\x1b")
     page.getvalue().encode("utf-8")
     assert "Entities of \\udcff\\x1b" in page.getvalue() and "\x1b" not in page.getvalue()
     with PredictionWriter(lines, "labelstudio", "model \udcff") as writer:

@@ -277,7 +277,10 @@ def test_brat_relations_events_attributes_and_notes_are_skipped_and_counted_once
 @pytest.mark.parametrize(
     "line, reason",
     [
-        ("T1\tt 0 1;2 3\t甲 丙", "is in several pieces, and an entity has to be one; mark it as one span"),
+        ("T1\tt 0 1;2 3\t甲 乙", "span 0 1;2 3 holds '甲 丙', but the annotation says '甲 乙'"),
+        ("T1\tt 0 2;1 3\t甲乙 乙丙", "the pieces of 't 0 2;1 3' are not one after the other"),
+        ("T1\tt 0 1;2\t甲 丙", "is not a type and two offsets"),
+        ("T1\tt 0 1;2 9\t甲 丙", "span 2 9 is not in the text"),
         ("T1\tt 0 2\t甲", "span 0 2 holds '甲乙', but the annotation says '甲'"),
         ("T1\tt 0 9\t甲", "span 0 9 is not in the text of 3 characters"),
         ("T1\tt 1 1\t", "span 1 1 is not in the text"),
@@ -294,6 +297,24 @@ def test_broken_brat_annotation_is_an_error_with_its_line(document, line, reason
     folder = document("甲乙丙", f"T9\tt 0 1\t甲\n{line}\n")
     message = error_of(read_examples, folder)
     assert message.startswith(f"{folder}/x.ann:2: ") and reason in message
+
+
+def test_brat_entity_in_pieces_is_one_where_only_white_space_parts_them(document, caplog):
+    text = "北京\n 大学与\n\n清华"
+    folder = document(text, "T1\tORG 0 2;4 6\t北京 大学\nT2\tORG 4 6;6 7;9 11\t大学 与 清华\n")
+    assert contents(read_examples(folder)) == [(text, (Entity(0, 6, "ORG"), Entity(4, 11, "ORG")))]
+    assert not caplog.records
+
+
+def test_brat_entities_with_gaps_are_left_out_and_told_at_once(document, caplog):
+    document("甲乙丙", "T1\tt 0 1;2 3\t甲 丙\nT2\tt 0 1\t甲\n" + "T3\tt 0 1;2 3\t甲 丙\n" * 3, "a")
+    gap = "甲" + " " * 10**4 + "乙"  # too long for a line break
+    folder = document(gap, f"T1\tt 0 1;{len(gap) - 1} {len(gap)}\t甲 乙\n", "b")
+    assert [one.entities for one in read_examples(folder)] == [(Entity(0, 1, "t"),), ()]
+    (record,) = caplog.records
+    message = record.getMessage()
+    assert message.startswith(f"skipped 5 brat entities with gaps, which no span can hold ({folder}/a.ann:1, ")
+    assert f"{folder}/a.ann:4, ...): mark each" in message
 
 
 def test_brat_needs_both_files_of_a_document(document, tmp_path, write):

@@ -133,6 +133,75 @@ def test_line_with_further_columns_is_an_error(write, line):
     assert_error(write(f"甲 O\n{line}\n"), 2, "more than two columns", "keep one character and its tag")
 
 
+CONLL = (
+    "-DOCSTART- -X- -X- O\n\nEU NNP B-NP B-ORG\nrejects VBZ B-VP O\nGerman JJ B-NP B-MISC\ncall NN I-NP O\n. . O O\n"
+)
+
+
+@pytest.mark.parametrize("separator", [" ", "\t"])
+def test_of_more_columns_the_first_is_the_token_and_the_last_the_tag(write, separator):
+    (example,) = read_examples(write(CONLL.replace(" ", separator)))
+    assert (example.text, surfaces(example)) == ("EU rejects German call.", [("EU", "ORG"), ("German", "MISC")])
+    assert example.where.endswith(":3")
+
+
+def test_the_only_column_of_tags_is_the_tag(write):
+    (example,) = read_examples(write("在 O p 1\n京 B-LOC ns 2\n"))
+    assert (example.text, spans(example)) == ("在京", [(1, 2, "LOC")])
+
+
+def test_comments_before_a_sentence_are_none_of_its_lines(write):
+    content = "# id 7 domain=zh\n中 _ _ B-LOC\n国 _ _ I-LOC\n\n# id 8\n# _ _ O\n"
+    assert [one.text for one in read_examples(write(content))] == ["中国", "#"]
+
+
+def test_lines_with_other_numbers_of_columns_are_an_error(write):
+    assert_error(
+        write("New York B-LOC\nis O\n"), 2, "2 columns in 'is O', and 3 in the lines before", "as many columns"
+    )
+
+
+def test_words_stay_apart_and_letters_together(write):
+    content = "N B-ORG\nB I-ORG\nA I-ORG\n2008 O\n年 O\niPhone B-X\n6 I-X\ns O\n"
+    (example,) = read_examples(write(content))
+    assert (example.text, surfaces(example)) == ("NBA 2008年iPhone 6s", [("NBA", "ORG"), ("iPhone 6", "X")])
+
+
+def test_places_in_words_of_weibo_are_taken_off_and_said_to_be(write, caplog):
+    path = write("科0\tO\n技1\tO\n全0\tO\n\n北0\tB-GPE.NAM\n京1\tI-GPE.NAM\n20\tO\n")
+    first, second = read_examples(path)
+    assert (first.text, second.text, surfaces(second)) == ("科技全", "北京2", [("北京", "GPE.NAM")])
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{path}:1: every token ends with its place in a word, such as '科0'; these numbers are taken off"
+    ]
+
+
+@pytest.mark.parametrize(
+    "content, text",
+    [
+        ("科0 O\n技2 O\n", "科0技2"),  # no place after the other
+        ("科0 O\n技0 O\n", "科0技0"),  # no word of two
+        ("科0 O\n技1 O\n人 O\n", "科0技1人"),
+        ("科1 O\n技2 O\n", "科1技2"),
+    ],
+)
+def test_tokens_with_other_numbers_stay(write, caplog, content, text):
+    assert read_examples(write(content))[0].text == text
+    assert not caplog.records
+
+
+def test_a_table_has_columns_of_token_and_tag(write):
+    content = 'Sentence #,Word,POS,Tag\nS1,北京,NR,B-LOC\n,的,DEG,O\nS2,"10,000",CD,O\n'
+    path = write(content)
+    assert [(one.text, spans(one), one.where) for one in read_examples(path)] == [
+        ("北京的", [(0, 2, "LOC")], f"{path}:2"),
+        ("10,000", [], f"{path}:4"),
+    ]
+    assert [one.text for one in read_examples(write("char\tlabel\n甲\tO\n\n乙\tO\n"))] == ["甲", "乙"]
+    assert_error(write("word,tag\n甲,O\n乙,\n"), 3, "a row without a tag", "give each token one")
+    assert_error(write("word,tag\n甲,O\n乙,X\n"), 3, "unknown tag 'X'", "allowed are")
+
+
 def test_mixing_i_and_m_is_an_error_at_the_first_offending_line(write):
     content = "甲 B-PER\n乙 I-PER\n丙 O\n丁 M-PER\n戊 M-PER\n"
     assert_error(write(content), 4, "'M-PER'", "'I-PER' in line 2", "write all tags as BIO (O, B-X, I-X), ")

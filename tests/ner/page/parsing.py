@@ -16,6 +16,7 @@ class Page(HTMLParser):
     def __init__(self, content):
         super().__init__(convert_charrefs=True)
         self.open, self.tags, self.texts, self.marks, self.legend = [], set(), [], [], []
+        self.attributes = []  # (tag, name of the attribute, value)
         self.paragraphs, self.contents, self.ids, self.links = [], [], [], []
         self.feed(content)
         self.close()
@@ -29,6 +30,7 @@ class Page(HTMLParser):
         assert len(names) == len(set(names)), names
         if tag not in VOID:
             self.open.append(tag)
+        self.attributes += [(tag, *attribute) for attribute in attributes]
         attributes = dict(attributes)
         self.ids += [attributes["id"]] if "id" in attributes else []
         self.links += [attributes["href"]] if "href" in attributes else []
@@ -63,7 +65,7 @@ def record(text, *entities):
     return {"text": text, "entities": [{**e, "text": text[e["start"] : e["end"]]} for e in entities]}
 
 
-def page(*records, types=("a", "b", "c"), title="title"):
+def page(*records, types=("a", "b", "c"), name="file", **options):
     file = io.StringIO()
-    write_html(file, list(records), types, title)
+    write_html(file, list(records), types, name, **options)
     return file.getvalue()

@@ -62,10 +62,16 @@ def test_other_lines_are_no_headings(line):
     assert not is_heading(line)
 
 
-def test_a_short_page_has_neither_contents_nor_anchors_of_entities():
+def test_a_short_page_has_a_list_of_entities_but_no_contents():
     parsed = Page(page(record("北京", (0, 2, "a", 1.0)), record("上海")))
-    assert "nav" not in parsed.tags and parsed.contents == []
-    assert parsed.ids == ["text1", "text2"]
+    assert parsed.contents == ["北京 1"] and "#text1" in parsed.links
+    assert parsed.ids == ["only0", "text1", "e1", "text2"]
+    assert "nav" not in Page(page(record("北京"))).tags
+
+
+def test_a_type_is_listed_with_how_many_and_how_many_different_ones():
+    content = page(record("北京、上海、北京", (0, 2, "a", 1.0), (3, 5, "a", 1.0), (6, 8, "a", 1.0)))
+    assert "<small>3 (2 different)</small>" in content and Page(content).contents == ["北京 2", "上海 1"]
 
 
 def test_contents_lead_to_the_sections_of_a_long_text_with_counts_by_type():

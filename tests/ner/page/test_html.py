@@ -5,16 +5,19 @@ import re
 
 import pytest
 
+from tasks.common.language import LANGUAGES
 from tasks.ner.examples import entities_of
 from tasks.ner.page.boxes import nested_pieces
-from tasks.ner.page.html import COLORS
+from tasks.ner.page.colors import COLORS
+from tasks.ner.page.html import POLICY
+from tasks.ner.page.words import WORDS
 from tests.ner.page.parsing import Page, page, record
 
 
 def drawn(parsed, number=0):
     """(start, end, type, probability, classes) of the marks of a text."""
     return [
-        (start, end, a["data-type"], a["data-probability"], a["class"].split()[1:])
+        (start, end, a["data-type"], a["data-certainty"], a["class"].split()[1:])
         for start, end, a in parsed.marks[number]
     ]
 
@@ -32,7 +35,7 @@ def test_nested_entities_are_nested_marks_with_type_and_probability():
         (9, 11, "b", "0.53", []),
     ]
     assert [mark[2]["style"] for mark in parsed.marks[0]] == ["--h:2", "--h:1", "--h:0", "--h:0", "--h:0"]
-    assert parsed.marks[0][2][2]["title"] == ("b: 北京\ncharacters 0 to 2 (exclusive)\nprobability 0.821, score 3.04")
+    assert parsed.marks[0][2][2]["title"] == ("b: 北京\ncharacters 0 to 2 (exclusive)\nprobability 0.821")
     assert parsed.legend == ["a 2", "b 2", "c 1"]
 
 
@@ -67,7 +70,7 @@ HOSTILE = [
 def test_text_types_and_title_are_escaped_and_the_text_is_the_input(text):
     kind = text
     content = page(
-        record(text, (0, len(text), kind, 1.0), (1, 4, "a", 2.0), (2, 6, kind, 3.0)), types=["a", kind], title=text
+        record(text, (0, len(text), kind, 1.0), (1, 4, "a", 2.0), (2, 6, kind, 3.0)), types=["a", kind], name=text
     )
     parsed = Page(content)
     assert parsed.texts == [text]
@@ -107,11 +110,43 @@ def test_texts_without_entities_and_no_texts_make_a_page():
     assert (parsed.texts, parsed.legend) == ([], [])
 
 
+def test_scores_of_a_model_without_temperatures_are_called_so():
+    calibrated, scores = (page(record("ab", (0, 1, "a", 2.0)), calibrated=kind) for kind in (True, False))
+    assert "probability 0.731" in Page(calibrated).marks[0][0][2]["title"] and "the probability" in calibrated
+    assert Page(scores).marks[0][0][2]["title"].endswith("\nscore 0.731") and "The score is no probability" in scores
+
+
+def test_words_are_those_of_the_language():
+    content = page(record("北京", (0, 2, "a", 2.0)), record("上海"), language="zh")
+    assert '<html lang="zh">' in content and "2 篇文本，1 个实体" in content
+    assert "概率 0.731" in Page(content).marks[0][0][2]["title"]
+    shown = re.sub(r"<style>.*?</style>|<[^>]*>", "", content.replace("file", ""), flags=re.DOTALL)
+    assert set(re.findall("[a-z]+", shown)) == {"a"}
+
+
+def test_each_language_has_all_words_with_the_same_places():
+    def places(text):
+        return sorted(set(re.findall(r"{\w*}", text)))
+
+    english, chinese = (WORDS[language] for language in LANGUAGES)
+    assert {name: places(text) for name, text in english.items()} == {n: places(t) for n, t in chinese.items()}
+
+
+def test_nothing_of_a_text_becomes_an_attribute():
+    content = page(
+        record('x" onclick="alert(1)', (0, 20, '"><img onerror=alert(1)>', 1.0)), types=['"><img onerror=alert(1)>']
+    )
+    parsed = Page(content)
+    assert not [name for _, name, _ in parsed.attributes if name.startswith("on")]
+    assert "img" not in parsed.tags
+    assert ("meta", "content", POLICY) in parsed.attributes and "default-src 'none'" in POLICY
+
+
 def test_only_types_that_occur_are_in_the_legend_and_the_style():
     types = [f"type {number}" for number in range(1000)]
     content = page(record("abc", (0, 1, "type 999", 1.0), (1, 2, "type 3", 1.0)), types=types)
     assert Page(content).legend == ["type 3 1", "type 999 1"]
-    assert len(content) < 10_000
+    assert len(content) < 12_000
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -1,5 +1,6 @@
 """paddle-rope predict ner: streams, formats, pages, progress."""
 
+import gzip
 import json
 import os
 import re
@@ -51,6 +52,21 @@ def test_labeled_file_goes_in_and_labeled_data_comes_out(trained, corpus, record
     assert sum(len(entities) for _, entities in found) > 20
 
 
+def test_lists_tables_and_gzip_give_what_their_texts_give(trained, corpus, records, tmp_path, caplog):
+    texts = [record["text"] for record in corpus.dev_records[:20]]
+    written = json.dumps([{"text": text, "entities": []} for text in texts], ensure_ascii=False)
+    table = "text,id\n" + "".join(f'"{text}",{number}\n' for number, text in enumerate(texts))
+    for name, content in (("a.json", written), ("a.csv", table), ("a.json.gz", written)):
+        content = content.encode("utf-8")
+        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+        assert run(trained, "--input", tmp_path / name, "--output", tmp_path / "found") == 0
+        found = [json.loads(line) for line in (tmp_path / "found").read_text(encoding="utf-8").splitlines()]
+        assert [(one["text"], [e["type"] for e in one["entities"]]) for one in found] == [
+            (one["text"], [e["type"] for e in one["entities"]]) for one in records[:20]
+        ]
+        assert caplog.records[-1].getMessage().startswith(f"{tmp_path / name}: read as a ")
+
+
 def test_bio_is_labeled_data_and_says_what_it_leaves_out(trained, corpus, records, tmp_path, capsys):
     output = tmp_path / "found"
     assert run(trained, "--input", corpus.dev, "--output", output, "--format", "bio") == 0
@@ -84,6 +100,20 @@ def test_page_holds_all_texts_and_entities(trained, corpus, records, tmp_path):
     assert content.count("<section") == len(records)
     whole = len(re.findall(r'<mark class="t\d+( goes-on-right)?"', content))  # of an entity in pieces the first
     assert whole == sum(len(record["entities"]) for record in records)
+
+
+def test_page_is_in_the_language_that_is_asked_for_or_that_of_the_locale(trained, tmp_path, monkeypatch):
+    (tmp_path / "in").write_text("今天没有人。\n", encoding="utf-8")
+    words = ["--input", tmp_path / "in", "--output", tmp_path / "found", "--html", tmp_path / "page.html"]
+    shown = {}
+    monkeypatch.delenv("LANGUAGE", raising=False)
+    for locale, more in (("C", []), ("zh_CN.UTF-8", []), ("zh_CN.UTF-8", ["--language", "en"])):
+        monkeypatch.setenv("LC_ALL", locale)
+        assert run(trained, *words, *more) == 0
+        content = (tmp_path / "page.html").read_text(encoding="utf-8")
+        shown[locale, *more] = re.search('<html lang="(..)">', content)[1]
+        assert ("probability" in content) != ("概率" in content)  # the model has temperatures
+    assert list(shown.values()) == ["en", "zh", "en"]
 
 
 def test_wrong_line_leaves_neither_output_nor_page(trained, fails, tmp_path):

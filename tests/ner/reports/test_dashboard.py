@@ -95,8 +95,9 @@ def test_scalars_are_drawn_by_groups(show, log):
     groups = {}
     for tag in log.get_tags()["scalar"]:
         groups.setdefault(tag.split("/")[0], []).append(tag)
-    assert {"train", "dev"} <= set(groups)
-    text = show("scalar", f"{DRAWN} == {len(groups['dev'])}")  # the first group is open
+    assert {"1_train", "dev"} <= set(groups)
+    text = show("scalar", f"{DRAWN} == {len(groups['1_train'])}")  # the first group is open
+    assert text.index("\n1_train\n") < text.index("\ndev\n") and groups["1_train"][0] == "1_train/loss"
     for group, tags in groups.items():
         assert re.search(rf"^{group}\n+{len(tags)}$", text, re.MULTILINE), f"{group} is not there with {len(tags)}"
 
@@ -108,22 +109,36 @@ def test_each_type_has_a_curve_of_the_last_evaluation(show, log, trained):
     assert re.search(rf"^dev\n+{len(types)}$", text, re.MULTILINE) and f"Step {last}" in text
 
 
-def test_pictures_of_scores_are_shown(show, log, browser):
-    text = show("sample/image", f"{PICTURES}.some(width => width > 100)")
-    assert "dev/scores" in text
-    first = min(record.id for record in log.get_data("image", "dev/scores"))
-    assert re.search(r"Step: (\d+)", text)[1] == str(first)
+def test_pictures_of_the_newest_step_are_shown(show, log, browser):
+    text = show("sample/image", f"{PICTURES}.filter(width => width > 100).length == 2")
+    assert "dev/scores" in text and "dev/reliability" in text
+    newest = max(record.id for record in log.get_data("image", "dev_history/scores"))
+    assert re.findall(r"Step: (\d+)", text) == [str(newest)] * 2
+    assert re.search(r"^dev_history\n+2$", text, re.MULTILINE)
 
 
-def test_texts_show_the_configuration_of_the_run(show, trained):
+def test_texts_show_the_configuration_of_the_run_a_key_a_line(show, browser, trained):
     text = show("sample/text", "document.body.innerText.includes('output_dir')")
-    assert f'"output_dir": "{trained.folder}"' in text
     assert re.search(r"^dev\n+8$", text, re.MULTILINE), "the texts of dev are not there"
+    places = browser.run(
+        """(() => {
+            const node = document.querySelector('.text').firstChild, range = document.createRange()
+            return [...node.textContent.matchAll(/[a-z_0-9]+:/g)].map(({index}) => {
+                range.setStart(node, index)
+                range.setEnd(node, index + 2)
+                const {left, top} = range.getBoundingClientRect()
+                return [Math.round(left), Math.round(top)]
+            })
+        })()"""
+    )
+    lefts, tops = zip(*places)
+    assert len(tops) >= len(trained.config) and len(set(tops)) == len(tops) and len(set(lefts)) == 1
 
 
-def test_hyper_parameters_stand_beside_the_scores(show, log, trained):
+def test_the_hyper_parameters_that_matter_stand_beside_the_scores(show, log, trained):
     text = show("hyper-parameter", "document.body.innerText.includes('dev/f1')")
     shown = set(text.split("\n"))
-    assert {"hidden_size", str(trained.config["hidden_size"]), "learning_rate", str(trained.folder)} <= shown
+    assert {"hidden_size", str(trained.config["hidden_size"]), "learning_rate", str(trained.folder / "vdl")} <= shown
+    assert not {"output_dir", "max_grad_norm"} & shown
     for name in ("precision", "recall", "f1"):
         assert str(log.get_data("scalar", f"dev/{name}")[-1].value) in shown

@@ -55,7 +55,7 @@ def test_a_curve_at_one_half_is_the_score_of_that_evaluation(log, trained, types
         for step, curve in curves(log, f"dev/{kind}").items():
             half = CURVE_STEPS // 2 - 1
             counted = curve.TP[half] + curve.FP[half]
-            assert curve.precision[half] == pytest.approx(scores["precision"][step] if counted else 1.0, abs=1e-6)
+            assert curve.precision[half] == pytest.approx(scores["precision"][step], abs=1e-6) or not counted
             assert curve.recall[half] == pytest.approx(scores["recall"][step], abs=1e-6)
             assert len(curve.precision) == CURVE_STEPS
             assert sorted(curve.recall, reverse=True) == list(curve.recall)
@@ -91,13 +91,25 @@ def test_texts_show_gold_and_predictions_of_the_same_examples_at_each_evaluation
     assert any("\n• correct: gold" in record.text.encoded_text_string for record in log.get_data("text", tags[0]))
 
 
+def pictures(log, tag):
+    records = log.get_data("image", tag)
+    return [np.asarray(Image.open(io.BytesIO(record.image.encoded_image_string))).astype(int) for record in records]
+
+
 def test_scores_of_one_text_are_a_picture_at_each_evaluation(log, trained):
-    assert set(log.get_tags()["image"]) == {"dev/scores", "dev/reliability"}
-    pictures = [Image.open(io.BytesIO(r.image.encoded_image_string)) for r in log.get_data("image", "dev/scores")]
-    assert len(pictures) == trained.config["num_train_epochs"]
-    assert {picture.size for picture in pictures} == {pictures[0].size}
-    first, last = np.asarray(pictures[0]).astype(int), np.asarray(pictures[-1]).astype(int)
-    assert min(first.shape[:2]) > 200 and (first != last).any(axis=2).mean() > 0.01
+    drawn = pictures(log, "dev_history/scores")
+    assert len(drawn) == trained.config["num_train_epochs"]
+    assert {picture.shape for picture in drawn} == {drawn[0].shape}
+    assert min(drawn[0].shape[:2]) > 200 and (drawn[0] != drawn[-1]).any(axis=2).mean() > 0.01
+
+
+def test_the_newest_pictures_are_also_alone(log):
+    names = ("scores", "reliability")
+    assert set(log.get_tags()["image"]) == {f"{group}/{name}" for group in ("dev", "dev_history") for name in names}
+    for name in names:
+        (newest,) = log.get_data("image", f"dev/{name}")
+        last = log.get_data("image", f"dev_history/{name}")[-1]
+        assert newest.id == last.id and newest.image == last.image
 
 
 def test_there_are_no_histograms_unless_asked_for(log, train, tmp_path):

@@ -1,11 +1,13 @@
 """The picture of the scores, looked at by what changes in it."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from tasks.ner.reports.score_image import MAX_PANELS, draw_scores
+from tasks.ner.reports import score_image
+from tasks.ner.reports.score_image import MAX_PANELS, chinese_font, draw_scores
 
 TEXT = "北京大学生"
 
@@ -104,3 +106,31 @@ def test_text_types_and_title_may_hold_anything(text):
 
 def test_text_of_one_character():
     assert draw(scores(n=1), text="甲").ndim == 3
+
+
+@pytest.fixture
+def fonts(monkeypatch):
+    """Matplotlib's list of fonts has none with Chinese characters; ``fonts`` are the files that are installed."""
+    installed = []
+    monkeypatch.setattr(score_image.font_manager.fontManager, "ttflist", [])
+    monkeypatch.setattr(score_image.font_manager, "findSystemFonts", lambda: installed)
+    score_image.chinese_font.cache_clear()
+    yield installed
+    score_image.chinese_font.cache_clear()
+
+
+def test_a_missing_font_is_said_once_in_a_line(fonts, capsys):
+    assert [chinese_font(), chinese_font()] == [None, None]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("note: no font has Chinese characters") and "fonts-noto-cjk" in line
+
+
+def test_a_font_that_matplotlib_has_not_listed_yet_is_found(fonts, monkeypatch, capsys):
+    def add(path):
+        if path == "broken.ttf":
+            raise RuntimeError("no font")
+        score_image.font_manager.fontManager.ttflist.append(SimpleNamespace(name="SimHei", fname=path))
+
+    monkeypatch.setattr(score_image.font_manager.fontManager, "addfont", add)
+    fonts += ["broken.ttf", "simhei.ttf"]
+    assert chinese_font() == "SimHei" and capsys.readouterr().err == ""

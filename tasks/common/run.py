@@ -1,0 +1,67 @@
+"""One training run of a recipe, as it fills up."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from paddlenlp.trainer import TrainingArguments
+
+from tasks.common.runs import life
+
+
+@dataclass
+class Run:
+    """One training run of a recipe, as it fills up.
+
+    Attributes:
+        config, keys, training, given: as of :class:`~tasks.common.training.arguments.Settings`.
+        examples: dict from ``train`` and, where there are such, ``dev`` and ``test`` to lists of examples.
+        datasets: the same, tokenized.
+        saved: what goes into the model's folder beside model and tokenizer, each with ``save_pretrained(folder)``.
+        memory: dict from the splits that were given in memory, not as files, to their examples.
+        facts: what ``metrics.json`` has beside the scores.
+        claimed: the block within which the run's folder stays locked.
+        checkpoint: from which it is resumed; None for a new run.
+    """
+
+    config: dict[str, Any]
+    keys: Any
+    training: TrainingArguments
+    given: dict[str, Any]
+    claimed: contextlib.ExitStack
+    checkpoint: Path | None = None
+    examples: dict[str, list] = field(default_factory=dict)
+    datasets: dict[str, Any] = field(default_factory=dict)
+    memory: dict[str, list] = field(default_factory=dict)
+    saved: list = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+    tokenizer: Any = None
+    model: Any = None
+    trainer: Any = None
+
+    @property
+    def output_dir(self) -> Path:
+        return Path(self.config["output_dir"])
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of the checkpoints of training itself."""
+        return self.output_dir / life.CHECKPOINTS_FOLDER
+
+    @property
+    def checkpoints_before(self) -> Path:
+        """The folder of those of what :meth:`~tasks.common.recipe_hooks.RecipeHooks.before_training` trains."""
+        return self.checkpoints / life.BEFORE_FOLDER
+
+    @property
+    def batch_size(self) -> int:
+        """Of evaluation."""
+        return self.training.per_device_eval_batch_size
+
+    @property
+    def batches_per_step(self) -> int:
+        """Processes times accumulated gradients."""
+        return self.training.gradient_accumulation_steps * self.training.dataset_world_size

@@ -1,0 +1,159 @@
+"""Tables with a header: values between commas (CSV) or tabs (TSV), as records.
+
+CSV is quoted by ``"``, and a quoted value may have several lines. In TSV a row is a line, and only a value that stands
+whole between quotes, with the quotes in it doubled, is taken out of them: other quotes are characters like any other.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tasks.common.errors import InputError
+from tasks.common.texts.text_files import BLANKS, shown
+
+MAX_FIELD_CHARACTERS = 1 << 24  # of CSV: a quote that never ends is found before it fills the memory
+TEXT = "text"
+LABEL = "label"
+TOKEN = "token"
+TAG = "tag"
+TOKENS = "tokens"
+FIRST, SECOND = "sentence1", "sentence2"
+# what a column may be called, in lower case; the first that a header has is taken
+NAMES = {
+    TEXT: ("text", "sentence", "content", "body", "review", "comment", "query", "文本", "句子", "内容", "正文", "评论"),
+    LABEL: ("label", "labels", "category", "class", "标签", "类别"),
+    TOKEN: ("token", "word", "char", "character", "字", "字符", "词"),
+    TOKENS: (TOKENS, "words", "chars"),  # all of a text in one cell
+    TAG: ("tag", "ner_tag", "ner", "label", "bio", "标签", "标注"),
+    FIRST: (FIRST, "text1", "text_a", "query1", "question1", "q1"),
+    SECOND: (SECOND, "text2", "text_b", "query2", "question2", "q2"),
+}
+_TRIPLE = {"A", "B", "C"}
+_ALONE = ("text", "sentence", "文本")  # a header of one column
+_LONGEST_NAME = 40
+IS_TAG = re.compile(r"(?:O|[BIMES]-\S+)\Z")
+_NO_NAME = re.compile(".*[。，！？；：、“”!?;{}\\[\\]\x02]|[0-9.]+\\Z|" + IS_TAG.pattern)
+
+
+class Header(NamedTuple):
+    """The first row of a table.
+
+    Attributes:
+        separator: between values; ``", "`` where a space follows each comma.
+        names: of the columns, as they stand there.
+    """
+
+    separator: str
+    names: tuple[str, ...]
+
+    def column(self, meaning: str) -> int | None:
+        """The number of the column of a text, label, token ...; None if there is none."""
+        names = [name.lower() for name in self.names]
+        return next((names.index(one) for one in NAMES[meaning] if one in names), None)
+
+    def has(self, *meanings: str) -> bool:
+        """Whether there is a column of each."""
+        return all(self.column(meaning) is not None for meaning in meanings)
+
+
+def header_of(line: str) -> Header | None:
+    """The header that a line is, or None: its values are short, and one of them names texts or tokens."""
+    line = line.strip(" \r")
+    if line.lower() in _ALONE:
+        return Header(",", (line,))
+    separator = "\t" if "\t" in line else ","
+    if separator not in line or len(line) > 100 * _LONGEST_NAME:
+        return None
+    names = tuple(name.strip().removeprefix('"').removesuffix('"') for name in line.split(separator))
+    if not all(names[1:]) or any(len(name) > _LONGEST_NAME or _NO_NAME.match(name) for name in names):
+        return None  # the first may be empty: so it is over the index of pandas
+    header = Header(", " if ", " in line and separator == "," else separator, names)
+    of_pairs = header.has(FIRST, SECOND) or set(names) >= _TRIPLE
+    is_known = header.has(TEXT) or header.has(TOKEN, TAG) or header.has(TOKENS) or of_pairs
+    return header if is_known else None
+
+
+def rows(lines: list[str], name: str) -> Iterator[tuple[int, list[str]]]:
+    """Pairs (line from 1, values) of the rows after the header; blank lines have no values.
+
+    Raises:
+        InputError: a row has more or fewer values than the header, or its quotes are wrong.
+    """
+    first = next(number for number, line in enumerate(lines) if line.strip(BLANKS))
+    header = header_of(lines[first])
+    _check_names(header, f"{name}:{first + 1}")
+    found = _of_csv(lines, first, name, header) if header.separator[0] == "," else _of_tsv(lines, first)
+    for number, values in found:
+        if values and len(values) != len(header.names):
+            raise InputError(
+                "{name}:{number}: {count} values, but the header in line {first} has {header_names} "
+                "({names}); put a value with {separator!r} in it between quotes",
+                name=name,
+                number=number,
+                count=len(values),
+                first=first + 1,
+                header_names=len(header.names),
+                names=shown(", ".join(header.names)),
+                separator=header.separator[0],
+            )
+        yield number, values
+
+
+def _of_csv(lines, first, name, header):
+    csv.field_size_limit(MAX_FIELD_CHARACTERS)
+    following = (line + "\n" for line in lines[first + 1 :])
+    reader = csv.reader(following, strict=True, skipinitialspace=header.separator == ", ")
+    begun = first + 2
+    while True:
+        try:
+            values = next(reader, None)
+        except csv.Error as error:
+            raise InputError(
+                '{name}:{begun}: broken CSV ({error}); quote values by " and double it inside',
+                name=name,
+                begun=begun,
+                error=error,
+            ) from None
+        if values is None:
+            return
+        yield begun, values
+        begun = first + 2 + reader.line_num
+
+
+def _of_tsv(lines, first):
+    for number, line in enumerate(lines[first + 1 :], first + 2):
+        yield number, [_unquoted(value) for value in line.split("\t")] if line.strip(BLANKS) else []
+
+
+def _unquoted(value):
+    """A value of TSV that holds quotes, which are doubled and between quotes then; any other as it is."""
+    inner = value[1:-1]
+    is_quoted = len(value) > 3 and value[0] == value[-1] == '"' and '""' in inner and '"' not in inner.replace('""', "")
+    return inner.replace('""', '"') if is_quoted else value
+
+
+def _check_names(header, where):
+    twice = [name for place, name in enumerate(header.names) if name in header.names[:place]]
+    if twice:
+        raise InputError(
+            "{where}: column {column} is there twice; give each column its own name",
+            where=where,
+            column=shown(twice[0]),
+        )
+
+
+def table_records(lines: list[str], name: str) -> Iterator[tuple[str, dict]]:
+    """Pairs ("path:line", dict from columns to strings) of the rows. The columns of texts and labels are called
+    ``text``, ``label``, ``sentence1`` and ``sentence2``, whatever they are called in the file."""
+    header = header_of(next(line for line in lines if line.strip(BLANKS)))
+    names = list(header.names)
+    for meaning in (TEXT, LABEL, FIRST, SECOND):
+        place = header.column(meaning)
+        if place is not None:
+            names[place] = meaning
+    for number, values in rows(lines, name):
+        if values:
+            yield f"{name}:{number}", dict(zip(names, values))

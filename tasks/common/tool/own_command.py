@@ -1,0 +1,37 @@
+"""How this process was called: what a message shows as the command to paste."""
+
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+COMMAND = "paddle-rope"
+PACKAGE = "paddle_rope"
+
+
+def own_command() -> str:
+    """The words that call the command line as here: ``paddle-rope`` where the search path leads to it, else the script
+    or ``python -m paddle_rope`` with the Python that runs this; seen from the working folder, quoted for a shell."""
+    called = Path(sys.argv[0]) if sys.argv and sys.argv[0] else Path()
+    as_module = f"{_program(Path(sys.executable), ('python', 'python3'))} -m {PACKAGE}"
+    if called.parts[-2:] == (PACKAGE, "__main__.py"):
+        return as_module
+    script = called if called.name == COMMAND else Path(sys.executable).with_name(COMMAND)
+    return _program(script, (COMMAND,)) if script.is_file() else as_module
+
+
+def quoted(path: os.PathLike) -> str:
+    """A path as a word for a shell."""
+    return shlex.quote(str(path))
+
+
+def _program(path, names):
+    """The one of ``names`` by which the search path finds a program; else the path, from here where it is below."""
+    path = Path(os.path.abspath(path))  # not resolved: the Python of an environment is a link to another's
+    for name in names:
+        found = shutil.which(name)
+        if found is not None and Path(os.path.abspath(found)) == path:
+            return name
+    here = Path.cwd()
+    return quoted(path.relative_to(here) if path.is_relative_to(here) else path)

@@ -1,0 +1,142 @@
+"""Keys of PaddleNLP's ``TrainingArguments``: which do something in the recipes, and why others are refused. Read for
+help too, and so without PaddleNLP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from tasks.common.errors import InputError, did_you_mean
+from tasks.common.language import Message
+from tasks.common.training.arguments import TRAINING_DEFAULTS, EncoderArguments
+
+
+class Key(NamedTuple):
+    """A key that a user may set."""
+
+    default: Any  # PaddleNLP's; None where there is none
+    help: str  # meaning and unit
+    is_common: bool = True  # whether the tables of the documents have it
+
+
+KEYS = {
+    "output_dir": Key(None, Message("folder of the run; must be new")),
+    "device": Key(None, Message("`cpu`, `gpu`, `gpu:1`, ...; empty: a GPU if there is one")),
+    "seed": Key(42, Message("seed of the initial weights, the order of the data, and dropout")),
+    "num_train_epochs": Key(1.0, Message("passes through the training data")),
+    "per_device_train_batch_size": Key(8, Message("examples per batch and process")),
+    "per_device_eval_batch_size": Key(8, Message("the same in evaluation")),
+    "gradient_accumulation_steps": Key(1, Message("batches per optimizer step, for larger batches than memory holds")),
+    "learning_rate": Key(5e-5, Message("peak learning rate of AdamW, reached after the warm-up")),
+    "lr_scheduler_type": Key(
+        "linear", Message("`linear`, `cosine`, `constant_with_warmup`, or `constant`, which has no warm-up")
+    ),
+    "warmup_ratio": Key(0.0, Message("share of the steps in which the learning rate rises from 0")),
+    "weight_decay": Key(0.0, Message("weight decay of AdamW")),
+    "max_grad_norm": Key(1.0, Message("longer gradients are scaled down to this norm")),
+    "recompute": Key(False, Message("recompute the layers in the backward pass: less memory, more time")),
+    "bf16": Key(False, Message("bfloat16 mixed precision on a GPU (untested: nothing here has run on one)")),
+    "fp16": Key(False, Message("float16 mixed precision on a GPU (untested as well)")),
+    "logging_steps": Key(500, Message("optimizer steps between two values of the loss in the log")),
+    "save_steps": Key(500, Message("optimizer steps between two checkpoints"), is_common=False),
+    "eval_steps": Key(None, Message("optimizer steps between two evaluations"), is_common=False),
+    "max_steps": Key(
+        -1, Message("optimizer steps in all, instead of `num_train_epochs`; -1: by epochs"), is_common=False
+    ),
+    "warmup_steps": Key(
+        0, Message("steps in which the learning rate rises, instead of `warmup_ratio`"), is_common=False
+    ),
+    "num_cycles": Key(0.5, Message("waves of `cosine`"), is_common=False),
+    "lr_end": Key(1e-7, Message("last learning rate of `polynomial`"), is_common=False),
+    "power": Key(1.0, Message("exponent of `polynomial`"), is_common=False),
+    "adam_beta1": Key(0.9, Message("decay of AdamW's mean of the gradients"), is_common=False),
+    "adam_beta2": Key(0.999, Message("decay of AdamW's mean of their squares"), is_common=False),
+    "adam_epsilon": Key(1e-8, Message("added to AdamW's denominator"), is_common=False),
+    "logging_first_step": Key(False, Message("also log the loss of the first step"), is_common=False),
+    "dataloader_num_workers": Key(0, Message("processes that prepare batches; 0: the run itself"), is_common=False),
+    "fp16_opt_level": Key("O1", Message("of `fp16` and `bf16`: `O1` or `O2`"), is_common=False),
+    "scale_loss": Key(32768, Message("first scale of the loss with `fp16`"), is_common=False),
+    "amp_master_grad": Key(False, Message("gradients in float32 with `O2`"), is_common=False),
+    "amp_custom_black_list": Key(None, Message("operators that stay in float32"), is_common=False),
+    "amp_custom_white_list": Key(None, Message("operators that do not"), is_common=False),
+}
+_OTHER_PLACE = Message(
+    "a run trains, scores dev_file and test_file and ends; predict and export are verbs of paddle-rope"
+)
+_WHOLE = Message(
+    "each process holds the whole model, and several share the batches: python -m paddle.distributed.launch; leave it "
+    "out"
+)
+_EVALUATION = Message(
+    "dev data are scored whole, after each epoch, in batches of per_device_eval_batch_size; leave it out"
+)
+# Why a key of PaddleNLP does nothing here, and what stands in its place.
+REASONS = {
+    "resume_from_checkpoint": Message(
+        "write --resume OUTPUT_DIR in place of the configuration file; the run keeps its own"
+    ),
+    "overwrite_output_dir": Message("a run never writes over another; name a new output_dir"),
+    "save_steps": Message("a checkpoint is written at each evaluation and every checkpoint_minutes; set that"),
+    "save_strategy": Message("a checkpoint is written at each evaluation and every checkpoint_minutes; set that"),
+    **dict.fromkeys(("do_predict", "do_export"), _OTHER_PLACE),
+    **dict.fromkeys(("run_name", "wandb_api_key"), Message("VisualDL shows a run under the name of its output_dir")),
+    "no_cuda": Message("write --device cpu"),
+    "disable_tqdm": Message("progress bars are shown on a terminal only; leave it out"),
+    "logging_strategy": Message("the loss is logged every logging_steps; set that"),
+    "optim": Message("the optimizer is AdamW; leave it out"),
+    "ignore_data_skip": Message("a resumed run goes on with the batches that it has not seen; leave it out"),
+    **dict.fromkeys(
+        ("minimum_eval_times", "max_evaluate_steps", "eval_accumulation_steps", "prediction_loss_only",
+         "bf16_full_eval", "fp16_full_eval"),
+        _EVALUATION,
+    ),
+}  # fmt: skip
+_OF_PROCESSES = (
+    "parallel", "shard", "hybrid", "unified", "distributed", "on_each_node", "local_rank", "reshard",
+)  # fmt: skip
+
+
+def usable_keys(arguments_class: type[EncoderArguments]) -> dict[str, Key]:
+    """The keys of PaddleNLP that do something in a recipe, with the recipe's defaults."""
+    plan = arguments_class.PLAN
+    defaults = {**TRAINING_DEFAULTS, **plan.defaults, **arguments_class.DEFAULTS}
+    return {
+        name: key._replace(default=defaults.get(name, key.default))
+        for name, key in KEYS.items()
+        if name not in plan.closed
+    }
+
+
+def check_keys(config: Iterable[str], arguments_class: type[EncoderArguments], of_paddlenlp: Iterable[str]) -> None:
+    """Raise InputError unless every key does something in a recipe.
+
+    Args:
+        config: names of the keys that were given.
+        arguments_class: of the recipe.
+        of_paddlenlp: names of all keys of PaddleNLP's ``TrainingArguments``.
+    """
+    plan = arguments_class.PLAN
+    usable = {*arguments_class.__dataclass_fields__, *usable_keys(arguments_class)}
+    of_paddlenlp = {*of_paddlenlp, *REASONS}
+    for key in config:
+        if key in arguments_class.RENAMED:
+            raise InputError(
+                "key {key!r} is called {renamed!r} now; rename it", key=key, renamed=arguments_class.RENAMED[key]
+            )
+        if key in usable:
+            continue
+        if key in plan.closed and (key not in REASONS or key in plan.reason):
+            raise InputError(
+                "key {key!r} cannot be set: {reason}",
+                key=key,
+                reason=Message(plan.reason, metric=arguments_class.METRIC),
+            )
+        if key in of_paddlenlp:
+            raise InputError("key {key!r} of PaddleNLP does nothing here: {reason}", key=key, reason=reason_of(key))
+        suggestion = did_you_mean(key, usable) or Message("--help after the recipe's name lists them")
+        raise InputError("unknown key {key!r}; {suggestion}", key=key, suggestion=suggestion)
+
+
+def reason_of(key: str) -> Message:
+    """Why a key of PaddleNLP that is not in :data:`KEYS` is refused, and what to do."""
+    return REASONS.get(key) or (_WHOLE if any(word in key for word in _OF_PROCESSES) else Message("leave it out"))

@@ -1,0 +1,175 @@
+"""Files with a token a line: which column is the token, which the tag, and what is neither.
+
+* two columns, separated by a space or tab: the token, which may be a blank, and its tag;
+* more columns, all lines as many: the token is the first; the tag is the last, or the only one of tags (CoNLL);
+* a table with a header that names token and tag; a sentence ends where a column of sentences changes, or at a row
+  without a token.
+
+Lines of ``-DOCSTART-`` end a sentence, and comments, ``# ...``, stand before one. The numbers of Weibo's raw files, the
+place of each character in its word ("科0", "技1"), are taken off, which one line of this module's log says.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tasks.common.errors import InputError
+from tasks.common.texts.tables import TAG, TOKEN, header_of, rows
+from tasks.common.texts.text_files import BLANKS, first_non_blank, shown
+from tasks.ner.formats.tagging import parse_tag
+
+LIMIT = 40  # characters of a line that a message shows
+_SEPARATORS = frozenset(BLANKS)
+_SENTENCE_COLUMNS = ("sentence #", "sentence_id", "sentence", "sent_id", "sentence_number", "句子", "句号")
+_DOCUMENT = "-DOCSTART-"
+_MARKED = re.compile(r"(\S)(\d{1,4})\Z", re.ASCII)
+
+logger = logging.getLogger(__name__)
+
+
+class Row(NamedTuple):
+    """A token and its tag; where a sentence ends, both are empty."""
+
+    line: int  # from 1
+    token: str
+    tag: str
+
+
+def split_tag(line: str) -> tuple[str, str]:
+    """Token and tag of a line, split at the last space or tab before the tag; the token is empty if there is none."""
+    line = line.rstrip(BLANKS)
+    cut = max(line.rfind(" "), line.rfind("\t"))
+    return line[: max(cut, 0)], line[cut + 1 :]
+
+
+def read_rows(lines: list[str], name: str, tells: bool = True) -> list[Row]:
+    """The rows of a file of tokens and tags; the tags are not checked. ``tells``: of numbers that are taken off.
+
+    Raises:
+        InputError: a line has no token or no tag, or lines have different numbers of columns.
+    """
+    first = first_non_blank(lines)
+    header = first and header_of(first)
+    is_table = header and header.has(TOKEN, TAG)
+    return _without_marks(list(_of_table(lines, name, header) if is_table else _of_lines(lines, name)), name, tells)
+
+
+def _of_table(lines, name, header):
+    token, tag = header.column(TOKEN), header.column(TAG)
+    names = [one.lower() for one in header.names]
+    sentence = next((names.index(one) for one in _SENTENCE_COLUMNS if one in names), None)
+    before = None
+    for number, values in rows(lines, name):
+        if values and sentence is not None and values[sentence].strip():
+            if before != values[sentence]:
+                yield Row(number, "", "")
+            before = values[sentence]
+        if not values or not (values[token] or values[tag]):
+            yield Row(number, "", "")
+        elif not values[token] or not values[tag].strip():
+            raise InputError(
+                "{name}:{number}: a row without a {value}; give each token one",
+                name=name,
+                number=number,
+                value=TAG if values[token] else TOKEN,
+            )
+        else:
+            yield Row(number, values[token], values[tag].strip())
+
+
+def _of_lines(lines: list[str], name: str) -> Iterator[Row]:
+    columns = None  # (how many, of which the tag)
+    at_begin = True  # of a sentence
+    for number, line in enumerate(lines, 1):
+        token, tag = split_tag(line)
+        if not token or not tag:
+            if line.strip(BLANKS):
+                missing = "no tag" if token or parse_tag(tag) is None else "no character before the tag"
+                raise InputError(
+                    "{name}:{number}: {missing} in {token}; write one character, one space or "
+                    "tab and its tag, such as '中 B-LOC', and end a sentence with an empty line",
+                    name=name,
+                    number=number,
+                    missing=missing,
+                    token=shown(token + tag, LIMIT),
+                )
+            yield Row(number, "", "")
+            at_begin = True
+            continue
+        if at_begin and line.startswith("# ") and parse_tag(tag) is None:
+            continue
+        if token.startswith(_DOCUMENT):
+            yield Row(number, "", "")
+            continue
+        at_begin = False
+        several = len(token) > 1 and not _SEPARATORS.isdisjoint(token)
+        if columns is None:
+            columns = _columns_of(line) if several else (2, 1)
+        if columns[0] > 2:
+            token, tag = _cells(line, columns, f"{name}:{number}")
+        elif several and parse_tag(tag) is not None:  # else the reader complains of the tag
+            raise InputError(
+                "{name}:{number}: more than two columns in {line}; keep one character and its tag, "
+                "with one space or tab between, or give all lines as many columns",
+                name=name,
+                number=number,
+                line=shown(line, LIMIT),
+            )
+        yield Row(number, token, tag)
+
+
+def _columns_of(line):
+    """How many columns a line has, and which of them is the tag."""
+    cells = _split(line)
+    tags = [place for place, cell in enumerate(cells) if place and parse_tag(cell) is not None]
+    return len(cells), tags[0] if len(tags) == 1 else len(cells) - 1
+
+
+def _split(line):
+    line = line.rstrip(BLANKS)
+    return line.split("\t") if "\t" in line else line.split()
+
+
+def _cells(line, columns, where):
+    count, place = columns
+    cells = _split(line)
+    if len(cells) != count or not cells[0]:
+        raise InputError(
+            "{where}: {count} columns in {line}, and {count_2} in the lines before; give all lines "
+            "as many columns, the token first and the tag last",
+            where=where,
+            count=len(cells),
+            line=shown(line, LIMIT),
+            count_2=count,
+        )
+    return cells[0], cells[place]
+
+
+def _without_marks(found, name, tells):
+    """Rows without the places of characters in words, if all tokens of the file have them."""
+    expected, inner = None, False
+    bare = []
+    for row in found:
+        if not row.token:
+            expected = None
+            bare.append(row)
+            continue
+        match = _MARKED.match(row.token)
+        place = int(match[2]) if match else -1
+        if match is None or place not in (0, expected):
+            return found
+        inner = inner or place == 1
+        expected = place + 1
+        bare.append(row._replace(token=match[1]))
+    if not inner:
+        return found
+    if tells:
+        first = next(row for row in found if row.token)
+        logger.warning(
+            "%s:%d: every token ends with its place in a word, such as %s; these numbers are taken off",
+            *(name, first.line, shown(first.token)),
+        )
+    return bare

@@ -1,0 +1,139 @@
+"""Tokens and their tags as lists: ``{"tokens": ["中", "国"], "ner_tags": ["B-LOC", "I-LOC"]}``.
+
+So Hugging Face's datasets write them, with names of tags or with numbers whose names are not in the file: only names
+are read. Other names of the keys are taken, too. Tokens may be a string, of one token a character or of tokens with
+spaces between; tags a string with spaces or commas between.
+Source: https://huggingface.co/docs/datasets
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from tasks.common.errors import InputError
+from tasks.common.texts.json_lines import check_encodable, json_line
+from tasks.common.texts.text_files import shown
+from tasks.ner.examples import Example
+from tasks.ner.formats.json_records import Records
+from tasks.ner.formats.tagging import BIO, joined, parse_tag
+from tasks.ner.formats.tags import SchemeSearch, Sentence, TagParser, as_examples, checked_tags
+
+TOKEN_KEYS = ("tokens", "words", "chars", "text")
+TAG_KEYS = ("ner_tags", "tags", "labels", "label")
+SHAPE = 'write it as {"tokens": ["中", "国"], "ner_tags": ["B-LOC", "I-LOC"]}'
+_BETWEEN = re.compile(r"[\s,]+")
+
+
+def has_tags(record: dict) -> bool:
+    """Whether a record has tokens and tags, or a text and tags that are lists or strings of tags."""
+    _, tags = _found(record, TAG_KEYS)
+    if isinstance(tags, str):
+        tags = _BETWEEN.split(tags.strip())
+    key, tokens = _found(record, TOKEN_KEYS)
+    if key is None or not isinstance(tags, list):
+        return False
+    if key != "text" or isinstance(tokens, list):
+        return True
+    return bool(tags) and all(isinstance(tag, str) and parse_tag(tag) is not None for tag in tags)
+
+
+def _found(record, keys):
+    return next(((key, record[key]) for key in keys if key in record), (None, None))
+
+
+def read(records: Records, name: str) -> list[Example]:
+    sentences, wheres, search = [], [], SchemeSearch(name)
+    for where, record in records:
+        tokens, tags = _lists(record, where)
+        for tag in tags:
+            search.see(tag, where)
+        sentences.append((tokens, tags))
+        wheres.append(where)
+    parse = TagParser(search.scheme(), name)
+    parsed = [
+        Sentence(where, None, tokens, [parse(tag, where) for tag in tags])
+        for where, (tokens, tags) in zip(wheres, sentences)
+    ]
+    return as_examples(parsed, parse.scheme, name)
+
+
+def tokens_of(record: dict, where: str) -> list[str]:
+    """The tokens of a record."""
+    key, tokens = _found(record, TOKEN_KEYS)
+    if isinstance(tokens, str):
+        tokens = tokens.split() if key != "text" else list(tokens)
+    if not (isinstance(tokens, list) and all(isinstance(token, str) and token for token in tokens)):
+        raise InputError(
+            "{where}: the tokens are {tokens}, not a list of strings that are not empty; {shape}",
+            where=where,
+            tokens=shown(tokens),
+            shape=SHAPE,
+        )
+    if not tokens:
+        raise InputError("{where}: there are no tokens; remove the record", where=where)
+    check_encodable("".join(tokens), "a token", where)
+    return tokens
+
+
+def _lists(record, where):
+    """(tokens, tags) of a record, as many of the one as of the other."""
+    key, tags = _found(record, TAG_KEYS)
+    if key is None:
+        raise InputError(
+            '{where}: no "{tag_keys}", the file is unlabeled; give labeled data, or predict with it',
+            where=where,
+            tag_keys=TAG_KEYS[0],
+        )
+    if isinstance(tags, str):
+        tags = _BETWEEN.split(tags.strip())
+    if not isinstance(tags, list):
+        raise InputError(
+            '{where}: "{key}" is {tags}, not a list of tags; {shape}',
+            where=where,
+            key=key,
+            tags=shown(tags),
+            shape=SHAPE,
+        )
+    number = next((tag for tag in tags if type(tag) is int), None)
+    if number is not None:
+        raise InputError(
+            '{where}: "{key}" holds the number {number}, and the names of the tags are not in the file; write names, '
+            'with names = dataset.features["{key}"].feature.names and dataset.map(lambda one: {{"{key}": [names[i] '
+            'for i in one["{key}"]]}}).to_json(FILE, force_ascii=False)',
+            where=where,
+            key=key,
+            number=number,
+        )
+    if not all(isinstance(tag, str) for tag in tags):
+        raise InputError(
+            '{where}: "{key}" is {tags}, not a list of strings; {shape}',
+            where=where,
+            key=key,
+            tags=shown(tags),
+            shape=SHAPE,
+        )
+    check_encodable("".join(tags), "a tag", where)
+    tokens = tokens_of(record, where)
+    text = record.get("text")
+    if len(tokens) != len(tags) and isinstance(text, str) and len(text.split()) == len(tags):
+        tokens = text.split()
+    if len(tokens) != len(tags):
+        raise InputError(
+            "{where}: {count} tokens and {tags_2} tags; give each token one tag",
+            where=where,
+            count=len(tokens),
+            tags_2=len(tags),
+        )
+    return tokens, tags
+
+
+def text_of(record: dict, where: str) -> str:
+    """The text of a record of tokens."""
+    return joined(tokens_of(record, where))[0]
+
+
+def write(examples: Iterable[Example]) -> Iterator[str]:
+    """One token a character."""
+    for example in examples:
+        yield json_line({"tokens": list(example.text), "ner_tags": checked_tags(example, BIO, "")})

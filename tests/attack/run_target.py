@@ -1,0 +1,59 @@
+"""The folder of an interrupted run, and of a series: what resuming it reads beside the weights."""
+
+import contextlib
+import functools
+from pathlib import Path
+
+from tasks.common.errors import InputError
+from tests.attack.cases import Target, json_bytes
+from tests.attack.mutators import OF_BYTES, OF_LINES, mutate
+from tests.attack.trees import change_json, change_yaml
+
+CONFIG = Path(__file__).resolve().parents[2] / "configs" / "ner" / "demo.yaml"
+STEP = 2
+STATE = f"checkpoints/checkpoint-{STEP}/trainer_state.json"
+BY_ENDING = {".json": [change_json] * 20, ".yaml": [change_yaml] * 20}
+
+
+@functools.cache
+def _run() -> dict[str, bytes]:
+    import yaml
+    from paddlenlp.trainer import TrainerState
+
+    config = {**yaml.safe_load(CONFIG.read_bytes()), "train_file": "train.jsonl", "dev_file": "dev.jsonl"}
+    history = [{"loss": 1.0, "epoch": 1.0, "step": 1}, {"dev_f1": 0.5, "epoch": 1.0, "step": STEP}]
+    state = TrainerState(epoch=1.0, global_step=STEP, max_steps=4, num_train_epochs=2, log_history=history)
+    best = {"best_metric": 0.5, "best_model_checkpoint": f"run/checkpoints/checkpoint-{STEP}"}
+    return {
+        "config.yaml": yaml.safe_dump(config, allow_unicode=True).encode(),
+        "inputs.json": json_bytes({}),
+        "series.yaml": yaml.safe_dump({"recipe": "ner", "seeds": [1, 2], "config": config}).encode(),
+        STATE: json_bytes({**vars(state), **best}),
+    }
+
+
+def _mutate(case, rng):
+    name = rng.choice(sorted(case))
+    return {**case, name: mutate(case[name], rng, (*OF_BYTES, *OF_LINES, *BY_ENDING[Path(name).suffix]))}
+
+
+def read_run(folder: Path) -> None:
+    """A run, and a series of it, up to where they would go on."""
+    from tasks.common.runs import life
+    from tasks.common.tool.quiet import quiet_paddlenlp
+    from tasks.common.tool.run_config import read_run_config
+    from tasks.common.training.complete import last_checkpoint, mark_complete
+    from tasks.experiments.engine import read_series
+    from tasks.recipes import get_recipe
+
+    quiet_paddlenlp()
+    mark_complete((folder / STATE).parent)  # what a forger does
+    checkpoint = last_checkpoint(folder / life.CHECKPOINTS_FOLDER)
+    config = {**read_run_config(folder / life.CONFIG_FILE), "output_dir": str(folder)}
+    with contextlib.ExitStack() as stack:
+        life.claim(get_recipe("ner").resolve(config).config, checkpoint, stack)
+    for cell in read_series(folder).cells:
+        get_recipe(cell.recipe).resolve(cell.config)
+
+
+TARGETS = [Target("run", lambda: [_run()], _mutate, read_run, (InputError,), lambda case: {**_run(), **case})]

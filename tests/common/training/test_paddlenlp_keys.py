@@ -1,0 +1,38 @@
+"""Keys of PaddleNLP: what is said of them is true of the installed one."""
+
+import pytest
+from paddlenlp.trainer import TrainingArguments
+
+from tasks.common.errors import InputError
+from tasks.common.training.paddlenlp_keys import KEYS, REASONS, check_keys, usable_keys
+from tasks.matching.arguments import MatchingArguments
+from tasks.ner.arguments import NerArguments
+from tasks.pretraining.arguments import PretrainingArguments
+
+FIELDS = TrainingArguments.__dataclass_fields__
+
+
+def test_defaults_are_those_of_paddlenlp():
+    known = {name: key.default for name, key in KEYS.items() if name not in ("output_dir", "device")}
+    assert known == {name: FIELDS[name].default for name in known}
+
+
+def test_recipes_have_defaults_and_keys_of_their_own():
+    assert usable_keys(MatchingArguments)["num_train_epochs"].default == 5
+    assert usable_keys(NerArguments)["num_train_epochs"].default == 14
+    assert "save_steps" in usable_keys(PretrainingArguments) and "save_steps" not in usable_keys(NerArguments)
+    assert "max_steps" not in usable_keys(PretrainingArguments)
+
+
+@pytest.mark.parametrize("key", sorted({*FIELDS} - {*KEYS}))
+def test_every_other_key_is_refused_with_a_reason(key):
+    with pytest.raises(InputError) as raised:
+        check_keys([key], NerArguments, FIELDS)
+    message = str(raised.value)
+    assert message.startswith(f"key {key!r} ") and (REASONS.get(key, "") in message)
+
+
+def test_keys_that_do_something_pass():
+    check_keys([*usable_keys(NerArguments), "max_characters", "dev_fraction"], NerArguments, FIELDS)
+    with pytest.raises(InputError, match="key 'max_length' is called 'max_characters' now"):
+        check_keys(["max_length"], NerArguments, FIELDS)

@@ -1,0 +1,59 @@
+"""A signal to what has started a training run in a process of its own is handed on, and the run can go on."""
+
+import contextlib
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from tasks.common.errors import Interrupted
+from tasks.common.training.complete import has_checkpoint, last_checkpoint
+from tasks.experiments.apart import call_apart
+from tasks.ner.demo.corpus import write_demo_corpus
+
+SECONDS = 120  # for the process to begin
+
+
+@pytest.fixture
+def cell(tmp_path):
+    """A plan's cell of a tiny run that takes long."""
+    train, dev = write_demo_corpus(tmp_path / "corpus", train_size=40, dev_size=5)
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1}
+    config = {
+        "train_file": str(train), "dev_file": str(dev), "output_dir": str(tmp_path / "run"), "device": "cpu",
+        "num_train_epochs": 1000, "max_steps": 4000, "logging_steps": 1, "head_size": 8, **sizes,
+    }  # fmt: skip
+    return {"recipe": "ner", "config": config, "labels": {}}
+
+
+@contextlib.contextmanager
+def once_it_trains(folder, act):
+    """Meanwhile, ``act`` when the first epoch is saved."""
+
+    def wait():
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end and not has_checkpoint(folder / "checkpoints"):
+            time.sleep(0.05)
+        act()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    yield
+    thread.join()
+
+
+def test_a_training_process_saves_before_the_one_that_started_it_ends(cell, tmp_path):
+    folder, log = tmp_path / "run", tmp_path / "log"
+    with (
+        open(log, "w") as stream,
+        once_it_trains(folder, lambda: os.kill(os.getpid(), signal.SIGTERM)),
+        pytest.raises(Interrupted, match="ended by a signal; the same command goes on") as raised,
+    ):
+        call_apart("train", cell, stdout=stream, stderr=stream)
+    assert raised.value.number == signal.SIGTERM
+    reached = int(last_checkpoint(folder / "checkpoints").name.rpartition("-")[2])
+    assert 0 < reached < cell["config"]["max_steps"]
+    assert f"go on with: paddle-rope train ner --resume {folder}" in log.read_text(encoding="utf-8")
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL

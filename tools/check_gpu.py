@@ -1,0 +1,5 @@
+"""Check and time this library on a GPU: paddle-rope benchmark device."""
+
+from bootstrap import door
+
+main = door(__name__, "benchmark", "device")
