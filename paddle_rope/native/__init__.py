@@ -1,7 +1,8 @@
 """Optional operators for the CPU in C++, each beside its plain form: faster, with less memory, in float32.
 
 ``python -m paddle_rope.native`` builds them once for this machine with the C++ compiler that it finds. Where they are
-not built, with ``PADDLE_ROPE_NATIVE=0``, in static graphs, on other devices and in other dtypes the plain forms compute.
+not built, with ``PADDLE_ROPE_NATIVE=0``, in static graphs, on other devices and in other dtypes the plain forms
+compute.
 
 ``paddle.grad`` with respect to some of the tensors only, where the forward pass saw others with gradients, is not for
 these operators (a limit of Paddle's ``PyLayer``): compute such a forward pass within
