@@ -61,8 +61,9 @@ class Recipe(RecipeHooks):
         """Train one run and write its folder.
 
         Args:
-            config: dict of configuration keys, such as a YAML file of ``configs/`` has; those of the recipe and of
-                PaddleNLP's ``TrainingArguments``. ``output_dir``, a new folder, and ``train_file`` must be there.
+            config: dict of configuration keys, such as a YAML file of ``configs/`` has; ``paddle-rope train RECIPE
+                --help`` lists them with defaults and meaning. ``output_dir``, a new folder, and ``train_file`` must be
+                there.
             data: labeled data in memory, in place of files: dict from ``"train"``, ``"dev"`` and ``"test"`` to lists.
                 Each member is a dict, as a line of a file of JSON lines that the recipe reads holds it, or one of the
                 recipe's examples, such as ``read_labeled`` gives. A split that is not in it comes from its file.
