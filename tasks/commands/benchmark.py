@@ -144,7 +144,7 @@ def benchmark_native(words):
     parser.add_argument("--output", metavar="FILE", help="JSON file to write")
     options = parser.parse_args(words)
     if options.rounds < 1:
-        raise InputError(f"--rounds {options.rounds}: must be 1 or more")
+        raise InputError("--rounds {rounds}: must be 1 or more", rounds=options.rounds)
     prepare()
     from tasks.common.files import check_output_file, write_json
     from tasks.experiments.benchmarks.native import as_table, measure_native

@@ -60,8 +60,10 @@ def _numbers(size):
     match = re.fullmatch(r"(\d+)x(\d+),(\d+)x(\d+)", size)
     if not match or 0 in (found := [int(number) for number in match.groups()]) or found[1] % HEAD_SIZE:
         raise InputError(
-            f"--sizes {size}: give layers x hidden size, texts x length such as 4x256,32x40, the hidden size a "
-            f"multiple of {HEAD_SIZE}"
+            "--sizes {size}: give layers x hidden size, texts x length such as 4x256,32x40, the hidden size a "
+            "multiple of {head_size}",
+            size=size,
+            head_size=HEAD_SIZE,
         )
     return found
 
