@@ -16,7 +16,10 @@ MASKED_SCORE = -1e4
 def fits_fused_kernels(q: Tensor, k: Tensor, v: Tensor, dropout: object) -> bool:
     """Whether flash attention computes these: float16 or bfloat16 ``[batch, heads, seq, head_dim]`` of one head_dim, on
     a GPU of compute capability 8.0 or newer (Ampere), with dropout of our own, and not in a static graph."""
-    if not paddle.in_dynamic_mode() or not q.place.is_gpu_place() or not fits_fused_shapes(q, k, v, dropout):
+    # not q.place, which the tracing of to_static in paddle 3.x cannot read
+    if not paddle.in_dynamic_mode() or not paddle.get_device().startswith("gpu"):
+        return False
+    if not fits_fused_shapes(q, k, v, dropout):
         return False
     major, minor = paddle.device.cuda.get_device_capability()
     return 10 * major + minor >= _OLDEST_GPU and q.dtype in (paddle.float16, paddle.bfloat16)
