@@ -8,7 +8,7 @@ from paddle_rope.native.build import build, compiler
 from paddle_rope.native.library import VARIABLE, library
 
 
-@pytest.fixture(scope="package", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def built():
     """Builds the operators; without a C++ compiler there is nothing to test."""
     if compiler() is None:
