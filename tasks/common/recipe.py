@@ -14,6 +14,7 @@ import paddle
 from paddlenlp.trainer import set_seed
 from tqdm import tqdm
 
+from paddle_rope.native.library import computes
 from paddle_rope.roformer import CharTokenizer, load_tokenizer
 from paddle_rope.roformer.checkpoints.settings import read_settings
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
@@ -252,6 +253,8 @@ class Recipe(RecipeHooks):
                     parameters=parameters,
                 )
             )
+            if computes():
+                print(tr("native operators compute; PADDLE_ROPE_NATIVE=0 turns them off"))
             if "dev" not in run.datasets:
                 print(tr("no dev data: the last epoch is kept"))
             self._note_room(run, parameters)

@@ -25,7 +25,8 @@ LIMIT = 40  # characters of a line that a message shows
 _SEPARATORS = frozenset(BLANKS)
 _SENTENCE_COLUMNS = ("sentence #", "sentence_id", "sentence", "sent_id", "sentence_number", "句子", "句号")
 _DOCUMENT = "-DOCSTART-"
-_MARKED = re.compile(r"(\S)(\d{1,4})\Z", re.ASCII)
+_MARKED = re.compile(r"(.)(\d{1,4})\Z", re.ASCII | re.DOTALL)
+_MARKED_BLANK = re.compile(r"[ \t]\d{1,4}", re.ASCII)  # one token, not two columns
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +106,7 @@ def _of_lines(lines: list[str], name: str) -> Iterator[Row]:
             yield Row(number, "", "")
             continue
         at_begin = False
-        several = len(token) > 1 and not _SEPARATORS.isdisjoint(token)
+        several = len(token) > 1 and not _SEPARATORS.isdisjoint(token) and not _MARKED_BLANK.fullmatch(token)
         if columns is None:
             columns = _columns_of(line) if several else (2, 1)
         if columns[0] > 2:

@@ -176,6 +176,12 @@ def test_places_in_words_of_weibo_are_taken_off_and_said_to_be(write, caplog):
     ]
 
 
+def test_blanks_with_a_place_are_tokens_too(write):
+    path = write("新0\tO\n 1\tO\n浪2\tO\n\u30000\tO\n京0\tB-LOC\n")
+    (example,) = read_examples(path)
+    assert (example.text, spans(example)) == ("新 浪\u3000京", [(4, 5, "LOC")])
+
+
 @pytest.mark.parametrize(
     "content, text",
     [
