@@ -59,6 +59,12 @@ def number(least: float = -math.inf, most: float = math.inf, optional: bool = Fa
     return Kind(f"a number{bounds if math.isfinite(least) else ''}", fits, optional)
 
 
+def share(optional: bool = False) -> Kind:
+    """A number of at least 0 and less than 1, such as the rate of a dropout."""
+    up_to_one = number(0, 1).fits
+    return Kind("a number of at least 0 and less than 1", lambda value: up_to_one(value) and value < 1, optional)
+
+
 def one_of(description: str, *kinds: type, optional: bool = False) -> Kind:
     """A value of one of some types."""
     return Kind(description, lambda value: isinstance(value, kinds), optional)
@@ -90,6 +96,5 @@ def check_kinds(kinds: Mapping[str, Kind], options: Mapping[str, Any]) -> None:
 
 
 TEXT, TRUTH = one_of("a text", str), one_of("true or false", bool)
-SHARE = number(0, 1)
 MOST_CLASSES, MOST_LAYERS = 1_000_000, 1000  # far above any model
 NAMES = list_of(TEXT, MOST_CLASSES)

@@ -13,7 +13,6 @@ from paddle_rope.convolution import check_convolutions
 from paddle_rope.option_kinds import (
     MOST_CLASSES,
     MOST_LAYERS,
-    SHARE,
     TEXT,
     TRUTH,
     Kind,
@@ -23,6 +22,7 @@ from paddle_rope.option_kinds import (
     list_of,
     number,
     one_of,
+    share,
     shown,
 )
 from paddle_rope.rotary_frequencies import frequency_scaling
@@ -54,8 +54,8 @@ _KINDS = {
     "decay": either(TEXT, list_of(number(), WIDEST), optional=True),
     "convolutions": list_of(TEXT, len(choices.CONVOLUTIONS)),
     "convolution_size": integer(0, 2**10),
-    **dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), SHARE),
-    "embedding_dropout_prob": number(0, 1, optional=True),
+    **dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), share()),
+    "embedding_dropout_prob": share(optional=True),
     "initializer_range": number(0, optional=True),
     "layer_norm_eps": number(0, 0.001),  # what Paddle's layer_norm takes
     "pad_token_id": integer(0, MOST_ROWS),

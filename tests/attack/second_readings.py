@@ -168,7 +168,7 @@ def columns(text):
     for line in [*lines_of(text), ""] if _tokens_of_table(text) is None else []:
         line = line.rstrip(BLANKS)
         cells = line.split("\t") if "\t" in line else line.split()
-        if not line or cells[0].startswith("-DOCSTART-"):
+        if not line or line.startswith("-DOCSTART-"):
             found.append(rows)
             rows = []
         elif rows or not (line.startswith("# ") and not _is_tag(line.split()[-1])):

@@ -83,9 +83,18 @@ def folder(tmp_path):
         ({"hidden_size": "16"}, "hidden_size must be an integer .* got '16'"),
         ({"hidden_size": True}, "hidden_size must be an integer .* got True"),
         ({"hidden_act": ["gelu"]}, r"hidden_act must be one of gelu, .* got \['gelu'\]"),
-        ({"hidden_dropout_prob": float("nan")}, "hidden_dropout_prob must be a number of 0 to 1, got nan"),
-        ({"attention_probs_dropout_prob": 1.5}, "attention_probs_dropout_prob must be a number of 0 to 1, got 1.5"),
-        ({"embedding_dropout_prob": "0.1"}, "embedding_dropout_prob must be a number of 0 to 1 or None"),
+        (
+            {"hidden_dropout_prob": float("nan")},
+            "hidden_dropout_prob must be .* less than 1, got nan",
+        ),
+        (
+            {"attention_probs_dropout_prob": 1.0},
+            "attention_probs_dropout_prob must be .* less than 1, got 1.0",
+        ),
+        (
+            {"embedding_dropout_prob": "0.1"},
+            "embedding_dropout_prob must be .* less than 1 or None",
+        ),
         ({"dtype": "nonsense"}, "dtype must be one of float16, .* got 'nonsense'"),
         ({"id2label": ["a"]}, r"id2label must be an object or None, got \['a'\]"),
         ({"rotary_scaling": "ntk"}, "rotary_scaling must be an object"),

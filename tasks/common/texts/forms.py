@@ -31,7 +31,7 @@ class Form(Enum):
 
 
 _OBJECT = re.compile(r'\{\s*["}]')
-_LIST = re.compile(r'\[\s*(?:\{\s*["}]|\[\s*"|"(?:[^"\\\n]|\\.)*"\s*[,\]]|\]\s*\Z)')
+_LIST = re.compile(r'\[\s*(?:(?:\[\s*)*\{\s*["}]|(?:\[\s*)+"|"(?:[^"\\\n]|\\.)*"\s*[,\]]|\]\s*\Z)')
 _JOINT = "\x02"  # between the tokens, and the tags, of a sentence in one line
 LINES_TO_SEE = 50  # that are not blank
 _FEWEST_TAGGED = 3  # lines: a text may end with an O
