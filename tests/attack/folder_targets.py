@@ -8,7 +8,7 @@ import numpy as np
 
 from tasks.common.errors import InputError
 from tests.attack.binaries import change_safetensors
-from tests.attack.cases import SilentLossError, Target, read_case
+from tests.attack.cases import SilentLossError, Target, json_bytes, read_case
 from tests.attack.mutators import OF_BYTES, OF_LINES, mutate
 from tests.attack.trees import change_json
 
@@ -121,6 +121,43 @@ def _foreign_samples():
     ]
 
 
+@functools.cache
+def _bundle() -> dict[str, bytes]:
+    """An original checkpoint of a small encoder, as ZhuiyiTechnology's: settings, index and data."""
+    from paddle_rope.roformer.checkpoints.names import TENSORFLOW, encoder_weights
+    from tasks.commands.weights import tensorflow_reader
+
+    tensorflow_reader()  # sets what tensorflow says on import
+    import tensorflow
+
+    sizes = {"vocab_size": 11, "hidden_size": 8, "intermediate_size": 6, "num_hidden_layers": 1}
+    settings = {**sizes, "num_attention_heads": 2, "type_vocab_size": 2, "max_position_embeddings": 512}
+    config = {**settings, "version": 1, "embedding_size": 8}
+    rng = np.random.default_rng(0)
+    weights = {weight.source: weight for weight in encoder_weights(config, TENSORFLOW)}
+    shapes = {name: of.shape[::-1] if of.transposed else of.shape for name, of in weights.items()}
+    with tempfile.TemporaryDirectory() as folder:
+        tensorflow.raw_ops.SaveV2(
+            prefix=str(Path(folder) / "bert_model.ckpt"),
+            tensor_names=list(shapes),
+            shape_and_slices=[""] * len(shapes),
+            tensors=[rng.standard_normal(shape).astype("float32") for shape in shapes.values()],
+        )
+        return {**read_case(Path(folder)), "bert_config.json": json_bytes({**settings, "hidden_act": "gelu"})}
+
+
+def read_bundle(folder: Path) -> None:
+    """An original checkpoint of TensorFlow, into a model."""
+    from paddle_rope.roformer.checkpoints.reading import read_tensorflow
+    from tasks.commands.weights import build, tensorflow_reader
+
+    checkpoint = read_tensorflow(folder, tensorflow_reader())
+    for name, array in checkpoint.tensors.items():
+        if array.dtype != np.float32:
+            raise SilentLossError(f"{name} is {array.dtype}")
+    build(checkpoint, folder)
+
+
 def _training():
     """A layer with what trains it, after a step."""
     import paddle
@@ -159,7 +196,16 @@ _SETTINGS = ("config.json", "tokenizer_config.json", "vocab.txt")
 _GRAPHS = ("model.onnx", "inference.json", "inference.pdmodel", "inference.pdiparams")
 _IN_CHECKPOINT = ("optimizer.json", "optimizer.safetensors", "random_state_0.json")
 _ONNX, _PADDLE = (functools.cache(functools.partial(_exported, format)) for format in ("onnx", "paddle"))
+_BUNDLE = ("bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001")
 TARGETS = [
+    Target(
+        "tensorflow",
+        lambda: [_bundle()],
+        _change("bert_config.json", weights=_BUNDLE * 2),
+        read_bundle,
+        (ValueError, InputError),
+        _completed(lambda: [_bundle()]),
+    ),
     Target(
         "model",
         lambda: [_model()],

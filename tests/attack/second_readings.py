@@ -75,7 +75,8 @@ def _cells_of(text):
     lines = lines_of(text)
     while not lines[0].strip(BLANKS):
         del lines[0]
-    if "\t" in lines[0].strip(" "):
+    lines[0] = lines[0].strip(" \r")  # edges of a header are no part of its names
+    if "\t" in lines[0]:
         rows = [[_unquoted(cell) for cell in line.split("\t")] if line.strip(BLANKS) else [] for line in lines]
     else:
         rows = list(csv.reader([line + "\n" for line in lines], skipinitialspace=", " in lines[0]))
@@ -196,7 +197,7 @@ def _tokens_of_table(text):
     token = [names.index(key) for key in ("token", "word", "char", "character") if key in names]
     tag = [names.index(key) for key in ("tag", "ner_tag", "ner", "label", "bio") if key in names]
     of = [names.index(key) for key in ("sentence #", "sentence_id", "sentence", "sent_id") if key in names]
-    if not token or not tag or re.search(r"[^\w #,\t\"]", ",".join(header)):
+    if not token or not tag or re.search(r"[。，！？；：、“”!?;{}\[\]\x02]", "".join(header)):
         return None
     found, before = [[]], None
     for row in rows:

@@ -13,7 +13,7 @@ _TEXT = (
 )
 _YAML = ("configuration", "plan")
 _TENSORS = ("safetensors", "torch_zip", "torch_pickle", "paddle_pickle", "index")
-_FOLDERS = ("model", "foreign", "exported_onnx", "exported_paddle", "checkpoint")
+_FOLDERS = ("model", "foreign", "exported_onnx", "exported_paddle", "checkpoint", "tensorflow")
 _RUN, _SERVER = ("run",), ("request",)
 
 
@@ -35,9 +35,10 @@ TARGETS = {
     )
     for name in names
 }
-REQUIRED = {  # by some targets: modules, and the file of requirements that has them
-    "exported_onnx": (("onnxruntime",), "requirements-onnx.txt"),
-    "request": (("fastapi", "uvicorn", "prometheus_client", "fastapi_offline"), "requirements-serve.txt"),
+REQUIRED = {  # by some targets: modules, and what pip installs for them
+    "exported_onnx": (("onnxruntime",), "-r requirements-onnx.txt"),
+    "request": (("fastapi", "uvicorn", "prometheus_client", "fastapi_offline"), "-r requirements-serve.txt"),
+    "tensorflow": (("tensorflow",), "'tensorflow-cpu<2.20'"),
 }
 QUICK = (*_TEXT, *_TENSORS, *_YAML)  # need no model
 
@@ -49,6 +50,6 @@ def missing(name: str) -> str | None:
 
         if "onnx" not in FORMATS:
             return "models cannot be exported as ONNX with this Paddle; install Paddle 3"
-    modules, file = REQUIRED.get(name, ((), ""))
+    modules, packages = REQUIRED.get(name, ((), ""))
     lacking = [module for module in modules if importlib.util.find_spec(module) is None]
-    return f"{', '.join(lacking)} not installed; pip install -r {file}" if lacking else None
+    return f"{', '.join(lacking)} not installed; pip install {packages}" if lacking else None

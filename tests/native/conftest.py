@@ -1,4 +1,4 @@
-"""The native operators, built once for this machine and in use in this folder alone."""
+"""The native operators, built once for the tests of this machine and in use in this folder alone."""
 
 import os
 

@@ -10,6 +10,8 @@ import pytest
 from paddle_rope.native import build as building
 from paddle_rope.native import library as loading
 from paddle_rope.native.build import BuildError, build, library_path
+from tasks.ner.features.dictionary_file import cache_file
+from tests.conftest import REPOSITORY
 
 
 @pytest.fixture
@@ -54,6 +56,12 @@ def test_another_source_has_another_library(empty_cache, monkeypatch, tmp_path):
     monkeypatch.setattr(building, "SOURCES", tmp_path)
     library_path.cache_clear()
     assert library_path() != before
+
+
+def test_what_tests_build_is_no_part_of_the_cache_folder_of_the_user():
+    assert library_path().is_file()
+    for kept in (library_path(), cache_file()):
+        assert kept.parent == REPOSITORY / ".pytest_cache" / "home" / "paddle_rope"
 
 
 def test_a_variable_turns_them_off(monkeypatch):

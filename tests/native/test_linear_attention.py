@@ -10,6 +10,7 @@ from paddle_rope import RotaryPositionEmbedding, causal_linear_attention, linear
 from paddle_rope.native.library import plain_forms
 from paddle_rope.native.linear_attention import native_linear_attention
 from tests.native.comparison import assert_same, kept_without_backward, outputs_and_gradients, tensor
+from tests.pairwise import pairwise
 
 HEADS, DIM = 2, 8
 
@@ -24,11 +25,15 @@ def plainly(q, k, v, *arguments, causal=False, **options):
         return attended.transpose([0, 2, 1, 3]).reshape(q.shape)
 
 
-@pytest.mark.parametrize("seq", [1, 7, 300])  # of one chunk and of three, the last one shorter
-@pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
-@pytest.mark.parametrize("decay", [None, (0.1, 0.97)], ids=["no decay", "decay"])
-@pytest.mark.parametrize("normalizer", ["unrotated", "none"])
-@pytest.mark.parametrize("layout", [None, "interleaved", "half"])
+@pairwise(
+    {
+        "layout": [None, "interleaved", "half"],
+        "seq": [1, 7, 300],  # of one chunk and of three, the last one shorter
+        "normalizer": ["unrotated", "none"],
+        "decay": [None, (0.1, 0.97)],
+        "causal": [False, True],
+    }
+)
 def test_attention_equals_the_plain_form(layout, normalizer, decay, causal, seq):
     q, k, v = (tensor(2, seq, HEADS * DIM) for _ in range(3))
     mask = paddle.to_tensor(np.arange(seq) < np.array([[seq], [max(1, seq - 2)]]))

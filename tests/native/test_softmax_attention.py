@@ -10,6 +10,7 @@ from paddle_rope import LinearScaling, RotaryPositionEmbedding, YaRNScaling, sof
 from paddle_rope.native.library import library, plain_forms
 from paddle_rope.native.softmax_attention import native_softmax_attention
 from tests.native.comparison import assert_same, kept_without_backward, outputs_and_gradients, tensor
+from tests.pairwise import pairwise
 
 HEADS, DIM = 2, 8
 
@@ -32,9 +33,7 @@ ROTARIES = {
 }
 
 
-@pytest.mark.parametrize("seq", [1, 5, 300])
-@pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
-@pytest.mark.parametrize("name", ROTARIES)
+@pairwise({"name": list(ROTARIES), "seq": [1, 5, 300], "causal": [False, True]})
 def test_attention_equals_the_plain_form(name, causal, seq):
     q, k, v = (tensor(2, seq, HEADS * DIM) for _ in range(3))
     rotary, mask = ROTARIES[name](), paddle.to_tensor(np.arange(seq) < np.array([[seq], [max(1, seq - 2)]]))

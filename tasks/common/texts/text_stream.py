@@ -58,7 +58,8 @@ class TextStream(LineStream):
         texts = self.texts_of_tagged(lines) if self.form is Form.TAGGED else super().items_of_whole(lines)
         if not texts:
             raise InputError("{name}:1: {value} without a text; give texts", name=self.name, value=self.form.value)
-        logger.warning("%s: read as %s, %d texts", self.name, self.form.value, len(texts))
+        plural = "" if len(texts) == 1 else "s"
+        logger.warning("%s: read as %s, %d text%s", self.name, self.form.value, len(texts), plural)
         return texts
 
     def items_at_end(self):

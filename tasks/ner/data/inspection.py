@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections import Counter, defaultdict
+from itertools import combinations, groupby, islice
 
 from paddle_rope.roformer import CharTokenizer
 from tasks.common.language import Message
 from tasks.common.texts.text_files import shown
 from tasks.ner.arguments import NerArguments
+from tasks.ner.data.overlaps import crossing_spans, nested_spans
 from tasks.ner.examples import Example, align_entities, entity_types
 from tasks.ner.lengths import entity_bound, training_lengths
 from tasks.ner.tokenized_text import TokenizedText
@@ -154,35 +156,26 @@ def _search_text(found, split, example):
 
 
 def _search_spans(found, split, example):
-    nested, crossing = {}, {}  # entity -> the first that it is in, or crosses
-    for index, one in enumerate(example.entities):
-        surface = example.surface(one)
+    entities = example.entities
+    for entity in entities:
+        surface = example.surface(entity)
         if surface != surface.strip():
-            found.add("white_space_edge", split, example, example.described(one))
+            found.add("white_space_edge", split, example, example.described(entity))
         elif _has_punctuation_edge(surface):
-            found.add("punctuation_edge", split, example, example.described(one))
-        for place in range(index + 1, len(example.entities)):  # a slice would copy all that follow
-            other = example.entities[place]
-            if other.start >= one.end:
-                break
-            if (one.start, one.end) == (other.start, other.end):
-                found.add("two_types", split, example, example.described(one, other))
-            elif one.start == other.start:  # sorted: the other is longer
-                nested.setdefault(one, other)
-            elif other.end <= one.end:
-                nested.setdefault(other, one)
-            else:
-                crossing.setdefault(one, other)
-                crossing.setdefault(other, one)
-    for entity, outer in nested.items():
-        found.add(
-            "nested",
-            split,
-            example,
-            Message("{entity} in {outer}", entity=example.described(entity), outer=example.described(outer)),
-        )
-    for entity, other in crossing.items():
-        found.add("crossing", split, example, example.described(entity, other))
+            found.add("punctuation_edge", split, example, example.described(entity))
+    spans = [(entity.start, entity.end) for entity in entities]
+    for _, group in groupby(entities, key=lambda entity: (entity.start, entity.end)):
+        same = list(group)
+        more = math.comb(len(same), 2)  # pairs, of which not all are described
+        for one, other in islice(combinations(same, 2), found.max_examples):
+            found.add("two_types", split, example, example.described(one, other))
+            more -= 1
+        found["two_types"]["counts"][split] += more
+    for inner, outer in nested_spans(spans):
+        one, other = example.described(entities[inner]), example.described(entities[outer])
+        found.add("nested", split, example, Message("{entity} in {outer}", entity=one, outer=other))
+    for one, other in crossing_spans(spans):
+        found.add("crossing", split, example, example.described(entities[one], entities[other]))
 
 
 def _has_punctuation_edge(surface):
