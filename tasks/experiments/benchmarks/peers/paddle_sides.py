@@ -58,7 +58,8 @@ class OurSide(PaddleSide):
         return model(ids)
 
     def outputs(self, folder, ids, linear):
-        model = RoFormerModel.from_pretrained(folder).eval()
+        model = RoFormerModel.from_pretrained(folder)
+        model.eval()
         q, k, v = paddle.to_tensor(linear, dtype="float32")
         with paddle.no_grad():
             attended = _linear_attention(q, k, v, RotaryPositionEmbedding(HEAD_SIZE))
@@ -100,7 +101,8 @@ class PaddleNLPSide(PaddleSide):
     def outputs(self, folder, ids, linear):
         ours = RoFormerModel.from_pretrained(folder)
         settings = {key: getattr(ours.config, key) for key in encoder_settings(1, HEAD_SIZE)}
-        model = self.new_encoder(settings, len(ids[0])).eval()
+        model = self.new_encoder(settings, len(ids[0]))
+        model.eval()
         state, theirs = ours.state_dict(), model.state_dict()
         for weight in encoder_weights({**settings, "version": 1}, PADDLENLP):
             name = weight.source.removeprefix(PADDLENLP.prefix)
