@@ -46,6 +46,20 @@ AdamW) and an inference of an encoder with dropout 0.1, on random tokens.
 The two sides take turns in one process. Counted is processor time, of which other programs take less than of the
 clock's; the median of the ratios counts."""
 
+PEERS = """\
+Time our RoFormer, with native operators and without, beside PaddleNLP's and Hugging Face's, on CPU in float32: a step
+of training (forward, backward, clipping, AdamW) with dropout 0.1 and an inference, on random tokens without padding;
+and our linear attention, forward and backward, beside the same formula in PyTorch.
+
+    taskset -c 1 paddle-rope benchmark peers --peer_python PEERS/bin/python
+
+Each side has a process of its own. They take turns, A B C A B C ..., and the median of the ratios of the rounds counts:
+their time / ours, so that above 1 ours is faster; of processor time, and in brackets of the clock's. Before that all
+compute an encoder with the same weights, and have to give the same numbers. Paddle is slow on some processors unless it
+is told what they can; this command does so. PaddleNLP is measured with that and without.
+
+PyTorch wants an environment without Paddle: python -m venv PEERS, PEERS/bin/pip install -r requirements-peers.txt."""
+
 SERVICE = """\
 Start paddle-rope serve on a model, and load it from several connections of this machine:
 
@@ -98,6 +112,7 @@ def benchmark(words):
         "length": (benchmark_length, Message("time and memory against the length of the text")),
         "layers": (benchmark_layers, Message("our layers against Paddle's")),
         "native": (benchmark_native, Message("native operators against their plain forms")),
+        "peers": (benchmark_peers, Message("our RoFormer beside PaddleNLP's and Hugging Face's")),
         "prediction": (benchmark_prediction, Message("a NER model in Paddle, ONNX, OpenVINO and PyTorch")),
         "entities": (benchmark_entities, Message("F1 of NER models against length and position")),
         "service": (benchmark_service, Message("a model served over HTTP, under load")),
@@ -157,6 +172,36 @@ def benchmark_native(words):
         write_json(options.output, {"machine": machine, "rows": rows})
     print(machine)
     print(as_table(rows), end="")
+    return 0
+
+
+def benchmark_peers(words):
+    parser = new_parser("benchmark peers", PEERS)
+    sizes = ["4x256,32x40", "4x256,8x256", "12x768,8x128"]
+    shown = f"layers x hidden size, texts x length (default: {' '.join(sizes)})"
+    parser.add_argument("--sizes", nargs="*", default=sizes, metavar="SIZE", help=shown)
+    lengths = [512, 2048, 8192]
+    shown = "lengths of one text for linear attention (default: 512 2048 8192)"
+    parser.add_argument("--linear", nargs="*", type=int, default=lengths, metavar="N", help=shown)
+    parser.add_argument("--threads", nargs="+", type=int, default=[1], help="numbers of threads (default: 1)")
+    parser.add_argument("--rounds", type=int, default=5, help="turns of each side (default: 5)")
+    parser.add_argument("--peer_python", metavar="PATH", help="Python with PyTorch (default: without Hugging Face)")
+    parser.add_argument("--output", metavar="FILE", help="JSON file to write")
+    options = parser.parse_args(words)
+    prepare()
+    from tasks.common.files import check_output_file, write_json
+    from tasks.experiments.benchmarks.peers.measured import as_table, measure_peers
+
+    if options.output:
+        check_output_file(options.output, [])
+    more = {name: getattr(options, name) for name in ("sizes", "linear", "threads", "rounds", "peer_python")}
+    measured = {"machine": machine_in_words(), **measure_peers(**more)}
+    if options.output:
+        write_json(options.output, measured)
+    print(measured["machine"])
+    print(as_table(measured), end="")
+    for note in measured["notes"]:
+        print(tr("note: {note}", note=note))
     return 0
 
 

@@ -13,7 +13,7 @@ from paddle_rope.__main__ import main
 from tasks.common.errors import InputError
 from tasks.experiments.benchmarks import prediction
 from tasks.experiments.benchmarks.prediction import (
-    Worker,
+    EngineWorker,
     as_table,
     compare,
     measure_engines,
@@ -121,12 +121,12 @@ def test_an_engine_that_finds_something_else_is_left_out_unless_it_rounds(name, 
 
 def test_a_python_that_cannot_be_started_is_said_in_a_line(tmp_path):
     with pytest.raises(InputError, match="/nowhere/python cannot be started .*give another --peer_python"):
-        Worker("/nowhere/python", "torch", tmp_path, tmp_path / "texts.json", {})
+        EngineWorker("/nowhere/python", "torch", tmp_path, tmp_path / "texts.json", {})
 
 
 def test_an_engine_that_fails_says_its_last_line(tmp_path):
     with pytest.raises(InputError, match="its process failed with status 1: FileNotFoundError.*texts.json"):
-        Worker(sys.executable, "onnx", tmp_path, tmp_path / "texts.json", {})
+        EngineWorker(sys.executable, "onnx", tmp_path, tmp_path / "texts.json", {})
 
 
 def test_texts_without_labels_have_no_f1(tmp_path):

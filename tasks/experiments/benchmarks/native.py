@@ -1,7 +1,6 @@
 """Native operators against their plain forms in whole models; see ``paddle-rope benchmark native --help``."""
 
 import contextlib
-import re
 import statistics
 import time
 
@@ -11,14 +10,13 @@ from paddle import nn
 from paddle_rope import RoFormerConfig, RoFormerModel
 from paddle_rope.native.library import library, plain_forms, state_in_words
 from tasks.common.errors import InputError
+from tasks.experiments.benchmarks.sizes import HEAD_SIZE, VOCABULARY, read_size
 
 VARIANTS = {
     "softmax": {},
     "linear": {"attention": "linear"},
     "linear-decay": {"attention": "linear", "normalizer": "none", "decay": 0.95},
 }
-VOCABULARY = 3500
-HEAD_SIZE = 64
 WARM_UP = 1  # rounds before those that count
 
 
@@ -36,7 +34,7 @@ def measure_native(sizes, variants, rounds):
     Raises:
         InputError: a size cannot be read, or the operators are not built.
     """
-    numbers = [_numbers(size) for size in sizes]
+    numbers = [read_size(size) for size in sizes]
     if library() is None:
         raise InputError(state_in_words())
     return [
@@ -54,18 +52,6 @@ def as_table(rows):
         cells = (f"{row[job]['ratio']:.2f} ({row[job]['native_ms']:.0f} ms)" for job in ("train", "predict"))
         lines.append(f"| {row['size']} | {row['variant']} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
-
-
-def _numbers(size):
-    match = re.fullmatch(r"(\d+)x(\d+),(\d+)x(\d+)", size)
-    if not match or 0 in (found := [int(number) for number in match.groups()]) or found[1] % HEAD_SIZE:
-        raise InputError(
-            "--sizes {size}: give layers x hidden size, texts x length such as 4x256,32x40, the hidden size a "
-            "multiple of {head_size}",
-            size=size,
-            head_size=HEAD_SIZE,
-        )
-    return found
 
 
 def _compare(layers, hidden, texts, length, options, rounds):

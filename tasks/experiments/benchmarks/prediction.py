@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ from typing import Any
 from tasks.common.errors import InputError
 from tasks.common.reports.tables import as_markdown
 from tasks.experiments.benchmarks.engines import ENGINES, PEER_FOLDER
+from tasks.experiments.benchmarks.worker import Worker
 from tasks.ner.data.reading import read_examples, read_texts
 from tasks.ner.examples import Entity, Example
 from tasks.ner.metrics import score_predictions
@@ -24,7 +24,6 @@ REFERENCE = "eager"
 COLD_STARTS = 3
 TOLERANCE = 1e-3  # of a score, where two engines round in another order
 _ROUNDED_AWAY = 0.001  # share of spans that may come or go by rounding
-_ROOT = Path(__file__).resolve().parents[3]
 COLUMNS = (
     *("engine", "threads", "sentences a second", "times the trained model", "without reading", "reading, share"),
     *("spans that differ", "F1", "MB", "first answer, s"),
@@ -143,7 +142,7 @@ def _megabytes(folder, name):
     return round(sum(path.stat().st_size for path in folder.iterdir() if path.is_file()) / 1e6, 2)
 
 
-class Worker:
+class EngineWorker(Worker):
     """The process of an engine, ready to predict.
 
     Args:
@@ -159,54 +158,20 @@ class Worker:
         first: its first answer, see :func:`tasks.experiments.benchmarks.engines.main`.
     """
 
-    def __init__(self, python: str, name: str, folder: Path, file: Path, settings: dict[str, str]):
-        path = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])] if python == sys.executable else [str(_ROOT)]
-        environment = {**os.environ, **settings, "PYTHONPATH": os.pathsep.join(path), "TOKENIZERS_PARALLELISM": "false"}
-        words = [python, "-P", "-m", "tasks.experiments.benchmarks.engines", name, str(folder), str(file)]
-        self.said = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115  lives as long as the process
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self.said}
-        try:
-            self.process = subprocess.Popen(words, env=environment, text=True, **pipes)
-        except OSError as error:
-            raise InputError(
-                "{python} cannot be started ({reason}); give another --peer_python",
-                python=python,
-                reason=error.strerror,
-            ) from None
-        self.first = self.answer()
-
-    def answer(self) -> dict[str, Any]:
-        """What it writes next."""
-        line = self.process.stdout.readline()
-        if not line:
-            self.said.seek(0)
-            lines = self.said.read().strip().splitlines() or ["it said nothing"]
-            raise InputError(
-                "its process failed with status {status}: {line}", status=self.process.wait(), line=lines[-1].strip()
-            )
-        values = json.loads(line)
-        if "left_out" in values:
-            raise InputError(values["left_out"])
-        return values
+    def __init__(self, python: str, name: str, folder: Path, file: Path, settings: dict[str, str | None]):
+        module = "tasks.experiments.benchmarks.engines"
+        super().__init__(python, ["-m", module, name, str(folder), str(file)], settings)
 
     def predict(self) -> dict[str, Any]:
         """Let it predict all texts once; returns its answer."""
-        self.process.stdin.write("again\n")
-        self.process.stdin.flush()
-        return self.answer()
-
-    def end(self) -> None:
-        """End the process."""
-        self.process.kill()
-        self.process.communicate()
-        self.said.close()
+        return self.ask("again")
 
 
 def _started(stack, python, name, folder, file, settings):
     """The worker of an engine, after others that only gave the first answer; ``first`` has the times of all."""
     first_answers = []
     for number in range(COLD_STARTS):
-        worker = Worker(python, name, folder, file, settings)
+        worker = EngineWorker(python, name, folder, file, settings)
         first_answers.append(worker.first["processor_seconds"])
         if number < COLD_STARTS - 1:
             worker.end()
@@ -216,7 +181,11 @@ def _started(stack, python, name, folder, file, settings):
 
 
 def measure_in_turns(
-    workers: dict[str, Worker], examples: list[Example] | None, rounds: int, notes: list[str], more: dict[str, Any]
+    workers: dict[str, EngineWorker],
+    examples: list[Example] | None,
+    rounds: int,
+    notes: list[str],
+    more: dict[str, Any],
 ) -> list[dict[str, Any]]:
     """The rows, as of :func:`measure_engines` and with ``more``, of workers that predict in turns; an engine that finds
     other spans than the trained model is left out, with a note."""
