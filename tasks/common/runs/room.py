@@ -19,6 +19,8 @@ PER_PARAMETER = 9.6  # numbers: weight, gradient, two moments, and copies on the
 PER_FEATURE = 2.7  # of the features that the layers make of a token
 PER_ATTENTION = 5.9  # of the attention weights of a head
 PER_SCORE = 10.0  # of the scores of a head such as GlobalPointer
+# Of a prediction, which keeps nothing for a backward pass: of one layer, and of the scores.
+PREDICTED_FEATURE, PREDICTED_ATTENTION, PREDICTED_SCORE = 0.5, 2.8, 4.1
 FEATURES_OF_HIDDEN, FEATURES_OF_INNER = 8, 2  # features of a layer: so many times hidden_size and intermediate_size
 WINDOWS_COMPUTED = 4  # keys that a token of window attention meets in its blocks, as a multiple of the window
 SMALLEST_BATCH = 1
@@ -38,20 +40,40 @@ class Load(NamedTuple):
     @property
     def peak_bytes(self) -> float:
         """Estimate of the peak of the process."""
+        return PROCESS_BYTES + BYTES * PER_PARAMETER * self.parameters + self.activation_bytes
+
+    @property
+    def prediction_bytes(self) -> float:
+        """Estimate of the peak of a process that computes such a batch without a backward pass."""
+        config, tokens = self.config, self.batch * self.tokens
+        seen = max(self._seen(kind) for kind in self._kinds())
+        features = PREDICTED_FEATURE * self._features() + PREDICTED_ATTENTION * config.num_attention_heads * seen
+        scores = 0 if self.scores_of is None else PREDICTED_SCORE * self.batch * self.scores_of(self.tokens)
+        return PROCESS_BYTES + BYTES * (self.parameters + tokens * features + scores)
+
+    @property
+    def activation_bytes(self) -> float:
+        """The part of the peak that batch and length decide."""
         config, tokens = self.config, self.batch * self.tokens
         layers = config.num_hidden_layers
-        kinds = [config.attention] * layers if isinstance(config.attention, str) else list(config.attention)
-        features = FEATURES_OF_HIDDEN * config.hidden_size + FEATURES_OF_INNER * config.intermediate_size
         of_layer = [
-            tokens * (PER_FEATURE * features + PER_ATTENTION * config.num_attention_heads * self._seen(kind))
-            for kind in kinds
+            tokens * (PER_FEATURE * self._features() + PER_ATTENTION * config.num_attention_heads * self._seen(kind))
+            for kind in self._kinds()
         ]
         if self.recompute:  # the inputs of all layers, and one of them whole
             of_layers = max(of_layer) + PER_FEATURE * tokens * config.hidden_size * layers
         else:
             of_layers = sum(of_layer)
         scores = 0 if self.scores_of is None else PER_SCORE * self.batch * self.scores_of(self.tokens)
-        return PROCESS_BYTES + BYTES * (PER_PARAMETER * self.parameters + of_layers + scores)
+        return BYTES * (of_layers + scores)
+
+    def _kinds(self):
+        config = self.config
+        return [config.attention] * config.num_hidden_layers if isinstance(config.attention, str) else config.attention
+
+    def _features(self):
+        """Of a token in a layer."""
+        return FEATURES_OF_HIDDEN * self.config.hidden_size + FEATURES_OF_INNER * self.config.intermediate_size
 
     def _seen(self, kind):
         """Attention weights of a token in a layer; linear attention makes none."""
