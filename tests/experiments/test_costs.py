@@ -46,6 +46,15 @@ def test_operations_grow_with_the_square_of_the_length_only_where_every_pair_is_
     assert flops(2**16, attention="linear", types=3) > 2.1 * flops(2**15, attention="linear", types=3)
 
 
+def test_each_measurement_stands_beside_its_own_estimate(monkeypatch):
+    monkeypatch.setattr(costs, "_measured", lambda case: (10**9, 4e9 if case["trains"] else 1e9))
+    paper = costs.costs(costs.made_config((2, 64)), 1, 512)
+    *_, row = costs.check_table((2, 64), ["softmax"], [512], 1).strip().splitlines()
+    predicting, training = (f"{size / 1e9:.2f}" for size in (paper.prediction_bytes, paper.training_bytes / 4))
+    assert predicting != training
+    assert row.endswith(f"| 1.00 | {predicting} | 4.00 | {training} |")
+
+
 def test_an_estimate_goes_with_the_corpus_and_against_the_gpus():
     one = costs.pretraining_estimate((12, 768), 100, 8, 312, 0.4, 32, 512)
     more = costs.pretraining_estimate((12, 768), 200, 4, 312, 0.4, 32, 512)

@@ -238,8 +238,8 @@ def check_table(size: tuple[int, int], kinds: list[str], lengths: list[int], bat
                 )
             )  # fmt: skip
     heads = (
-        "attention", "tokens", "counted, GFLOP", "paper / counted", "prediction, GB", "paper / measured",
-        "training, GB", "paper / measured",
+        "attention", "tokens", "counted, GFLOP", "paper / counted", "prediction, GB", "paper / prediction",
+        "training, GB", "paper / training",
     )  # fmt: skip
     return as_markdown([dict(zip(heads, row)) for row in rows], heads)
 
