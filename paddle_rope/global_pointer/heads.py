@@ -43,12 +43,19 @@ def mask_non_spans(logits: Tensor, token_mask: Tensor | None = None, max_span_le
     return paddle.where(is_span.expand(logits.shape), logits, paddle.full_like(logits, MASKED_LOGIT))
 
 
+WIDEST_BAND = 2**16  # columns; a band takes memory for all of them, however short the text
+
+
 def check_max_span_length(max_span_length: int | None) -> None:
-    """Raise ValueError unless it is None or a positive integer."""
+    """Raise ValueError unless it is None or a positive integer up to ``WIDEST_BAND``."""
     if max_span_length is None:
         return
-    if isinstance(max_span_length, bool) or not isinstance(max_span_length, int) or max_span_length < 1:
-        raise ValueError(f"max_span_length must be a positive integer or None, got {max_span_length!r}")
+    is_integer = isinstance(max_span_length, int) and not isinstance(max_span_length, bool)
+    if not is_integer or not 1 <= max_span_length <= WIDEST_BAND:
+        raise ValueError(
+            f"max_span_length must be a positive integer or None, got {max_span_length!r}; at most {WIDEST_BAND:,}, "
+            "None for spans of any length"
+        )
 
 
 class GlobalPointer(nn.Layer):
