@@ -15,6 +15,7 @@ from paddle_rope.rotary import RotaryPositionEmbedding
 
 # Score of pairs that are no span: end before start, or padding. float16 holds it, and exp of it is 0.
 MASKED_LOGIT = -1e4
+WIDEST_BAND = 2**16  # columns; a band takes memory for all of them, however short the text
 
 
 def mask_non_spans(logits: Tensor, token_mask: Tensor | None = None, max_span_length: int | None = None) -> Tensor:
@@ -41,9 +42,6 @@ def mask_non_spans(logits: Tensor, token_mask: Tensor | None = None, max_span_le
         is_end = band_ends(token_mask.astype("float32"), max_span_length) > 0
     is_span = paddle.logical_and(is_end, token_mask.unsqueeze(2)).unsqueeze(1)
     return paddle.where(is_span.expand(logits.shape), logits, paddle.full_like(logits, MASKED_LOGIT))
-
-
-WIDEST_BAND = 2**16  # columns; a band takes memory for all of them, however short the text
 
 
 def check_max_span_length(max_span_length: int | None) -> None:
