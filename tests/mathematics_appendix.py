@@ -47,8 +47,8 @@ TESTS = """
 1.14 test_rotary.py: half_precision_is_lost_in_the_rounding_of_the_output_only
 1.15 test_rotary_precision.py: the_arithmetic_is_not_under_automatic_mixed_precision
 1.15 test_rotary.py: phases_stay_exact_under_auto_cast
-1.16 test_rotary_static_graphs.py: saved_graphs_rotate_any_length_and_batch
-1.16 test_rotary_static_graphs.py: saved_graphs_are_right_at_position_one_million saved_graphs_take_half_precision
+1.16 test_rotary_static_graphs.py: saved_graphs_rotate_any_length_and_batch_also_at_position_one_million
+1.16 test_rotary_static_graphs.py: saved_graphs_take_half_precision
 1.16 test_rotary_static_graphs.py: saved_graphs_take_positions to_static_without_further_arguments_changes_nothing
 1.16 test_rotary_static_graphs.py: gradients_through_static_graphs_equal_those_without
 1.17 test_rotary_variants.py: linear_scaling_divides_positions
