@@ -53,9 +53,5 @@ if ! cat $files | cmp -s - "$stamp"; then
   cat $files > "$stamp"
 fi
 
-# The native operators, where there is a C++ compiler; everything works without them. Built again when they change.
-native_stamp=$venv/built-native-operators
-if ! cat paddle_rope/native/*.cc paddle_rope/native/*.h paddle_rope/native/build.py | cmp -s - "$native_stamp"; then
-  "$PYTHON" -m paddle_rope.native || echo "continuing without the native operators" >&2
-  cat paddle_rope/native/*.cc paddle_rope/native/*.h paddle_rope/native/build.py > "$native_stamp"
-fi
+# The native operators, where there is a C++ compiler: built unless they are. Everything works without them.
+"$PYTHON" -m paddle_rope.native || echo "continuing without the native operators" >&2

@@ -11,8 +11,8 @@ import pytest
 from paddle_rope import CharTokenizer
 from paddle_rope.__main__ import main
 from tasks.common.errors import InputError
-from tasks.experiments.benchmarks import prediction
-from tasks.experiments.benchmarks.prediction import (
+from tasks.experiments.benchmarks.prediction import measured as prediction
+from tasks.experiments.benchmarks.prediction.measured import (
     EngineWorker,
     as_table,
     compare,

@@ -6,7 +6,7 @@ import signal
 import pytest
 import yaml
 
-from tasks.commands.benchmark import benchmark_length
+from tasks.commands.benchmark.encoders import benchmark_length
 from tasks.common.errors import exit_on_input_error
 from tasks.experiments.benchmarks import speed
 from tasks.experiments.benchmarks.models import measure

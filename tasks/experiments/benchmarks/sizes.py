@@ -25,6 +25,22 @@ def read_size(size: str) -> list[int]:
     return found
 
 
+def layers_and_hidden(size: str) -> tuple[int, int]:
+    """``"12x768"`` -> (12, 768).
+
+    Raises:
+        InputError: it is not of that form, or the hidden size is not a multiple of 64.
+    """
+    match = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", size)
+    if not match or int(match[2]) % HEAD_SIZE:
+        raise InputError(
+            "{size}: give layers x hidden size such as 12x768, the hidden size a multiple of {head_size}",
+            size=size,
+            head_size=HEAD_SIZE,
+        )
+    return int(match[1]), int(match[2])
+
+
 def encoder_settings(layers: int, hidden: int) -> dict:
     """Configuration of an encoder, by the names that Hugging Face, PaddleNLP and this library share."""
     return {

@@ -217,8 +217,7 @@ def _report_faults(faults: list[tuple[Sentence, int]], name: str) -> None:
 def write_columns(examples: Iterable[Example], scheme: Scheme) -> Iterator[str]:
     for example in examples:
         tags = checked_tags(example, scheme, "\n")
-        yield from (f"{token} {tag}\n" for token, tag in zip(example.text, tags))  # in pieces: types may be long
-        yield "\n"
+        yield "".join(f"{token} {tag}\n" for token, tag in zip(example.text, tags)) + "\n"
 
 
 def write_sentences(examples: Iterable[Example], scheme: Scheme) -> Iterator[str]:

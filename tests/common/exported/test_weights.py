@@ -41,8 +41,12 @@ def test_what_paddle_saves_is_admitted(dtype, tmp_path):
 
 def test_tensors_of_written_headers_are_admitted(tmp_path):
     numbers = np.arange(6, dtype="float32").tobytes()
-    (tmp_path / "a").write_bytes(tensor(2, 3, content=numbers) + tensor(content=b"1234") + tensor(0, 9))
+    content = tensor(2, 3, content=numbers) + tensor(content=b"1234") + tensor(0, 9)
+    (tmp_path / "a").write_bytes(content)
     check_weights(tmp_path / "a")
+    (tmp_path / "b").write_bytes(content + b"\0")  # the end of the last one is known
+    with pytest.raises(InputError):
+        check_weights(tmp_path / "b")
 
 
 BROKEN = {

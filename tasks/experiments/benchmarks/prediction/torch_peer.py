@@ -13,12 +13,12 @@ import torch.nn.functional as F
 from safetensors.torch import load_file
 from transformers import RoFormerModel
 
-from tasks.experiments.benchmarks.peer_files import SETTINGS_FILE, WEIGHTS_FILE
+from tasks.experiments.benchmarks.prediction.peer_files import SETTINGS_FILE, WEIGHTS_FILE
 
 
 class TorchPeer:
-    """The model that :func:`tasks.experiments.benchmarks.peer_files.write_peer` wrote, called as the graph of an
-    exported folder."""
+    """The model that :func:`tasks.experiments.benchmarks.prediction.peer_files.write_peer` wrote, called as the graph
+    of an exported folder."""
 
     outputs = ("logits",)
 

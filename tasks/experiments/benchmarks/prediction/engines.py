@@ -53,13 +53,13 @@ def _open(folder):
 
 
 def _open_with_openvino(folder):
-    from tasks.experiments.benchmarks.openvino_graph import OpenVinoGraph
+    from tasks.experiments.benchmarks.prediction.openvino_graph import OpenVinoGraph
 
     return _open_computed_by(OpenVinoGraph, folder)
 
 
 def _open_with_torch(folder):
-    from tasks.experiments.benchmarks.torch_peer import TorchPeer
+    from tasks.experiments.benchmarks.prediction.torch_peer import TorchPeer
 
     return _open_computed_by(lambda folder, device: TorchPeer(Path(folder).parent / PEER_FOLDER), folder)
 

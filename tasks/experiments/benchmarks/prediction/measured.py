@@ -14,7 +14,7 @@ from typing import Any
 
 from tasks.common.errors import InputError
 from tasks.common.reports.tables import as_markdown
-from tasks.experiments.benchmarks.engines import ENGINES, PEER_FOLDER
+from tasks.experiments.benchmarks.prediction.engines import ENGINES, PEER_FOLDER
 from tasks.experiments.benchmarks.worker import Worker
 from tasks.ner.data.reading import read_examples, read_texts
 from tasks.ner.examples import Entity, Example
@@ -117,7 +117,7 @@ def read_input(data: str | os.PathLike, count: int | None, notes: list[str]) -> 
 def _write_models(model_dir, names, folder, notes) -> Iterator[tuple[str, Path]]:
     """Names of engines and the folders that they read, exported as need be."""
     from tasks.common.deployment.export import export
-    from tasks.experiments.benchmarks.peer_files import write_peer
+    from tasks.experiments.benchmarks.prediction.peer_files import write_peer
     from tasks.ner.export import NerExporter
     from tasks.ner.prediction.predictor import NerPredictor
 
@@ -155,11 +155,11 @@ class EngineWorker(Worker):
         InputError: it cannot be started, or says why it cannot open the model.
 
     Attributes:
-        first: its first answer, see :func:`tasks.experiments.benchmarks.engines.main`.
+        first: its first answer, see :func:`tasks.experiments.benchmarks.prediction.engines.main`.
     """
 
     def __init__(self, python: str, name: str, folder: Path, file: Path, settings: dict[str, str | None]):
-        module = "tasks.experiments.benchmarks.engines"
+        module = "tasks.experiments.benchmarks.prediction.engines"
         super().__init__(python, ["-m", module, name, str(folder), str(file)], settings)
 
     def predict(self) -> dict[str, Any]:
