@@ -5,6 +5,7 @@ from paddle import Tensor
 from paddle.autograd import PyLayer
 
 from paddle_rope.native.library import address, computes, dense, library
+from paddle_rope.native.products import are_rounded, product, rounded
 from paddle_rope.native.residual_norm import rows_and_width
 
 ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "tanh": 4}  # as in activation.cc
@@ -31,7 +32,9 @@ class _Linear(PyLayer):
     def forward(ctx, x, weight, bias, activation):
         needs = [not tensor.stop_gradient for tensor in (x, weight, bias) if tensor is not None]
         rows = dense(x).reshape([-1, x.shape[-1]])
-        sums = paddle.matmul(rows, weight)
+        if are_rounded():
+            rows, weight = rounded(rows), rounded(weight)
+        sums = product(rows, weight)
         sizes, kind = rows_and_width(sums), ACTIVATIONS[activation]
         y = sums
         if activation not in (None, *_BY_OUTPUT) and any(needs):
@@ -55,8 +58,10 @@ class _Linear(PyLayer):
             given, d_sums = d_sums, paddle.empty(list(sizes), d_y.dtype) if kind else d_sums
             known, into = (known[0], d_sums) if kind else (None, None)
             library().activation_backward(*sizes, kind, *map(address, (known, given, into, d_bias)))
+        if rows.dtype == paddle.bfloat16:
+            d_sums = rounded(d_sums)
         if ctx.needs[0]:
-            d_x = paddle.matmul(d_sums, weight, transpose_y=True).reshape(ctx.shape)
+            d_x = product(d_sums, weight, transpose_b=True).reshape(ctx.shape)
         if ctx.needs[1]:
-            d_weight = paddle.matmul(rows, d_sums, transpose_x=True)
+            d_weight = product(rows, d_sums, transpose_a=True)
         return (d_x, d_weight, d_bias)[: len(ctx.needs)]

@@ -36,6 +36,8 @@ _SIGNATURES = {
     "softmax_attention_backward": "llll ppli pp i ufU ppp ppp ppp",
     "linear_attention_forward": "llll ppli p ipi ppp pp",
     "linear_attention_backward": "llll ppli p ipi ppp ppp ppp",
+    "round_to_bfloat16": "ll pp",
+    "product_bfloat16": "lll ii ppp",
 }
 _LEVELS = 1 << 32  # of the random bits of dropout
 # paddle.jit.to_static of 2.6 by its defaults runs frames in dynamic mode and fails where it cannot read one.
@@ -52,7 +54,8 @@ def library() -> Any:
         path = library_path()
     except RuntimeError:  # a user without a home
         return None
-    products = Path(paddle.__file__).parent / "libs" / "libmklml_intel.so"
+    libraries = Path(paddle.__file__).parent / "libs"
+    products = libraries / "libmklml_intel.so"
     if not path.is_file() or not products.is_file():
         return None
     try:
@@ -64,7 +67,17 @@ def library() -> Any:
         function.argtypes = [_TYPES[letter] for letter in letters.replace(" ", "")]
         function.restype = None
     loaded.set_sgemm(ctypes.cast(ctypes.CDLL(str(products)).cblas_sgemm, ctypes.c_void_p))
+    loaded.has_bfloat16 = _set_gemm_bfloat16(loaded, libraries)
     return loaded
+
+
+def _set_gemm_bfloat16(loaded, libraries):
+    """Whether Paddle's oneDNN has products in bfloat16; then the library calls them."""
+    for path in libraries.glob("libdnnl.so*"):
+        with contextlib.suppress(OSError, AttributeError):
+            loaded.set_gemm_bfloat16(ctypes.cast(ctypes.CDLL(str(path)).dnnl_gemm_bf16bf16f32, ctypes.c_void_p))
+            return True
+    return False
 
 
 def state_in_words() -> str:

@@ -255,6 +255,8 @@ class Recipe(RecipeHooks):
             )
             if computes():
                 print(tr("native operators compute; PADDLE_ROPE_NATIVE=0 turns them off"))
+                if run.training.bf16:
+                    print(tr("training multiplies in bfloat16, evaluation in float32"))
             if "dev" not in run.datasets:
                 print(tr("no dev data: the last epoch is kept"))
             self._note_room(run, parameters)

@@ -208,9 +208,12 @@ def test_recomputation_gives_the_same_weights(train_few, tmp_path):
     assert again.weights == plain.weights
 
 
-@pytest.mark.parametrize("key", ["fp16", "bf16"])
-def test_half_precision_needs_a_gpu(fails_in_one_line, key):
-    assert fails_in_one_line(f"--{key}").startswith(f"configuration: {key} needs a GPU")
+def test_half_precision_that_a_cpu_does_not_have_is_refused(fails_in_one_line, monkeypatch):
+    assert fails_in_one_line("--fp16") == "configuration: fp16 needs a GPU; leave it out"
+    assert "fp16_opt_level O2 needs a GPU" in fails_in_one_line("--bf16", "--fp16_opt_level", "O2")
+    # tests compute by plain forms
+    expected = "configuration: bf16 cannot be on this CPU: native operators: off, PADDLE_ROPE_NATIVE=0; leave it out"
+    assert fails_in_one_line("--bf16") == expected
 
 
 # ---- options of the model

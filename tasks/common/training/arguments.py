@@ -333,9 +333,8 @@ def resolve_config(config, arguments_class):
         arguments_class,
         TrainingArguments,
     )
-    for precision, why in (("fp16", ""), ("bf16", Message(": on CPU Paddle computes in float32"))):
-        if getattr(training, precision) and config["device"] == "cpu":
-            raise InputError("configuration: {precision} needs a GPU{why}; leave it out", precision=precision, why=why)
+    if config["device"] == "cpu":
+        _check_precision(training)
     if keys.pretrained is not None:
         for key in arguments_class.SETTLED_BY_PRETRAINED:
             if key in given:
@@ -352,6 +351,21 @@ def resolve_config(config, arguments_class):
         typed = getattr(keys if hasattr(keys, key) else training, key)
         config[key] = typed if isinstance(typed, (bool, int, float)) else _plain(value)  # "1e-3" -> 0.001
     return Settings(config, keys, training, given)
+
+
+def _check_precision(training):
+    """On CPU: bfloat16 in native operators, or float32."""
+    from paddle_rope.native.products import why_no_bfloat16
+
+    if training.fp16:
+        raise InputError("configuration: fp16 needs a GPU; leave it out")
+    if training.bf16 and training.fp16_opt_level != "O1":
+        raise InputError(
+            "configuration: fp16_opt_level {level} needs a GPU; on CPU bf16 is O1", level=training.fp16_opt_level
+        )
+    why = why_no_bfloat16() if training.bf16 else None
+    if why is not None:
+        raise InputError("configuration: bf16 cannot be on this CPU: {why}; leave it out", why=why)
 
 
 def _check_ranges(run, arguments):

@@ -35,7 +35,13 @@ KEYS = {
     "weight_decay": Key(0.0, Message("weight decay of AdamW")),
     "max_grad_norm": Key(1.0, Message("longer gradients are scaled down to this norm")),
     "recompute": Key(False, Message("recompute the layers in the backward pass: less memory, more time")),
-    "bf16": Key(False, Message("bfloat16 mixed precision on a GPU (untested: nothing here has run on one)")),
+    "bf16": Key(
+        False,
+        Message(
+            "bfloat16 in training: on a CPU that has it, the products of linear layers by native operators; mixed "
+            "precision on a GPU (untested: nothing here has run on one)"
+        ),
+    ),
     "fp16": Key(False, Message("float16 mixed precision on a GPU (untested as well)")),
     "logging_steps": Key(500, Message("optimizer steps between two values of the loss in the log")),
     "save_steps": Key(500, Message("optimizer steps between two checkpoints"), is_common=False),

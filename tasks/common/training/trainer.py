@@ -10,6 +10,7 @@ import paddle
 import paddle.distributed as dist
 from paddlenlp.trainer import ProgressCallback, Trainer, TrainerCallback
 
+from paddle_rope.native.products import bfloat16_products
 from tasks.common.errors import InputError
 from tasks.common.runs.interruption import end, is_requested, until_saved
 from tasks.common.tool.progress import TrainingProgress
@@ -72,6 +73,10 @@ class RecipeTrainer(Trainer):
         self.patience = patience
         self._since_log = None  # the training loss since the last log, a tensor
         self._before = None  # what a resumed run had counted since its last log
+        self._precision = contextlib.nullcontext  # of a training step
+        if self.args.bf16 and paddle.get_device() == "cpu":
+            self._precision = bfloat16_products
+            self.enable_autocast_context_manager = False  # Paddle's leaves products in float32 on CPU
         self.add_callback(_EpochStart())
         self.add_callback(_Checkpoints(checkpoint_minutes * SECONDS_A_MINUTE))
         if self.average is not None:
@@ -155,7 +160,8 @@ class RecipeTrainer(Trainer):
 
     def training_step(self, model, inputs):
         """See PaddleNLP's ``Trainer``. The first step of a resumed run has also the loss since the last log."""
-        loss = super().training_step(model, inputs)
+        with self._precision():
+            loss = super().training_step(model, inputs)
         if self._before is not None:
             # in the order in which an undisturbed run adds them
             loss = loss.astype("float32") + paddle.to_tensor(self._before["loss"], dtype="float32")

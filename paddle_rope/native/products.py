@@ -1,0 +1,77 @@
+"""Matrix products whose factors are rounded to bfloat16, with sums in float32, where the processor multiplies them."""
+
+import contextlib
+import platform
+from collections.abc import Iterator
+
+import paddle
+from paddle import Tensor
+
+from paddle_rope.machine import processors
+from paddle_rope.native.library import address, library, state_in_words
+from paddle_rope.native.residual_norm import rows_and_width
+
+# What Linux calls instructions that multiply bfloat16, of x86. oneDNN takes longer than float32 without.
+_INSTRUCTIONS = ("avx512_bf16", "amx_bf16")
+_open = 0  # how many blocks of bfloat16_products are
+
+
+@contextlib.contextmanager
+def bfloat16_products() -> Iterator[None]:
+    """In this context the products of linear layers round their factors to bfloat16: 8 bits of mantissa for 24.
+
+    A factor is changed by at most 2^-9 = 0.2 % of itself. Sums, weights, gradients, norms, attention and the optimizer
+    stay in float32. The products of the backward pass are rounded, too, if the forward pass was.
+
+    Raises:
+        RuntimeError: this machine cannot (:func:`why_no_bfloat16`).
+    """
+    why = why_no_bfloat16()
+    if why is not None:
+        raise RuntimeError(why)
+    global _open
+    _open += 1
+    try:
+        yield
+    finally:
+        _open -= 1
+
+
+def why_no_bfloat16() -> str | None:
+    """Why this machine has no products in bfloat16, one line; None where it has."""
+    if library() is None:
+        return state_in_words()
+    flags = {flag for one in processors()[:1] for flag in one.get("flags", "").split()}
+    if flags.isdisjoint(_INSTRUCTIONS):
+        return f"the processor ({platform.machine()}) has none of {', '.join(_INSTRUCTIONS)}"
+    if not library().has_bfloat16:
+        return "this Paddle has no libdnnl with products in bfloat16"
+    return None
+
+
+def are_rounded() -> bool:
+    """Whether products are computed in bfloat16 now."""
+    return _open > 0
+
+
+def rounded(x: Tensor) -> Tensor:
+    """Contiguous float32 -> bfloat16, same shape."""
+    y = paddle.empty(x.shape, "bfloat16")
+    library().round_to_bfloat16(*rows_and_width(x), address(x), address(y))
+    return y
+
+
+def product(a: Tensor, b: Tensor, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
+    """The float32 product of two contiguous matrices, both float32 or both bfloat16.
+
+    Args:
+        a: ``[m, k]``, ``[k, m]`` to be transposed.
+        b: ``[k, n]``, ``[n, k]`` to be transposed.
+    """
+    if a.dtype != paddle.bfloat16:
+        return paddle.matmul(a, b, transpose_a, transpose_b)
+    m, k = reversed(a.shape) if transpose_a else a.shape
+    n = b.shape[0 if transpose_b else 1]
+    c = paddle.empty([m, n], "float32")
+    library().product_bfloat16(m, n, k, int(transpose_a), int(transpose_b), address(a), address(b), address(c))
+    return c
