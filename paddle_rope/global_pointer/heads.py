@@ -10,7 +10,11 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_rope.global_pointer.band import band_ends, band_products
+from paddle_rope.global_pointer.losses import sorted_spans
+from paddle_rope.global_pointer.span_loss import span_crossentropy
 from paddle_rope.layers import Linear
+from paddle_rope.native.library import computes
+from paddle_rope.native.span_loss import native_span_loss
 from paddle_rope.rotary import RotaryPositionEmbedding
 
 # Score of pairs that are no span: end before start, or padding. float16 holds it, and exp of it is 0.
@@ -111,6 +115,24 @@ class GlobalPointer(nn.Layer):
         logits = _products(qk[:, 0] * (1.0 / math.sqrt(self.head_size)), qk[:, 1], self.max_span_length)
         return mask_non_spans(logits, token_mask, self.max_span_length)
 
+    def loss(
+        self, hidden: Tensor, spans: Tensor, token_mask: Tensor | None = None, positions: Tensor | None = None
+    ) -> Tensor:
+        """:func:`~paddle_rope.span_crossentropy` of the logits of :meth:`forward`.
+
+        Args:
+            hidden, token_mask, positions: as of :meth:`forward`.
+            spans: integers ``[batch, count, 3]``: (type, first token, last token); a type of -1 is padding, and a span
+                given twice counts once.
+
+        Returns:
+            float32 (float64 for float64 logits) ``[batch, types]``; take the mean.
+
+        Raises:
+            ValueError: on CPU, if a span is outside the logits.
+        """
+        return span_crossentropy(self(hidden, token_mask, positions), spans, self.max_span_length)
+
 
 class EfficientGlobalPointer(GlobalPointer):
     r"""s_t(i, j) = (R_i q_i) . (R_j k_j) / sqrt(head_size) + (w_t [q_i; k_i] + u_t [q_j; k_j]) / 2.
@@ -125,9 +147,30 @@ class EfficientGlobalPointer(GlobalPointer):
 
     def forward(self, hidden: Tensor, token_mask: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
         """As :meth:`GlobalPointer.forward`."""
-        qk = self.dense(hidden)  # [batch, seq, 2 * head_size]
+        qk, type_scores = self._project(hidden)
+        return self._logits(qk, type_scores, token_mask, positions)
+
+    def loss(
+        self, hidden: Tensor, spans: Tensor, token_mask: Tensor | None = None, positions: Tensor | None = None
+    ) -> Tensor:
+        """As :meth:`GlobalPointer.loss`. A native operator stores no logits."""
+        qk, type_scores = self._project(hidden)
+        if computes(qk, type_scores):
+            rotate = None if self.rotary is None else self.rotary.at(positions)
+            places = sorted_spans(spans, self.num_types, hidden.shape[1], self.max_span_length)
+            losses = native_span_loss(qk, type_scores, *places, rotate, token_mask, self.max_span_length)
+            if losses is not None:
+                return losses
+        return span_crossentropy(self._logits(qk, type_scores, token_mask, positions), spans, self.max_span_length)
+
+    def _project(self, hidden):
+        """q and k ``[batch, seq, 2 * head_size]``; scores of starts and ends ``[batch, seq, 2 * types]``."""
+        qk = self.dense(hidden)
+        return qk, self.type_scores(qk)
+
+    def _logits(self, qk, type_scores, token_mask, positions):
         q, k = qk[..., : self.head_size], qk[..., self.head_size :]
-        type_scores = self.type_scores(qk).transpose([0, 2, 1]) / 2  # [batch, 2 * types, seq]
+        type_scores = type_scores.transpose([0, 2, 1]) / 2  # [batch, 2 * types, seq]
         starts = type_scores[:, : self.num_types].unsqueeze(3)  # [batch, types, seq, 1]
         ends = type_scores[:, self.num_types :]  # [batch, types, seq]
         ends = ends.unsqueeze(2) if self.max_span_length is None else band_ends(ends, self.max_span_length)

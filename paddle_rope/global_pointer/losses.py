@@ -94,11 +94,26 @@ def span_positives(
         max_span_length: width of a band; None for the logits of all spans.
 
     Returns:
-        int64 array ``[number of spans, 2]``, (row, class): row = text * types + type; class = first * seq + last, in a
-        band first * max_span_length + last - first.
+        int64 array ``[number of spans, 2]``, sorted, each once, (row, class): row = text * types + type;
+        class = first * seq + last, in a band first * max_span_length + last - first.
 
     Raises:
         ValueError: ``spans`` is not of this shape, or a span is outside the logits.
+    """
+    rows, spans = sorted_spans(spans, num_types, seq, max_span_length)
+    classes = spans[:, 0] * seq + spans[:, 1]
+    if max_span_length is not None:
+        classes = spans[:, 0] * max_span_length + spans[:, 1] - spans[:, 0]
+    return np.stack([rows, classes], axis=1)
+
+
+def sorted_spans(
+    spans: Tensor | npt.ArrayLike, num_types: int, seq: int, max_span_length: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The spans without padding, each once, sorted; arguments and errors are those of :func:`span_positives`.
+
+    Returns:
+        int64 ``[number of spans]``, text * types + type; and ``[number of spans, 2]``, first and last token.
     """
     spans = spans.numpy() if isinstance(spans, Tensor) else np.asarray(spans)
     if spans.ndim != 3 or spans.shape[2] != 3 or not np.issubdtype(spans.dtype, np.integer):
@@ -117,8 +132,8 @@ def span_positives(
             f"span (type, first token, last token) {(int(kind[at]), int(first[at]), int(last[at]))} of text "
             f"{int(text[at])} is outside the logits of {num_types} types, {seq} tokens and spans of at most {longest}"
         )
-    classes = first * seq + last if max_span_length is None else first * max_span_length + last - first
-    return np.stack([text * num_types + kind, classes], axis=1)
+    known = np.unique(np.stack([text * num_types + kind, first, last], axis=1), axis=0)
+    return known[:, 0], known[:, 1:]
 
 
 def _flat_places(positives, rows, classes):

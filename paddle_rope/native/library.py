@@ -36,6 +36,8 @@ _SIGNATURES = {
     "softmax_attention_backward": "llll ppli pp i ufU ppp ppp ppp",
     "linear_attention_forward": "llll ppli p ipi ppp pp",
     "linear_attention_backward": "llll ppli p ipi ppp ppp ppp",
+    "span_loss_forward": "lllll ppli p pp pp pp",
+    "span_loss_backward": "lllll ppli p pp pp pp p pp",
     "round_to_bfloat16": "ll pp",
     "product_bfloat16": "lll ii ppp",
 }
@@ -59,7 +61,7 @@ def library() -> Any:
     if not path.is_file() or not products.is_file():
         return None
     try:
-        loaded = ctypes.CDLL(str(path))
+        loaded: Any = ctypes.CDLL(str(path))
     except OSError:
         return None
     for name, letters in _SIGNATURES.items():

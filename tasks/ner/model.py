@@ -4,12 +4,7 @@ import numpy as np
 import paddle
 
 from paddle_rope.choices import check_choice
-from paddle_rope.global_pointer import (
-    EfficientGlobalPointer,
-    GlobalPointer,
-    decode_spans,
-    span_crossentropy,
-)
+from paddle_rope.global_pointer import EfficientGlobalPointer, GlobalPointer, decode_spans
 from paddle_rope.global_pointer.heads import check_max_span_length
 from paddle_rope.option_kinds import NAMES, TRUTH, integer
 from paddle_rope.positions import positions_with_gaps
@@ -146,8 +141,7 @@ class NerModel(RoFormerPretrainedModel):
             labels: int64 ``[batch, entities, 3]``, (type, first token, last token) of the entities; type -1 is padding.
 
         Returns:
-            Logits of the head, for :meth:`decode`; with ``labels`` the pair (loss, logits), the loss being the mean
-            over texts and types.
+            Logits of the head, for :meth:`decode`; with ``labels`` the loss, the mean over texts and types.
         """
         config = self.config
         if self.training and config.character_dropout:
@@ -160,10 +154,9 @@ class NerModel(RoFormerPretrainedModel):
         draws_positions = self.training and config.position_gaps is not None
         positions = positions_with_gaps(attention_mask, config.position_gaps) if draws_positions else None
         hidden = self.roformer(input_ids, attention_mask, positions=positions, added_embeddings=added)
-        logits = self.head(hidden, token_mask, positions)
         if labels is None:
-            return logits
-        return span_crossentropy(logits, labels, self.config.max_span_length).mean(), logits
+            return self.head(hidden, token_mask, positions)
+        return self.head.loss(hidden, labels, token_mask, positions).mean()
 
     def find_spans(self, batch, thresholds=None):
         """Entities of a batch of arrays, named as the arguments of :meth:`forward`, in evaluation mode; as

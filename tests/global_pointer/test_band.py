@@ -188,10 +188,11 @@ def test_a_hundred_thousand_tokens_are_scored_learned_and_decoded():
 
 def test_spans_become_rows_and_classes():
     spans = [[(1, 2, 4), (0, 0, 0), (-1, -1, -1)], [(-1, 0, 0), (-1, 9, 9), (2, 3, 3)]]
-    expected = [[1, 2 * 6 + 4], [0, 0], [5, 3 * 6 + 3]]
+    expected = [[0, 0], [1, 2 * 6 + 4], [5, 3 * 6 + 3]]  # sorted
     assert span_positives(spans, 3, 6).tolist() == expected
     assert span_positives(paddle.to_tensor(spans), 3, 6).tolist() == expected
-    assert span_positives(spans, 3, 6, max_span_length=3).tolist() == [[1, 2 * 3 + 2], [0, 0], [5, 3 * 3]]
+    assert span_positives(spans, 3, 6, max_span_length=3).tolist() == [[0, 0], [1, 2 * 3 + 2], [5, 3 * 3]]
+    assert span_positives([spans[0] * 2, spans[1] * 2], 3, 6).tolist() == expected  # each once
     assert span_positives(np.full((2, 1, 3), -1), 3, 6).shape == (0, 2)
 
 

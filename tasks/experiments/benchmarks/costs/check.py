@@ -100,8 +100,7 @@ def _measure(size, batch, length, trains, options):
     def run():
         if not config.types:
             return model.roformer(ids, seen).mean()
-        found = model(ids, seen, seen, labels=labels if trains else None)
-        return found[0] if trains else found
+        return model(ids, seen, seen, labels=labels if trains else None)
 
     model.train() if trains else model.eval()
     with counted_products() as found:

@@ -1,0 +1,192 @@
+// The loss of the efficient GlobalPointer from its projections: the scores of all spans of all types are computed in
+// blocks, once more in backward, and never stored.
+#include <algorithm>
+
+#include "rotation.h"
+
+namespace {
+
+constexpr float kNoSpan = -1e30f;   // a score that counts for nothing
+constexpr int64_t kBlockRows = 64;  // first tokens whose spans are scored together
+
+struct Spans {
+  int64_t batch, seq, types, dim, longest;  // spans of at most `longest` tokens
+  Rotation rotation;
+  const uint8_t* token_mask;  // [batch, seq], 0 where no span starts or ends, or null
+  const int64_t* bounds;      // [batch * types + 1]: where the positives of a text and type begin
+  const int64_t* positives;   // [count, 2]: first and last token, in order within a text and type
+  const float* qk;            // [batch, seq, 2 dim]
+  const float* of_types;      // [batch, seq, 2 types]: of starts, then of ends, doubled
+
+  float factor() const { return 1.0f / std::sqrt(static_cast<float>(dim)); }
+  bool may_bound(int64_t text, int64_t i) const { return !token_mask || token_mask[text * seq + i]; }
+  int64_t end_of(int64_t first) const { return std::min(seq, first + longest); }
+};
+
+// What a thread needs for a text. Rows are first tokens, columns last ones.
+struct Buffer {
+  std::vector<float> q, k, products, ends, row, d_products, d_q, d_k, d_ends;
+
+  Buffer(const Spans& s, bool backward) {
+    const int64_t features = s.seq * s.dim, block = kBlockRows * s.seq;
+    q.resize(features), k.resize(features), products.resize(block), ends.resize(s.types * s.seq), row.resize(s.seq);
+    if (backward) d_products.resize(block), d_q.resize(features), d_k.resize(features), d_ends.resize(s.types * s.seq);
+  }
+
+  void fill(const Spans& s, int64_t text) {
+    for (int64_t i = 0; i < s.seq; ++i) {
+      const float* both = s.qk + (text * s.seq + i) * 2 * s.dim;
+      s.rotation.turn(both, q.data() + i * s.dim, text, i, s.dim, s.factor());
+      s.rotation.turn(both + s.dim, k.data() + i * s.dim, text, i, s.dim, 1.0f);
+      const float* scores = s.of_types + (text * s.seq + i) * 2 * s.types + s.types;
+      for (int64_t t = 0; t < s.types; ++t) ends[t * s.seq + i] = s.may_bound(text, i) ? 0.5f * scores[t] : kNoSpan;
+    }
+  }
+};
+
+// Calls visit(first, product row, its columns from first) for each first token that may start a span, block by block, and
+// closed(first row, rows, first column, columns) after each block.
+template <typename Visit, typename Closed>
+void by_blocks(const Spans& s, int64_t text, Buffer& b, Visit visit, Closed closed) {
+  for (int64_t start = 0; start < s.seq; start += kBlockRows) {
+    const int64_t rows = std::min(kBlockRows, s.seq - start), columns = s.end_of(start + rows - 1) - start;
+    product(rows, columns, s.dim, 1.0f, b.q.data() + start * s.dim, s.dim, false, b.k.data() + start * s.dim, s.dim, true,
+            0.0f, b.products.data(), columns);
+    for (int64_t r = 0; r < rows; ++r)
+      if (s.may_bound(text, start + r)) visit(start + r, r * columns + r, s.end_of(start + r) - start - r);
+    closed(start, rows, columns);
+  }
+}
+
+// log(1 + sum exp(x)) of numbers that come one after another
+struct LogSum {
+  float largest = 0.0f;
+  double sum = 1.0;
+
+  void raise(float x) {
+    if (x <= largest) return;
+    sum *= std::exp(static_cast<double>(largest) - x);
+    largest = x;
+  }
+  void add(float x) {
+    raise(x);
+    sum += std::exp(static_cast<double>(x) - largest);
+  }
+  float value() const { return static_cast<float>(largest + std::log(sum)); }
+};
+
+void measure(const Spans& s, int64_t text, Buffer& b, float* negative, float* positive) {
+  b.fill(s, text);
+  std::vector<LogSum> others(s.types), there(s.types);
+  std::vector<int64_t> next(s.bounds + text * s.types, s.bounds + (text + 1) * s.types);
+  const auto visit = [&](int64_t i, int64_t offset, int64_t count) {
+    const float *products = b.products.data() + offset, *starts = s.of_types + (text * s.seq + i) * 2 * s.types;
+    float* x = b.row.data();
+    for (int64_t t = 0; t < s.types; ++t) {
+      const float start = 0.5f * starts[t], *ends = b.ends.data() + t * s.seq + i;
+      float largest = kNoSpan;
+#pragma omp simd
+      for (int64_t j = 0; j < count; ++j) x[j] = products[j] + start + ends[j];
+      for (int64_t& at = next[t]; at < s.bounds[text * s.types + t + 1] && s.positives[2 * at] <= i; ++at) {
+        if (s.positives[2 * at] < i) continue;  // of a token that bounds no span
+        float& score = x[s.positives[2 * at + 1] - i];
+        there[t].add(-score);
+        score = kNoSpan;
+      }
+#pragma omp simd reduction(max : largest)
+      for (int64_t j = 0; j < count; ++j) largest = x[j] > largest ? x[j] : largest;
+      others[t].raise(largest);
+      const float shift = others[t].largest;
+      float sum = 0.0f;
+#pragma omp simd reduction(+ : sum)
+      for (int64_t j = 0; j < count; ++j) sum += exponential(x[j] - shift);
+      others[t].sum += sum;
+    }
+  };
+  by_blocks(s, text, b, visit, [](int64_t, int64_t, int64_t) {});
+  for (int64_t t = 0; t < s.types; ++t) {
+    negative[text * s.types + t] = others[t].value();
+    positive[text * s.types + t] = there[t].value();
+  }
+}
+
+void differentiate(const Spans& s, int64_t text, Buffer& b, const float* negative, const float* positive,
+                   const float* d_losses, float* d_qk, float* d_of_types) {
+  b.fill(s, text);
+  for (auto* sums : {&b.d_q, &b.d_k, &b.d_ends}) std::fill(sums->begin(), sums->end(), 0.0f);
+  std::vector<int64_t> next(s.bounds + text * s.types, s.bounds + (text + 1) * s.types);
+  float* d_text = d_of_types + text * s.seq * 2 * s.types;
+  std::fill(d_text, d_text + s.seq * 2 * s.types, 0.0f);
+  std::fill(b.d_products.begin(), b.d_products.end(), 0.0f);
+  const auto visit = [&](int64_t i, int64_t offset, int64_t count) {
+    const float *products = b.products.data() + offset, *starts = s.of_types + (text * s.seq + i) * 2 * s.types;
+    float *x = b.row.data(), *d_products = b.d_products.data() + offset;
+    for (int64_t t = 0; t < s.types; ++t) {
+      const int64_t number = text * s.types + t;
+      const float start = 0.5f * starts[t], *ends = b.ends.data() + t * s.seq + i;
+      const float shift = negative[number], d_loss = d_losses[number];
+#pragma omp simd
+      for (int64_t j = 0; j < count; ++j) x[j] = d_loss * exponential(products[j] + start + ends[j] - shift);
+      for (int64_t& at = next[t]; at < s.bounds[number + 1] && s.positives[2 * at] <= i; ++at) {
+        if (s.positives[2 * at] < i) continue;
+        const int64_t j = s.positives[2 * at + 1] - i;
+        x[j] = -d_loss * exponential(-(products[j] + start + ends[j]) - positive[number]);
+      }
+      float of_start = 0.0f, *d_ends = b.d_ends.data() + t * s.seq + i;
+#pragma omp simd reduction(+ : of_start)
+      for (int64_t j = 0; j < count; ++j) {
+        of_start += x[j];
+        d_products[j] += x[j];
+        d_ends[j] += x[j];
+      }
+      d_text[i * 2 * s.types + t] = 0.5f * of_start;
+    }
+  };
+  const auto closed = [&](int64_t start, int64_t rows, int64_t columns) {
+    float *d = b.d_products.data(), *q = b.q.data() + start * s.dim, *k = b.k.data() + start * s.dim;
+    product(rows, s.dim, columns, 1.0f, d, columns, false, k, s.dim, false, 0.0f, b.d_q.data() + start * s.dim, s.dim);
+    product(columns, s.dim, rows, 1.0f, d, columns, true, q, s.dim, false, 1.0f, b.d_k.data() + start * s.dim, s.dim);
+    std::fill(d, d + rows * columns, 0.0f);
+  };
+  by_blocks(s, text, b, visit, closed);
+  for (int64_t i = 0; i < s.seq; ++i) {
+    float* both = d_qk + (text * s.seq + i) * 2 * s.dim;
+    s.rotation.turn_back(b.d_q.data() + i * s.dim, both, text, i, s.dim, s.factor());
+    s.rotation.turn_back(b.d_k.data() + i * s.dim, both + s.dim, text, i, s.dim, 1.0f);
+    for (int64_t t = 0; t < s.types; ++t) d_text[i * 2 * s.types + s.types + t] = 0.5f * b.d_ends[t * s.seq + i];
+  }
+}
+
+}  // namespace
+
+// negative, positive [batch, types]: log(1 + sum exp(s)) over the spans that are not there, log(1 + sum exp(-s)) over those
+// that are; the loss is their sum.
+EXPORT void span_loss_forward(int64_t batch, int64_t seq, int64_t types, int64_t dim, int64_t longest, const float* cosine,
+                              const float* sine, int64_t text_stride, int interleaved, const uint8_t* token_mask,
+                              const int64_t* bounds, const int64_t* positives, const float* qk, const float* of_types,
+                              float* negative, float* positive) {
+  const Spans s{batch,      seq,    types,     dim, longest, {cosine, sine, text_stride, interleaved},
+                token_mask, bounds, positives, qk,  of_types};
+#pragma omp parallel
+  {
+    Buffer buffer(s, false);
+#pragma omp for schedule(static)
+    for (int64_t text = 0; text < batch; ++text) measure(s, text, buffer, negative, positive);
+  }
+}
+
+EXPORT void span_loss_backward(int64_t batch, int64_t seq, int64_t types, int64_t dim, int64_t longest, const float* cosine,
+                               const float* sine, int64_t text_stride, int interleaved, const uint8_t* token_mask,
+                               const int64_t* bounds, const int64_t* positives, const float* qk, const float* of_types,
+                               const float* negative, const float* positive, const float* d_losses, float* d_qk,
+                               float* d_of_types) {
+  const Spans s{batch,      seq,    types,     dim, longest, {cosine, sine, text_stride, interleaved},
+                token_mask, bounds, positives, qk,  of_types};
+#pragma omp parallel
+  {
+    Buffer buffer(s, true);
+#pragma omp for schedule(static)
+    for (int64_t text = 0; text < batch; ++text)
+      differentiate(s, text, buffer, negative, positive, d_losses, d_qk, d_of_types);
+  }
+}
