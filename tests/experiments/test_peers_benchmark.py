@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from paddle_rope.native.library import library, plain_forms
+from paddle_rope.native.products import why_no_bfloat16
 from tasks.commands.benchmark import benchmark
 from tasks.common.errors import InputError
 from tasks.experiments.benchmarks.peers import measured
@@ -47,9 +48,10 @@ def test_sides_take_turns_and_the_warm_up_does_not_count():
     assert times["predict"]["plain"]["processor_seconds"] == [4]
 
 
-def test_paddlenlp_has_no_turn_in_linear_attention():
+def test_sides_without_linear_attention_have_no_turn_in_it():
     turns = []
-    workers = {name: Told(name, [1, 1], turns) for name in ("plain", "paddlenlp", "paddlenlp_as_installed")}
+    names = ("plain", "paddlenlp", "paddlenlp_as_installed", "native_bfloat16", "huggingface_bfloat16")
+    workers = {name: Told(name, [1, 1], turns) for name in names}
     assert list(measure_in_turns(workers, {"do": "linear", "heads": 1, "length": 2}, rounds=1)) == ["attend"]
     assert {name for name, _ in turns} == {"plain"}
 
@@ -90,6 +92,9 @@ def test_a_side_that_computes_something_else_is_named():
     for other in (1.1, float("nan")):
         with pytest.raises(InputError, match=r"Hugging Face computes something else \(encoder\)"):
             check_outputs({"plain": Fixed(1.0), "huggingface": Fixed(other)})
+    check_outputs({"plain": Fixed(1.0), "huggingface_bfloat16": Fixed(1.02)})  # rounds
+    with pytest.raises(InputError, match="Hugging Face, bfloat16 computes something else"):
+        check_outputs({"plain": Fixed(1.0), "huggingface_bfloat16": Fixed(1.2)})
 
 
 @pytest.mark.parametrize(
@@ -147,7 +152,7 @@ class Here:
     """A worker in the process of the test, but for PyTorch."""
 
     def __new__(cls, python, words, settings):
-        return Worker(python, words, settings) if words[-1] == "huggingface" else super().__new__(cls)
+        return Worker(python, words, settings) if "huggingface" in words[-1] else super().__new__(cls)
 
     def __init__(self, python, words, settings):
         try:
@@ -177,10 +182,12 @@ def test_all_sides_compute_the_same_and_are_in_table_and_file(tmp_path, capsys, 
         ("1x5", "attend"),
     ]
     paddlenlp = {"paddlenlp", "paddlenlp_as_installed"}
-    sides = {"plain", *paddlenlp, *(["native"] if library() else []), *(["huggingface"] if PEER_PYTHON else [])}
+    in_torch = {"huggingface", "huggingface_bfloat16"} if PEER_PYTHON else set()
+    rounded = {"native_bfloat16"} if why_no_bfloat16() is None else set()
+    sides = {"plain", *paddlenlp, *rounded, *in_torch, *(["native"] if library() else [])}
     assert set(found["versions"]) == sides
     assert set(found["rows"][0]["times"]) == sides
-    assert set(found["rows"][2]["times"]) == sides - paddlenlp
+    assert set(found["rows"][2]["times"]) == sides - paddlenlp - rounded - {"huggingface_bfloat16"}
     printed = capsys.readouterr().out
     assert "PaddleNLP / ours" in printed
     if not PEER_PYTHON:

@@ -47,7 +47,8 @@ clock's; the median of the ratios counts."""
 PEERS = """\
 Time our RoFormer, with native operators and without, beside PaddleNLP's and Hugging Face's, on CPU in float32: a step
 of training (forward, backward, clipping, AdamW) with dropout 0.1 and an inference, on random tokens without padding;
-and our linear attention, forward and backward, beside the same formula in PyTorch.
+and our linear attention, forward and backward, beside the same formula in PyTorch. Where the processor multiplies
+bfloat16, ours with products in bfloat16 and Hugging Face's under autocast stand beside them.
 
     taskset -c 1 paddle-rope benchmark peers --peer_python PEERS/bin/python
 

@@ -20,17 +20,22 @@ from tasks.experiments.benchmarks.worker import Worker
 TITLES = {
     "native": "ours, native operators",
     "plain": "ours, plain",
+    "native_bfloat16": "ours, bfloat16",
     "paddlenlp": "PaddleNLP with our settings",
     "paddlenlp_as_installed": "PaddleNLP",
     "huggingface": "Hugging Face",
+    "huggingface_bfloat16": "Hugging Face, bfloat16",
 }
 # What our command sets for Paddle (paddle_rope.machine); the others run as they are installed.
 OUR_SETTINGS = ("FLAGS_use_stride_kernel", "MKL_DEBUG_CPU_TYPE")
-PEERS = ("paddlenlp_as_installed", "huggingface")
+PEERS = ("paddlenlp_as_installed", "huggingface", "huggingface_bfloat16")
+IN_TORCH = ("huggingface", "huggingface_bfloat16")
+ENCODERS_ALONE = ("paddlenlp", "paddlenlp_as_installed", "native_bfloat16", "huggingface_bfloat16")
 JOBS = {"train": "training", "predict": "inference", "attend": "linear attention, forward and backward"}
 LINEAR_HEADS = 4
 WARM_UP = 1  # rounds before those that count
 TOLERANCE = 1e-4  # of outputs of about 1
+BFLOAT16_TOLERANCE = 0.1
 CLOCKS = ("processor_seconds", "seconds")
 
 
@@ -89,9 +94,9 @@ def _started(stack, threads, peer_python, notes):
         if name in PEERS:
             settings.update(dict.fromkeys(OUR_SETTINGS))
         try:
-            if name == "huggingface" and not peer_python:
+            if name in IN_TORCH and not peer_python:
                 raise InputError("it wants --peer_python")
-            python = peer_python if name == "huggingface" else sys.executable
+            python = peer_python if name in IN_TORCH else sys.executable
             workers[name] = Worker(python, ["-m", "tasks.experiments.benchmarks.peers.side", name], settings)
         except InputError as error:
             notes.append(f"{title} is left out: {error}")
@@ -124,7 +129,7 @@ def check_outputs(workers: dict[str, Any]) -> None:
     for name, found in outputs.items():
         for kind, values in found.items():
             difference = float(np.abs(np.array(values) - np.array(wanted[kind])).max())
-            if not difference < TOLERANCE:
+            if not difference < (BFLOAT16_TOLERANCE if "bfloat16" in name else TOLERANCE):
                 raise InputError(
                     "{name} computes something else ({kind}): its numbers differ from ours by up to {difference:.2g}",
                     name=TITLES[name],
@@ -134,8 +139,8 @@ def check_outputs(workers: dict[str, Any]) -> None:
 
 
 def measure_in_turns(workers: dict[str, Any], case: dict[str, Any], rounds: int) -> dict[str, dict[str, dict]]:
-    """job -> side -> clock -> seconds of each round; PaddleNLP has no linear attention."""
-    running = {name: worker for name, worker in workers.items() if case["do"] != "linear" or "paddlenlp" not in name}
+    """job -> side -> clock -> seconds of each round; PaddleNLP has no linear attention, which has no bfloat16 here."""
+    running = {name: it for name, it in workers.items() if case["do"] != "linear" or name not in ENCODERS_ALONE}
     for worker in running.values():
         worker.ask(json.dumps(case))
     jobs = ("attend",) if case["do"] == "linear" else ("train", "predict")

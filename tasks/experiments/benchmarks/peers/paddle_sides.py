@@ -1,19 +1,23 @@
 """Our RoFormer and linear attention, and PaddleNLP's RoFormer."""
 
+import contextlib
+
 import paddle
 from paddle import nn
 
 from paddle_rope import RoFormerConfig, RoFormerModel, RotaryPositionEmbedding, linear_attention
 from paddle_rope.native.library import library, state_in_words
 from paddle_rope.native.linear_attention import native_linear_attention
+from paddle_rope.native.products import bfloat16_products, why_no_bfloat16
 from paddle_rope.roformer.checkpoints.names import PADDLENLP, encoder_weights
 from tasks.experiments.benchmarks.sizes import HEAD_SIZE, encoder_settings
 
 
 class PaddleSide:
-    """What a training step and an inference are in Paddle, in float32 on CPU."""
+    """What a training step and an inference are in Paddle on CPU; ``precision()`` is a context for both."""
 
     version = paddle.__version__
+    precision = contextlib.nullcontext
 
     def __init__(self):
         paddle.set_device("cpu")
@@ -31,25 +35,31 @@ class PaddleSide:
 
         def train():
             model.train()
-            (self.hidden(model, ids) * towards).mean().backward()
+            with self.precision():
+                (self.hidden(model, ids) * towards).mean().backward()
             optimizer.step()
             optimizer.clear_grad()
 
         def predict():
             model.eval()
-            with paddle.no_grad():
+            with paddle.no_grad(), self.precision():
                 self.hidden(model, ids)
 
         return {"train": train, "predict": predict}
 
 
 class OurSide(PaddleSide):
-    """This library; ``"native"`` with the operators in C++, ``"plain"`` without."""
+    """This library; ``"native"`` with the operators in C++, ``"plain"`` without, ``"native_bfloat16"`` with products in
+    bfloat16."""
 
     def __init__(self, name):
         super().__init__()
         if name == "native" and library() is None:
             raise ImportError(state_in_words())
+        if name == "native_bfloat16":
+            if why_no_bfloat16() is not None:
+                raise ImportError(why_no_bfloat16())
+            self.precision = bfloat16_products
 
     def new_encoder(self, settings, length):
         return RoFormerModel(RoFormerConfig(**settings))
@@ -61,7 +71,7 @@ class OurSide(PaddleSide):
         model = RoFormerModel.from_pretrained(folder)
         model.eval()
         q, k, v = paddle.to_tensor(linear, dtype="float32")
-        with paddle.no_grad():
+        with paddle.no_grad(), self.precision():
             attended = _linear_attention(q, k, v, RotaryPositionEmbedding(HEAD_SIZE))
             return {"encoder": model(paddle.to_tensor(ids)).tolist(), "linear": attended.tolist()}
 

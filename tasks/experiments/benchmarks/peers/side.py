@@ -19,17 +19,17 @@ def open_side(name: str):
     Raises:
         ImportError: a library is missing.
     """
-    if name == "huggingface":
+    if "huggingface" in name:
         from tasks.experiments.benchmarks.peers.torch_side import TorchSide
 
-        return TorchSide()
+        return TorchSide(name)
     if name != "paddlenlp_as_installed":
         from tasks.common.tool.process import prepare
 
         prepare()
     from tasks.experiments.benchmarks.peers.paddle_sides import OurSide, PaddleNLPSide
 
-    return OurSide(name) if name in ("native", "plain") else PaddleNLPSide()
+    return PaddleNLPSide() if "paddlenlp" in name else OurSide(name)
 
 
 class Respond:

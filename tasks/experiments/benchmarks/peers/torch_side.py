@@ -1,5 +1,7 @@
 """Hugging Face's RoFormer, and linear attention as one writes it in PyTorch. Without paddle."""
 
+import contextlib
+import functools
 import os
 
 import torch
@@ -12,11 +14,14 @@ from tasks.experiments.benchmarks.sizes import HEAD_SIZE, encoder_settings
 
 class TorchSide:
     """What a training step and an inference are in PyTorch, in float32 on CPU; the methods are those of
-    :class:`tasks.experiments.benchmarks.peers.paddle_sides.OurSide`."""
+    :class:`tasks.experiments.benchmarks.peers.paddle_sides.OurSide`. ``"huggingface_bfloat16"``: under autocast."""
 
     version = f"{transformers.__version__}, PyTorch {torch.__version__.partition('+')[0]}"
 
-    def __init__(self):
+    def __init__(self, name):
+        self.precision = contextlib.nullcontext
+        if name == "huggingface_bfloat16":
+            self.precision = functools.partial(torch.autocast, "cpu", dtype=torch.bfloat16)
         torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
         torch.manual_seed(0)
 
@@ -29,14 +34,16 @@ class TorchSide:
 
         def train():
             model.train()
-            (model(ids)[0] * towards).mean().backward()
+            with self.precision():
+                loss = (model(ids)[0] * towards).mean()
+            loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             optimizer.zero_grad()
 
         def predict():
             model.eval()
-            with torch.inference_mode():
+            with torch.inference_mode(), self.precision():
                 model(ids)
 
         return {"train": train, "predict": predict}
@@ -44,7 +51,7 @@ class TorchSide:
     def outputs(self, folder, ids, linear):
         model = RoFormerModel.from_pretrained(folder).eval()
         q, k, v = torch.tensor(linear)
-        with torch.inference_mode():
+        with torch.inference_mode(), self.precision():
             attended = _linear_attention(q, k, v, _rotation(q.shape[1]))
             return {"encoder": model(torch.tensor(ids))[0].tolist(), "linear": attended.tolist()}
 
