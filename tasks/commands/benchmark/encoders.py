@@ -37,11 +37,13 @@ forms. --corpus_gb estimates, without measuring anything, one pass of pretrainin
 
 NATIVE = """\
 Compare the native operators of this machine with their plain forms in whole models: a training step (forward, backward,
-AdamW) and an inference of an encoder with dropout 0.1, on random tokens.
+AdamW) and an inference of an encoder with dropout 0.1, on random tokens. Where the processor multiplies bfloat16, the
+operators are measured with products in it, too.
 
     OMP_NUM_THREADS=1 paddle-rope benchmark native
+    OMP_NUM_THREADS=1 paddle-rope benchmark native --sizes 4x256,1x512 4x256,1x2048 --figure native.png
 
-The two sides take turns in one process. Counted is processor time, of which other programs take less than of the
+The sides take turns in one process. Counted is processor time, of which other programs take less than of the
 clock's; the median of the ratios counts."""
 
 PEERS = """\
@@ -139,19 +141,23 @@ def benchmark_native(words):
     parser.add_argument("--attention", nargs="+", choices=kinds, default=kinds[:1], help="(default: softmax)")
     parser.add_argument("--rounds", type=int, default=8, help="turns of each side (default: 8)")
     parser.add_argument("--output", metavar="FILE", help="JSON file to write")
+    parser.add_argument("--figure", metavar="FILE", help="PNG to write: time a token against the length")
     options = parser.parse_args(words)
     if options.rounds < 1:
         raise InputError("--rounds {rounds}: must be 1 or more", rounds=options.rounds)
     prepare()
-    from tasks.common.files import check_output_file, write_json
-    from tasks.experiments.benchmarks.native import as_table, measure_native
+    from tasks.common.files import atomic_writer, check_output_file, write_json
+    from tasks.experiments.benchmarks.native import as_table, draw, measure_native
 
-    if options.output:
-        check_output_file(options.output, [])
+    for file in filter(None, (options.output, options.figure)):
+        check_output_file(file, [])
     rows = measure_native(options.sizes, options.attention, options.rounds)
     machine = f"{machine_in_words()}, {os.environ['OMP_NUM_THREADS']} threads"
     if options.output:
         write_json(options.output, {"machine": machine, "rows": rows})
+    if options.figure:
+        with atomic_writer(options.figure, binary=True) as file:
+            file.write(draw(rows))
     print(machine)
     print(as_table(rows), end="")
     return 0
