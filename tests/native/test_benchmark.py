@@ -5,10 +5,10 @@ import json
 import pytest
 from PIL import Image
 
-from paddle_rope.native.library import library
 from paddle_rope.native.products import why_no_bfloat16
 from tasks.commands.benchmark import benchmark
 from tasks.common.errors import InputError
+from tasks.experiments.benchmarks import native
 from tasks.experiments.benchmarks.native import _medians, as_table
 
 
@@ -20,10 +20,6 @@ def test_sizes_that_cannot_be_read_are_named(size):
 
 def test_table_and_file_have_a_row_for_each_size_and_attention(tmp_path, capsys):
     words = ["--sizes", "1x64,2x3", "--attention", "softmax", "linear-decay", "--rounds", "1"]
-    if library() is None:
-        with pytest.raises(InputError, match="native operators"):
-            benchmark(["native", *words])
-        return
     files = ["--output", str(tmp_path / "native.json"), "--figure", str(tmp_path / "native.png")]
     assert benchmark(["native", *words, *files]) == 0
     rows = json.loads((tmp_path / "native.json").read_text())["rows"]
@@ -35,6 +31,12 @@ def test_table_and_file_have_a_row_for_each_size_and_attention(tmp_path, capsys)
     assert Image.open(tmp_path / "native.png").size[0] > 500
     printed = capsys.readouterr().out
     assert printed.count("| 1x64,2x3 |") == 2
+
+
+def test_without_operators_it_says_so(monkeypatch):
+    monkeypatch.setattr(native, "library", lambda: None)
+    with pytest.raises(InputError, match="native operators"):
+        benchmark(["native", "--sizes", "1x64,2x3"])
 
 
 def _row(size, **ms):
