@@ -11,6 +11,7 @@
 namespace {
 
 constexpr int64_t kChunk = 128;
+constexpr int64_t kHeadsTogether = 4;  // without decay
 constexpr float kSmallestPower = 1e-30f;  // of gamma; products of smaller ones are slow, and lost in float32 sums
 constexpr float kMinDenominator = 1e-30f;   // as in attention/linear.py
 constexpr float kMinMeanSquare = 1e-12f;
@@ -90,93 +91,113 @@ struct LinearAttention {
   int64_t offset(int64_t text, int64_t head) const { return text * seq * stride() + head * dim; }
   float gamma(int64_t head) const { return gammas ? gammas[head] : 1.0f; }
 
+  int64_t kept_size() const { return (dim + 1) * dim; }
+
   bool is_whole(int64_t head) const { return sides == kBoth && gamma(head) == 1.0f; }
 
-  // features of `rows` tokens of a head, and the same turned; 0 where the key is padding
-  void features(const float* x, int64_t text, int64_t head, bool of_keys, int64_t start, int64_t rows, float* plain,
-                float* turned) const {
-    for (int64_t i = 0; i < rows; ++i) {
-      const float* row = x + offset(text, head) + (start + i) * stride();
-      float* out = plain + i * dim;
-      const float real = of_keys && key_mask && !key_mask[text * seq + start + i] ? 0.0f : 1.0f;
+  // where token i of a head stands in q, k, v and the output
+  int64_t place(int64_t text, int64_t head, int64_t i) const { return offset(text, head) + i * stride(); }
+
+  // features of a token, row of q or k, and the same turned; 0 where the key is padding
+  void feature_row(const float* row, int64_t text, int64_t i, bool of_keys, float* plain, float* turned) const {
+    const float real = of_keys && key_mask && !key_mask[text * seq + i] ? 0.0f : 1.0f;
 #pragma omp simd
-      for (int64_t f = 0; f < dim; ++f) out[f] = real * feature(row[f]);
-      rotation.turn(out, turned + i * dim, text, start + i, dim, 1.0f);
-    }
+    for (int64_t f = 0; f < dim; ++f) plain[f] = real * feature(row[f]);
+    rotation.turn(plain, turned, text, i, dim, 1.0f);
   }
 
-  // o / divisor, in place; the root mean square, where it divides, is written
-  void divide(float* attended, float* divisor, int64_t rows) const {
-    for (int64_t i = 0; i < rows; ++i) {
-      float *o = attended + i * stride(), square = 0.0f;
-      if (!divides) {
+  // out = numerator / divisor; the root mean square, where it divides, is written. They may be the same row
+  void divide_row(const float* numerator, float& divisor, float* out) const {
+    float square = 0.0f;
+    if (!divides) {
 #pragma omp simd reduction(+ : square)
-        for (int64_t f = 0; f < dim; ++f) square += o[f] * o[f];
-        divisor[i] = std::sqrt(square / dim + kMinMeanSquare);
-      }
-      const float inverse = 1.0f / std::max(divisor[i], kMinDenominator);
-#pragma omp simd
-      for (int64_t f = 0; f < dim; ++f) o[f] *= inverse;
+      for (int64_t f = 0; f < dim; ++f) square += numerator[f] * numerator[f];
+      divisor = std::sqrt(square / dim + kMinMeanSquare);
     }
+    const float inverse = 1.0f / std::max(divisor, kMinDenominator);
+#pragma omp simd
+    for (int64_t f = 0; f < dim; ++f) out[f] = inverse * numerator[f];
   }
 
-  // gradients of numerators [rows, dim] and of divisors [rows] (written where they are denominators)
-  void undivide(const float* out, const float* d_out, const float* divisor, int64_t rows, float* d_numerator,
-                float* d_divisor) const {
-    for (int64_t i = 0; i < rows; ++i) {
-      const float *o = out + i * stride(), *d = d_out + i * stride();
-      float along = 0.0f;
+  // gradients of a numerator and of its divisor (written where it is a denominator)
+  void undivide_row(const float* o, const float* d, float divisor, float* d_numerator, float& d_divisor) const {
+    float along = 0.0f;
 #pragma omp simd reduction(+ : along)
-      for (int64_t f = 0; f < dim; ++f) along += o[f] * d[f];
-      const float inverse = 1.0f / std::max(divisor[i], kMinDenominator);
-      const float part = divides ? 0.0f : along / dim;
-      if (divides) d_divisor[i] = divisor[i] > kMinDenominator ? -along * inverse : 0.0f;
+    for (int64_t f = 0; f < dim; ++f) along += o[f] * d[f];
+    const float inverse = 1.0f / std::max(divisor, kMinDenominator);
+    const float part = divides ? 0.0f : along / dim;
+    if (divides) d_divisor = divisor > kMinDenominator ? -along * inverse : 0.0f;
 #pragma omp simd
-      for (int64_t f = 0; f < dim; ++f) d_numerator[i * dim + f] = (d[f] - part * o[f]) * inverse;
-    }
+    for (int64_t f = 0; f < dim; ++f) d_numerator[f] = (d[f] - part * o[f]) * inverse;
   }
 
-  // gradient of x from those of its features: d_plain + R^T d_turned, times the slope of the feature map
-  void gradient(const float* plain, const float* d_plain, const float* d_turned, int64_t text, int64_t head, int64_t start,
-                int64_t rows, float* d_x) const {
-    std::vector<float> back(dim);
-    float* d = back.data();
-    for (int64_t i = 0; i < rows; ++i) {
-      const float* phi = plain + i * dim;
-      float* out = d_x + offset(text, head) + (start + i) * stride();
-      rotation.turn_back(d_turned + i * dim, d, text, start + i, dim, 1.0f);
-      if (d_plain) {
+  // gradient of a row of q or k from those of its features: d_plain + R^T d_turned, times the slope of the feature map.
+  // d_plain may be null
+  void gradient_row(const float* phi, const float* d_plain, const float* d_turned, int64_t text, int64_t i, float* back,
+                    float* out) const {
+    rotation.turn_back(d_turned, back, text, i, dim, 1.0f);
+    if (d_plain) {
 #pragma omp simd
-        for (int64_t f = 0; f < dim; ++f) d[f] += d_plain[i * dim + f];
-      }
-#pragma omp simd
-      for (int64_t f = 0; f < dim; ++f) out[f] = d[f] * (phi[f] < 1.0f ? phi[f] : 1.0f);  // exp(x) below 0, else 1
+      for (int64_t f = 0; f < dim; ++f) back[f] += d_plain[f];
     }
+#pragma omp simd
+    for (int64_t f = 0; f < dim; ++f) out[f] = back[f] * (phi[f] < 1.0f ? phi[f] : 1.0f);  // exp(x) below 0, else 1
   }
 };
 
-// Attention without decay to all tokens, by chunks of tokens that stay in the cache.
+// Attention without decay to all tokens, of neighboring heads: their features stand side by side in the tensors, and are read
+// row by row. Whatever is made of a chunk of tokens stays in the cache.
 struct Whole {
   const LinearAttention& a;
-  int64_t text, head;
-  std::vector<float> plain, turned, state, key_sum, above, d_divisor, d_turned, d_plain;
+  int64_t text, first, heads;
+  int64_t size;  // of a head's part of a buffer
+  std::vector<float> plain, turned, values, above, d_turned, d_plain, d_divisors, state, key_sums, d_state, d_key_sums;
 
-  Whole(const LinearAttention& attention, int64_t text, int64_t head)
-      : a(attention), text(text), head(head), plain(kChunk * a.dim), turned(kChunk * a.dim), state(a.dim * a.dim), key_sum(a.dim) {}
+  Whole(const LinearAttention& attention, int64_t text, int64_t first, int64_t heads)
+      : a(attention), text(text), first(first), heads(heads), size(kChunk * a.dim), state(heads * a.dim * a.dim),
+        key_sums(heads * a.dim) {
+    for (auto* buffer : {&plain, &turned, &values, &above}) buffer->resize(heads * size);
+  }
+
+  float* of(std::vector<float>& buffer, int64_t head, int64_t row = 0) const {
+    return buffer.data() + head * size + row * a.dim;
+  }
+  float* matrix(std::vector<float>& all, int64_t head) const { return all.data() + head * a.dim * a.dim; }
 
   template <typename Chunk>
   void each_chunk(Chunk chunk) const {
-    for (int64_t start = 0; start < a.seq; start += kChunk)
-      chunk(start, std::min(kChunk, a.seq - start), a.offset(text, head) + start * a.stride());
+    for (int64_t start = 0; start < a.seq; start += kChunk) chunk(start, std::min(kChunk, a.seq - start));
+  }
+
+  // row(head, i of the chunk, where the token stands), head by head within a token
+  template <typename Row>
+  void each_row(int64_t start, int64_t rows, Row row) const {
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t head = 0; head < heads; ++head) row(head, i, a.place(text, first + head, start + i));
+  }
+
+  void features(const float* x, bool of_keys, int64_t start, int64_t rows) {
+    each_row(start, rows, [&](int64_t head, int64_t i, int64_t place) {
+      a.feature_row(x + place, text, start + i, of_keys, of(plain, head, i), of(turned, head, i));
+    });
+  }
+
+  void gather_values(const float* v, int64_t start, int64_t rows) {
+    each_row(start, rows, [&](int64_t head, int64_t i, int64_t place) {
+      std::memcpy(of(values, head, i), v + place, a.dim * sizeof(float));
+    });
   }
 
   // state = sum_j turned_k_j v_j^T, key_sum = sum_j plain_k_j
   void see_keys(const float* k, const float* v) {
-    each_chunk([&](int64_t start, int64_t rows, int64_t at) {
-      a.features(k, text, head, true, start, rows, plain.data(), turned.data());
-      product(a.dim, a.dim, rows, 1.0f, turned.data(), a.dim, true, v + at, a.stride(), false, start ? 1.0f : 0.0f,
-              state.data(), a.dim);
-      add_rows(plain.data(), nullptr, rows, key_sum.data());
+    each_chunk([&](int64_t start, int64_t rows) {
+      features(k, true, start, rows);
+      gather_values(v, start, rows);
+      for (int64_t head = 0; head < heads; ++head) {
+        product(a.dim, a.dim, rows, 1.0f, of(turned, head), a.dim, true, of(values, head), a.dim, false, start ? 1.0f : 0.0f,
+                matrix(state, head), a.dim);
+        if (a.divides) add_rows(of(plain, head), nullptr, rows, key_sums.data() + head * a.dim);
+      }
     });
   }
 
@@ -189,50 +210,77 @@ struct Whole {
     }
   }
 
-  void attend(const float* q, const float* k, const float* v, float* out, float* divisor) {
+  // divisors [heads, seq], kept [heads, dim + 1, dim], from the first head on: what backward needs of the keys, or null
+  void attend(const float* q, const float* k, const float* v, float* out, float* divisors, float* kept) {
     see_keys(k, v);
-    each_chunk([&](int64_t start, int64_t rows, int64_t at) {
-      a.features(q, text, head, false, start, rows, plain.data(), turned.data());
-      product(rows, a.dim, a.dim, 1.0f, turned.data(), a.dim, false, state.data(), a.dim, false, 0.0f, out + at, a.stride());
-      for (int64_t i = 0; a.divides && i < rows; ++i) {
-        const float* row = plain.data() + i * a.dim;
-        float sum = 0.0f;
+    for (int64_t head = 0; kept && head < heads; ++head) {
+      std::copy_n(matrix(state, head), a.dim * a.dim, kept + head * a.kept_size());
+      std::copy_n(key_sums.data() + head * a.dim, a.dim, kept + head * a.kept_size() + a.dim * a.dim);
+    }
+    each_chunk([&](int64_t start, int64_t rows) {
+      features(q, false, start, rows);
+      for (int64_t head = 0; head < heads; ++head)
+        product(rows, a.dim, a.dim, 1.0f, of(turned, head), a.dim, false, matrix(state, head), a.dim, false, 0.0f,
+                of(above, head), a.dim);
+      each_row(start, rows, [&](int64_t head, int64_t i, int64_t place) {
+        float& divisor = divisors[head * a.seq + start + i];
+        if (a.divides) {
+          const float *row = of(plain, head, i), *sums = key_sums.data() + head * a.dim;
+          float sum = 0.0f;
 #pragma omp simd reduction(+ : sum)
-        for (int64_t f = 0; f < a.dim; ++f) sum += row[f] * key_sum[f];
-        divisor[start + i] = sum;
-      }
-      a.divide(out + at, divisor + start, rows);
+          for (int64_t f = 0; f < a.dim; ++f) sum += row[f] * sums[f];
+          divisor = sum;
+        }
+        a.divide_row(of(above, head, i), divisor, out + place);
+      });
     });
   }
 
-  void differentiate(const float* q, const float* k, const float* v, const float* out, const float* divisor, const float* d_out,
-                     float* d_q, float* d_k, float* d_v) {
-    see_keys(k, v);
-    for (auto* buffer : {&above, &d_turned, &d_plain}) buffer->resize(kChunk * a.dim);
-    d_divisor.resize(kChunk);
-    std::vector<float> d_state(a.dim * a.dim), d_key_sum(a.dim);
-    const float* extra = a.divides ? d_plain.data() : nullptr;
-    each_chunk([&](int64_t start, int64_t rows, int64_t at) {
-      a.features(q, text, head, false, start, rows, plain.data(), turned.data());
-      a.undivide(out + at, d_out + at, divisor + start, rows, above.data(), d_divisor.data());
-      product(a.dim, a.dim, rows, 1.0f, turned.data(), a.dim, true, above.data(), a.dim, false, start ? 1.0f : 0.0f,
-              d_state.data(), a.dim);
-      product(rows, a.dim, a.dim, 1.0f, above.data(), a.dim, false, state.data(), a.dim, true, 0.0f, d_turned.data(), a.dim);
-      if (extra) {
-        add_rows(plain.data(), d_divisor.data(), rows, d_key_sum.data());
-        for (int64_t i = 0; i < rows; ++i) {
-#pragma omp simd
-          for (int64_t f = 0; f < a.dim; ++f) d_plain[i * a.dim + f] = d_divisor[i] * key_sum[f];
-        }
+  void differentiate(const float* q, const float* k, const float* v, const float* out, const float* divisors,
+                     const float* kept, const float* d_out, float* d_q, float* d_k, float* d_v) {
+    for (int64_t head = 0; head < heads; ++head) {
+      std::copy_n(kept + head * a.kept_size(), a.dim * a.dim, matrix(state, head));
+      std::copy_n(kept + head * a.kept_size() + a.dim * a.dim, a.dim, key_sums.data() + head * a.dim);
+    }
+    d_turned.resize(heads * size), d_divisors.resize(heads * kChunk), d_plain.resize(a.dim);
+    d_state.resize(heads * a.dim * a.dim), d_key_sums.resize(heads * a.dim);
+    std::vector<float> back(a.dim);
+    each_chunk([&](int64_t start, int64_t rows) {
+      features(q, false, start, rows);
+      each_row(start, rows, [&](int64_t head, int64_t i, int64_t place) {
+        a.undivide_row(out + place, d_out + place, divisors[head * a.seq + start + i], of(above, head, i),
+                       d_divisors[head * kChunk + i]);
+      });
+      for (int64_t head = 0; head < heads; ++head) {
+        product(a.dim, a.dim, rows, 1.0f, of(turned, head), a.dim, true, of(above, head), a.dim, false, start ? 1.0f : 0.0f,
+                matrix(d_state, head), a.dim);
+        product(rows, a.dim, a.dim, 1.0f, of(above, head), a.dim, false, matrix(state, head), a.dim, true, 0.0f,
+                of(d_turned, head), a.dim);
+        if (a.divides)
+          add_rows(of(plain, head), d_divisors.data() + head * kChunk, rows, d_key_sums.data() + head * a.dim);
       }
-      a.gradient(plain.data(), extra, d_turned.data(), text, head, start, rows, d_q);
+      each_row(start, rows, [&](int64_t head, int64_t i, int64_t place) {
+        const float d_divisor = d_divisors[head * kChunk + i], *sums = key_sums.data() + head * a.dim;
+        for (int64_t f = 0; a.divides && f < a.dim; ++f) d_plain[f] = d_divisor * sums[f];
+        a.gradient_row(of(plain, head, i), a.divides ? d_plain.data() : nullptr, of(d_turned, head, i), text, start + i,
+                       back.data(), d_q + place);
+      });
     });
-    for (int64_t i = 0; extra && i < kChunk; ++i) std::copy(d_key_sum.begin(), d_key_sum.end(), d_plain.begin() + i * a.dim);
-    each_chunk([&](int64_t start, int64_t rows, int64_t at) {
-      a.features(k, text, head, true, start, rows, plain.data(), turned.data());
-      product(rows, a.dim, a.dim, 1.0f, turned.data(), a.dim, false, d_state.data(), a.dim, false, 0.0f, d_v + at, a.stride());
-      product(rows, a.dim, a.dim, 1.0f, v + at, a.stride(), false, d_state.data(), a.dim, true, 0.0f, d_turned.data(), a.dim);
-      a.gradient(plain.data(), extra, d_turned.data(), text, head, start, rows, d_k);  // 0 at padding: features are 0 there
+    each_chunk([&](int64_t start, int64_t rows) {
+      features(k, true, start, rows);
+      gather_values(v, start, rows);
+      for (int64_t head = 0; head < heads; ++head) {
+        product(rows, a.dim, a.dim, 1.0f, of(turned, head), a.dim, false, matrix(d_state, head), a.dim, false, 0.0f,
+                of(above, head), a.dim);
+        product(rows, a.dim, a.dim, 1.0f, of(values, head), a.dim, false, matrix(d_state, head), a.dim, true, 0.0f,
+                of(d_turned, head), a.dim);
+      }
+      each_row(start, rows, [&](int64_t head, int64_t i, int64_t place) {
+        std::memcpy(d_v + place, of(above, head, i), a.dim * sizeof(float));
+        const float* sums = a.divides ? d_key_sums.data() + head * a.dim : nullptr;
+        // 0 at padding: features are 0 there
+        a.gradient_row(of(plain, head, i), sums, of(d_turned, head, i), text, start + i, back.data(), d_k + place);
+      });
     });
   }
 };
@@ -249,8 +297,21 @@ struct Decaying {
   static Matrix side_by_side(const std::vector<float>& x, int64_t width) { return {x.data(), width, width}; }
 
   void compute(int64_t text, int64_t head, const float* q, const float* k) {
-    a.features(q, text, head, false, 0, a.seq, plain_q.data(), turned_q.data());
-    a.features(k, text, head, true, 0, a.seq, plain_k.data(), turned_k.data());
+    for (int64_t i = 0; i < a.seq; ++i) {
+      const int64_t place = a.place(text, head, i), at = i * a.dim;
+      a.feature_row(q + place, text, i, false, plain_q.data() + at, turned_q.data() + at);
+      a.feature_row(k + place, text, i, true, plain_k.data() + at, turned_k.data() + at);
+    }
+  }
+
+  void gradients(int64_t text, int64_t head, const std::vector<float>& plain, const float* d_plain,
+                 const std::vector<float>& d_turned, float* d_x) const {
+    std::vector<float> back(a.dim);
+    for (int64_t i = 0; i < a.seq; ++i) {
+      const int64_t at = i * a.dim;
+      a.gradient_row(plain.data() + at, d_plain ? d_plain + at : nullptr, d_turned.data() + at, text, i, back.data(),
+                     d_x + a.place(text, head, i));
+    }
   }
 
   void attend(int64_t text, int64_t head, const float* q, const float* k, const float* v, float* out, float* divisor) {
@@ -262,7 +323,7 @@ struct Decaying {
     if (a.divides)
       sums(side_by_side(plain_q, a.dim), side_by_side(plain_k, a.dim), side_by_side(ones, 1), a.seq, gamma, a.sides, divisor, 1,
            scratch);
-    a.divide(out + offset, divisor, a.seq);
+    for (int64_t i = 0; i < a.seq; ++i) a.divide_row(out + offset + i * a.stride(), divisor[i], out + offset + i * a.stride());
   }
 
   void differentiate(int64_t text, int64_t head, const float* q, const float* k, const float* v, const float* out,
@@ -272,66 +333,96 @@ struct Decaying {
     const Sides back = reversed(a.sides);
     compute(text, head, q, k);
     std::vector<float> d_numerator(size), d_divisor(a.seq), d_turned(size), d_plain(a.divides ? size : 0);
-    a.undivide(out + offset, d_out + offset, divisor, a.seq, d_numerator.data(), d_divisor.data());
+    for (int64_t i = 0; i < a.seq; ++i)
+      a.undivide_row(out + offset + i * stride, d_out + offset + i * stride, divisor[i], d_numerator.data() + i * a.dim,
+                     d_divisor[i]);
     const Matrix values{v + offset, a.dim, stride}, above = side_by_side(d_numerator, a.dim), below = side_by_side(d_divisor, 1);
     const Matrix rows_q = side_by_side(turned_q, a.dim), rows_k = side_by_side(turned_k, a.dim), one = side_by_side(ones, 1);
     float* extra = a.divides ? d_plain.data() : nullptr;
     sums(rows_k, rows_q, above, a.seq, gamma, back, d_v + offset, stride, scratch);
     sums(above, values, rows_k, a.seq, gamma, a.sides, d_turned.data(), a.dim, scratch);
     if (extra) sums(below, one, side_by_side(plain_k, a.dim), a.seq, gamma, a.sides, extra, a.dim, scratch);
-    a.gradient(plain_q.data(), extra, d_turned.data(), text, head, 0, a.seq, d_q);
+    gradients(text, head, plain_q, extra, d_turned, d_q);
     sums(values, above, rows_q, a.seq, gamma, back, d_turned.data(), a.dim, scratch);
     if (extra) sums(one, below, side_by_side(plain_q, a.dim), a.seq, gamma, back, extra, a.dim, scratch);
-    a.gradient(plain_k.data(), extra, d_turned.data(), text, head, 0, a.seq, d_k);  // 0 at padding, as the features there
+    gradients(text, head, plain_k, extra, d_turned, d_k);  // 0 at padding, as the features there
   }
 };
 
-}  // namespace
+// Heads of a text that are computed together: neighbors without decay, as many as leave each thread something to do.
+struct Task {
+  int64_t text, first, heads;
+};
 
-// q, k, v, out: [batch, seq, heads * dim]; divisors [batch, heads, seq].
-EXPORT void linear_attention_forward(int64_t batch, int64_t seq, int64_t heads, int64_t dim, const float* cosine,
-                                     const float* sine, int64_t text_stride, int interleaved, const uint8_t* key_mask,
-                                     int causal, const float* gammas, int divides, const float* q, const float* k,
-                                     const float* v, float* out, float* divisors) {
-  const LinearAttention a{batch,    seq,    heads,  dim, {cosine, sine, text_stride, interleaved}, key_mask, causal ? kLeft : kBoth,
-                          gammas, divides};
+std::vector<Task> tasks_of(const LinearAttention& a) {
+  const int64_t fair = (a.batch * a.heads + thread_count() - 1) / thread_count();
+  const int64_t most = std::min(fair, kHeadsTogether);
+  std::vector<Task> tasks;
+  for (int64_t text = 0; text < a.batch; ++text)
+    for (int64_t head = 0; head < a.heads; ++head) {
+      const bool joins = head && a.is_whole(head) && a.is_whole(head - 1) && tasks.back().heads < most;
+      if (joins)
+        ++tasks.back().heads;
+      else
+        tasks.push_back({text, head, 1});
+    }
+  return tasks;
+}
+
+// whole(task) or decaying(memory of the thread, task), whichever it wants
+template <typename OfWhole, typename OfDecaying>
+void each_task(const LinearAttention& a, OfWhole whole, OfDecaying decaying) {
+  const std::vector<Task> tasks = tasks_of(a);
 #pragma omp parallel
   {
-    std::unique_ptr<Decaying> decaying;
+    std::unique_ptr<Decaying> memory;
 #pragma omp for schedule(static)
-    for (int64_t one = 0; one < batch * heads; ++one) {
-      const int64_t text = one / heads, head = one % heads;
-      float* divisor = divisors + one * seq;
-      if (a.is_whole(head)) {
-        Whole(a, text, head).attend(q, k, v, out, divisor);
+    for (size_t number = 0; number < tasks.size(); ++number) {
+      if (a.is_whole(tasks[number].first)) {
+        whole(tasks[number]);
       } else {
-        if (!decaying) decaying.reset(new Decaying(a));
-        decaying->attend(text, head, q, k, v, out, divisor);
+        if (!memory) memory.reset(new Decaying(a));
+        decaying(*memory, tasks[number]);
       }
     }
   }
 }
 
+}  // namespace
+
+// q, k, v, out: [batch, seq, heads * dim]; divisors [batch, heads, seq]; kept [batch, heads, dim + 1, dim] for backward, null
+// without it.
+EXPORT void linear_attention_forward(int64_t batch, int64_t seq, int64_t heads, int64_t dim, const float* cosine,
+                                     const float* sine, int64_t text_stride, int interleaved, const uint8_t* key_mask,
+                                     int causal, const float* gammas, int divides, const float* q, const float* k,
+                                     const float* v, float* out, float* divisors, float* kept) {
+  const LinearAttention a{batch,    seq,    heads,  dim, {cosine, sine, text_stride, interleaved}, key_mask, causal ? kLeft : kBoth,
+                          gammas, divides};
+  const auto divisors_of = [&](const Task& t) { return divisors + (t.text * heads + t.first) * seq; };
+  each_task(
+      a,
+      [&](const Task& t) {
+        float* of_task = kept ? kept + (t.text * heads + t.first) * a.kept_size() : nullptr;
+        Whole(a, t.text, t.first, t.heads).attend(q, k, v, out, divisors_of(t), of_task);
+      },
+      [&](Decaying& memory, const Task& t) { memory.attend(t.text, t.first, q, k, v, out, divisors_of(t)); });
+}
+
 EXPORT void linear_attention_backward(int64_t batch, int64_t seq, int64_t heads, int64_t dim, const float* cosine,
                                       const float* sine, int64_t text_stride, int interleaved, const uint8_t* key_mask,
                                       int causal, const float* gammas, int divides, const float* q, const float* k,
-                                      const float* v, const float* out, const float* divisors, const float* d_out, float* d_q,
-                                      float* d_k, float* d_v) {
+                                      const float* v, const float* out, const float* divisors, const float* kept,
+                                      const float* d_out, float* d_q, float* d_k, float* d_v) {
   const LinearAttention a{batch,    seq,    heads,  dim, {cosine, sine, text_stride, interleaved}, key_mask, causal ? kLeft : kBoth,
                           gammas, divides};
-#pragma omp parallel
-  {
-    std::unique_ptr<Decaying> decaying;
-#pragma omp for schedule(static)
-    for (int64_t one = 0; one < batch * heads; ++one) {
-      const int64_t text = one / heads, head = one % heads;
-      const float* divisor = divisors + one * seq;
-      if (a.is_whole(head)) {
-        Whole(a, text, head).differentiate(q, k, v, out, divisor, d_out, d_q, d_k, d_v);
-      } else {
-        if (!decaying) decaying.reset(new Decaying(a));
-        decaying->differentiate(text, head, q, k, v, out, divisor, d_out, d_q, d_k, d_v);
-      }
-    }
-  }
+  const auto divisors_of = [&](const Task& t) { return divisors + (t.text * heads + t.first) * seq; };
+  each_task(
+      a,
+      [&](const Task& t) {
+        const float* of_task = kept + (t.text * heads + t.first) * a.kept_size();
+        Whole(a, t.text, t.first, t.heads).differentiate(q, k, v, out, divisors_of(t), of_task, d_out, d_q, d_k, d_v);
+      },
+      [&](Decaying& memory, const Task& t) {
+        memory.differentiate(t.text, t.first, q, k, v, out, divisors_of(t), d_out, d_q, d_k, d_v);
+      });
 }

@@ -73,11 +73,13 @@ class _LinearAttention(PyLayer):
     def forward(ctx, q, k, v, call):
         ctx.call, ctx.needs = call, [not tensor.stop_gradient for tensor in (q, k, v)]
         q, k, v = dense(q), dense(k), dense(v)
-        out, divisors = paddle.empty(q.shape, q.dtype), paddle.empty([q.shape[0], call.sizes[2], q.shape[1]], q.dtype)
+        batch, seq, heads, dim = call.sizes
+        out, divisors, kept = paddle.empty(q.shape, q.dtype), paddle.empty([batch, heads, seq], q.dtype), None
         if any(ctx.needs):
+            kept = paddle.empty([batch, heads, dim + 1, dim], q.dtype)
             # detached: out itself would hold the node that holds it
-            ctx.save_for_backward(q, k, v, out.detach(), divisors)
-        library().linear_attention_forward(*call.arguments(), *map(address, (q, k, v, out, divisors)))
+            ctx.save_for_backward(q, k, v, out.detach(), divisors, kept)
+        library().linear_attention_forward(*call.arguments(), *map(address, (q, k, v, out, divisors, kept)))
         return out
 
     @staticmethod

@@ -15,9 +15,9 @@ from tests.pairwise import pairwise
 HEADS, DIM = 2, 8
 
 
-def plainly(q, k, v, *arguments, causal=False, **options):
+def plainly(q, k, v, *arguments, causal=False, heads=HEADS, **options):
     def by_heads(x):
-        return x.reshape([0, 0, HEADS, -1]).transpose([0, 2, 1, 3])
+        return x.reshape([0, 0, heads, -1]).transpose([0, 2, 1, 3])
 
     form = causal_linear_attention if causal else linear_attention
     with plain_forms():
@@ -45,6 +45,20 @@ def test_attention_equals_the_plain_form(layout, normalizer, decay, causal, seq)
         lambda: plainly(q, k, v, rotate, mask, **options),
         [q, k, v],
         tolerance=2e-4,  # float32 sums in another order; the root mean square of a small numerator enlarges them
+    )
+
+
+@pytest.mark.parametrize("normalizer", ["unrotated", "none"])
+@pytest.mark.parametrize("decay", [None, (1, 1, 0.9, 1, 1, 1), (0.5, 1, 1, 1, 1, 0.8)], ids=["none", "third", "outer"])
+def test_heads_that_are_computed_together_do_not_mix(decay, normalizer):
+    heads, options = 6, {"normalizer": normalizer, "decay": decay}  # more than are taken together; others between them
+    q, k, v = (tensor(2, 150, heads * DIM) for _ in range(3))
+    rotate = RotaryPositionEmbedding(DIM).at(None)
+    assert_same(
+        lambda: native_linear_attention(q, k, v, heads, rotate, **options),
+        lambda: plainly(q, k, v, rotate, heads=heads, **options),
+        [q, k, v],
+        tolerance=2e-4,
     )
 
 
