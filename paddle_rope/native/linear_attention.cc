@@ -11,15 +11,16 @@
 namespace {
 
 constexpr int64_t kChunk = 128;
+constexpr int64_t kDecayChunk = 64;
 constexpr int64_t kHeadsTogether = 4;  // without decay
 constexpr float kSmallestPower = 1e-30f;  // of gamma; products of smaller ones are slow, and lost in float32 sums
 constexpr float kMinDenominator = 1e-30f;   // as in attention/linear.py
 constexpr float kMinMeanSquare = 1e-12f;
 
-struct Matrix {  // rows that stand `stride` apart
+struct Matrix {  // rows side by side
   const float* data;
-  int64_t width, stride;
-  const float* row(int64_t i) const { return data + i * stride; }
+  int64_t width;
+  const float* row(int64_t i) const { return data + i * width; }
 };
 
 enum Sides { kLeft = 1, kRight = 2, kBoth = 3 };  // j <= i, j >= i, all
@@ -38,40 +39,39 @@ void scaled_rows(const Matrix& x, int64_t start, int64_t rows, const float* powe
 // s_i = sum_j gamma^|i - j| (a_i . b_j) c_j over the j of `sides`, i itself always. Within a chunk the weights are formed;
 // what is outside enters through the state sum_j gamma^.. b_j c_j^T, which runs from the left, and from the right.
 void sums(const Matrix& a, const Matrix& b, const Matrix& c, int64_t seq, float gamma, Sides sides, float* out,
-          int64_t out_stride, std::vector<float>& scratch) {
+          std::vector<float>& scratch) {
   const int64_t features = a.width, values = c.width;
-  scratch.resize(features * values + kChunk * kChunk + 2 * kChunk * features);
-  float *state = scratch.data(), *weights = state + features * values, *rows_a = weights + kChunk * kChunk;
-  float* rows_b = rows_a + kChunk * features;
-  float powers[kChunk + 1];
+  scratch.resize(features * values + kDecayChunk * kDecayChunk + 2 * kDecayChunk * features);
+  float *state = scratch.data(), *weights = state + features * values, *rows_a = weights + kDecayChunk * kDecayChunk;
+  float* rows_b = rows_a + kDecayChunk * features;
+  float powers[kDecayChunk + 1];
   powers[0] = 1.0f;
-  for (int64_t i = 0; i < kChunk; ++i) powers[i + 1] = powers[i] < kSmallestPower ? 0.0f : powers[i] * gamma;
-  const int64_t chunks = (seq + kChunk - 1) / kChunk;
+  for (int64_t i = 0; i < kDecayChunk; ++i) powers[i + 1] = powers[i] < kSmallestPower ? 0.0f : powers[i] * gamma;
+  const int64_t chunks = (seq + kDecayChunk - 1) / kDecayChunk;
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-    const int64_t start = chunk * kChunk, rows = std::min(kChunk, seq - start);
-    product(rows, rows, features, 1.0f, a.row(start), a.stride, false, b.row(start), b.stride, true, 0.0f, weights, rows);
+    const int64_t start = chunk * kDecayChunk, rows = std::min(kDecayChunk, seq - start);
+    product(rows, rows, features, 1.0f, a.row(start), features, false, b.row(start), features, true, 0.0f, weights, rows);
     for (int64_t i = 0; i < rows; ++i) {
       float* w = weights + i * rows;
       for (int64_t j = 0; j < i; ++j) w[j] *= sides & kLeft ? powers[i - j] : 0.0f;
       for (int64_t j = i + 1; j < rows; ++j) w[j] *= sides & kRight ? powers[j - i] : 0.0f;
     }
-    product(rows, values, rows, 1.0f, weights, rows, false, c.row(start), c.stride, false, 0.0f, out + start * out_stride,
-            out_stride);
+    product(rows, values, rows, 1.0f, weights, rows, false, c.row(start), values, false, 0.0f, out + start * values, values);
   }
   for (const Sides side : {kLeft, kRight}) {
     if (!(sides & side)) continue;
     for (int64_t number = 0; number < chunks; ++number) {
       const int64_t chunk = side == kLeft ? number : chunks - 1 - number;
-      const int64_t start = chunk * kChunk, rows = std::min(kChunk, seq - start);
+      const int64_t start = chunk * kDecayChunk, rows = std::min(kDecayChunk, seq - start);
       if (number) {
         scaled_rows(a, start, rows, powers, side == kLeft ? 1 : rows, side == kLeft ? 1 : -1, rows_a);
-        product(rows, values, features, 1.0f, rows_a, features, false, state, values, false, 1.0f, out + start * out_stride,
-                out_stride);
+        product(rows, values, features, 1.0f, rows_a, features, false, state, values, false, 1.0f, out + start * values,
+                values);
       }
       scaled_rows(b, start, rows, powers, side == kLeft ? rows - 1 : 0, side == kLeft ? -1 : 1, rows_b);
       if (number)
         for (int64_t i = 0; i < features * values; ++i) state[i] *= powers[rows];
-      product(features, values, rows, 1.0f, rows_b, features, true, c.row(start), c.stride, false, number ? 1.0f : 0.0f, state,
+      product(features, values, rows, 1.0f, rows_b, features, true, c.row(start), values, false, number ? 1.0f : 0.0f, state,
               values);
     }
   }
@@ -88,7 +88,6 @@ struct LinearAttention {
   int divides;          // by the denominator, not by the root mean square
 
   int64_t stride() const { return heads * dim; }
-  int64_t offset(int64_t text, int64_t head) const { return text * seq * stride() + head * dim; }
   float gamma(int64_t head) const { return gammas ? gammas[head] : 1.0f; }
 
   int64_t kept_size() const { return (dim + 1) * dim; }
@@ -96,7 +95,7 @@ struct LinearAttention {
   bool is_whole(int64_t head) const { return sides == kBoth && gamma(head) == 1.0f; }
 
   // where token i of a head stands in q, k, v and the output
-  int64_t place(int64_t text, int64_t head, int64_t i) const { return offset(text, head) + i * stride(); }
+  int64_t place(int64_t text, int64_t head, int64_t i) const { return (text * seq + i) * stride() + head * dim; }
 
   // features of a token, row of q or k, and the same turned; 0 where the key is padding
   void feature_row(const float* row, int64_t text, int64_t i, bool of_keys, float* plain, float* turned) const {
@@ -288,19 +287,20 @@ struct Whole {
 // Attention with decay, or causal: features of a head side by side.
 struct Decaying {
   const LinearAttention& a;
-  std::vector<float> plain_q, plain_k, turned_q, turned_k, ones, scratch;
+  std::vector<float> plain_q, plain_k, turned_q, turned_k, values, sums_of, ones, scratch;
 
   explicit Decaying(const LinearAttention& attention)
       : a(attention), plain_q(a.seq * a.dim), plain_k(a.seq * a.dim), turned_q(a.seq * a.dim), turned_k(a.seq * a.dim),
-        ones(a.seq, 1.0f) {}
+        values(a.seq * a.dim), sums_of(a.seq * a.dim), ones(a.seq, 1.0f) {}
 
-  static Matrix side_by_side(const std::vector<float>& x, int64_t width) { return {x.data(), width, width}; }
+  static Matrix side_by_side(const std::vector<float>& x, int64_t width) { return {x.data(), width}; }
 
-  void compute(int64_t text, int64_t head, const float* q, const float* k) {
+  void compute(int64_t text, int64_t head, const float* q, const float* k, const float* v) {
     for (int64_t i = 0; i < a.seq; ++i) {
       const int64_t place = a.place(text, head, i), at = i * a.dim;
       a.feature_row(q + place, text, i, false, plain_q.data() + at, turned_q.data() + at);
       a.feature_row(k + place, text, i, true, plain_k.data() + at, turned_k.data() + at);
+      std::memcpy(values.data() + at, v + place, a.dim * sizeof(float));
     }
   }
 
@@ -315,36 +315,38 @@ struct Decaying {
   }
 
   void attend(int64_t text, int64_t head, const float* q, const float* k, const float* v, float* out, float* divisor) {
-    const int64_t offset = a.offset(text, head);
     const float gamma = a.gamma(head);
-    compute(text, head, q, k);
-    sums(side_by_side(turned_q, a.dim), side_by_side(turned_k, a.dim), {v + offset, a.dim, a.stride()}, a.seq, gamma, a.sides,
-         out + offset, a.stride(), scratch);
+    compute(text, head, q, k, v);
+    sums(side_by_side(turned_q, a.dim), side_by_side(turned_k, a.dim), side_by_side(values, a.dim), a.seq, gamma, a.sides,
+         sums_of.data(), scratch);
     if (a.divides)
-      sums(side_by_side(plain_q, a.dim), side_by_side(plain_k, a.dim), side_by_side(ones, 1), a.seq, gamma, a.sides, divisor, 1,
-           scratch);
-    for (int64_t i = 0; i < a.seq; ++i) a.divide_row(out + offset + i * a.stride(), divisor[i], out + offset + i * a.stride());
+      sums(side_by_side(plain_q, a.dim), side_by_side(plain_k, a.dim), side_by_side(ones, 1), a.seq, gamma, a.sides, divisor, scratch);
+    for (int64_t i = 0; i < a.seq; ++i)
+      a.divide_row(sums_of.data() + i * a.dim, divisor[i], out + a.place(text, head, i));
   }
 
   void differentiate(int64_t text, int64_t head, const float* q, const float* k, const float* v, const float* out,
                      const float* divisor, const float* d_out, float* d_q, float* d_k, float* d_v) {
-    const int64_t stride = a.stride(), offset = a.offset(text, head), size = a.seq * a.dim;
+    const int64_t size = a.seq * a.dim;
     const float gamma = a.gamma(head);
     const Sides back = reversed(a.sides);
-    compute(text, head, q, k);
+    compute(text, head, q, k, v);
     std::vector<float> d_numerator(size), d_divisor(a.seq), d_turned(size), d_plain(a.divides ? size : 0);
-    for (int64_t i = 0; i < a.seq; ++i)
-      a.undivide_row(out + offset + i * stride, d_out + offset + i * stride, divisor[i], d_numerator.data() + i * a.dim,
-                     d_divisor[i]);
-    const Matrix values{v + offset, a.dim, stride}, above = side_by_side(d_numerator, a.dim), below = side_by_side(d_divisor, 1);
+    for (int64_t i = 0; i < a.seq; ++i) {
+      const int64_t place = a.place(text, head, i);
+      a.undivide_row(out + place, d_out + place, divisor[i], d_numerator.data() + i * a.dim, d_divisor[i]);
+    }
+    const Matrix rows_v = side_by_side(values, a.dim), above = side_by_side(d_numerator, a.dim), below = side_by_side(d_divisor, 1);
     const Matrix rows_q = side_by_side(turned_q, a.dim), rows_k = side_by_side(turned_k, a.dim), one = side_by_side(ones, 1);
     float* extra = a.divides ? d_plain.data() : nullptr;
-    sums(rows_k, rows_q, above, a.seq, gamma, back, d_v + offset, stride, scratch);
-    sums(above, values, rows_k, a.seq, gamma, a.sides, d_turned.data(), a.dim, scratch);
-    if (extra) sums(below, one, side_by_side(plain_k, a.dim), a.seq, gamma, a.sides, extra, a.dim, scratch);
+    sums(rows_k, rows_q, above, a.seq, gamma, back, sums_of.data(), scratch);
+    for (int64_t i = 0; i < a.seq; ++i)
+      std::memcpy(d_v + a.place(text, head, i), sums_of.data() + i * a.dim, a.dim * sizeof(float));
+    sums(above, rows_v, rows_k, a.seq, gamma, a.sides, d_turned.data(), scratch);
+    if (extra) sums(below, one, side_by_side(plain_k, a.dim), a.seq, gamma, a.sides, extra, scratch);
     gradients(text, head, plain_q, extra, d_turned, d_q);
-    sums(values, above, rows_q, a.seq, gamma, back, d_turned.data(), a.dim, scratch);
-    if (extra) sums(one, below, side_by_side(plain_q, a.dim), a.seq, gamma, back, extra, a.dim, scratch);
+    sums(rows_v, above, rows_q, a.seq, gamma, back, d_turned.data(), scratch);
+    if (extra) sums(one, below, side_by_side(plain_q, a.dim), a.seq, gamma, back, extra, scratch);
     gradients(text, head, plain_k, extra, d_turned, d_k);  // 0 at padding, as the features there
   }
 };
