@@ -157,7 +157,11 @@ def _brat_samples():
 
 def _is_whole(lines):
     """Whether lines that are not blank are a JSON list, or a table."""
-    names = lines[0].strip(" ").replace('"', "").split("\t" if "\t" in lines[0] else ",")
+    head = lines[0].strip(" ")
+    try:
+        names = head.replace('"', "").split("\t") if "\t" in head else next(csv.reader([head], strict=True), [])
+    except csv.Error:
+        names = []
     known = {"text", "sentence", "sentence1", "A", "tokens"}
     return re.match(r"\[\s*[{\[\"\]]", "\n".join(lines)[:1000].lstrip()) or (
         bool(known & {name.strip() for name in names}) and ("\t" not in lines[0] or len(names) > 3)
