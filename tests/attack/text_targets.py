@@ -162,9 +162,10 @@ def _is_whole(lines):
         names = head.replace('"', "").split("\t") if "\t" in head else next(csv.reader([head], strict=True), [])
     except csv.Error:
         names = []
-    known = {"text", "sentence", "sentence1", "A", "tokens"}
+    names = [name.strip() for name in names]
+    is_table = not {"text", "sentence", "sentence1", "A", "tokens"}.isdisjoint(names) and all(names[1:])
     return re.match(r"\[\s*[{\[\"\]]", "\n".join(lines)[:1000].lstrip()) or (
-        bool(known & {name.strip() for name in names}) and ("\t" not in lines[0] or len(names) > 3)
+        is_table and ("\t" not in lines[0] or len(names) > 3)
     )
 
 
