@@ -11,6 +11,7 @@ from tasks.common.visible import one_line
 
 EXIT_BAD_INPUT = 2
 MOST_SUGGESTED = 3
+_NO_MEMORY_IN_WORDS = ("ResourceExhausted", "bad_alloc", "Out of memory", "Failed to allocate memory")
 
 
 class InputError(Exception):
@@ -40,6 +41,14 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, number, message=""):
         super().__init__(message)
         self.number = number
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error of paddle or of onnxruntime says that the memory did not suffice."""
+    if isinstance(error, MemoryError):  # also what paddle makes of std::bad_alloc
+        return True
+    of_engines = isinstance(error, (RuntimeError, SystemError)) or type(error).__module__.startswith("onnxruntime.")
+    return of_engines and any(words in str(error) for words in _NO_MEMORY_IN_WORDS)
 
 
 def exit_on_input_error(main):

@@ -42,14 +42,16 @@ def refuse_incomplete(folder, needed):
 
 
 @contextlib.contextmanager
-def damage_reported(folder, what, whole=_WHOLE):
+def damage_reported(folder, what, whole=_WHOLE, is_other=lambda error: False):
     """Whatever goes wrong within, while ``what`` of a model's folder is read, becomes an InputError; ``whole`` is what
-    is to be copied again."""
+    is to be copied again. Errors of which ``is_other`` is true stay as they are."""
     try:
         yield
     except InputError:
         raise
     except Exception as error:  # a damaged file can raise anything in the libraries that read it
+        if is_other(error):
+            raise
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         reason = reason if len(reason) <= 200 else reason[:200] + "..."
         raise InputError(

@@ -86,12 +86,17 @@ def resume_series(folder: str | Path) -> dict[str, Any] | None:
 
 def read_series(folder: str | Path) -> Plan:
     """The plan of a series that was begun; raises InputError if what is kept of it is damaged."""
-    series = read_run_config(Path(folder) / SERIES_FILE)
+    file = Path(folder) / SERIES_FILE
+    series = read_run_config(file)
     if not isinstance(series.get("recipe"), str) or not isinstance(series.get("config"), dict) or "seeds" not in series:
-        raise InputError(
-            "{file}: is damaged; train the series anew, in another folder", file=Path(folder) / SERIES_FILE
-        )
-    return series_plan(series["recipe"], {**series["config"], "output_dir": str(folder)}, series["seeds"])
+        raise InputError("{file}: is damaged; train the series anew, in another folder", file=file)
+    config = {**series["config"], "output_dir": str(folder)}
+    try:
+        seeds = None if series["seeds"] is None else parse_seeds(series["seeds"])
+        get_recipe(series["recipe"]).resolve(dict(config))
+    except InputError as error:
+        raise InputError("{name}: {error}", name=file, error=error) from None
+    return series_plan(series["recipe"], config, seeds)
 
 
 def run_plan(

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Optional
 
 from tasks.common.errors import InputError
+from tasks.common.language import Message
 from tasks.common.training.arguments import POSITIVE, RecipeArguments, one_of, option
 
 CROSS_ENCODER, BI_ENCODER = ARCHITECTURES = ("cross_encoder", "bi_encoder")
+MOST_FOLDS = 1000
 SHORTEST = 5  # tokens of a pair: a token of each text, [CLS] and twice [SEP]
 
 
@@ -37,7 +39,10 @@ class MatchingArguments(RecipeArguments):
             "architecture": one_of(ARCHITECTURES),
             "pooling": one_of(("mean", "first")),
             "scale": POSITIVE,
-            "folds": (lambda value: value is None or value >= 2, "at least 2"),
+            "folds": (
+                lambda value: value is None or 2 <= value <= MOST_FOLDS,
+                Message("from 2 to {most_folds}", most_folds=MOST_FOLDS),
+            ),
             "fold": POSITIVE,
         }
 

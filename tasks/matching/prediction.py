@@ -197,4 +197,5 @@ class ExportedMatchingModel(ExportedModel):
 
     def find_representations(self, batch: Batch) -> np.ndarray:
         """As of the trained model."""
-        return self.graph.run(batch)[0]
+        width = () if self.config.is_cross_encoder else (self.config.hidden_size,)
+        return self.run(batch, (len(batch["input_ids"]), *width))[0]

@@ -44,7 +44,7 @@ def minimize(dog: Watchdog, case: Case, wanted: str) -> Case:
         size = len(case[name])
         while size and time.monotonic() < end:
             start = 0
-            while start < len(case[name]):
+            while start < len(case[name]) and time.monotonic() < end:
                 smaller = {**case, name: case[name][:start] + case[name][start + size :]}
                 if fails(smaller):
                     case = smaller

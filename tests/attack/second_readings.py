@@ -79,7 +79,8 @@ def _cells_of(text):
     if "\t" in lines[0]:
         rows = [[_unquoted(cell) for cell in line.split("\t")] if line.strip(BLANKS) else [] for line in lines]
     else:
-        rows = list(csv.reader([line + "\n" for line in lines], skipinitialspace=", " in lines[0]))
+        is_spaced = ", " in re.sub('"[^"]*"', "", lines[0])
+        rows = list(csv.reader([line + "\n" for line in lines], skipinitialspace=is_spaced))
     return [name.strip().strip('"') for name in rows[0]], rows[1:]
 
 

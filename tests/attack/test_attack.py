@@ -81,6 +81,11 @@ def test_what_passes_and_what_fails(read, kind, tmp_path):
     assert read_once(_target(read), tmp_path).kind == kind
 
 
+def test_a_long_message_leaves_the_place_of_a_failure(tmp_path):
+    outcome = read_once(_target(_fail(KeyError("x" * 5000))), tmp_path)
+    assert findings.signature(outcome).startswith("traceback KeyError attack/test_attack.py:")
+
+
 def test_hangs_growth_and_deaths_are_seen_and_the_attack_goes_on(monkeypatch):
     monkeypatch.setattr(watchdog, "HANG_SECONDS", 0.3)
     with Watchdog("made_up") as dog:

@@ -54,6 +54,11 @@ def _memory_ran_out(error):
     return False
 
 
+def _traceback():
+    """The innermost calls of the error that is handled; what stands in long lines is cut, so that places are left."""
+    return "\n".join(line[:300] for line in traceback.format_exc(limit=-6).splitlines())[-3000:]
+
+
 def read_once(target, folder: Path) -> Outcome:
     """Read the case in ``folder``; the limits are those of the process."""
     try:
@@ -70,10 +75,10 @@ def read_once(target, folder: Path) -> Outcome:
     except SilentLossError as error:
         return Outcome("loss", str(error)[:1000])
     except MemoryError:
-        return Outcome("growth", traceback.format_exc(limit=-6))
+        return Outcome("growth", _traceback())
     except BaseException as error:
         kind = "growth" if _memory_ran_out(error) else "traceback"
-        return Outcome(kind, traceback.format_exc(limit=-6)[-1500:])
+        return Outcome(kind, _traceback())
 
 
 def _work(name, link, folder, log):

@@ -146,6 +146,22 @@ def test_interrupted_series_is_resumed_and_what_is_done_stays(of_seeds, tmp_path
         resume_series(moved)
 
 
+@pytest.mark.parametrize(
+    "kept, said",
+    [
+        ("seeds: [1, 1]", "a seed is given twice"),
+        ("seeds: one", "give numbers separated by commas"),
+        ("seeds: null\n  folds: 1000000000", "configuration: folds must be from 2 to 1000"),
+    ],
+)
+def test_damaged_series_is_one_line(tmp_path, kept, said):
+    seeds, _, more = kept.partition("\n")
+    keys = f"recipe: matching\n{seeds}\nconfig:\n  train_file: x\n{more}\n"
+    (tmp_path / engine.SERIES_FILE).write_text(keys)
+    with pytest.raises(InputError, match=f"{engine.SERIES_FILE}: .*{said}"):
+        resume_series(tmp_path)
+
+
 @pytest.mark.parametrize("fault", ["key", "data"])
 def test_wrong_configuration_makes_no_folder(of_seeds, tmp_path, fault):
     of_seeds.fails = lambda config: True

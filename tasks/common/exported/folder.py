@@ -48,13 +48,14 @@ def check_folder(folder: str | os.PathLike) -> None:
             raise ValueError("it does not name all files")
         if len(written) < len(lines):
             raise ValueError("it names a file twice")
-    unknown = sorted({path.name for path in folder.iterdir()} - written.keys() - {CHECKSUMS_FILE})
+    present = {path.name for path in folder.iterdir()}
+    unknown = sorted(present - written.keys() - {CHECKSUMS_FILE})
     if unknown:
         raise InputError(
             "{file}: was not exported with the others; take it out of the folder", file=folder / unknown[0]
         )
     for name, digest in written.items():
-        if os.path.basename(name) != name or not (folder / name).is_file() or file_sha256(folder / name) != digest:
+        if name not in present or not (folder / name).is_file() or file_sha256(folder / name) != digest:
             raise InputError(
                 "{file}: is not the file that was exported; copy the whole folder again", file=folder / name
             )

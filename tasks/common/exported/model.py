@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import numpy as np
+
 from paddle_rope.roformer import load_tokenizer
+from tasks.common.errors import is_out_of_memory
 from tasks.common.exported.folder import ONNX, check_folder, format_of, read_config
+from tasks.common.inference import Batch
 from tasks.common.language import Message
 from tasks.common.model_folder import check_vocabulary, damage_reported
 
@@ -33,6 +38,7 @@ class ExportedModel:
     defaults: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, folder: str | os.PathLike, device: str | None = None):
+        self._folder = folder
         self.config = read_config(folder, {"vocab_size": int, **self.kinds}, self.defaults)
         with damage_reported(folder, "config.json", Message("the exported folder")):
             self.check()
@@ -47,6 +53,26 @@ class ExportedModel:
 
     def check(self) -> None:
         """Raise ValueError unless the values of ``config`` fit together."""
+
+    def run(
+        self, batch: Batch, shape: tuple[int | None, ...], outputs: Sequence[str] | None = None
+    ) -> list[np.ndarray]:
+        """Outputs of the graph for a batch.
+
+        Args:
+            batch: of which it takes the inputs that it has.
+            shape: that the first output has to have by the configuration, None where there is any number.
+            outputs: their names; only an ONNX graph takes them.
+
+        Raises:
+            InputError: the graph cannot be computed, or does not fit the configuration.
+        """
+        with damage_reported(self._folder, Message("the graph"), Message("the exported folder"), is_out_of_memory):
+            found = self.graph.run(batch) if outputs is None else self.graph.run(batch, outputs)
+            given = found[0].shape
+            if len(given) != len(shape) or any(size not in (None, one) for size, one in zip(shape, given)):
+                raise ValueError(f"its output is {list(given)} in place of {list(shape)}")
+        return found
 
 
 def open_exported(folder: str | os.PathLike, device: str | None, model_class: type[ExportedModel]) -> tuple[Any, Any]:

@@ -4,15 +4,27 @@ import hashlib
 from pathlib import Path
 
 from tasks.common.errors import InputError
+from tasks.common.texts.text_files import unreadable
 
 _FILE_KEYS = ("_file", "_files", "texts")  # ends of the keys that name data
 
 
 def fingerprints(config):
-    """dict from each path that a configuration names as data to the SHA-256 of the file, or of a folder's files."""
+    """dict from each path that a configuration names as data to the SHA-256 of the file, or of a folder's files.
+
+    Raises:
+        InputError: one of them cannot be read.
+    """
     named = [value for key, value in config.items() if key.endswith(_FILE_KEYS) and isinstance(value, str)]
     paths = [path.strip() for value in named for path in value.split(",")]
-    return {path: digest_of(Path(path)) for path in paths if path and Path(path).exists()}
+    digests = {}
+    for path in filter(None, paths):
+        try:
+            if Path(path).exists():
+                digests[path] = digest_of(Path(path))
+        except OSError as error:
+            raise unreadable(path, error) from None
+    return digests
 
 
 def check_fingerprints(before, now):
@@ -27,9 +39,10 @@ def check_fingerprints(before, now):
 
 
 def digest_of(path):
-    """The SHA-256 of a file, or of a folder's files with their names, in hexadecimal digits."""
+    """The SHA-256 of a file, or of a folder's files with their names, in hexadecimal digits. Folders within it do not
+    count: no reader looks into them."""
     digest = hashlib.sha256()
-    for file in sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]:
+    for file in sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path]:
         digest.update(file.name.encode("utf-8", "surrogateescape"))
         with open(file, "rb") as content:
             hashlib.file_digest(content, lambda: digest)

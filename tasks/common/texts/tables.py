@@ -34,6 +34,7 @@ NAMES = {
 _TRIPLE = {"A", "B", "C"}
 _ALONE = ("text", "sentence", "文本")  # a header of one column
 _LONGEST_NAME = 40
+_QUOTED = re.compile('"[^"]*"')
 IS_TAG = re.compile(r"(?:O|[BIMES]-\S+)\Z")
 _NO_NAME = re.compile(".*[。，！？；：、“”!?;{}\\[\\]\x02]|[0-9.]+\\Z|" + IS_TAG.pattern)
 
@@ -67,13 +68,24 @@ def header_of(line: str) -> Header | None:
     separator = "\t" if "\t" in line else ","
     if separator not in line or len(line) > 100 * _LONGEST_NAME:
         return None
-    names = tuple(name.strip().removeprefix('"').removesuffix('"') for name in line.split(separator))
-    if not all(names[1:]) or any(len(name) > _LONGEST_NAME or _NO_NAME.match(name) for name in names):
+    separator = ", " if separator == "," and ", " in _QUOTED.sub("", line) else separator
+    names = _names(line, separator)
+    if not names or not all(names[1:]) or any(len(name) > _LONGEST_NAME or _NO_NAME.match(name) for name in names):
         return None  # the first may be empty: so it is over the index of pandas
-    header = Header(", " if ", " in line and separator == "," else separator, names)
+    header = Header(separator, names)
     of_pairs = header.has(FIRST, SECOND) or set(names) >= _TRIPLE
     is_known = header.has(TEXT) or header.has(TOKEN, TAG) or header.has(TOKENS) or of_pairs
     return header if is_known else None
+
+
+def _names(line, separator):
+    """The names of columns, quoted as the values of rows are; none where the quotes are wrong."""
+    try:
+        of_csv = csv.reader([line], strict=True, skipinitialspace=separator == ", ")
+        cells = line.split(separator) if separator == "\t" else next(of_csv)
+    except csv.Error:
+        return ()
+    return tuple(name.strip().strip('"') for name in cells)
 
 
 def rows(lines: list[str], name: str) -> Iterator[tuple[int, list[str]]]:

@@ -36,7 +36,7 @@ def read_text(path: str | os.PathLike) -> tuple[str, str]:
         try:
             content = opened(file, name).read()
         except OSError as error:
-            raise _unreadable(name, error) from None
+            raise unreadable(name, error) from None
     return decode(content, name), name
 
 
@@ -49,10 +49,11 @@ def open_bytes(name: str) -> BinaryIO:
     except FileNotFoundError:
         raise InputError("{name}: no such file; check the path", name=name or repr(name)) from None
     except (OSError, ValueError) as error:
-        raise _unreadable(name, error) from None
+        raise unreadable(name, error) from None
 
 
-def _unreadable(name: str, error: Exception) -> InputError:
+def unreadable(name: str, error: Exception) -> InputError:
+    """What is said of a file that is there and cannot be read."""
     reason = getattr(error, "strerror", None) or error
     return InputError("{name}: cannot be read ({reason}); check the path and its permissions", name=name, reason=reason)
 

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from tasks.common.errors import InputError, Interrupted
+from tasks.common.errors import InputError, Interrupted, is_out_of_memory
 from tasks.common.files import NO_ROOM
 from tasks.common.language import Message
 from tasks.common.runs.life import CHECKPOINTS_FOLDER
@@ -14,8 +14,6 @@ from tasks.common.tool.own_command import quoted
 from tasks.common.training.complete import has_checkpoint
 
 _NO_ROOM_IN_WORDS = tuple(f"os error {number})" for number in NO_ROOM)  # safetensors tells numbers in words
-
-_NO_MEMORY_IN_WORDS = ("ResourceExhausted", "bad_alloc", "Out of memory")
 
 
 @contextlib.contextmanager
@@ -51,7 +49,7 @@ def explained(output_dir: Path, command: str, lighter: str = "a smaller batch") 
                 error=error,
                 remedy=remedy,
             ) from None
-        if _is_out_of_memory(error):
+        if is_out_of_memory(error):
             raise InputError(
                 "{output_dir}: out of memory; train anew with {lighter}, or end other programs",
                 output_dir=output_dir,
@@ -78,9 +76,3 @@ def _is_no_room(error):
     if isinstance(error, OSError):
         return error.errno in NO_ROOM
     return type(error).__name__ == "SafetensorError" and any(words in str(error) for words in _NO_ROOM_IN_WORDS)
-
-
-def _is_out_of_memory(error):
-    if isinstance(error, MemoryError):  # also what paddle makes of std::bad_alloc
-        return True
-    return isinstance(error, (RuntimeError, SystemError)) and any(words in str(error) for words in _NO_MEMORY_IN_WORDS)

@@ -48,11 +48,13 @@ class ExportedNerModel(ExportedModel):
     def find_spans(self, batch: Batch, thresholds: float | Sequence[float] | None = None) -> list[list[ScoredSpan]]:
         """As :meth:`tasks.ner.model.NerModel.find_spans`, in whatever order. An ONNX graph finds the spans itself."""
         thresholds = self.config.thresholds if thresholds is None else thresholds
+        types = len(self.config.types)
         if "spans" not in self.graph.outputs:
-            return decode_spans(self.graph.run(batch)[0], thresholds, self.config.max_span_length is not None)
-        bounds = np.array(of_types(thresholds, len(self.config.types)), dtype=np.float32)
+            (logits,) = self.run(batch, (len(batch["input_ids"]), types, None, None))
+            return decode_spans(logits, thresholds, self.config.max_span_length is not None)
+        bounds = np.array(of_types(thresholds, types), dtype=np.float32)
         given = {**batch, "thresholds": bounds, "max_entity_tokens": ANY_LENGTH}
-        found, scores = self.graph.run(given, ("spans", "scores"))
+        found, scores = self.run(given, (None, 4), ("spans", "scores"))
         spans: list[list[ScoredSpan]] = [[] for _ in batch["input_ids"]]
         for (text, kind, start, end), score in zip(found.tolist(), scores.tolist()):
             spans[text].append(ScoredSpan(start, end, kind, score))

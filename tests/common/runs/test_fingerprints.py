@@ -34,3 +34,16 @@ def test_a_change_is_named(config, tmp_path, name, said):
         file.write("more")
     with pytest.raises(InputError, match=f"{tmp_path}/{said}: has changed since the run began"):
         check_fingerprints(before, fingerprints(config))
+
+
+def test_what_cannot_be_read_is_named(config):
+    name = "x" * 300
+    with pytest.raises(InputError, match=f"^{name}: cannot be read .File name too long.; check the path"):
+        fingerprints({**config, "train_file": name})
+
+
+def test_folders_within_a_folder_do_not_count(config, tmp_path):
+    before = fingerprints(config)
+    (tmp_path / "folder" / "within").mkdir()
+    (tmp_path / "folder" / "within" / "y.ann").write_text("y")
+    assert fingerprints(config) == before

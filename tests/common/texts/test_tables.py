@@ -43,6 +43,12 @@ def test_usual_names_of_columns_become_those_of_records():
     assert read("q1,q2,score\na,b,1") == [("x:2", {"sentence1": "a", "sentence2": "b", "score": "1"})]
 
 
+def test_a_header_is_quoted_as_its_rows_are():
+    assert read('"a, b",text\n"c, d", e') == [("x:2", {"a, b": "c, d", "text": " e"})]
+    assert tables.header_of('"id,text,label') is None  # a quote without an end
+    assert tables.header_of("text,\rlabel") is None
+
+
 def test_space_after_commas_is_left_out_if_the_header_has_it():
     assert read("text, label\na, 1") == [("x:2", {"text": "a", "label": "1"})]
     assert read("text,label\na, 1") == [("x:2", {"text": "a", "label": " 1"})]

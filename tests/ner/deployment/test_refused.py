@@ -31,6 +31,17 @@ def test_damaged_files_are_one_line(copied, capsys, damage, name):
     assert "is not the file that was exported; copy the whole folder again" in error or "missing" in error
 
 
+def test_a_graph_of_other_types_than_the_configuration_is_one_line(copied, tmp_path, capsys):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("甲\n", encoding="utf-8")
+    config = json.loads((copied / "config.json").read_text(encoding="utf-8"))
+    config |= {"types": [*config["types"], "one more"], "thresholds": 0.0, "temperatures": 1.0}
+    (copied / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    write_checksums(copied)
+    error = fails(predict_ner, capsys, copied, "--input", texts)
+    assert f"{copied}: the graph is damaged or does not fit the other files" in error
+
+
 def test_a_graph_that_would_write_a_file_writes_nothing(copied, tmp_path, capsys):
     (graph,) = [copied / name for name in (ONNX_FILE, *GRAPH_FILES) if (copied / name).is_file()]
     target = tmp_path / "mine.txt"
