@@ -47,6 +47,31 @@ SMALL_WORD_VOCAB = [
 _translated = FunctionCache.convert_with_cache
 FunctionCache.convert_with_cache = lambda self, function: _translated(self, getattr(function, "__func__", function))
 
+# Files that take many seconds with few tests: begun first, so that at the end no process waits for another.
+LONG = (
+    "attack/test_attack.py",
+    "ner/deployment/test_graphs.py",
+    "roformer/test_static_graphs.py",
+    "ner/test_recipe.py",
+    "common/exported/test_operators.py",
+    "scaling/test_run.py",
+    "ner/test_resume.py",
+    "ner/test_distributed.py",
+    "ner/deployment/test_exported.py",
+    "kill/test_kill.py",
+    "experiments/test_speed.py",
+    "experiments/test_prediction_benchmark.py",
+    "common/training/test_agreement.py",
+    "serving/test_models.py",
+    "test_install.py",
+    "test_readme.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    places = {REPOSITORY / "tests" / name: place for place, name in enumerate(LONG)}
+    items.sort(key=lambda item: places.get(item.path, len(LONG)))
+
 
 def pytest_assertrepr_compare(op, left, right):
     """Files that differ are told by their first difference: pytest compares line by line, minutes for weights."""
