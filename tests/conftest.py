@@ -20,6 +20,7 @@ import_paddle()
 import numpy as np  # noqa: E402
 import paddle  # noqa: E402
 import pytest  # noqa: E402
+from paddle.jit.dy2static.program_translator import FunctionCache  # noqa: E402
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 BERT_VOCAB = "vocab/bert_base_chinese_vocab.txt"
@@ -39,6 +40,37 @@ SMALL_WORD_VOCAB = [
     *["中国", "北京", "大学", "大学生", "学习", "语言", "处理", "模型", "一年", "我们", "t恤", "c++", "aa制"],
     *["caf", "か", "ᄀ", "##ᅡ", "##ᆨ", "##①", "ς", "σ", "##ς", "##σ", "ι", "##ι", "κ", "##κ", "iphone", "2024", "mask"],
 ]
+
+
+# Paddle keeps what it translates for static graphs by the function, and a method is a new object at each access: it
+# translates all methods of a model again for each graph, which is two thirds of the time of an export.
+_translated = FunctionCache.convert_with_cache
+FunctionCache.convert_with_cache = lambda self, function: _translated(self, getattr(function, "__func__", function))
+
+# Files that take many seconds with few tests: begun first, so that at the end no process waits for another.
+LONG = (
+    "attack/test_attack.py",
+    "ner/deployment/test_graphs.py",
+    "roformer/test_static_graphs.py",
+    "ner/test_recipe.py",
+    "common/exported/test_operators.py",
+    "scaling/test_run.py",
+    "ner/test_resume.py",
+    "ner/test_distributed.py",
+    "ner/deployment/test_exported.py",
+    "kill/test_kill.py",
+    "experiments/test_speed.py",
+    "experiments/test_prediction_benchmark.py",
+    "common/training/test_agreement.py",
+    "serving/test_models.py",
+    "test_install.py",
+    "test_readme.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    places = {REPOSITORY / "tests" / name: place for place, name in enumerate(LONG)}
+    items.sort(key=lambda item: places.get(item.path, len(LONG)))
 
 
 def pytest_assertrepr_compare(op, left, right):
@@ -62,6 +94,14 @@ def seeds():
     """The same random numbers in every test, whatever ran before it."""
     paddle.seed(2021)
     np.random.seed(2021)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_drawings():
+    """The curves of a run's epochs are an empty file: to draw them takes as long as a dozen steps of a small model."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tasks.common.runs.epochs._draw", lambda *_: b"")
+        yield
 
 
 @pytest.fixture(scope="session")

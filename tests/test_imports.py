@@ -22,8 +22,11 @@ HEAVY = ("paddle", "paddlenlp")
         ("from paddle_rope import CharTokenizer, WordTokenizer, Encoding, load_tokenizer", []),
         ("from paddle_rope.roformer import CharTokenizer, load_tokenizer", []),
         ("from paddle_rope import LinearScaling; import paddle_rope.analysis", []),
-        ("from paddle_rope import RotaryPositionEmbedding, linear_attention, EfficientGlobalPointer", ["paddle"]),
-        ("from paddle_rope import MultiHeadAttention, decode_spans, alibi_bias", ["paddle"]),
+        (
+            "from paddle_rope import RotaryPositionEmbedding, linear_attention, EfficientGlobalPointer; "
+            "from paddle_rope import MultiHeadAttention, decode_spans, alibi_bias",
+            ["paddle"],
+        ),
         ("from paddle_rope import RoFormerConfig", ["paddle", "paddlenlp"]),
     ],
 )

@@ -37,5 +37,5 @@ elif [ -z "$all" ] && [ $# -eq 0 ]; then
     tests/test_convolution.py tests/test_home.py tests/test_host_synchronization.py tests/test_layers.py \
     tests/test_positions.py tests/test_rotary*.py
 fi
-# one process a core, and the tests of a file in one of them: they share what they train
-exec "$PYTHON" -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile "$@"
+# one process a core, and the tests of a file in one of them: they share what they train; files in the order of conftest.py
+exec "$PYTHON" -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder "$@"

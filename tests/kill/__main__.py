@@ -63,7 +63,7 @@ def run(names, kills, random, folder, url):
         if work.key not in wholes:  # one undisturbed work serves all that is killed within it
             place = folder / f"whole_{name}"
             works.begin(work, place)
-            zones = {one: other.zone for one, other in works.WORKS.items() if other.key == work.key}
+            zones = {one: works.WORKS[one].zone for one in names if works.WORKS[one].key == work.key}
             status = do(place, work.words, url, zones, report=place / "events.json")
             if status:
                 raise SystemExit(f"{name}: ended with {status} without a kill; --keep FOLDER keeps its log.txt")

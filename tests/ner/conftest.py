@@ -1,16 +1,20 @@
 """A small corpus, one model trained on it, files to read, and help for tools that are to fail."""
 
+import contextlib
 import json
 from types import SimpleNamespace
 
 import evaluate_ner
+import numpy as np
 import predict_ner
 import pytest
 import train_ner
 import yaml
 
+from tasks.common.runs import epochs
 from tasks.ner.demo.corpus import write_demo_corpus
 from tasks.ner.recipe import NerRecipe
+from tasks.ner.reports import monitoring
 from tasks.ner.reports.monitoring import NerMonitor
 
 pytest.register_assert_rewrite("tests.ner.reading")
@@ -48,9 +52,26 @@ def few_texts(tmp_path_factory):
     return SimpleNamespace(train=train, dev=dev)
 
 
+@contextlib.contextmanager
+def blank_pictures():
+    """Runs draw nothing: it takes longer than a small training. All else that VisualDL shows is as it is."""
+    blank = np.full([8, 8, 3], 255, dtype=np.uint8)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(epochs, "_draw", lambda *_: b"")
+        for name in ("draw_scores", "draw_reliability"):
+            patch.setattr(monitoring, name, lambda *_: blank)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_drawings():
+    with blank_pictures():
+        yield
+
+
 @pytest.fixture(scope="module")
 def without_pictures():
-    """VisualDL shows scores alone: its pictures take longer than a small training."""
+    """VisualDL shows scores alone, no curves and texts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(NerMonitor, "watch", lambda *_: None)
         yield
@@ -113,7 +134,7 @@ def train(config_file):
 @pytest.fixture(scope="session")
 def trained(train, tmp_path_factory):
     """A model that has learned to find entities. Do not change its files."""
-    with pytest.MonkeyPatch.context() as patch:
+    with blank_pictures(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(NerMonitor, "watch", WATCH)  # the first module that asks for it may be one without pictures
         return train(tmp_path_factory.mktemp("trained") / "run", num_train_epochs=EPOCHS)
 

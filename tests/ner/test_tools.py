@@ -19,8 +19,8 @@ from tasks.common.tool.streams import standard_output
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-def run(tool, *words, encoding="ascii", **options):
-    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+def run(tool, *words, **options):
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     command = [sys.executable, REPOSITORY / "tools" / f"{tool}.py", *words]
     return subprocess.run(command, capture_output=True, env=environment, timeout=120, **options)
 
@@ -51,13 +51,6 @@ def test_process_with_bad_input_ends_with_status_2_and_one_line_without_a_traceb
     assert list(tmp_path.iterdir()) == []
 
 
-def test_standard_streams_give_the_same_as_files_in_any_directory_and_locale(trained, predict, corpus, tmp_path):
-    texts = "".join(record["text"] + "\n" for record in corpus.dev_records[:4]) + "\n"
-    done = run("predict_ner", trained.model, "--device", "cpu", input=texts.encode("utf-8"), cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert [json.loads(line) for line in done.stdout.decode("utf-8").splitlines()] == predict(texts)
-
-
 @pytest.mark.parametrize("script", sorted((REPOSITORY / "tools").glob("*.sh")), ids=lambda path: path.name)
 def test_shell_script_is_free_of_syntax_errors(script):
     done = subprocess.run(["bash", "-n", script], capture_output=True, text=True)
@@ -65,6 +58,20 @@ def test_shell_script_is_free_of_syntax_errors(script):
 
 
 # ---- standard streams
+
+
+def test_standard_streams_give_the_same_as_files_in_any_directory_and_locale(
+    trained, predict, corpus, tmp_path, monkeypatch
+):
+    texts = "".join(record["text"] + "\n" for record in corpus.dev_records[:4]) + "\n"
+    expected = predict(texts)
+    given, found = (io.TextIOWrapper(io.BytesIO(content), encoding="ascii") for content in (texts.encode("utf-8"), b""))
+    monkeypatch.setattr(sys, "stdin", given)
+    monkeypatch.setattr(sys, "stdout", found)
+    monkeypatch.chdir(tmp_path)
+    assert predict_ner.main([str(trained.model), "--device", "cpu"]) == 0
+    found.flush()
+    assert [json.loads(line) for line in found.buffer.getvalue().decode("utf-8").splitlines()] == expected
 
 
 def test_dash_stands_for_standard_input_and_output(trained, predict, monkeypatch, capsys):
@@ -362,11 +369,16 @@ def test_page_is_missed_with_a_message_where_the_reader_leaves_early(fails, trai
     assert message.startswith("page.html: not written")
 
 
-def test_errors_are_shown_where_the_locale_lacks_their_characters(trained, tmp_path):
+def test_errors_are_shown_where_the_locale_lacks_their_characters(trained, tmp_path, monkeypatch):
     (tmp_path / "data.jsonl").write_text('{"text": "👍在青川市", "label": [[2, 5, "place"]]}\n', encoding="utf-8")
     words = (trained.model, tmp_path / "data.jsonl", "--device", "cpu", "--output", tmp_path / "scores.json")
-    done = run("evaluate_ner", *words, cwd=tmp_path, encoding="gbk")
-    assert (done.returncode, done.stderr) == (0, b"")
+    printed = {name: io.TextIOWrapper(io.BytesIO(), encoding="gbk") for name in ("stdout", "stderr")}
+    for name, stream in printed.items():
+        monkeypatch.setattr(sys, name, stream)
+    assert evaluate_ner.main(list(map(str, words))) == 0
+    for stream in printed.values():
+        stream.flush()
+    assert printed["stderr"].buffer.getvalue() == b"" and printed["stdout"].buffer.getvalue() != b""
     assert (tmp_path / "scores.json").is_file()
 
 

@@ -61,7 +61,7 @@ def test_ids_are_those_of_paddlenlps_roformer_tokenizer(word_vocab_file, sentenc
 
     theirs = RoFormerTokenizer(str(word_vocab_file), do_lower_case=do_lower_case, use_jieba=True)
     ours = WordTokenizer.from_vocab_file(word_vocab_file, do_lower_case)
-    texts = [*sentences, *random_texts(2000, 12), *(real_sentences if do_lower_case else [])]
+    texts = [*sentences, *random_texts(800, 12), *(real_sentences[::2] if do_lower_case else [])]
     assert len(real_sentences) in (0, 2000)
     different = [text for text in texts if ours.encode(text).ids != theirs(text)["input_ids"]]
     assert different == []
@@ -81,7 +81,7 @@ def test_pairs_are_those_of_paddlenlps_roformer_tokenizer(word_vocab_file, sente
 
 def test_a_token_is_the_normal_form_of_its_characters(word_vocab_file, sentences, real_sentences):
     tokenizer = WordTokenizer.from_vocab_file(word_vocab_file)
-    for text in [*sentences, *random_texts(2000, 12), *real_sentences]:
+    for text in [*sentences, *random_texts(800, 12), *real_sentences[::2]]:
         for token, string in tokens_and_strings(tokenizer, text):
             assert string != ""
             if token != UNK:
@@ -92,7 +92,7 @@ def test_a_token_is_the_normal_form_of_its_characters(word_vocab_file, sentences
 
 def test_offsets_are_in_order_and_leave_out_only_what_has_no_token(word_vocab_file, sentences, real_sentences):
     tokenizer = WordTokenizer.from_vocab_file(word_vocab_file)
-    for text in [*sentences, *random_texts(2000, 12), *real_sentences]:
+    for text in [*sentences, *random_texts(800, 12), *real_sentences[::2]]:
         end_before, covered = 0, set()
         offsets = tokenizer.encode(text, add_special_tokens=False).offsets
         for start, end in offsets:

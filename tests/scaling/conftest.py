@@ -10,6 +10,7 @@ import pytest
 
 from tasks.commands.main import main
 from tasks.ner.demo.corpus import write_demo_corpus
+from tests.exports import FORMATS, export
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
 
@@ -32,6 +33,12 @@ def model(tmp_path_factory):
     more = ["--num_train_epochs=2", "--masked_lm_epochs=0", "--device=cpu", "--learning_rate=0.01"]
     assert main(["train", "ner", "configs/ner/demo.yaml", *files, *sizes, *more]) == 0
     return folder / "run" / "model"
+
+
+@pytest.fixture(scope="session")
+def exported(model, tmp_path_factory):
+    """The folder of the model's export: with ONNX a process begins without paddle, in a fraction of the time."""
+    return export("ner", tmp_path_factory.mktemp("scaling_exported") / "model", FORMATS[0], model)
 
 
 def write_jsonl(path, records):

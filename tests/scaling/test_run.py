@@ -109,7 +109,7 @@ def test_command_answers_every_record_in_order(inputs, model, texts, tmp_path, c
     assert files(tmp_path / "out") == before
 
 
-def test_a_killed_process_loses_nothing(inputs, model, tmp_path, capfd):
+def test_a_killed_process_loses_nothing(inputs, exported, tmp_path, capfd):
     killed = []
 
     def run(job, parts, events):
@@ -124,21 +124,21 @@ def test_a_killed_process_loses_nothing(inputs, model, tmp_path, capfd):
         events.done = kill_another
         run_in_processes(job, parts, events, 2)
 
-    assert run_documents(job(model, tmp_path / "out"), [str(inputs)], 10, run) == 0
+    assert run_documents(job(exported, tmp_path / "out"), [str(inputs)], 10, run) == 0
     assert "a process has died" in capfd.readouterr().err and killed
-    run_documents(job(model, tmp_path / "expected"), [str(inputs)], 10, InThisProcess())
+    run_documents(job(exported, tmp_path / "expected"), [str(inputs)], 10, InThisProcess())
     assert files(tmp_path / "out") == files(tmp_path / "expected")
     assert multiprocessing.active_children() == []
 
 
-def test_what_kills_every_process_ends_the_run(model, tmp_path, texts, fails_once):
+def test_what_kills_every_process_ends_the_run(exported, tmp_path, texts, fails_once):
     write_jsonl(tmp_path / "in.jsonl", [{"text": text} for text in texts])
 
     def run(job, parts, events):
         events.advance = lambda records: [os.kill(one.pid, signal.SIGKILL) for one in multiprocessing.active_children()]
         run_in_processes(job, parts, events, 1)
 
-    message = fails_once(job(model, tmp_path / "out"), [tmp_path / "in.jsonl"], 40, run)
+    message = fails_once(job(exported, tmp_path / "out"), [tmp_path / "in.jsonl"], 40, run)
     assert message.startswith(f"3 processes have died in {tmp_path}/in.jsonl, records 1 to 40 (signal 9, Killed); ")
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"manifest.json"}
 

@@ -60,9 +60,13 @@ def folders(request, trained, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client(folders):
+    """A service of the models, which ends without an error when it is told to; then its port is free."""
     words = [f"{name}={folder}" for name, folder in folders.items()]
     with running("-m", "paddle_rope", "serve", *words, "--batch_size", "8") as client:
         yield client.wait_until_ready()
+        client.process.terminate()
+        assert client.process.wait(60) == 0
+    socket.create_server(("127.0.0.1", client.port)).close()
 
 
 @pytest.fixture(scope="module")
@@ -147,11 +151,3 @@ def test_the_examples_of_the_page_work(client):
 def test_all_models_but_those_in_onnx_load_paddle(client, folders):
     is_onnx = (folders["entities"] / "model.onnx").is_file()
     assert ("libpaddle" in Path(f"/proc/{client.process.pid}/maps").read_text()) != is_onnx
-
-
-def test_the_port_is_free_after_the_end(folders):
-    with running("-m", "paddle_rope", "serve", folders["classes"]) as client:
-        port = client.wait_until_ready().port
-        client.process.terminate()
-        assert client.process.wait(60) == 0
-    socket.create_server(("127.0.0.1", port)).close()

@@ -3,6 +3,7 @@
 import csv
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from tasks.common.runs.epochs import epoch_rows, write_epochs
@@ -14,6 +15,11 @@ HISTORY = [
     {"eval_f1": 0.123456, "progress_or_epoch": 2.0, "step": 20},
     {"train_loss": 1.5, "progress_or_epoch": 2.0, "step": 20},
 ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_drawings():
+    """They are drawn here."""
 
 
 def test_rows_hold_the_mean_loss_and_the_scores_that_are_asked_for():

@@ -23,12 +23,17 @@ def features():
     return WordFeatures.from_examples([Example(TEXT, (Entity(2, 6, "school"),), "x:1")] * 3, FEATURE_KINDS)
 
 
+@pytest.fixture(scope="module")
+def arrays():
+    """What jieba's own files hold."""
+    return jieba_files.read_jieba()
+
+
 @pytest.fixture
-def reads(monkeypatch):
-    """How often jieba's own files are read."""
+def reads(monkeypatch, arrays):
+    """How often jieba's own files are read; they are read once for all tests, which takes a second."""
     calls = []
-    read = jieba_files.read_jieba
-    monkeypatch.setattr(dictionary_file, "read_jieba", lambda: calls.append(1) or read())
+    monkeypatch.setattr(dictionary_file, "read_jieba", lambda: calls.append(1) or {**arrays})
     return calls
 
 

@@ -31,11 +31,11 @@ PICTURES = "[...document.images].filter(image => image.src.startsWith('blob:')).
 
 
 @pytest.fixture(scope="module")
-def dashboard(trained):
+def dashboard(pictured):
     """Address of VisualDL, which shows the run."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    words = ["--logdir", trained.folder, "--host", "127.0.0.1", "--port", str(port), "--disable-telemetry"]
+    words = ["--logdir", pictured.folder, "--host", "127.0.0.1", "--port", str(port), "--disable-telemetry"]
     start = [sys.executable, "-c", "from visualdl.server.app import main; main()", *words]
     with subprocess.Popen(
         start, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
@@ -66,7 +66,7 @@ def browser(tmp_path_factory):
 
 
 @pytest.fixture
-def show(dashboard, browser, trained, request, tmp_path):
+def show(dashboard, browser, pictured, request, tmp_path):
     """Open a page of VisualDL and wait: ``show(name, expression)`` -> what it shows as text. Keeps a picture."""
 
     def show(name, expression):
@@ -78,7 +78,7 @@ def show(dashboard, browser, trained, request, tmp_path):
             folder.mkdir(parents=True, exist_ok=True)
             browser.keep_picture(folder / f"visualdl_{name.replace('/', '_')}.png")
         text = browser.text()
-        assert str(trained.folder / "vdl") in text, "the page does not name the run"
+        assert str(pictured.folder / "vdl") in text, "the page does not name the run"
         return text
 
     yield show
@@ -86,8 +86,8 @@ def show(dashboard, browser, trained, request, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def log(trained):
-    (path,) = (trained.folder / "vdl").glob("*.log")
+def log(pictured):
+    (path,) = (pictured.folder / "vdl").glob("*.log")
     return LogReader(file_path=str(path))
 
 
@@ -102,8 +102,8 @@ def test_scalars_are_drawn_by_groups(show, log):
         assert re.search(rf"^{group}\n+{len(tags)}$", text, re.MULTILINE), f"{group} is not there with {len(tags)}"
 
 
-def test_each_type_has_a_curve_of_the_last_evaluation(show, log, trained):
-    types = trained.model_config["types"]
+def test_each_type_has_a_curve_of_the_last_evaluation(show, log, pictured):
+    types = pictured.model_config["types"]
     text = show("pr-curve", f"document.querySelectorAll('canvas').length == {len(types)} && {DRAWN}")
     last = max(record.id for record in log.get_data("pr_curve", f"dev/{types[0]}"))
     assert re.search(rf"^dev\n+{len(types)}$", text, re.MULTILINE) and f"Step {last}" in text
@@ -117,7 +117,7 @@ def test_pictures_of_the_newest_step_are_shown(show, log, browser):
     assert re.search(r"^dev_history\n+2$", text, re.MULTILINE)
 
 
-def test_texts_show_the_configuration_of_the_run_a_key_a_line(show, browser, trained):
+def test_texts_show_the_configuration_of_the_run_a_key_a_line(show, browser, pictured):
     text = show("sample/text", "document.body.innerText.includes('output_dir')")
     assert re.search(r"^dev\n+8$", text, re.MULTILINE), "the texts of dev are not there"
     places = browser.run(
@@ -132,13 +132,13 @@ def test_texts_show_the_configuration_of_the_run_a_key_a_line(show, browser, tra
         })()"""
     )
     lefts, tops = zip(*places)
-    assert len(tops) >= len(trained.config) and len(set(tops)) == len(tops) and len(set(lefts)) == 1
+    assert len(tops) >= len(pictured.config) and len(set(tops)) == len(tops) and len(set(lefts)) == 1
 
 
-def test_the_hyper_parameters_that_matter_stand_beside_the_scores(show, log, trained):
+def test_the_hyper_parameters_that_matter_stand_beside_the_scores(show, log, pictured):
     text = show("hyper-parameter", "document.body.innerText.includes('dev/f1')")
     shown = set(text.split("\n"))
-    assert {"hidden_size", str(trained.config["hidden_size"]), "learning_rate", str(trained.folder / "vdl")} <= shown
+    assert {"hidden_size", str(pictured.config["hidden_size"]), "learning_rate", str(pictured.folder / "vdl")} <= shown
     assert not {"output_dir", "max_grad_norm"} & shown
     for name in ("precision", "recall", "f1"):
         assert str(log.get_data("scalar", f"dev/{name}")[-1].value) in shown

@@ -27,26 +27,26 @@ def log_of(folder):
 
 
 @pytest.fixture(scope="module")
-def log(trained):
-    return log_of(trained.folder / "vdl")
+def log(pictured):
+    return log_of(pictured.folder / "vdl")
 
 
 @pytest.fixture(scope="module")
-def types(trained):
-    return trained.model_config["types"]
+def types(pictured):
+    return pictured.model_config["types"]
 
 
 def curves(log, tag):
     return {record.id: record.pr_curve for record in log.get_data("pr_curve", tag)}
 
 
-def test_each_type_has_a_curve_at_each_evaluation(log, trained, types):
+def test_each_type_has_a_curve_at_each_evaluation(log, pictured, types):
     assert set(log.get_tags()["pr_curve"]) == {f"dev/{kind}" for kind in types}
-    steps = [19 * epoch for epoch in range(1, int(trained.config["num_train_epochs"]) + 1)]
+    steps = [19 * epoch for epoch in range(1, int(pictured.config["num_train_epochs"]) + 1)]
     assert all(list(curves(log, f"dev/{kind}")) == steps for kind in types)
 
 
-def test_a_curve_at_one_half_is_the_score_of_that_evaluation(log, trained, types):
+def test_a_curve_at_one_half_is_the_score_of_that_evaluation(log, pictured, types):
     for kind in types:
         scores = {
             name: {record.id: record.value for record in log.get_data("scalar", f"dev_{name}_by_type/{kind}")}
@@ -61,9 +61,9 @@ def test_a_curve_at_one_half_is_the_score_of_that_evaluation(log, trained, types
             assert sorted(curve.recall, reverse=True) == list(curve.recall)
 
 
-def test_curves_are_those_of_all_spans_of_the_saved_model(log, trained, corpus, types):
+def test_curves_are_those_of_all_spans_of_the_saved_model(log, pictured, corpus, types):
     examples = read_examples(corpus.dev)
-    found = NerPredictor(trained.model, "cpu").find([example.text for example in examples], thresholds=LOWEST_LOGIT)
+    found = NerPredictor(pictured.model, "cpu").find([example.text for example in examples], thresholds=LOWEST_LOGIT)
     gold = [example.entities for example in examples]
     expected_curves = precision_recall_curves(gold, found, types, CURVE_STEPS)
     f1 = [record.value for record in log.get_data("scalar", "dev/f1")]
@@ -75,12 +75,12 @@ def test_curves_are_those_of_all_spans_of_the_saved_model(log, trained, corpus, 
         np.testing.assert_allclose(np.add(shown.TP, shown.FN), len([e for g in gold for e in g if e.type == kind]))
 
 
-def test_texts_show_gold_and_predictions_of_the_same_examples_at_each_evaluation(log, trained, corpus):
+def test_texts_show_gold_and_predictions_of_the_same_examples_at_each_evaluation(log, pictured, corpus):
     tags = sorted(tag for tag in log.get_tags()["text"] if tag.startswith("dev/"))
     assert tags == [f"dev/text_{number}" for number in range(1, 9)]
     for tag in tags:
         texts = [record.text.encoded_text_string for record in log.get_data("text", tag)]
-        assert len(texts) == trained.config["num_train_epochs"]
+        assert len(texts) == pictured.config["num_train_epochs"]
         (first,) = {text.split("\n")[0] for text in texts}
         (record,) = [record for record in corpus.dev_records if record["text"] == first]
         lines = texts[-1].split("\n")[1:]
@@ -96,11 +96,15 @@ def pictures(log, tag):
     return [np.asarray(Image.open(io.BytesIO(record.image.encoded_image_string))).astype(int) for record in records]
 
 
-def test_scores_of_one_text_are_a_picture_at_each_evaluation(log, trained):
+def test_scores_of_one_text_are_a_picture_at_each_evaluation(log, pictured):
     drawn = pictures(log, "dev_history/scores")
-    assert len(drawn) == trained.config["num_train_epochs"]
+    assert len(drawn) == pictured.config["num_train_epochs"]
     assert {picture.shape for picture in drawn} == {drawn[0].shape}
     assert min(drawn[0].shape[:2]) > 200 and (drawn[0] != drawn[-1]).any(axis=2).mean() > 0.01
+
+
+def test_the_epochs_of_the_run_are_drawn(pictured):
+    assert np.asarray(Image.open(pictured.folder / "epochs.png").convert("L")).std() > 1
 
 
 def test_the_newest_pictures_are_also_alone(log):
