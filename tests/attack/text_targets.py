@@ -157,15 +157,9 @@ def _brat_samples():
 
 def _is_whole(lines):
     """Whether lines that are not blank are a JSON list, or a table."""
-    head = lines[0].strip(" ")
-    try:
-        names = head.replace('"', "").split("\t") if "\t" in head else next(csv.reader([head], strict=True), [])
-    except csv.Error:
-        names = []
-    names = [name.strip() for name in names]
-    is_table = not {"text", "sentence", "sentence1", "A", "tokens"}.isdisjoint(names) and all(names[1:])
+    header = header_of(lines[0])
     return re.match(r"\[\s*[{\[\"\]]", "\n".join(lines)[:1000].lstrip()) or (
-        is_table and ("\t" not in lines[0] or len(names) > 3)
+        header is not None and (header.separator != "\t" or len(header.names) > 3)
     )
 
 
