@@ -36,7 +36,7 @@ def epochs_and_steps(number, length=40, **options):
 @pytest.mark.parametrize("length", [1, 40, 5000])
 def test_any_size_is_trained_long_enough(number, length):
     fit = fit_keys({}, texts(number, length))
-    assert set(fit.keys) == CHOSEN | (set(NEAR) if number * length <= 24_000 else set())
+    assert set(fit.keys) == CHOSEN | (set(NEAR) if number * length <= 80_000 else set())
     assert fit.keys["num_train_epochs"] == MOST_EPOCHS or fit.steps >= 700
     assert 1 <= fit.keys["per_device_train_batch_size"] <= 32
     assert (fit.steps < FEWEST_STEPS) == any(line.startswith("note:") for line in fit.lines)
