@@ -60,6 +60,14 @@ def _times(**seconds):
     return {name: {"processor_seconds": of_side, "seconds": of_side[::-1]} for name, of_side in seconds.items()}
 
 
+def test_only_the_sides_that_are_asked_for_run(monkeypatch):
+    monkeypatch.setattr(measured, "Worker", Here)
+    rows = measured.measure_peers(["1x64,2x3"], rounds=1, sides=("plain", "paddlenlp"))["rows"]
+    assert all(row["times"].keys() == {"plain", "paddlenlp"} for row in rows)
+    with pytest.raises(InputError, match="--rounds 0"):  # the command knows all sides
+        benchmark(["peers", "--sides", *measured.TITLES, "--rounds", "0"])
+
+
 def test_ratios_are_medians_over_rounds_of_the_same_disturbance():
     ratios = ratios_of(_times(native=[1.0, 10.0, 2.0], huggingface=[2.0, 15.0, 2.0]))
     assert ratios == {"huggingface": {"processor_seconds": 1.5, "seconds": 1.5}}
@@ -104,6 +112,7 @@ def test_a_side_that_computes_something_else_is_named():
         (["--rounds", "0"], "--rounds 0: must be at least 1"),
         (["--threads", "0"], "--threads 0: must be at least 1"),
         (["--linear", "-3"], "--linear -3: must be at least 1"),
+        (["--sides", "huggingface"], "--sides huggingface: add native or plain"),
     ],
 )
 def test_wrong_numbers_are_named(words, message):

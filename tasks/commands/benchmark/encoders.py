@@ -173,16 +173,22 @@ def benchmark_peers(words):
     parser.add_argument("--linear", nargs="*", type=int, default=lengths, metavar="N", help=shown)
     parser.add_argument("--threads", nargs="+", type=int, default=[1], help="numbers of threads (default: 1)")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each side (default: 5)")
+    sides = ("native", "plain", "native_bfloat16", "paddlenlp", "paddlenlp_as_installed", "huggingface",
+             "huggingface_bfloat16")  # fmt: skip
+    shown = "whom to measure (default: all, which are in memory together); native or plain has to be among them"
+    parser.add_argument("--sides", nargs="+", choices=sides, default=sides, metavar="SIDE", help=shown)
     parser.add_argument("--peer_python", metavar="PATH", help="Python with PyTorch (default: without Hugging Face)")
     parser.add_argument("--output", metavar="FILE", help="JSON file to write")
     options = parser.parse_args(words)
+    if not {"native", "plain"} & set(options.sides):
+        raise InputError("--sides {sides}: add native or plain", sides=" ".join(options.sides))
     prepare()
     from tasks.common.files import check_output_file, write_json
     from tasks.experiments.benchmarks.peers.measured import as_table, measure_peers
 
     if options.output:
         check_output_file(options.output, [])
-    more = {name: getattr(options, name) for name in ("sizes", "linear", "threads", "rounds", "peer_python")}
+    more = {name: getattr(options, name) for name in ("sizes", "linear", "threads", "rounds", "peer_python", "sides")}
     measured = {"machine": machine_in_words(), **measure_peers(**more)}
     if options.output:
         write_json(options.output, measured)

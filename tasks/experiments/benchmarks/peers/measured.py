@@ -45,6 +45,7 @@ def measure_peers(
     threads: Sequence[int] = (1,),
     rounds: int = 5,
     peer_python: str | None = None,
+    sides: Sequence[str] = tuple(TITLES),
 ) -> dict[str, Any]:
     """Measure the sides, each in its own process, in turns: A B C D A B C D ...
 
@@ -55,6 +56,7 @@ def measure_peers(
         rounds: turns of each side, after one to warm up.
         peer_python: Python of an environment with the packages of ``requirements-peers.txt``; None leaves Hugging
             Face and PyTorch out.
+        sides: names of :data:`TITLES`; all are in memory together.
 
     Returns:
         dict with ``versions`` and ``notes`` (list of str: what was left out and why), and ``rows``, dicts with
@@ -74,7 +76,7 @@ def measure_peers(
     versions, rows = {}, []
     for count in threads:
         with contextlib.ExitStack() as stack:
-            workers = _started(stack, count, peer_python, notes)
+            workers = _started(stack, sides, count, peer_python, notes)
             check_outputs(workers)
             versions = {name: worker.first["version"] for name, worker in workers.items()}
             for size, case in cases:
@@ -84,10 +86,10 @@ def measure_peers(
     return {"versions": versions, "notes": list(dict.fromkeys(notes)), "rows": rows}
 
 
-def _started(stack, threads, peer_python, notes):
+def _started(stack, sides, threads, peer_python, notes):
     """Workers by the names of ``TITLES``, those left out but for a note."""
     workers = {}
-    for name, title in TITLES.items():
+    for name, title in ((name, title) for name, title in TITLES.items() if name in sides):
         settings: dict = {"OMP_NUM_THREADS": str(threads)}
         if name == "plain":
             settings["PADDLE_ROPE_NATIVE"] = "0"
@@ -125,7 +127,7 @@ def check_outputs(workers: dict[str, Any]) -> None:
         write_huggingface(RoFormerModel(RoFormerConfig(**settings)), folder)
         request = json.dumps({"do": "outputs", "folder": folder, "ids": ids, "linear": qkv})
         outputs = {name: worker.ask(request) for name, worker in workers.items()}
-    wanted = outputs["plain"]
+    wanted = outputs[_ours(outputs)]
     for name, found in outputs.items():
         for kind, values in found.items():
             difference = float(np.abs(np.array(values) - np.array(wanted[kind])).max())
