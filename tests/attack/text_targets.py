@@ -202,14 +202,18 @@ def read_classes(folder: Path) -> None:
     path = folder / BYTES
     examples = classification.read_examples(path)
     lines = [line for line in second_readings.lines_of(_text(path)) if line.strip(" \t")]
+    by_tabs = [line.split("\t")[0] for line in lines]
     if not lines[0].strip(" \t").startswith("{") and (_is_whole(lines) or header_of(lines[0])):
-        of_lines = second_readings.records(_text(path))
-        plain = [one["text"] if "text" in one else one["sentence"] for one in of_lines]
+        try:
+            of_lines = second_readings.records(_text(path))
+            plain = [one["text"] if "text" in one else one["sentence"] for one in of_lines]
+        except ValueError:  # brackets that are no list
+            plain = by_tabs
     elif lines[0].strip(" \t").startswith("{"):
         of_lines = [second_readings.loads(line) for line in lines]
         plain = [one["text"] if "text" in one else one["sentence"] for one in of_lines]
     else:
-        plain = [line.split("\t")[0] for line in lines]
+        plain = by_tabs
     if [one.text for one in examples] != plain:
         raise SilentLossError(f"{len(examples)} texts, {len(plain)} read plainly")
     classification.class_names(examples)

@@ -76,6 +76,11 @@ def draw(rows):
                 style = {"color": colors[side], "linestyle": ("-", "--", ":")[number], "marker": "o", "ms": 3}
                 axes.plot(*zip(*points), label=f"{variant}, {side}", **style)
         axes.set(title=title, xlabel="tokens of a text", ylabel="microseconds a token", xscale="log", yscale="log")
+        lengths = sorted({read_size(row["size"])[3] for row in rows})
+        axes.set_xticks(lengths, [f"{length:,}" for length in lengths])
+        axes.set_xticks([], minor=True)
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("{x:g}")
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return png(figure)
 
