@@ -135,7 +135,8 @@ def check_command(words):
 
 
 @pytest.mark.parametrize("page", ONCE)
-def test_commands_are_accepted(page):
+def test_commands_are_accepted(page, monkeypatch):
+    monkeypatch.setattr("paddle_rope.native.products.why_no_bfloat16", lambda: None)  # whatever this processor has
     for words in commands(page):
         try:
             check_command(words)

@@ -274,7 +274,7 @@ def test_linear_attention_and_a_mix_are_chosen_by_their_key(train, tmp_path):
         (["--scale", "0"], "scale must be greater than 0"),
         (["--pooling", "max"], "pooling must be one of mean, first, got max"),
         (["--token_type_ids"], "token_type_ids tell the texts of a cross_encoder apart"),
-        (["--folds", "1"], "folds must be at least 2, got 1"),
+        (["--folds", "1"], "folds must be from 2 to 1000, got 1"),
         (["--folds", "3"], "with folds dev and test are parts of train_file; leave dev_file and test_file out"),
         (["--folds", "3", "--fold", "4", "--dev_file="], "fold must be from 1 to folds, got 4 of 3 folds"),
         (["--dev_fraction", "0", "--dev_file="], "dev data choose the threshold of a bi_encoder of pairs"),

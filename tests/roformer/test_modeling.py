@@ -219,9 +219,11 @@ def test_a_padded_batch_gives_the_logits_of_each_text_alone(attention, span_head
 def test_the_loss_is_the_mean_over_texts_and_types():
     model = ner_model()
     batch = as_tensors(SpanCollator(0)(random_texts(4, 7)))
-    loss, logits = model(**batch)
+    loss = model(**batch)
+    labels = batch.pop("labels")
+    logits = model(**batch)
     dense = np.zeros([2, 3, 7, 7])
-    for text, spans in enumerate(batch["labels"].tolist()):
+    for text, spans in enumerate(labels.tolist()):
         for kind, first, last in spans:
             dense[text, kind, first, last] = kind >= 0
     assert dense.sum() == 2
@@ -230,15 +232,13 @@ def test_the_loss_is_the_mean_over_texts_and_types():
     )
     assert loss.shape == []
     np.testing.assert_allclose(float(loss), rows.numpy().mean(), rtol=1e-6)
-    del batch["labels"]
-    np.testing.assert_array_equal(model(**batch).numpy(), logits.numpy())
 
 
 @each_attention
 @each_head
 def test_every_parameter_of_a_ner_model_gets_a_gradient(attention, span_head):
     model = ner_model(attention, span_head)
-    model(**as_tensors(SpanCollator(0)(random_texts(5, 8))))[0].backward()
+    model(**as_tensors(SpanCollator(0)(random_texts(5, 8)))).backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert bool(paddle.isfinite(parameter.grad).all()), name

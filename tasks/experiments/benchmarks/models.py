@@ -75,7 +75,7 @@ class Ner:
 
     def loss(self, text):
         batch = {name: paddle.to_tensor(array) for name, array in SpanCollator(pad_token_id=0)([text]).items()}
-        return self.model(**batch)[0]
+        return self.model(**batch)
 
     def predict(self, text):
         return predict_entities(self.model, [text], batch_size=1)
