@@ -40,6 +40,7 @@ _SIGNATURES = {
     "span_loss_backward": "lllll ppli p pp pp pp p pp",
     "round_to_bfloat16": "ll pp",
     "product_bfloat16": "lll ii ppp",
+    "adamw_step": "l ppp pppppp ffff",
 }
 _LEVELS = 1 << 32  # of the random bits of dropout
 # paddle.jit.to_static of 2.6 by its defaults runs frames in dynamic mode and fails where it cannot read one.

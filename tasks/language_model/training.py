@@ -4,6 +4,8 @@ import numpy as np
 import paddle
 from paddle.io import Dataset
 
+from tasks.common.training.optimizer import new_optimizer
+
 
 class TrainingBatches(Dataset):
     """The batches of all steps, each known from the seed and its number: runs with the same seed see the same texts.
@@ -53,20 +55,10 @@ def make_optimizer(model, training, theta_rate=1.0):
     named = dict(model.named_parameters())
     decaying = {weight.name for weight in named.values() if weight.ndim > 1}
     thetas = [weight for name, weight in named.items() if name.endswith("rotary.theta")]
-    groups = [{"params": [weight for name, weight in named.items() if not name.endswith("rotary.theta")]}]
+    parameters = [weight for name, weight in named.items() if not name.endswith("rotary.theta")]
     if thetas:
-        groups.append({"params": thetas, "learning_rate": theta_rate})
+        parameters = [{"params": parameters}, {"params": thetas, "learning_rate": theta_rate}]
     schedule = paddle.optimizer.lr.LambdaDecay(
         training.learning_rate, lambda done: learning_rate_share(done + 1, training.warmup_steps, training.max_steps)
     )
-    optimizer = paddle.optimizer.AdamW(
-        learning_rate=schedule,
-        beta1=training.adam_beta1,
-        beta2=training.adam_beta2,
-        epsilon=training.adam_epsilon,
-        parameters=groups,
-        weight_decay=training.weight_decay,
-        apply_decay_param_fun=lambda name: name in decaying,
-        grad_clip=paddle.nn.ClipGradByGlobalNorm(training.max_grad_norm) if training.max_grad_norm > 0 else None,
-    )
-    return optimizer, schedule
+    return new_optimizer(training, schedule, parameters, lambda name: name in decaying), schedule

@@ -109,7 +109,7 @@ class VisualDLMonitor(TrainerCallback):
             self._write_histograms("gradients", gradients, state.global_step + 1, scale)
             self._gradients_due = False
         if (state.global_step + 1) % args.logging_steps == 0:
-            squares = [paddle.sum(p.grad.astype("float32") ** 2) for p in model.parameters() if p.grad is not None]
+            squares = [paddle.square(p.grad.astype("float32")).sum() for p in model.parameters() if p.grad is not None]
             self._gradient_norm = float(paddle.sqrt(paddle.add_n(squares))) / scale
 
     def on_log(self, args, state, control, logs=None, **kwargs):

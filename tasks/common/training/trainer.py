@@ -30,6 +30,7 @@ from tasks.common.training.checkpoints import (
 )
 from tasks.common.training.complete import COMPLETE_FILE, checkpoint_path, mark_complete, remove_older
 from tasks.common.training.length_grouping import LengthGroupedBatchSampler
+from tasks.common.training.optimizer import new_optimizer
 from tasks.common.training.weight_average import WeightAverage
 
 SAVED_BEFORE = 1  # complete checkpoints that stay beside the newest and the best, should the newest be damaged
@@ -157,6 +158,15 @@ class RecipeTrainer(Trainer):
             yield
         finally:
             self.progress.close()
+
+    def create_optimizer(self, lr_scheduler=None):
+        """See PaddleNLP's ``Trainer``, whose AdamW has no native operators. Biases and norms do not decay."""
+        if self.optimizer is None:
+            kept = {p.name for name, p in self.model.named_parameters() if "bias" in name or "norm" in name}
+            self.optimizer = new_optimizer(
+                self.args, lr_scheduler or self.lr_scheduler, self.model.parameters(), lambda name: name not in kept
+            )
+        return self.optimizer
 
     def training_step(self, model, inputs):
         """See PaddleNLP's ``Trainer``. The first step of a resumed run has also the loss since the last log."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import paddle
 
+from paddle_rope.native.adamw import AdamW
 from paddle_rope.roformer import RoFormerConfig, RoFormerForSequenceClassification
 from tasks.common.errors import InputError
 from tasks.experiments.apart import call_apart
@@ -117,7 +118,7 @@ def measure(task: str, job: str, options: dict[str, Any], length: int, device: s
     paddle.seed(0)
     np.random.seed(0)
     measured = MODELS[task](**options)
-    optimizer = paddle.optimizer.AdamW(learning_rate=1e-4, parameters=measured.model.parameters())
+    optimizer = AdamW(learning_rate=1e-4, parameters=measured.model.parameters())
 
     def run(text):
         if job == "predict":

@@ -8,6 +8,7 @@ import paddle
 from paddle import nn
 
 from paddle_rope import RoFormerConfig, RoFormerModel
+from paddle_rope.native.adamw import AdamW
 from paddle_rope.native.library import library, plain_forms, state_in_words
 from paddle_rope.native.products import bfloat16_products, why_no_bfloat16
 from tasks.common.errors import InputError
@@ -101,7 +102,7 @@ def _compare(layers, hidden, texts, length, options, rounds):
     paddle.seed(0)
     model = RoFormerModel(config)
     clip = nn.ClipGradByGlobalNorm(1.0)
-    optimizer = paddle.optimizer.AdamW(1e-4, parameters=model.parameters(), weight_decay=0.01, grad_clip=clip)
+    optimizer = AdamW(1e-4, parameters=model.parameters(), weight_decay=0.01, grad_clip=clip)
     ids, mask = paddle.randint(1, VOCABULARY, [texts, length]), paddle.ones([texts, length], dtype="int64")
     towards = paddle.randn([texts, length, hidden])
 

@@ -86,6 +86,7 @@ def _measure(size, batch, length, trains, options):
     prepare()
     import paddle
 
+    from paddle_rope.native.adamw import AdamW
     from tasks.experiments.benchmarks.lengths import peak_megabytes
     from tasks.ner.model import NerModel
 
@@ -95,7 +96,7 @@ def _measure(size, batch, length, trains, options):
     ids = paddle.randint(1, VOCABULARY, [batch, length])
     seen = paddle.ones([batch, length], dtype="bool")
     labels = paddle.to_tensor([[[0, 0, 0]]] * batch) if config.types else None
-    optimizer = paddle.optimizer.AdamW(parameters=model.parameters())
+    optimizer = AdamW(parameters=model.parameters())
 
     def run():
         if not config.types:

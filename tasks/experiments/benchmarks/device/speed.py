@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import paddle
 
 from paddle_rope import RotaryPositionEmbedding, linear_attention
+from paddle_rope.native.adamw import AdamW
 from paddle_rope.roformer import RoFormerConfig, RoFormerForMaskedLM
 
 VOCABULARY = 4000
@@ -77,7 +78,7 @@ def measure_encoder(size: Size, dtype: str, peak: float, most_seconds: float = M
     sizes = {"hidden_size": size.width, "num_hidden_layers": size.layers, "intermediate_size": 4 * size.width}
     heads = max(size.width // HEAD_DIM, 1)
     model = RoFormerForMaskedLM(RoFormerConfig(vocab_size=VOCABULARY, num_attention_heads=heads, **sizes))
-    optimizer = paddle.optimizer.AdamW(learning_rate=1e-4, parameters=model.parameters())
+    optimizer = AdamW(learning_rate=1e-4, parameters=model.parameters())
     scaler = paddle.amp.GradScaler(enable=dtype == "float16")
     ids = paddle.randint(1, VOCABULARY, [size.texts, size.length])
     labels = paddle.where(paddle.rand(ids.shape) < 0.15, ids, paddle.full_like(ids, -100))

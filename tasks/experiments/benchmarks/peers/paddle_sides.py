@@ -6,6 +6,7 @@ import paddle
 from paddle import nn
 
 from paddle_rope import RoFormerConfig, RoFormerModel, RotaryPositionEmbedding, linear_attention
+from paddle_rope.native.adamw import AdamW
 from paddle_rope.native.library import library, state_in_words
 from paddle_rope.native.linear_attention import native_linear_attention
 from paddle_rope.native.products import bfloat16_products, why_no_bfloat16
@@ -18,6 +19,7 @@ class PaddleSide:
 
     version = paddle.__version__
     precision = contextlib.nullcontext
+    optimizer = paddle.optimizer.AdamW
 
     def __init__(self):
         paddle.set_device("cpu")
@@ -29,7 +31,7 @@ class PaddleSide:
         settings = encoder_settings(layers, hidden)
         model = self.new_encoder(settings, length)
         clip = nn.ClipGradByGlobalNorm(1.0)
-        optimizer = paddle.optimizer.AdamW(1e-4, parameters=model.parameters(), weight_decay=0.01, grad_clip=clip)
+        optimizer = self.optimizer(1e-4, parameters=model.parameters(), weight_decay=0.01, grad_clip=clip)
         ids = paddle.randint(1, settings["vocab_size"], [texts, length])
         towards = paddle.randn([texts, length, hidden])
 
@@ -51,6 +53,8 @@ class PaddleSide:
 class OurSide(PaddleSide):
     """This library; ``"native"`` with the operators in C++, ``"plain"`` without, ``"native_bfloat16"`` with products in
     bfloat16."""
+
+    optimizer = AdamW
 
     def __init__(self, name):
         super().__init__()

@@ -1,0 +1,58 @@
+"""AdamW whose step, with clipping, is one call where native operators compute."""
+
+import numpy as np
+import paddle
+from paddle.base.layer_helper import LayerHelper
+from paddle.nn import ClipGradByGlobalNorm
+
+from paddle_rope.native.library import address, computes, library
+
+
+class AdamW(paddle.optimizer.AdamW):
+    """``paddle.optimizer.AdamW``: the same arguments, state and equations (Loshchilov and Hutter, arXiv 1711.05101).
+
+    With native operators one call clips by the global norm and updates all weights; the gradients stay as they are.
+    Parameter groups, other ways of clipping, regularizers, ratios of learning rates, AMSGrad, gradients of chosen rows,
+    and tensors that the operators do not take (:func:`~paddle_rope.native.library.computes`), are left to Paddle.
+    """
+
+    def _apply_optimize(self, loss, startup_program, params_grads, param_group_idx=0):
+        if not self._is_native(params_grads):
+            return super()._apply_optimize(loss, startup_program, params_grads, param_group_idx)
+        weights, gradients = zip(*params_grads)
+        self.helper = LayerHelper(type(self).__name__)  # makes the moving averages
+        self._create_accumulators(paddle.static.default_main_program().global_block(), weights)
+        names = self._moment1_acc_str, self._moment2_acc_str, self._beta1_pow_acc_str, self._beta2_pow_acc_str
+        states = [[self._get_accumulator(name, weight) for weight in weights] for name in names]
+        decays = [0.0 if self._spares(weight) else self._weight_decay for weight in weights]
+        rates = [self.get_lr() * weight.optimize_attr["learning_rate"] for weight in weights]
+        arrays = [
+            np.array([weight.size for weight in weights], "int64"),
+            *(np.array(numbers, "float32") for numbers in (rates, decays)),
+            *(np.array([address(tensor) for tensor in one], "uintp") for one in (weights, gradients, *states)),
+        ]
+        library().adamw_step(
+            len(weights),
+            *(array.ctypes.data for array in arrays),
+            *(self._beta1, self._beta2, self._epsilon),
+            0.0 if self._grad_clip is None else self._grad_clip.clip_norm,
+        )
+        return None
+
+    def _is_native(self, params_grads):
+        if not isinstance(params_grads, list) or not params_grads or self._lr_ratio or getattr(self, "_amsgrad", False):
+            return False
+        if self._grad_clip is not None and type(self._grad_clip) is not ClipGradByGlobalNorm:
+            return False  # of several processes, for instance
+        if not computes(*(tensor for pair in params_grads for tensor in pair)):
+            return False
+        return all(
+            weight.regularizer is None
+            and getattr(weight, "need_clip", True)
+            and gradient.is_dense()
+            and gradient.is_contiguous()
+            for weight, gradient in params_grads
+        )
+
+    def _spares(self, weight):
+        return self._apply_decay_param_fun is not None and not self._apply_decay_param_fun(weight.name)
