@@ -7,6 +7,7 @@ import json
 import statistics
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,6 +35,7 @@ ENCODERS_ALONE = ("paddlenlp", "paddlenlp_as_installed", "native_bfloat16", "hug
 JOBS = {"train": "training", "predict": "inference", "attend": "linear attention, forward and backward"}
 LINEAR_HEADS = 4
 WARM_UP = 1  # rounds before those that count
+REST = 0.3  # seconds between turns with several threads: those of OpenMP spin for 200 ms after their work
 TOLERANCE = 1e-4  # of outputs of about 1
 BFLOAT16_TOLERANCE = 0.1
 CLOCKS = ("processor_seconds", "seconds")
@@ -80,7 +82,7 @@ def measure_peers(
             check_outputs(workers)
             versions = {name: worker.first["version"] for name, worker in workers.items()}
             for size, case in cases:
-                for job, times in measure_in_turns(workers, case, rounds).items():
+                for job, times in measure_in_turns(workers, case, rounds, REST if count > 1 else 0).items():
                     row = {"threads": count, "size": size, "job": job, "times": times, "ratios": ratios_of(times)}
                     rows.append(row)
     return {"versions": versions, "notes": list(dict.fromkeys(notes)), "rows": rows}
@@ -140,8 +142,11 @@ def check_outputs(workers: dict[str, Any]) -> None:
                 )
 
 
-def measure_in_turns(workers: dict[str, Any], case: dict[str, Any], rounds: int) -> dict[str, dict[str, dict]]:
-    """job -> side -> clock -> seconds of each round; PaddleNLP has no linear attention, which has no bfloat16 here."""
+def measure_in_turns(
+    workers: dict[str, Any], case: dict[str, Any], rounds: int, rest: float = 0.0
+) -> dict[str, dict[str, dict]]:
+    """job -> side -> clock -> seconds of each round, ``rest`` seconds before each turn; PaddleNLP has no linear
+    attention, which has no bfloat16 here."""
     running = {name: it for name, it in workers.items() if case["do"] != "linear" or name not in ENCODERS_ALONE}
     for worker in running.values():
         worker.ask(json.dumps(case))
@@ -150,6 +155,7 @@ def measure_in_turns(workers: dict[str, Any], case: dict[str, Any], rounds: int)
     for turn in range(WARM_UP + rounds):
         for job in jobs:
             for name, worker in running.items():
+                time.sleep(rest)
                 measured = worker.ask(json.dumps({"do": "run", "job": job}))
                 for clock in CLOCKS:
                     if turn >= WARM_UP:
