@@ -25,7 +25,8 @@ class AdamW(paddle.optimizer.AdamW):
         names = self._moment1_acc_str, self._moment2_acc_str, self._beta1_pow_acc_str, self._beta2_pow_acc_str
         states = [[self._get_accumulator(name, weight) for weight in weights] for name in names]
         decays = [0.0 if self._spares(weight) else self._weight_decay for weight in weights]
-        rates = [self.get_lr() * weight.optimize_attr["learning_rate"] for weight in weights]
+        rate = self.get_lr()
+        rates = [rate * weight.optimize_attr["learning_rate"] for weight in weights]
         arrays = [
             np.array([weight.size for weight in weights], "int64"),
             *(np.array(numbers, "float32") for numbers in (rates, decays)),
@@ -42,6 +43,8 @@ class AdamW(paddle.optimizer.AdamW):
     def _is_native(self, params_grads):
         if not isinstance(params_grads, list) or not params_grads or self._lr_ratio or getattr(self, "_amsgrad", False):
             return False
+        if not all(isinstance(number, (int, float)) for number in (self._beta1, self._beta2, self._epsilon)):
+            return False
         if self._grad_clip is not None and type(self._grad_clip) is not ClipGradByGlobalNorm:
             return False  # of several processes, for instance
         if not computes(*(tensor for pair in params_grads for tensor in pair)):
@@ -49,6 +52,7 @@ class AdamW(paddle.optimizer.AdamW):
         return all(
             weight.regularizer is None
             and getattr(weight, "need_clip", True)
+            and weight.is_dense()
             and gradient.is_dense()
             and gradient.is_contiguous()
             for weight, gradient in params_grads
