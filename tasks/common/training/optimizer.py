@@ -13,6 +13,10 @@ def new_optimizer(training, learning_rate, parameters, decays):
         learning_rate: a number, or a schedule of ``paddle.optimizer.lr``.
         parameters: a list of parameters, or of groups of them.
         decays: function of a parameter's own name; whether ``weight_decay`` is for it.
+
+    Returns:
+        :class:`~paddle_rope.native.adamw.AdamW`; its state, two moving averages, has the shapes and dtype of the
+        parameters.
     """
     return AdamW(
         learning_rate=learning_rate,
