@@ -2,9 +2,11 @@
 
 import contextlib
 import json
+import mmap
 import os
 import sys
 
+import numpy as np
 import pytest
 
 from paddle_rope.native.library import library, plain_forms
@@ -12,7 +14,15 @@ from paddle_rope.native.products import why_no_bfloat16
 from tasks.commands.benchmark import benchmark
 from tasks.common.errors import InputError
 from tasks.experiments.benchmarks.peers import measured
-from tasks.experiments.benchmarks.peers.measured import as_table, check_outputs, measure_in_turns, ratios_of
+from tasks.experiments.benchmarks.peers.measured import (
+    as_memory_table,
+    as_table,
+    check_outputs,
+    measure_in_turns,
+    megabytes_of,
+    ratios_of,
+    times_of,
+)
 from tasks.experiments.benchmarks.peers.side import Respond, open_side
 from tasks.experiments.benchmarks.worker import Worker
 
@@ -32,13 +42,14 @@ class Told:
         if request["do"] != "run":
             return {}
         seconds = next(self.seconds)
-        return {"processor_seconds": seconds, "seconds": 2 * seconds}
+        return {"processor_seconds": seconds, "seconds": 2 * seconds, "megabytes": 100 * seconds}
 
 
 def test_sides_take_turns_and_the_warm_up_does_not_count():
     turns = []
     workers = {"native": Told("a", [9, 9, 1, 2], turns), "plain": Told("b", [8, 8, 3, 4], turns)}
-    times = measure_in_turns(workers, {"do": "encoder", "layers": 1}, rounds=1)
+    measured = measure_in_turns(workers, {"do": "encoder", "layers": 1}, rounds=1)
+    times = {job: times_of(of_job) for job, of_job in measured.items()}
     assert turns[:2] == [("a", "encoder"), ("b", "encoder")]
     assert turns[2:] == 2 * [("a", "train"), ("b", "train"), ("a", "predict"), ("b", "predict")]
     assert times["train"] == {
@@ -46,6 +57,7 @@ def test_sides_take_turns_and_the_warm_up_does_not_count():
         "plain": {"processor_seconds": [3], "seconds": [6]},
     }
     assert times["predict"]["plain"]["processor_seconds"] == [4]
+    assert megabytes_of(measured["predict"]) == {"native": 200, "plain": 400}
 
 
 def test_sides_without_linear_attention_have_no_turn_in_it():
@@ -86,6 +98,31 @@ def test_table_of_given_numbers():
         "| 1 | 4x256,2x3 | training | 123 | 2.00 (2.00) |  |",
         "| 2 | 1x512 | linear attention, forward and backward | 0.5 |  | 2.00 (2.00) |",
     ]
+
+
+def test_memory_table_is_of_the_highest_peaks_and_empty_where_none_are_known():
+    turns = {"native": [{"megabytes": 1500.4}, {"megabytes": 12.0}], "plain": [{"megabytes": None}]}
+    row = {"threads": 1, "size": "1x512", "job": "attend", "megabytes": megabytes_of(turns)}
+    assert as_memory_table({"rows": [row]}).splitlines() == [
+        "| threads | size | job | ours, native operators, MB | ours, plain, MB |",
+        "| ---: | --- | --- | --- | --- |",
+        "| 1 | 1x512 | linear attention, forward and backward | 1,500 |  |",
+    ]
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="only Linux tells the peak of a part of a run")
+def test_peak_is_that_of_the_job_beyond_what_was_there_before():
+    def take():
+        np.frombuffer(mmap.mmap(-1, 60 << 20), np.uint8)[:] = 1  # 60 MB, which no allocator keeps
+
+    class Taking:
+        def encoder(self):
+            return {"little": lambda: None, "much": take}
+
+    respond = Respond(Taking())
+    respond("encoder")
+    assert 59 < respond("run", job="much")["megabytes"] < 80
+    assert respond("run", job="little")["megabytes"] < 20  # not that of the run before
 
 
 def test_a_side_that_computes_something_else_is_named():
@@ -153,7 +190,7 @@ side.main(["counting"])
     worker = Worker(sys.executable, ["-c", program], {})
     assert worker.first == {"version": "7"}
     assert worker.ask('{"do": "encoder", "layers": 2}') == {}
-    assert set(worker.ask('{"do": "run", "job": "train"}')) == {"seconds", "processor_seconds"}
+    assert set(worker.ask('{"do": "run", "job": "train"}')) == {"seconds", "processor_seconds", "megabytes"}
     worker.end()
 
 

@@ -1,6 +1,10 @@
 """AdamW in one call, against its equations in float64 and against Paddle's step."""
 
 import contextlib
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import paddle
@@ -12,6 +16,7 @@ from paddle_rope.native import adamw
 from paddle_rope.native.adamw import AdamW
 from paddle_rope.native.library import library, plain_forms
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 SHAPES = [3, 40_000], [256], [7, 5], []  # the first is more than one thread takes at a time
 
 
@@ -138,6 +143,26 @@ def test_gradients_are_left_as_they_are_and_equal_steps_give_equal_bits(calls):
         np.testing.assert_array_equal(weight.grad.numpy(), array)
     for one, other in zip(trained(range(6))[0], trained(range(6))[0]):
         np.testing.assert_array_equal(one, other)
+
+
+BITS = """
+import hashlib
+import zlib
+import paddle
+from paddle_rope.native.library import computes
+from tests.native.test_adamw import trained
+assert computes(paddle.ones([1]))
+print(hashlib.sha256(b"".join(weight.tobytes() for weight in trained(range(6))[0])).hexdigest())
+"""
+
+
+def test_bits_do_not_depend_on_the_number_of_threads():
+    found = []
+    for threads in "12":
+        environment = {**os.environ, "OMP_NUM_THREADS": threads, "PYTHONPATH": str(REPOSITORY)}
+        command = [sys.executable, "-c", BITS]
+        found.append(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
+    assert found[0] == found[1] and len(found[0].strip()) == 64
 
 
 @pytest.mark.parametrize("clip", [None, ClipGradByGlobalNorm(1.0)], ids=["no clipping", "clipped"])

@@ -57,7 +57,8 @@ bfloat16, ours with products in bfloat16 and Hugging Face's under autocast stand
 Each side has a process of its own. They take turns, A B C A B C ..., and the median of the ratios of the rounds counts:
 their time / ours, so that above 1 ours is faster; of processor time, and in brackets of the clock's. Before that all
 compute an encoder with the same weights, and have to give the same numbers. Paddle is slow on some processors unless it
-is told what they can; this command does so. PaddleNLP is measured with that and without.
+is told what they can; this command does so. PaddleNLP is measured with that and without. The second table is the peak
+memory of each side, without libraries and what the sizes before have left; so let lengths rise.
 
 PyTorch wants an environment without Paddle: python -m venv PEERS, PEERS/bin/pip install -r requirements-peers.txt."""
 
@@ -184,7 +185,7 @@ def benchmark_peers(words):
         raise InputError("--sides {sides}: add native or plain", sides=" ".join(options.sides))
     prepare()
     from tasks.common.files import check_output_file, write_json
-    from tasks.experiments.benchmarks.peers.measured import as_table, measure_peers
+    from tasks.experiments.benchmarks.peers.measured import as_memory_table, as_table, measure_peers
 
     if options.output:
         check_output_file(options.output, [])
@@ -193,7 +194,8 @@ def benchmark_peers(words):
     if options.output:
         write_json(options.output, measured)
     print(measured["machine"])
-    print(as_table(measured), end="")
+    print(as_table(measured))
+    print(as_memory_table(measured), end="")
     for note in measured["notes"]:
         print(tr("note: {note}", note=note))
     return 0

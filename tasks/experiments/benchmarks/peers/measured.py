@@ -63,7 +63,8 @@ def measure_peers(
     Returns:
         dict with ``versions`` and ``notes`` (list of str: what was left out and why), and ``rows``, dicts with
         ``threads``, ``size``, ``job`` (a key of ``JOBS``), ``times`` (side -> clock of ``CLOCKS`` -> seconds of each
-        round) and ``ratios`` (:func:`ratios_of`).
+        round), ``ratios`` (:func:`ratios_of`) and ``megabytes`` (side -> the highest peak of all rounds; None where
+        the system does not tell it).
 
     Raises:
         InputError: a size or number is wrong, a side fails, or computes something else.
@@ -82,9 +83,10 @@ def measure_peers(
             check_outputs(workers)
             versions = {name: worker.first["version"] for name, worker in workers.items()}
             for size, case in cases:
-                for job, times in measure_in_turns(workers, case, rounds, REST if count > 1 else 0).items():
+                for job, turns in measure_in_turns(workers, case, rounds, REST if count > 1 else 0).items():
+                    times, megabytes = times_of(turns), megabytes_of(turns)
                     row = {"threads": count, "size": size, "job": job, "times": times, "ratios": ratios_of(times)}
-                    rows.append(row)
+                    rows.append({**row, "megabytes": megabytes})
     return {"versions": versions, "notes": list(dict.fromkeys(notes)), "rows": rows}
 
 
@@ -144,23 +146,31 @@ def check_outputs(workers: dict[str, Any]) -> None:
 
 def measure_in_turns(
     workers: dict[str, Any], case: dict[str, Any], rounds: int, rest: float = 0.0
-) -> dict[str, dict[str, dict]]:
-    """job -> side -> clock -> seconds of each round, ``rest`` seconds before each turn; PaddleNLP has no linear
+) -> dict[str, dict[str, list[dict]]]:
+    """job -> side -> what it measured in each round, ``rest`` seconds before each turn; PaddleNLP has no linear
     attention, which has no bfloat16 here."""
     running = {name: it for name, it in workers.items() if case["do"] != "linear" or name not in ENCODERS_ALONE}
     for worker in running.values():
         worker.ask(json.dumps(case))
     jobs = ("attend",) if case["do"] == "linear" else ("train", "predict")
-    times: dict = {job: {name: {clock: [] for clock in CLOCKS} for name in running} for job in jobs}
-    for turn in range(WARM_UP + rounds):
+    turns: dict = {job: {name: [] for name in running} for job in jobs}
+    for _ in range(WARM_UP + rounds):
         for job in jobs:
             for name, worker in running.items():
                 time.sleep(rest)
-                measured = worker.ask(json.dumps({"do": "run", "job": job}))
-                for clock in CLOCKS:
-                    if turn >= WARM_UP:
-                        times[job][name][clock].append(measured[clock])
-    return times
+                turns[job][name].append(worker.ask(json.dumps({"do": "run", "job": job})))
+    return {job: {name: measured[WARM_UP:] for name, measured in of_job.items()} for job, of_job in turns.items()}
+
+
+def times_of(turns: dict[str, list[dict]]) -> dict[str, dict[str, list[float]]]:
+    """side -> clock -> seconds of each round."""
+    return {name: {clock: [turn[clock] for turn in of_side] for clock in CLOCKS} for name, of_side in turns.items()}
+
+
+def megabytes_of(turns: dict[str, list[dict]]) -> dict[str, float | None]:
+    """side -> the highest peak of all rounds."""
+    peaks = {name: [turn["megabytes"] for turn in of_side] for name, of_side in turns.items()}
+    return {name: None if None in of_side else max(of_side) for name, of_side in peaks.items()}
 
 
 def ratios_of(times: dict[str, dict[str, list[float]]]) -> dict[str, dict[str, float]]:
@@ -182,8 +192,8 @@ def _ours(times):
 
 
 def as_table(measured: dict[str, Any]) -> str:
-    """What :func:`measure_peers` returns, as a Markdown table: ratios of processor time, those of the clock in
-    brackets."""
+    """The times that :func:`measure_peers` returns, as a Markdown table: ratios of processor time, those of the clock
+    in brackets."""
     rows = []
     for row in measured["rows"]:
         ours = _ours(row["times"])
@@ -193,4 +203,13 @@ def as_table(measured: dict[str, Any]) -> str:
         for name, ratio in row["ratios"].items():
             cells[f"{TITLES[name]} / ours"] = f"{ratio['processor_seconds']:.2f} ({ratio['seconds']:.2f})"
         rows.append(cells)
+    return as_markdown(rows, list(dict.fromkeys(name for row in rows for name in row)))
+
+
+def as_memory_table(measured: dict[str, Any]) -> str:
+    """The peaks that :func:`measure_peers` returns, as a Markdown table in MB."""
+    rows = []
+    for row in measured["rows"]:
+        peaks = {f"{TITLES[name]}, MB": peak and f"{peak:,.0f}" for name, peak in row["megabytes"].items()}
+        rows.append({"threads": row["threads"], "size": row["size"], "job": JOBS[row["job"]], **peaks})
     return as_markdown(rows, list(dict.fromkeys(name for row in rows for name in row)))

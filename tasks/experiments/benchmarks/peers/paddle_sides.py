@@ -87,9 +87,7 @@ class OurSide(PaddleSide):
         rotary, towards = RotaryPositionEmbedding(HEAD_SIZE), paddle.randn(qkv[0].shape)
 
         def attend():
-            paddle.autograd.backward([_linear_attention(*qkv, rotary)], [towards])
-            for tensor in qkv:
-                tensor.clear_gradient()
+            paddle.grad([_linear_attention(*qkv, rotary)], qkv, [towards])
 
         return {"attend": attend}
 
