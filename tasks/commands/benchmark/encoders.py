@@ -32,8 +32,9 @@ Print what a model costs on paper: operations, bytes that its products move, and
     OMP_NUM_THREADS=1 paddle-rope benchmark costs 4x256 --types 10 --lengths 256 1024 --check
     paddle-rope benchmark costs 12x768 --lengths 512 --batch 32 --corpus_gb 100
 
---check counts the operations of a model and measures the peaks on this CPU, each in a process of its own, by plain
-forms. --corpus_gb estimates, without measuring anything, one pass of pretraining over a corpus in bfloat16."""
+--check counts the operations of a model and measures the peaks on this CPU by plain forms, each in three processes of
+its own, whose median counts. --corpus_gb estimates, without measuring anything, one pass of pretraining over a corpus
+in bfloat16."""
 
 NATIVE = """\
 Compare the native operators of this machine with their plain forms in whole models: a training step (forward, backward,

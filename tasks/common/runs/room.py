@@ -44,12 +44,13 @@ class Load(NamedTuple):
 
     @property
     def prediction_bytes(self) -> float:
-        """Estimate of the peak of a process that computes such a batch without a backward pass."""
+        """Estimate of the peak of a process that computes such a batch without a backward pass: the head takes the
+        room of the layer before it."""
         config, tokens = self.config, self.batch * self.tokens
         seen = max(self._seen(kind) for kind in self._kinds())
         features = PREDICTED_FEATURE * self._features() + PREDICTED_ATTENTION * config.num_attention_heads * seen
         scores = 0 if self.scores_of is None else PREDICTED_SCORE * self.batch * self.scores_of(self.tokens)
-        return PROCESS_BYTES + BYTES * (self.parameters + tokens * features + scores)
+        return PROCESS_BYTES + BYTES * (self.parameters + max(tokens * features, scores))
 
     @property
     def activation_bytes(self) -> float:
