@@ -59,7 +59,7 @@ Each side has a process of its own. They take turns, A B C A B C ..., and the me
 their time / ours, so that above 1 ours is faster; of processor time, and in brackets of the clock's. Before that all
 compute an encoder with the same weights, and have to give the same numbers. Paddle is slow on some processors unless it
 is told what they can; this command does so. PaddleNLP is measured with that and without. The second table is the peak
-memory of each side, without libraries and what the sizes before have left; so let lengths rise.
+memory of each side beyond its libraries, which keeps what larger sizes before have taken; so let sizes rise.
 
 PyTorch wants an environment without Paddle: python -m venv PEERS, PEERS/bin/pip install -r requirements-peers.txt."""
 

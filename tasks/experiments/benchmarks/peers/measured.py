@@ -207,9 +207,10 @@ def as_table(measured: dict[str, Any]) -> str:
 
 
 def as_memory_table(measured: dict[str, Any]) -> str:
-    """The peaks that :func:`measure_peers` returns, as a Markdown table in MB."""
+    """The peaks that :func:`measure_peers` returns, as a Markdown table in MB; without inference, which has its turns
+    after training, in memory that training has left."""
     rows = []
-    for row in measured["rows"]:
+    for row in (row for row in measured["rows"] if row["job"] != "predict"):
         peaks = {f"{TITLES[name]}, MB": peak and f"{peak:,.0f}" for name, peak in row["megabytes"].items()}
         rows.append({"threads": row["threads"], "size": row["size"], "job": JOBS[row["job"]], **peaks})
     return as_markdown(rows, list(dict.fromkeys(name for row in rows for name in row)))

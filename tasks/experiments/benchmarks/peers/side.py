@@ -7,11 +7,12 @@ the jobs to be timed, by name, without arguments. No library is imported before 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
 import time
+
+from tasks.experiments.benchmarks.lengths import forget_peak, peak_megabytes
 
 
 def open_side(name: str):
@@ -36,44 +37,29 @@ def open_side(name: str):
 class Respond:
     """Answers requests to a side: ``{"do": "outputs", ...}``, and ``{"do": "encoder" or "linear", ...}`` with the
     arguments of the methods; after the latter ``{"do": "run", "job": name}``, with ``{"seconds", "processor_seconds",
-    "megabytes"}``. The last is the peak of the process beyond what it had before the jobs were made, None where the
-    system does not tell it."""
+    "megabytes"}``. The last is the peak of the process beyond what it had before the first jobs were made; so what
+    larger jobs before have left counts. None where the system does not tell it."""
 
     def __init__(self, side):
         self.side = side
         self.jobs: dict = {}
-        self.before: float | None = None
+        self.before: int | None = None  # MB
 
     def __call__(self, do: str, **arguments) -> dict:
         if do == "run":
-            new_peak()
+            is_new_peak = forget_peak()
             start, started = time.perf_counter(), time.process_time()
             self.jobs[arguments["job"]]()
             times = {"processor_seconds": time.process_time() - started, "seconds": time.perf_counter() - start}
-            peak = peak_megabytes()
-            return {**times, "megabytes": None if peak is None or self.before is None else peak - self.before}
+            return {**times, "megabytes": peak_megabytes() - self.before if is_new_peak else None}
         if do == "outputs":
             return self.side.outputs(**arguments)
         self.jobs = {}  # frees the model before the next one is made
-        new_peak()
-        self.before = peak_megabytes()
+        if self.before is None:
+            forget_peak()
+            self.before = peak_megabytes()
         self.jobs = getattr(self.side, do)(**arguments)
         return {}
-
-
-def new_peak() -> None:
-    """Let the peak memory of this process be what it has now (Linux)."""
-    with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w", encoding="ascii") as file:
-        file.write("5")
-
-
-def peak_megabytes() -> float | None:
-    """The peak memory of this process since :func:`new_peak`."""
-    try:
-        with open("/proc/self/status", encoding="ascii") as file:
-            return next(int(line.split()[1]) / 1024 for line in file if line.startswith("VmHWM:"))
-    except (OSError, StopIteration):
-        return None
 
 
 def main(words: list[str]) -> None:
