@@ -3,22 +3,29 @@
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
+
+# The launcher finds a free port, and the processes bind it seconds later. Outside of the range from which the system
+# gives ports to connections nothing else takes it meanwhile.
+PORTS = "20000:30000"
 
 
 def launch(folder, script, *words):
     """Run ``script`` twice, with ``folder`` as working folder and for logs; no process is left behind."""
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        port = server.getsockname()[1]
     command = [
         sys.executable, "-m", "paddle.distributed.launch", "--nproc_per_node", "2", "--log_dir", folder / "log",
-        "--start_port", port, script, *words,
+        script, *words,
     ]  # fmt: skip
+    # Paddle's store of addresses by libuv ends the process without a word where anything fails; the other one raises
+    environment = {**os.environ, "PORT_RANGE": PORTS, "FLAGS_tcp_store_using_libuv": "0"}
     with subprocess.Popen(
-        list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=folder, start_new_session=True
+        list(map(str, command)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=folder,
+        env=environment,
+        start_new_session=True,
     ) as process:
         try:
             printed, _ = process.communicate(timeout=400)
