@@ -150,12 +150,12 @@ struct Whole {
   const LinearAttention& a;
   int64_t text, first, heads;
   int64_t size;  // of a head's part of a buffer
-  std::vector<float> plain, turned, values, above, d_turned, d_plain, d_divisors, state, key_sums, d_state, d_key_sums;
+  std::vector<float> plain, turned, above, d_turned, d_plain, d_divisors, state, key_sums, d_state, d_key_sums;
 
   Whole(const LinearAttention& attention, int64_t text, int64_t first, int64_t heads)
       : a(attention), text(text), first(first), heads(heads), size(kChunk * a.dim), state(heads * a.dim * a.dim),
         key_sums(heads * a.dim) {
-    for (auto* buffer : {&plain, &turned, &values, &above}) buffer->resize(heads * size);
+    for (auto* buffer : {&plain, &turned, &above}) buffer->resize(heads * size);
   }
 
   float* of(std::vector<float>& buffer, int64_t head, int64_t row = 0) const {
@@ -181,23 +181,22 @@ struct Whole {
     });
   }
 
-  void gather_values(const float* v, int64_t start, int64_t rows) {
-    each_row(start, rows, [&](int64_t head, int64_t i, int64_t place) {
-      std::memcpy(of(values, head, i), v + place, a.dim * sizeof(float));
-    });
-  }
-
   // state = sum_j turned_k_j v_j^T, key_sum = sum_j plain_k_j
   void see_keys(const float* k, const float* v) {
     each_chunk([&](int64_t start, int64_t rows) {
       features(k, true, start, rows);
-      gather_values(v, start, rows);
       for (int64_t head = 0; head < heads; ++head) {
-        product(a.dim, a.dim, rows, 1.0f, of(turned, head), a.dim, true, of(values, head), a.dim, false, start ? 1.0f : 0.0f,
-                matrix(state, head), a.dim);
+        product(a.dim, a.dim, rows, 1.0f, of(turned, head), a.dim, true, v + a.place(text, first + head, start), a.stride(),
+                false, start ? 1.0f : 0.0f, matrix(state, head), a.dim);
         if (a.divides) add_rows(of(plain, head), nullptr, rows, key_sums.data() + head * a.dim);
       }
     });
+  }
+
+  // of [dim, dim]; products with a matrix as it stands are faster than with one that they transpose
+  void transpose(const float* x, float* out) const {
+    for (int64_t i = 0; i < a.dim; ++i)
+      for (int64_t j = 0; j < a.dim; ++j) out[j * a.dim + i] = x[i * a.dim + j];
   }
 
   // total += sum_i factor_i row_i
@@ -238,7 +237,7 @@ struct Whole {
   void differentiate(const float* q, const float* k, const float* v, const float* out, const float* divisors,
                      const float* kept, const float* d_out, float* d_q, float* d_k, float* d_v) {
     for (int64_t head = 0; head < heads; ++head) {
-      std::copy_n(kept + head * a.kept_size(), a.dim * a.dim, matrix(state, head));
+      transpose(kept + head * a.kept_size(), matrix(state, head));
       std::copy_n(kept + head * a.kept_size() + a.dim * a.dim, a.dim, key_sums.data() + head * a.dim);
     }
     d_turned.resize(heads * size), d_divisors.resize(heads * kChunk), d_plain.resize(a.dim);
@@ -253,7 +252,7 @@ struct Whole {
       for (int64_t head = 0; head < heads; ++head) {
         product(a.dim, a.dim, rows, 1.0f, of(turned, head), a.dim, true, of(above, head), a.dim, false, start ? 1.0f : 0.0f,
                 matrix(d_state, head), a.dim);
-        product(rows, a.dim, a.dim, 1.0f, of(above, head), a.dim, false, matrix(state, head), a.dim, true, 0.0f,
+        product(rows, a.dim, a.dim, 1.0f, of(above, head), a.dim, false, matrix(state, head), a.dim, false, 0.0f,
                 of(d_turned, head), a.dim);
         if (a.divides)
           add_rows(of(plain, head), d_divisors.data() + head * kChunk, rows, d_key_sums.data() + head * a.dim);
@@ -265,17 +264,17 @@ struct Whole {
                        back.data(), d_q + place);
       });
     });
+    for (int64_t head = 0; head < heads; ++head) transpose(matrix(d_state, head), matrix(state, head));  // which is used up
     each_chunk([&](int64_t start, int64_t rows) {
       features(k, true, start, rows);
-      gather_values(v, start, rows);
       for (int64_t head = 0; head < heads; ++head) {
+        const int64_t place = a.place(text, first + head, start);
         product(rows, a.dim, a.dim, 1.0f, of(turned, head), a.dim, false, matrix(d_state, head), a.dim, false, 0.0f,
-                of(above, head), a.dim);
-        product(rows, a.dim, a.dim, 1.0f, of(values, head), a.dim, false, matrix(d_state, head), a.dim, true, 0.0f,
+                d_v + place, a.stride());
+        product(rows, a.dim, a.dim, 1.0f, v + place, a.stride(), false, matrix(state, head), a.dim, false, 0.0f,
                 of(d_turned, head), a.dim);
       }
       each_row(start, rows, [&](int64_t head, int64_t i, int64_t place) {
-        std::memcpy(d_v + place, of(above, head, i), a.dim * sizeof(float));
         const float* sums = a.divides ? d_key_sums.data() + head * a.dim : nullptr;
         // 0 at padding: features are 0 there
         a.gradient_row(of(plain, head, i), sums, of(d_turned, head, i), text, start + i, back.data(), d_k + place);
