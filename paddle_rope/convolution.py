@@ -7,6 +7,7 @@ from paddle import Tensor, nn
 
 from paddle_rope.choices import CONVOLUTIONS, check_choice
 from paddle_rope.layers import outer
+from paddle_rope.native.convolution import native_convolution
 
 
 class DepthwiseConvolution(nn.Layer):
@@ -15,8 +16,9 @@ class DepthwiseConvolution(nn.Layer):
     The sum leaves out what is before the first and after the last token, at padding, or of another packed text.
     Without training y = ``center`` x: the other weights begin at 0.
 
-    It is computed as a sum of shifted products. On CPU the mask and the weight of a shift are one outer product, whose
-    gradient is a matrix product; Paddle's convolution by groups takes longer on short texts, and knows no segments.
+    Without native operators it is a sum of shifted products. On CPU the mask and the weight of a shift are one outer
+    product, whose gradient is a matrix product. Paddle's convolution by groups takes longer on short texts, and knows
+    no segments.
 
     Args:
         hidden_size: number of features.
@@ -48,11 +50,13 @@ class DepthwiseConvolution(nn.Layer):
         Returns:
             ``[batch, seq, hidden]``; at padding it means nothing.
         """
+        y = native_convolution(x, self.weight, key_mask, segment_ids)
+        if y is not None:
+            return y
         index = paddle.arange(paddle.shape(x)[1]).unsqueeze(0)  # [1, seq]
         real = paddle.ones_like(x[:, :, 0]) if key_mask is None else key_mask.astype(x.dtype)
         real.stop_gradient = True
         weights = paddle.unbind(self.weight.astype(x.dtype), axis=0)
-        y = None
         for weight, lag in zip(weights, range(-self.radius, self.radius + 1)):
             visible = paddle.roll(real, -lag, axis=1) if lag else real  # [batch, seq]: whether i sees i + lag
             if lag:

@@ -36,6 +36,8 @@ _SIGNATURES = {
     "softmax_attention_backward": "llll ppli pp i ufU ppp ppp ppp",
     "linear_attention_forward": "llll ppli p ipi ppp ppp",
     "linear_attention_backward": "llll ppli p ipi ppp ppp p ppp",
+    "convolution_forward": "llll pp pp p",
+    "convolution_backward": "llll pp pp ppp",
     "span_loss_forward": "lllll ppli p pp pp pp",
     "span_loss_backward": "lllll ppli p pp pp pp p pp",
     "round_to_bfloat16": "ll pp",

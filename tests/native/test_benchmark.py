@@ -19,11 +19,11 @@ def test_sizes_that_cannot_be_read_are_named(size):
 
 
 def test_table_and_file_have_a_row_for_each_size_and_attention(tmp_path, capsys):
-    words = ["--sizes", "1x64,2x3", "--attention", "softmax", "linear-decay", "--rounds", "1"]
+    words = ["--sizes", "1x64,2x3", "--attention", "softmax", "linear-near", "--rounds", "1"]
     files = ["--output", str(tmp_path / "native.json"), "--figure", str(tmp_path / "native.png")]
     assert benchmark(["native", *words, *files]) == 0
     rows = json.loads((tmp_path / "native.json").read_text())["rows"]
-    assert [(row["size"], row["variant"]) for row in rows] == [("1x64,2x3", "softmax"), ("1x64,2x3", "linear-decay")]
+    assert [(row["size"], row["variant"]) for row in rows] == [("1x64,2x3", "softmax"), ("1x64,2x3", "linear-near")]
     sides = {"native", *(["bfloat16"] if why_no_bfloat16() is None else [])}
     for of_job in (row[job] for row in rows for job in ("train", "predict")):
         assert of_job["ratios"].keys() == sides and of_job["ms"].keys() == {"plain", *sides}

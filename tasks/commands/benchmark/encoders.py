@@ -139,7 +139,7 @@ def benchmark_native(words):
     sizes = ["4x256,32x40", "4x256,8x256", "12x768,8x128"]
     shown = f"layers x hidden size, texts x length (default: {' '.join(sizes)})"
     parser.add_argument("--sizes", nargs="+", default=sizes, metavar="SIZE", help=shown)
-    kinds = ["softmax", "linear", "linear-decay"]
+    kinds = ["softmax", "linear", "linear-decay", "linear-near"]
     parser.add_argument("--attention", nargs="+", choices=kinds, default=kinds[:1], help="(default: softmax)")
     parser.add_argument("--rounds", type=int, default=8, help="turns of each side (default: 8)")
     parser.add_argument("--output", metavar="FILE", help="JSON file to write")

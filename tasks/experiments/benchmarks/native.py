@@ -19,6 +19,13 @@ VARIANTS = {
     "softmax": {},
     "linear": {"attention": "linear"},
     "linear-decay": {"attention": "linear", "normalizer": "none", "decay": 0.95},
+    "linear-near": {
+        "attention": "linear",
+        "normalizer": "none",
+        "decay": 0.95,
+        "convolutions": ("input", "value", "output"),
+        "output_gate": True,
+    },
 }
 SIDES = {"plain": plain_forms, "native": contextlib.nullcontext, "bfloat16": bfloat16_products}
 JOBS = {"train": "training", "predict": "inference"}

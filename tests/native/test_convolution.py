@@ -1,0 +1,78 @@
+"""The depthwise convolution against its plain form."""
+
+import numpy as np
+import paddle
+import pytest
+
+from paddle_rope.convolution import DepthwiseConvolution
+from paddle_rope.native.convolution import native_convolution
+from paddle_rope.native.library import plain_forms
+from tests.native.comparison import assert_same, kept_without_backward, tensor
+
+SEGMENTS = [[3, 3, 3, -1, -1, 8, 0], [5] * 7, [2] * 3 + [1] * 4]
+MASK = [[True, True, False, True, True, False, True], [False] * 2 + [True] * 5, [True] * 4 + [False] * 3]
+
+
+def convolution(hidden_size, size):
+    layer = DepthwiseConvolution(hidden_size, size)
+    layer.weight.set_value(tensor(size, hidden_size))
+    return layer
+
+
+def without_operators(function):
+    def plain():
+        with plain_forms():
+            return function()
+
+    return plain
+
+
+@pytest.mark.parametrize("segments", [None, SEGMENTS], ids=["", "packed"])
+@pytest.mark.parametrize("mask", [None, MASK], ids=["", "padded"])
+@pytest.mark.parametrize("size", [1, 3, 5, 15])
+def test_convolution_equals_the_plain_form(size, mask, segments):
+    layer, x = convolution(33, size), tensor(3, 7, 33)
+    given = [None if values is None else paddle.to_tensor(values) for values in (mask, segments)]
+    with plain_forms():
+        assert native_convolution(x, layer.weight) is None
+    assert native_convolution(x, layer.weight, *given) is not None
+    assert_same(lambda: layer(x, *given), without_operators(lambda: layer(x, *given)), [x, layer.weight])
+
+
+def test_neighbors_in_memory_of_other_texts_are_not_seen():
+    layer, x = convolution(5, 5), tensor(4, 3, 5)
+    alone = [layer(x[text : text + 1]).numpy() for text in range(4)]
+    np.testing.assert_array_equal(layer(x).numpy(), np.concatenate(alone))
+
+
+def test_views_are_read_as_they_stand():
+    layer, x = convolution(6, 3), tensor(6, 2, 9)
+
+    def transposed():
+        return layer(x.transpose([1, 2, 0]))
+
+    assert_same(transposed, without_operators(transposed), [x, layer.weight])
+
+
+@pytest.mark.parametrize("left_out", ["x", "weight"])
+def test_what_needs_no_gradient_gets_none(left_out):
+    layer, x = convolution(4, 3), tensor(2, 5, 4)
+    tensors = {"x": x, "weight": layer.weight}
+    tensors[left_out].stop_gradient = True
+    layer(x).sum().backward()
+    assert {name for name, one in tensors.items() if one.grad is None} == {left_out}
+
+
+def test_equal_calls_give_equal_bits():
+    layer, x = convolution(64, 3), tensor(5, 40, 64)
+
+    def gradients():
+        return [one.numpy() for one in paddle.grad((layer(x) ** 2).sum(), [x, layer.weight])]
+
+    for one, other in zip(gradients(), gradients()):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_an_output_that_nobody_takes_is_freed():
+    layer, x = convolution(256, 3), tensor(1, 2048, 256)
+    assert kept_without_backward(lambda: layer(x)) < 1
