@@ -29,7 +29,6 @@ class Row(NamedTuple):
     steps: int  # of the optimizer
     num_hidden_layers: int
     masked_lm_epochs: int  # on the training texts
-    near: int  # 1 for attention that prefers what is near, ``NEAR``
     hidden_dropout_prob: float
     embedding_dropout_prob: float
     character_dropout: float
@@ -37,12 +36,12 @@ class Row(NamedTuple):
 
 
 TABLE = (
-    Row(150, 8, 700, 1, 0, 1, 0.1, 0.2, 0.5, 0.2),
-    Row(600, 16, 2300, 2, 0, 1, 0.3, 0.5, 0.2, 0.5),
-    Row(2_000, 16, 1500, 4, 16, 1, 0.3, 0.5, 0.1, 0.3),
-    Row(6_000, 16, 2000, 4, 10, 0, 0.3, 0.5, 0.1, 0.3),
-    Row(15_000, 32, 1800, 4, 0, 0, 0.3, 0.5, 0.1, 0.3),
-    Row(math.inf, 32, 2600, 4, 0, 0, 0.3, 0.5, 0.1, 0.3),
+    Row(150, 8, 700, 1, 0, 0.1, 0.2, 0.5, 0.2),
+    Row(600, 16, 2300, 2, 0, 0.3, 0.5, 0.2, 0.5),
+    Row(2_000, 16, 1500, 4, 16, 0.3, 0.5, 0.1, 0.3),
+    Row(6_000, 16, 2000, 4, 10, 0.3, 0.5, 0.1, 0.3),
+    Row(15_000, 32, 1800, 4, 0, 0.3, 0.5, 0.1, 0.3),
+    Row(math.inf, 32, 2600, 4, 0, 0.3, 0.5, 0.1, 0.3),
 )
 FROM_SCRATCH = {"learning_rate": 1e-3, "intermediate_size": 512, "hidden_act": "relu"}
 # Linear attention with decay, convolutions and a gate: which tokens are near need not be learned from labels.
@@ -124,7 +123,7 @@ def _of_the_model(row, given):
     folder = given.get("pretrained")
     if folder is None:
         keys = [key for key in Row._fields if key.endswith(("_prob", "_dropout", "_layers", "_lm_epochs"))]
-        near = NEAR if row.near and not _OF_ATTENTION & set(given) else {}
+        near = {} if _OF_ATTENTION & set(given) else NEAR
         return {**FROM_SCRATCH, **near, **{key: getattr(row, key) for key in keys}}
     try:
         width = int(read_settings(folder).get("hidden_size", WIDE))
@@ -159,7 +158,7 @@ def _lines(given, wanted, texts, characters, more, steps):
         Message("more layers want more labels") if few else Message("so many labels fill them"): (
             "num_hidden_layers", "intermediate_size", "hidden_act",
         ),
-        Message("what is near counts most, which few labels do not teach"): tuple(NEAR),
+        Message("what is near counts most, and so labels need not teach it"): tuple(NEAR),
         learned: (
             "learning_rate", "hidden_dropout_prob", "embedding_dropout_prob", "character_dropout", "feature_dropout",
         ),

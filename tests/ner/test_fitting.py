@@ -36,7 +36,7 @@ def epochs_and_steps(number, length=40, **options):
 @pytest.mark.parametrize("length", [1, 40, 5000])
 def test_any_size_is_trained_long_enough(number, length):
     fit = fit_keys({}, texts(number, length))
-    assert set(fit.keys) == CHOSEN | (set(NEAR) if number * length <= 80_000 else set())
+    assert set(fit.keys) == CHOSEN | set(NEAR)
     assert fit.keys["num_train_epochs"] == MOST_EPOCHS or fit.steps >= 700
     assert 1 <= fit.keys["per_device_train_batch_size"] <= 32
     assert (fit.steps < FEWEST_STEPS) == any(line.startswith("note:") for line in fit.lines)
@@ -46,14 +46,12 @@ def test_any_size_is_trained_long_enough(number, length):
 def test_documents_have_the_table(page):
     lines = (REPOSITORY / page).read_text(encoding="utf-8").splitlines()
     for row in TABLE[:-1]:
-        assert f"| {row.texts * CHARACTERS:,} | {row.texts:,} | {in_words(row, page)} |" in lines
-    assert any(line.endswith(f"| {in_words(TABLE[-1], page)} |") for line in lines)
+        assert f"| {row.texts * CHARACTERS:,} | {row.texts:,} | {in_words(row)} |" in lines
+    assert any(line.endswith(f"| {in_words(TABLE[-1])} |") for line in lines)
 
 
-def in_words(row, page):
-    near, softmax = ("近邻", "softmax") if page.endswith(".zh.md") else ("near", "softmax")
-    numbers = [f"{number:,}" for number in row[1:5]]
-    return " | ".join([*numbers, near if row.near else softmax, *map(str, row[6:])])
+def in_words(row):
+    return " | ".join([*(f"{number:,}" for number in row[1:5]), *map(str, row[5:])])
 
 
 def test_steps_stay_where_texts_grow():
