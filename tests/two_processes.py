@@ -17,7 +17,7 @@ def launch(folder, script, *words):
         sys.executable, "-m", "paddle.distributed.launch", "--nproc_per_node", "2", "--log_dir", folder / "log",
         script, *words,
     ]  # fmt: skip
-    # Paddle's store of addresses by libuv ends the process without a word where anything fails; the other one raises
+    # Paddle's store of addresses by libuv aborts where its port is taken; the other one raises an error that says so
     environment = {**os.environ, "PORT_RANGE": PORTS, "FLAGS_tcp_store_using_libuv": "0"}
     with subprocess.Popen(
         list(map(str, command)),

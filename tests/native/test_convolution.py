@@ -1,5 +1,9 @@
 """The depthwise convolution against its plain form."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import paddle
 import pytest
@@ -7,6 +11,7 @@ import pytest
 from paddle_rope.convolution import DepthwiseConvolution
 from paddle_rope.native.convolution import native_convolution
 from paddle_rope.native.library import plain_forms
+from tests.conftest import REPOSITORY
 from tests.native.comparison import assert_same, kept_without_backward, tensor
 
 SEGMENTS = [[3, 3, 3, -1, -1, 8, 0], [5] * 7, [2] * 3 + [1] * 4]
@@ -63,14 +68,39 @@ def test_what_needs_no_gradient_gets_none(left_out):
     assert {name for name, one in tensors.items() if one.grad is None} == {left_out}
 
 
-def test_equal_calls_give_equal_bits():
-    layer, x = convolution(64, 3), tensor(5, 40, 64)
+TWO_THREADS = """
+import os
+from paddle_rope.machine import import_paddle, prepare_process
+prepare_process()
+import_paddle()
+import numpy as np
+import paddle
+from paddle_rope.convolution import DepthwiseConvolution
+from paddle_rope.native.library import library, plain_forms
 
-    def gradients():
-        return [one.numpy() for one in paddle.grad((layer(x) ** 2).sum(), [x, layer.weight])]
+assert library() is not None and os.environ["OMP_NUM_THREADS"] == "2"
+paddle.seed(0)
+layer, x = DepthwiseConvolution(64, 3, center=1.0), paddle.randn([5, 40, 64])
+x.stop_gradient = False
 
-    for one, other in zip(gradients(), gradients()):
-        np.testing.assert_array_equal(one, other)
+def gradients():
+    return [one.numpy() for one in paddle.grad((layer(x) ** 2).sum(), [x, layer.weight])]
+
+one, again = gradients(), gradients()
+with plain_forms():
+    plain = gradients()
+for found, repeated, expected in zip(one, again, plain):
+    np.testing.assert_array_equal(found, repeated)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+print("as one")
+"""
+
+
+def test_two_threads_add_the_same_and_equal_calls_give_equal_bits():
+    environment = {**os.environ, "OMP_NUM_THREADS": "2", "PYTHONPATH": str(REPOSITORY)}
+    command = [sys.executable, "-c", TWO_THREADS]
+    found = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert found.returncode == 0 and found.stdout.strip() == "as one", found.stderr
 
 
 def test_an_output_that_nobody_takes_is_freed():

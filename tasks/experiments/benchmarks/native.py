@@ -15,17 +15,12 @@ from tasks.common.errors import InputError
 from tasks.common.reports.figures import BLUE, GREEN, ORANGE, new_figure, png
 from tasks.experiments.benchmarks.sizes import HEAD_SIZE, VOCABULARY, read_size
 
+_DECAY = {"attention": "linear", "normalizer": "none", "decay": 0.95}
 VARIANTS = {
     "softmax": {},
     "linear": {"attention": "linear"},
-    "linear-decay": {"attention": "linear", "normalizer": "none", "decay": 0.95},
-    "linear-near": {
-        "attention": "linear",
-        "normalizer": "none",
-        "decay": 0.95,
-        "convolutions": ("input", "value", "output"),
-        "output_gate": True,
-    },
+    "linear-decay": _DECAY,
+    "linear-near": {**_DECAY, "convolutions": ("input", "value", "output"), "output_gate": True},
 }
 SIDES = {"plain": plain_forms, "native": contextlib.nullcontext, "bfloat16": bfloat16_products}
 JOBS = {"train": "training", "predict": "inference"}
