@@ -4,12 +4,15 @@ On other devices, and in static graphs, the former are Paddle's; `paddle-rope be
 Where :mod:`paddle_rope.native` is built, its operators take their place.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_rope.native.activation import native_linear
+from paddle_rope.native.projections import native_projections
 from paddle_rope.native.residual_norm import native_dropout, native_residual_norm
 from paddle_rope.precision import at_least_float32
 
@@ -49,6 +52,14 @@ class Linear(nn.Linear):
         rows = x.reshape([-1, x.shape[-1]])
         bias = paddle.matmul(paddle.ones([rows.shape[0], 1], dtype=self.bias.dtype), self.bias.unsqueeze(0))
         return (paddle.matmul(rows, self.weight) + bias).reshape([*x.shape[:-1], self.weight.shape[1]])
+
+
+def projections(x: Tensor, *layers: Linear) -> Sequence[Tensor]:
+    """What each of the layers gives for ``x``."""
+    outputs = None
+    if all(type(layer) is Linear for layer in layers):  # not what takes the place of one, to fine-tune it
+        outputs = native_projections(x, [layer.weight for layer in layers], [layer.bias for layer in layers])
+    return [layer(x) for layer in layers] if outputs is None else outputs
 
 
 class Dropout(nn.Dropout):

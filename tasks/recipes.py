@@ -78,8 +78,8 @@ def open_predictor(
         device: ``"cpu"``, ``"gpu"`` ...; None takes a GPU where there is one.
         batch_size: texts a batch at most.
         show_progress: show a progress bar.
-        options: those that only its recipe has: ``max_tokens`` of ``ner`` and ``matching``, ``overlap`` and
-            ``max_entity_tokens`` of ``ner``, ``max_characters`` of ``classification``.
+        options: ``bf16``, and those that only its recipe has: ``max_tokens`` of ``ner`` and ``matching``, ``overlap``
+            and ``max_entity_tokens`` of ``ner``, ``max_characters`` of ``classification``.
 
     Returns:
         :class:`~tasks.ner.prediction.predictor.NerPredictor`, :class:`~tasks.classification.prediction.Classifier` or

@@ -20,7 +20,7 @@ from paddle_rope.attention.softmax import check_score_scaling, softmax_attention
 from paddle_rope.attention.window import window_attention
 from paddle_rope.choices import ATTENTION_KINDS, check_choice
 from paddle_rope.convolution import DepthwiseConvolution, check_convolutions
-from paddle_rope.layers import Dropout, Linear
+from paddle_rope.layers import Dropout, Linear, projections
 from paddle_rope.native.linear_attention import native_linear_attention
 from paddle_rope.native.softmax_attention import native_softmax_attention
 from paddle_rope.precision import at_least_float32, without_amp
@@ -154,11 +154,11 @@ class MultiHeadAttention(nn.Layer):
         Returns:
             ``[batch, seq, hidden]``.
         """
-        q, k, v, beside = self._project(hidden, key_mask, segment_ids)
+        q, k, v, beside, factor = self._project(hidden, key_mask, segment_ids)
         attended = self._attend_natively(q, k, v, rotate, key_mask, segment_ids, score_bias)
         if attended is None:
             attended = self._attend(hidden, q, k, v, rotate, key_mask, segment_ids, score_bias)
-        return self._merge(attended, hidden, beside)
+        return self._merge(attended, beside, factor)
 
     def _attend_natively(self, q, k, v, rotate, key_mask, segment_ids, score_bias):
         """What :meth:`_attend` gives, or None where no native operator has the options of this layer."""
@@ -214,14 +214,15 @@ class MultiHeadAttention(nn.Layer):
         """
         if not self.causal:
             raise ValueError("only causal attention continues from a state")
-        q, k, v = self._split_all(*self._project(hidden)[:3])
+        q, k, v, beside, factor = self._project(hidden)
+        q, k, v = self._split_all(q, k, v)
         if self.kind != "linear":
             state, attended = self._extend_softmax(q, k, v, state, rotate, key_mask, score_bias)
         else:
             new_keys = None if key_mask is None else key_mask[:, -k.shape[2] :]
             options = {"decay": self._decay(hidden), "state": state, "return_state": True, **self._linear_options()}
             state, attended = causal_linear_attention(q, k, v, rotate, new_keys, **options)
-        return self._merge(self._join_heads(attended), hidden), state
+        return self._merge(self._join_heads(attended), beside, factor), state
 
     def _extend_softmax(self, q, k, v, state, rotate, key_mask, score_bias):
         one_tensor = self.share_kv and ("k" in self.placement) == ("v" in self.placement)
@@ -254,14 +255,18 @@ class MultiHeadAttention(nn.Layer):
         return {"feature_map": self.feature_map, "normalizer": self.normalizer, "placement": self.placement}
 
     def _project(self, hidden, key_mask=None, segment_ids=None):
-        """q, k, v ``[batch, seq, hidden]``, and what the convolution of v adds to the output, or None."""
-        key = self.key(hidden)
-        value = key if self.share_kv else self.value(hidden)
+        """q, k, v ``[batch, seq, hidden]``, and of the same shape what the convolution of v adds to the output and what
+        the gate multiplies it by, or None."""
+        has_gate = hasattr(self, "gate")
+        of_values, of_gate = ([] if self.share_kv else [self.value]), ([self.gate] if has_gate else [])
+        query, key, *others = projections(hidden, self.query, self.key, *of_values, *of_gate)
+        value = key if self.share_kv else others[0]
         if hasattr(self, "value_convolution"):
             value = F.silu(self.value_convolution(value, key_mask, segment_ids))
         has_beside = hasattr(self, "output_convolution")
         beside = self.output_convolution(value, key_mask, segment_ids) if has_beside else None
-        return self.query(hidden), key, value, beside
+        factor = F.silu(others[-1]) if has_gate else None
+        return query, key, value, beside, factor
 
     def _split_all(self, q, k, v):
         """``[batch, heads, seq, head_dim]`` each; v is k where it was."""
@@ -275,10 +280,10 @@ class MultiHeadAttention(nn.Layer):
         _, heads, _, head_dim = x.shape
         return x.transpose([0, 2, 1, 3]).reshape([0, 0, heads * head_dim])
 
-    def _merge(self, attended, hidden, beside=None):
-        """``attended`` with what is ``beside`` it, gated by ``hidden``, projected."""
+    def _merge(self, attended, beside, factor):
+        """``attended`` with what is ``beside`` it, times the factor of the gate, projected."""
         if beside is not None:
             attended = attended + beside
-        if hasattr(self, "gate"):
-            attended = attended * F.silu(self.gate(hidden))
+        if factor is not None:
+            attended = attended * factor
         return self.output(attended)

@@ -41,7 +41,8 @@ _SIGNATURES = {
     "span_loss_forward": "lllll ppli p pp pp pp",
     "span_loss_backward": "lllll ppli p pp pp pp p pp",
     "round_to_bfloat16": "ll pp",
-    "product_bfloat16": "lll ii ppp",
+    "product_float32": "lll iii ppp",
+    "product_bfloat16": "lll iii ppp",
     "adamw_step": "l ppp pppppp ffff",
 }
 _LEVELS = 1 << 32  # of the random bits of dropout

@@ -2,6 +2,7 @@
 
 import contextlib
 import platform
+import threading
 from collections.abc import Iterator
 
 import paddle
@@ -13,7 +14,7 @@ from paddle_rope.native.residual_norm import rows_and_width
 
 # What Linux calls instructions that multiply bfloat16, of x86. oneDNN takes longer than float32 without.
 _INSTRUCTIONS = ("avx512_bf16", "amx_bf16")
-_open = 0  # how many blocks of bfloat16_products are
+_open = threading.local()  # .blocks: how many blocks of bfloat16_products are, in a thread
 
 
 @contextlib.contextmanager
@@ -21,7 +22,8 @@ def bfloat16_products() -> Iterator[None]:
     """In this context the products of linear layers round their factors to bfloat16: 8 bits of mantissa for 24.
 
     A factor is changed by at most 2^-9 = 0.2 % of itself. Sums, weights, gradients, norms, attention and the optimizer
-    stay in float32. The products of the backward pass are rounded, too, if the forward pass was.
+    stay in float32. The products of the backward pass are rounded, too, if the forward pass was. Other threads are not
+    in the context.
 
     Raises:
         RuntimeError: this machine cannot (:func:`why_no_bfloat16`).
@@ -29,12 +31,11 @@ def bfloat16_products() -> Iterator[None]:
     why = why_no_bfloat16()
     if why is not None:
         raise RuntimeError(why)
-    global _open
-    _open += 1
+    _open.blocks = getattr(_open, "blocks", 0) + 1
     try:
         yield
     finally:
-        _open -= 1
+        _open.blocks -= 1
 
 
 def why_no_bfloat16() -> str | None:
@@ -50,8 +51,8 @@ def why_no_bfloat16() -> str | None:
 
 
 def are_rounded() -> bool:
-    """Whether products are computed in bfloat16 now."""
-    return _open > 0
+    """Whether products are computed in bfloat16 now, in this thread."""
+    return getattr(_open, "blocks", 0) > 0
 
 
 def rounded(x: Tensor) -> Tensor:
@@ -61,17 +62,19 @@ def rounded(x: Tensor) -> Tensor:
     return y
 
 
-def product(a: Tensor, b: Tensor, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
+def product(
+    a: Tensor, b: Tensor, transpose_a: bool = False, transpose_b: bool = False, onto: Tensor | None = None
+) -> Tensor:
     """The float32 product of two contiguous matrices, both float32 or both bfloat16.
 
     Args:
         a: ``[m, k]``, ``[k, m]`` to be transposed.
         b: ``[k, n]``, ``[n, k]`` to be transposed.
+        onto: float32 ``[m, n]`` to which the product is added in place; None for a new tensor.
     """
-    if a.dtype != paddle.bfloat16:
-        return paddle.matmul(a, b, transpose_a, transpose_b)
     m, k = reversed(a.shape) if transpose_a else a.shape
     n = b.shape[0 if transpose_b else 1]
-    c = paddle.empty([m, n], "float32")
-    library().product_bfloat16(m, n, k, int(transpose_a), int(transpose_b), address(a), address(b), address(c))
+    c = paddle.empty([m, n], "float32") if onto is None else onto
+    multiply = library().product_float32 if a.dtype == paddle.float32 else library().product_bfloat16
+    multiply(m, n, k, int(transpose_a), int(transpose_b), int(onto is not None), address(a), address(b), address(c))
     return c

@@ -15,6 +15,7 @@ from tasks.common.exported.folder import is_exported
 from tasks.common.exported.model import ExportedModel, open_exported
 from tasks.common.inference import Batch, outputs_of
 from tasks.common.model_folder import check_least, check_length, check_named, open_model
+from tasks.common.precision import predict_in_bfloat16
 
 # Numbers of the largest tensor of one batch: bounds memory for long texts.
 MAX_BATCH_NUMBERS = 1 << 26
@@ -30,9 +31,11 @@ class Classifier:
         max_characters: characters of a text that are read, from its beginning; None takes what the model was trained
             with.
         show_progress: show a progress bar.
+        bf16: multiply in bfloat16, see :func:`tasks.common.precision.predict_in_bfloat16`.
 
     Raises:
-        InputError: the folder does not hold a model, the device cannot be used, or a size is out of range.
+        InputError: the folder does not hold a model, the device cannot be used or has no bfloat16, or a size is out of
+            range.
     """
 
     recipe = "classification"
@@ -44,6 +47,7 @@ class Classifier:
         batch_size: int = 32,
         max_characters: int | None = None,
         show_progress: bool = False,
+        bf16: bool = False,
     ) -> None:
         check_least("batch_size", batch_size)
         check_least("max_characters", max_characters)
@@ -54,6 +58,8 @@ class Classifier:
             from tasks.classification.model import ClassificationModel
 
             self.tokenizer, self.model = open_model(model_dir, device, ClassificationModel, _check_config)
+        if bf16:
+            predict_in_bfloat16(self.model)
         self.classes = self.model.config.classes
         self.batch_size = batch_size
         self.max_characters = max_characters or self.model.config.max_characters

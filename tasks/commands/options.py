@@ -81,7 +81,7 @@ LONGEST = {
 
 def add_computing(parser, task):
     """How a model computes: ``--max_tokens``, ``--max_entity_tokens`` or ``--max_characters``, ``--batch_size``,
-    ``--device``."""
+    ``--device``, ``--bf16``."""
     longest, meaning = LONGEST[task]
 
     def refuse(value):
@@ -94,9 +94,16 @@ def add_computing(parser, task):
         parser.add_argument("--max_entity_tokens", type=int, metavar="N", help=bound)
     parser.add_argument("--batch_size", type=int, default=32, help="texts computed together (default: 32)")
     parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
+    add_bf16(parser)
+
+
+def add_bf16(parser):
+    """The argument ``bf16``."""
+    faster = "multiply in bfloat16, where the CPU can: faster, scores change a little (docs/performance.md)"
+    parser.add_argument("--bf16", action="store_true", default=None, help=faster)
 
 
 def computing(options):
     """The arguments of :func:`add_computing`, as predictors and recipes name them."""
-    names = ("device", "batch_size", "max_tokens", "max_entity_tokens", "max_characters")
+    names = ("device", "batch_size", "max_tokens", "max_entity_tokens", "max_characters", "bf16")
     return {name: getattr(options, name) for name in names if hasattr(options, name)}

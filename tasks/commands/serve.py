@@ -3,7 +3,7 @@
 import os
 
 from paddle_rope.machine import physical_cores, prepare_process
-from tasks.commands.options import new_parser
+from tasks.commands.options import add_bf16, new_parser
 from tasks.common.language import Message
 from tasks.serving.settings import Settings, model_sources
 
@@ -44,6 +44,7 @@ def serve(words):
             help=Message("{meaning} (default: {default})", meaning=meaning, default=default),
         )
     parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
+    add_bf16(parser)
     options = vars(parser.parse_args(words))
     models = model_sources(options.pop("models"))
     if not os.environ.get("OMP_NUM_THREADS", "").isdigit():  # which the libraries that compute read

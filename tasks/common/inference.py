@@ -31,10 +31,11 @@ def evaluation_mode(model: paddle.nn.Layer) -> Iterator[None]:
 
 
 def evaluated(model: paddle.nn.Layer, batch: Batch, forward: Callable | None = None) -> paddle.Tensor:
-    """What a model, or its method ``forward``, gives for a batch of arrays in evaluation mode."""
+    """What a model, or its method ``forward``, gives for a batch of arrays in evaluation mode, and in the context that
+    its attribute ``precision``, if it has one, makes (:func:`~tasks.common.precision.predict_in_bfloat16`)."""
     import paddle
 
-    with evaluation_mode(model):
+    with evaluation_mode(model), getattr(model, "precision", contextlib.nullcontext)():
         return (forward or model)(**{name: paddle.to_tensor(array) for name, array in batch.items()})
 
 

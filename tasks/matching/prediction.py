@@ -15,6 +15,7 @@ from tasks.common.exported.model import ExportedModel, open_exported
 from tasks.common.inference import Batch, outputs_of
 from tasks.common.language import Message
 from tasks.common.model_folder import check_least, check_length, open_model
+from tasks.common.precision import predict_in_bfloat16
 from tasks.matching.arguments import ARCHITECTURES, CROSS_ENCODER, SHORTEST
 from tasks.matching.batching import MatchingDataset, pad_sequences
 from tasks.matching.examples import Example
@@ -33,12 +34,14 @@ class MatchingPredictor:
         max_tokens: tokens of a sequence; None takes what the model was trained with. Longer ones are cut, see
             :mod:`tasks.matching.batching`.
         show_progress: show a progress bar.
+        bf16: multiply in bfloat16, see :func:`tasks.common.precision.predict_in_bfloat16`.
 
     Attributes:
         threshold: score from which a pair matches; None for a model of grades or triples.
 
     Raises:
-        InputError: the folder does not hold a model, the device cannot be used, or a size is out of range.
+        InputError: the folder does not hold a model, the device cannot be used or has no bfloat16, or a size is out of
+            range.
     """
 
     recipe = "matching"
@@ -50,6 +53,7 @@ class MatchingPredictor:
         batch_size: int = 32,
         max_tokens: int | None = None,
         show_progress: bool = False,
+        bf16: bool = False,
     ) -> None:
         check_least("batch_size", batch_size)
         check_least("max_tokens", max_tokens, SHORTEST)
@@ -61,6 +65,8 @@ class MatchingPredictor:
             from tasks.matching.model import MatchingModel
 
             self.tokenizer, self.model = open_model(model_dir, device, MatchingModel)
+        if bf16:
+            predict_in_bfloat16(self.model)
         self.batch_size = batch_size
         self.max_tokens = max_tokens or self.model.config.max_tokens
         self.show_progress = show_progress

@@ -48,7 +48,8 @@ def examples(source: ModelSource, verb: str) -> list:
 
 
 def _open(source, settings):
-    predictor = open_predictor(source.folder, device=settings.device, batch_size=settings.batch_size)
+    options = {"device": settings.device, "batch_size": settings.batch_size, "bf16": settings.bf16}
+    predictor = open_predictor(source.folder, **options)
     if source.recipe != "matching":
         return {"predict": lambda texts: list(map(_json, predictor(texts)))}
 

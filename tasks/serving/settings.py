@@ -55,6 +55,7 @@ class Settings:
     stop_seconds: float = 30.0
     threads: int = 1
     device: str | None = None
+    bf16: bool | None = None
 
     def __post_init__(self) -> None:
         counts = ("workers", "batch_size", "max_queue", "max_texts", "max_characters", "max_body_bytes", "threads")

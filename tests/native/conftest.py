@@ -6,6 +6,7 @@ import pytest
 
 from paddle_rope.native.build import build, compiler
 from paddle_rope.native.library import VARIABLE, library
+from paddle_rope.native.products import why_no_bfloat16
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -21,3 +22,11 @@ def built():
     if before is not None:
         os.environ[VARIABLE] = before
     library.cache_clear()
+
+
+@pytest.fixture
+def has_bfloat16():
+    """Skips where the processor does not multiply bfloat16."""
+    why = why_no_bfloat16()
+    if why is not None:
+        pytest.skip(f"no products in bfloat16: {why}")

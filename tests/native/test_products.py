@@ -23,14 +23,6 @@ TINY = {
 }
 
 
-@pytest.fixture
-def has_bfloat16():
-    """Skips where the processor does not multiply bfloat16."""
-    why = why_no_bfloat16()
-    if why is not None:
-        pytest.skip(f"no products in bfloat16: {why}")
-
-
 def as_float(x):
     """The numbers of a bfloat16 tensor, by its bits."""
     bits = x.cast("float32") if x.dtype != paddle.bfloat16 else x

@@ -32,12 +32,13 @@ def tune_model(
     max_tokens: int | None = None,
     only: str | None = None,
     max_entity_tokens: int | None = None,
+    bf16: bool = False,
 ) -> dict:
     """Tune thresholds and temperatures of a trained model on a labeled file, print the scores and write them into its
     config.json.
 
     Args:
-        model_dir, device, batch_size, max_tokens, max_entity_tokens: as of
+        model_dir, device, batch_size, max_tokens, max_entity_tokens, bf16: as of
             :class:`~tasks.ner.prediction.predictor.NerPredictor`.
         data_file: labeled file.
         only: ``"thresholds"`` or ``"temperatures"`` leaves the other as they are; None tunes both.
@@ -58,7 +59,7 @@ def tune_model(
     refuse_exported([model_dir], Message("is exported; tune the trained model, then export it"))
     config_file = Path(model_dir) / "config.json"
     predictor = NerPredictor(
-        model_dir, device, batch_size, max_tokens, show_progress=True, max_entity_tokens=max_entity_tokens
+        *(model_dir, device, batch_size, max_tokens), show_progress=True, max_entity_tokens=max_entity_tokens, bf16=bf16
     )
     check_output_file(config_file)
     types = predictor.types

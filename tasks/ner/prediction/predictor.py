@@ -14,6 +14,7 @@ from tasks.common.errors import InputError
 from tasks.common.inference import outputs_of
 from tasks.common.language import Message, tr
 from tasks.common.model_folder import check_least
+from tasks.common.precision import predict_in_bfloat16
 from tasks.ner.batching import SpanCollator, TokenizedText
 from tasks.ner.examples import Entity, as_record, without_overlaps
 from tasks.ner.lengths import Reading, reading_of
@@ -44,10 +45,11 @@ class NerPredictor:
             least a quarter and at most half of ``max_tokens``.
         max_entity_tokens: tokens of the longest span that is found, 0 for any; None takes twice those of the longest
             training entity, see :func:`tasks.ner.lengths.entity_bound`.
+        bf16: multiply in bfloat16, see :func:`tasks.common.precision.predict_in_bfloat16`.
 
     Raises:
-        InputError: a folder does not hold a model, several do not fit together, the device cannot be used, or a size is
-            out of range.
+        InputError: a folder does not hold a model, several do not fit together, the device cannot be used or has no
+            bfloat16, or a size is out of range.
     """
 
     recipe = "ner"
@@ -61,6 +63,7 @@ class NerPredictor:
         show_progress: bool = False,
         overlap: int | None = None,
         max_entity_tokens: int | None = None,
+        bf16: bool = False,
     ):
         check_least("batch_size", batch_size)
         check_least("max_tokens", max_tokens)
@@ -71,6 +74,8 @@ class NerPredictor:
         if len(folders) > 1:
             refuse_exported(folders, Message("is exported and stands alone; export all of the models into one folder"))
         self.tokenizer, self.model, self.features = open_models(folders, device)
+        if bf16:
+            predict_in_bfloat16(self.model)
         self.types = self.model.config.types
         self.batch_size = batch_size
         self.reading = reading_of(self.model.config, max_tokens, overlap, max_entity_tokens)

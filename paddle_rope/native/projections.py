@@ -1,0 +1,75 @@
+"""Several products x W + b of one input."""
+
+from collections.abc import Sequence
+
+import paddle
+from paddle import Tensor
+from paddle.autograd import PyLayer
+
+from paddle_rope.native.library import address, computes, dense, library
+from paddle_rope.native.products import are_rounded, product, rounded
+from paddle_rope.native.residual_norm import rows_and_width
+
+
+@paddle.jit.not_to_static  # which would rewrite what it sees in no graph
+def native_projections(
+    x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor | None]
+) -> tuple[Tensor, ...] | None:
+    """x W + b for each W and b; None where only plain forms compute.
+
+    The gradient of x is summed where the products are made, so no tensors are added afterwards.
+
+    Args:
+        x: ``[..., in_features]``.
+        weights: two or more ``[in_features, out_features]``.
+        biases: as many ``[out_features]``; None for 0.
+
+    Returns:
+        ``[..., out_features]`` each.
+    """
+    if not computes(x, *weights, *biases) or not x.size:
+        return None
+    given = [bias for bias in biases if bias is not None]
+    return _Projections.apply(x, [bias is not None for bias in biases], *weights, *given)
+
+
+class _Projections(PyLayer):
+    @staticmethod
+    def forward(ctx, x, has_bias, *parameters):
+        weights, given = parameters[: len(has_bias)], iter(parameters[len(has_bias) :])
+        biases = [next(given) if has else None for has in has_bias]
+        ctx.shape, ctx.needs_x = x.shape, not x.stop_gradient
+        ctx.needs = [not weight.stop_gradient for weight in weights]
+        ctx.needs_bias = [None if bias is None else not bias.stop_gradient for bias in biases]
+        rows = dense(x).reshape([-1, x.shape[-1]])
+        if are_rounded():
+            rows, weights = rounded(rows), [rounded(weight) for weight in weights]
+        outputs = []
+        for weight, bias in zip(weights, biases):
+            y = product(rows, weight)
+            if bias is not None:
+                library().activation_forward(*rows_and_width(y), 0, *map(address, (y, bias, y)))
+            outputs.append(y.reshape([*x.shape[:-1], y.shape[1]]))
+        ctx.save_for_backward(rows, *weights)
+        return tuple(outputs)
+
+    @staticmethod
+    def backward(ctx, *d_outputs):
+        rows, *weights = ctx.saved_tensor()
+        d_x, d_weights, d_biases = None, [], []
+        for weight, d_y, needs, needs_bias in zip(weights, d_outputs, ctx.needs, ctx.needs_bias):
+            d_y = dense(d_y).reshape([rows.shape[0], weight.shape[1]])
+            if needs_bias is not None:
+                d_biases.append(_column_sums(d_y) if needs_bias else None)
+            if rows.dtype == paddle.bfloat16:
+                d_y = rounded(d_y)
+            if ctx.needs_x:
+                d_x = product(d_y, weight, transpose_b=True, onto=d_x)
+            d_weights.append(product(rows, d_y, transpose_a=True) if needs else None)
+        return (None if d_x is None else d_x.reshape(ctx.shape), *d_weights, *d_biases)
+
+
+def _column_sums(x):
+    sums = paddle.empty([x.shape[1]], x.dtype)
+    library().activation_backward(*x.shape, 0, *map(address, (None, x, None, sums)))
+    return sums

@@ -1,0 +1,114 @@
+"""Prediction with products in bfloat16: the option of the commands, and what refuses it."""
+
+import json
+import threading
+
+import numpy as np
+import paddle
+import pytest
+
+from paddle_rope import CharTokenizer
+from paddle_rope.native import products
+from paddle_rope.native.products import bfloat16_products
+from tasks.classification.model import ClassificationConfig, ClassificationModel
+from tasks.common.errors import InputError
+from tasks.matching.model import MatchingConfig, MatchingModel
+from tasks.ner.demo.corpus import UNSEEN_SENTENCES
+from tasks.ner.model import NerConfig, NerModel
+from tasks.ner.prediction.predictor import NerPredictor
+from tasks.recipes import open_predictor
+from tests.exports import FORMATS, export, fails
+from tests.roformer.small_models import randomise
+from tests.verbs import verb
+
+SIZES = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 48}
+MODELS = {
+    "ner": (NerModel, NerConfig, {"types": ["a"], "head_size": 8}),
+    "classification": (ClassificationModel, ClassificationConfig, {"classes": ["x", "y"]}),
+    "matching": (MatchingModel, MatchingConfig, {"architecture": "bi_encoder", "threshold": 0.5}),
+}
+WORK = {  # numbers of a predictor for the texts
+    "ner": lambda predictor: [
+        one.score for of_text in predictor.find(UNSEEN_SENTENCES, thresholds=-1e3) for one in of_text
+    ],
+    "classification": lambda predictor: predictor.probabilities(UNSEEN_SENTENCES)[:, 0],
+    "matching": lambda predictor: predictor.encode(UNSEEN_SENTENCES).ravel(),
+}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """dict from a recipe to the folder of a model with random weights."""
+    tokenizer = CharTokenizer.from_corpus(UNSEEN_SENTENCES)
+    folders = {}
+    for recipe, (model, config, options) in MODELS.items():
+        folders[recipe] = tmp_path_factory.mktemp("models") / recipe
+        tokenizer.save_pretrained(folders[recipe])
+        of_recipe = randomise(model(config(vocab_size=len(tokenizer), **SIZES, **options)))
+        of_recipe.save_pretrained(folders[recipe], safe_serialization=True)
+    return folders
+
+
+@pytest.mark.parametrize("recipe", MODELS)
+def test_predictors_multiply_in_bfloat16_and_others_do_not(has_bfloat16, folders, recipe):
+    work = WORK[recipe]
+    plain = open_predictor(folders[recipe], device="cpu")
+    rounded = open_predictor(folders[recipe], device="cpu", bf16=True)
+    before, found, after = work(plain), work(rounded), work(plain)
+    with bfloat16_products():
+        expected = work(plain)
+    assert len(found) > 2 and np.array_equal(before, after)
+    np.testing.assert_array_equal(found, expected)
+    difference = np.abs(np.subtract(found, before)).max()
+    assert 1e-5 < difference < 0.1 * max(1, np.abs(before).max())
+
+
+def test_several_models_of_entities_multiply_in_bfloat16(has_bfloat16, folders):
+    work, folder = WORK["ner"], str(folders["ner"])
+    one, several = NerPredictor(folder, "cpu", bf16=True), NerPredictor([folder, folder], "cpu", bf16=True)
+    np.testing.assert_allclose(work(one), work(several), rtol=1e-6)
+
+
+def test_commands_take_the_option(has_bfloat16, folders, tmp_path):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("\n".join(UNSEEN_SENTENCES), encoding="utf-8")
+    results = []
+    for number, more in enumerate([[], ["--bf16"], ["--bf16", "--processes", "1"]]):
+        output = tmp_path / str(number)
+        words = [str(folders["classification"]), "--input", str(texts), "--output", str(output), *more]
+        assert verb("predict", "classification").main(words) == 0
+        file = output if output.is_file() else next(output.glob("part-*.jsonl"))
+        results.append([json.loads(line)["probability"] for line in file.read_text(encoding="utf-8").splitlines()])
+    assert results[0] != results[1] == results[2]
+
+
+def test_a_thread_does_not_round_for_another(has_bfloat16):
+    seen = []
+    with bfloat16_products():
+        thread = threading.Thread(target=lambda: seen.append(products.are_rounded()))
+        thread.start()
+        thread.join()
+        assert products.are_rounded()
+    assert seen == [False] and not products.are_rounded()
+
+
+def test_a_processor_without_it_is_an_error_of_one_line(monkeypatch, folders, tmp_path, capsys):
+    monkeypatch.setattr(products, "processors", lambda: [{"flags": "sse2 avx2"}])
+    texts = tmp_path / "texts.txt"
+    texts.write_text("你好", encoding="utf-8")
+    output = tmp_path / "out.jsonl"
+    words = [folders["ner"], "--input", texts, "--output", output, "--bf16"]
+    assert "--bf16 cannot be on this CPU: the processor" in fails(verb("predict", "ner"), capsys, *words)
+    assert not output.exists()
+
+
+def test_other_devices_are_refused(monkeypatch, folders):
+    monkeypatch.setattr(paddle, "get_device", lambda: "gpu:0")
+    with pytest.raises(InputError, match="--bf16 is for models on a CPU"):
+        open_predictor(folders["classification"], device="cpu", bf16=True)
+
+
+def test_exported_models_refuse_it(folders, tmp_path):
+    folder = export("classification", tmp_path / "exported", FORMATS[0], folders["classification"])
+    with pytest.raises(InputError, match="computes as it was exported"):
+        open_predictor(folder, device="cpu", bf16=True)
