@@ -36,7 +36,7 @@ def native_projections(
 class _Projections(PyLayer):
     @staticmethod
     def forward(ctx, x, has_bias, *parameters):
-        weights, given = parameters[: len(has_bias)], iter(parameters[len(has_bias) :])
+        weights, given = list(parameters[: len(has_bias)]), iter(parameters[len(has_bias) :])
         biases = [next(given) if has else None for has in has_bias]
         ctx.shape, ctx.needs_x = x.shape, not x.stop_gradient
         ctx.needs = [not weight.stop_gradient for weight in weights]
