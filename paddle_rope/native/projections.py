@@ -38,9 +38,9 @@ class _Projections(PyLayer):
     def forward(ctx, x, has_bias, *parameters):
         weights, given = list(parameters[: len(has_bias)]), iter(parameters[len(has_bias) :])
         biases = [next(given) if has else None for has in has_bias]
-        ctx.shape, ctx.needs_x = x.shape, not x.stop_gradient
-        ctx.needs = [not weight.stop_gradient for weight in weights]
-        ctx.needs_bias = [None if bias is None else not bias.stop_gradient for bias in biases]
+        needs = [not weight.stop_gradient for weight in weights]
+        needs_bias = [None if bias is None else not bias.stop_gradient for bias in biases]
+        ctx.needs, ctx.needs_bias, ctx.needs_x = needs, needs_bias, not x.stop_gradient
         rows = dense(x).reshape([-1, x.shape[-1]])
         if are_rounded():
             rows, weights = rounded(rows), [rounded(weight) for weight in weights]
@@ -50,7 +50,9 @@ class _Projections(PyLayer):
             if bias is not None:
                 library().activation_forward(*rows_and_width(y), 0, *map(address, (y, bias, y)))
             outputs.append(y.reshape([*x.shape[:-1], y.shape[1]]))
-        ctx.save_for_backward(rows, *weights)
+        if ctx.needs_x or any(needs) or any(needs_bias):
+            ctx.shape = x.shape
+            ctx.save_for_backward(rows, *weights)
         return tuple(outputs)
 
     @staticmethod

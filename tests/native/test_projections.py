@@ -10,7 +10,7 @@ from paddle_rope.layers import Linear, projections
 from paddle_rope.native.library import plain_forms
 from paddle_rope.native.products import bfloat16_products
 from paddle_rope.native.projections import native_projections
-from tests.native.comparison import assert_same, tensor
+from tests.native.comparison import assert_same, kept_without_backward, tensor
 
 
 def layers_of(*widths, bias=None):
@@ -98,3 +98,8 @@ def test_attention_calls_one_operator_for_all_projections_of_its_input(monkeypat
     assert counts == [3 - ("share_kv" in options) + ("output_gate" in options)]
     with plain_forms():
         np.testing.assert_allclose(y.numpy(), attention(hidden).numpy(), rtol=0, atol=1e-5)
+
+
+def test_outputs_that_nobody_takes_are_freed():
+    layers, x = layers_of(64, 64), tensor(16384, 6)  # outputs of 4 MB
+    assert kept_without_backward(lambda: projections(x, *layers)) < 1
