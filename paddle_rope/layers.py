@@ -55,7 +55,7 @@ class Linear(nn.Linear):
 
 
 def projections(x: Tensor, *layers: Linear) -> Sequence[Tensor]:
-    """What each of the layers gives for ``x``."""
+    """What each of the layers gives for ``x``: ``[..., in_features]`` -> ``[..., out_features]`` of each."""
     outputs = None
     if all(type(layer) is Linear for layer in layers):  # not what takes the place of one, to fine-tune it
         outputs = native_projections(x, [layer.weight for layer in layers], [layer.bias for layer in layers])

@@ -1,4 +1,4 @@
-"""Matrix products whose factors are rounded to bfloat16, with sums in float32, where the processor multiplies them."""
+"""Matrix products in float32, and of factors that are rounded to bfloat16 where the processor multiplies them."""
 
 import contextlib
 import platform

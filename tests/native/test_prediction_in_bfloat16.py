@@ -17,6 +17,8 @@ from tasks.ner.demo.corpus import UNSEEN_SENTENCES
 from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.prediction.predictor import NerPredictor
 from tasks.recipes import open_predictor
+from tasks.serving.models import open_works
+from tasks.serving.settings import Settings, model_sources
 from tests.exports import FORMATS, export, fails
 from tests.roformer.small_models import randomise
 from tests.verbs import verb
@@ -80,6 +82,15 @@ def test_commands_take_the_option(has_bfloat16, folders, tmp_path):
         file = output if output.is_file() else next(output.glob("part-*.jsonl"))
         results.append([json.loads(line)["probability"] for line in file.read_text(encoding="utf-8").splitlines()])
     assert results[0] != results[1] == results[2]
+
+
+def test_a_service_takes_the_option(has_bfloat16, folders):
+    sources = model_sources([f"pairs={folders['matching']}"])
+    answers = []
+    for bf16 in (None, True):
+        work = open_works(Settings(sources, device="cpu", bf16=bf16))["pairs", "predict"]
+        answers.append(work.compute([("你好", "再见"), ("花呗如何还款", "花呗怎么还钱")]))
+    assert len(answers[0]) == 2 and answers[0] != answers[1]
 
 
 def test_a_thread_does_not_round_for_another(has_bfloat16):

@@ -11,7 +11,7 @@ from paddlenlp.transformers import RoFormerModel as PaddleNLPRoFormer
 
 from paddle_rope import RoFormerConfig, RoFormerModel, RotaryPositionEmbedding, linear_attention, softmax_attention
 from paddle_rope.global_pointer import losses
-from paddle_rope.layers import Dropout, Linear, scaled
+from paddle_rope.layers import Dropout, Linear, projections, scaled
 from tasks.common.language import tr
 
 BATCH, SEQ, HIDDEN, TYPES = 32, 40, 256, 10
@@ -101,8 +101,14 @@ def print_layer_times():
     for tensor in (hidden, logits, states):
         tensor.stop_gradient = False
     ours, theirs = Linear(HIDDEN, 4 * HIDDEN), nn.Linear(HIDDEN, 4 * HIDDEN)
+    three = [Linear(HIDDEN, HIDDEN) for _ in range(3)]
     cases = {
         f"Linear {HIDDEN} to {4 * HIDDEN}": (theirs, ours, [hidden]),
+        f"three products of {HIDDEN} from one input, layer by layer against together": (
+            lambda x: paddle.concat([layer(x) for layer in three], axis=-1),
+            lambda x: paddle.concat(list(projections(x, *three)), axis=-1),
+            [hidden],
+        ),
         "mask of a shorter shape": (lambda x: x * mask.astype(x.dtype), lambda x: scaled(x, mask), [states]),
         "Dropout 0.2": (nn.Dropout(0.2), Dropout(0.2), [hidden]),
         f"multi-label loss, {SEQ}x{SEQ} spans, {TYPES} types": (
