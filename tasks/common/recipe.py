@@ -259,6 +259,8 @@ class Recipe(RecipeHooks):
                     print(tr("training multiplies in bfloat16, evaluation in float32"))
             if "dev" not in run.datasets:
                 print(tr("no dev data: the last epoch is kept"))
+            elif self.arguments.PLAN is BY_EPOCHS and not run.keys.keep_best:
+                print(tr("keep_best is false: the last epoch is kept"))
             self._note_room(run, parameters)
             life.claim(run.config, checkpoint, run.claimed, in_memory)
         run.trainer = self.make_trainer(run)

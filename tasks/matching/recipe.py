@@ -69,7 +69,7 @@ class MatchingRecipe(Recipe):
         config = run.model.config
         for split, dataset in run.datasets.items():
             print(data_report(split, dataset, config.max_tokens))
-        run.facts["chosen_by"] = chosen_by = self._chosen_by(run) if run.keys.has_dev else None
+        run.facts["chosen_by"] = chosen_by = self._chosen_by(run) if run.training.load_best_model_at_end else None
         chosen = tr("; the epoch is chosen by dev {score}", score=chosen_by) if chosen_by else ""
         print(config.architecture + chosen)
 

@@ -18,6 +18,7 @@ FEWEST_EPOCHS, MOST_EPOCHS = 4, 140
 EPOCHS_ON_MORE_TEXTS = 16  # of masked language modeling, where the training texts alone would have none
 MOST_MASKED_STEPS = 3000  # unless one epoch has more
 FEWEST_STEPS = 300  # with fewer a model from scratch hardly begins to find entities
+FEWEST_ENTITIES = 30  # of dev; with fewer the best of many epochs is the luckiest one
 WIDE = 512  # a pretrained folder of at least this width is one of the published ones
 
 
@@ -36,11 +37,11 @@ class Row(NamedTuple):
 
 
 TABLE = (
-    Row(150, 8, 700, 1, 0, 0.1, 0.2, 0.5, 0.2),
-    Row(600, 16, 2300, 2, 0, 0.3, 0.5, 0.2, 0.5),
+    Row(150, 8, 500, 1, 0, 0.1, 0.2, 0.5, 0.2),
+    Row(600, 16, 700, 2, 60, 0.3, 0.5, 0.2, 0.5),
     Row(2_000, 16, 1500, 4, 16, 0.3, 0.5, 0.1, 0.3),
     Row(6_000, 16, 2000, 4, 10, 0.3, 0.5, 0.1, 0.3),
-    Row(15_000, 32, 1800, 4, 0, 0.3, 0.5, 0.1, 0.3),
+    Row(15_000, 32, 1800, 4, 6, 0.3, 0.5, 0.1, 0.3),
     Row(math.inf, 32, 2600, 4, 0, 0.3, 0.5, 0.1, 0.3),
 )
 FROM_SCRATCH = {"learning_rate": 1e-3, "intermediate_size": 512, "hidden_act": "relu"}
@@ -76,7 +77,7 @@ def fit_keys(
     more: Sequence[Example] = (),
     processes: int = 1,
     accumulated: int = 1,
-    has_dev: bool = True,
+    dev: Sequence[Example] = (),
 ) -> Fit:
     """Choose the keys that are not given.
 
@@ -86,7 +87,7 @@ def fit_keys(
         more: texts without labels.
         processes: that train together.
         accumulated: batches of an optimizer step.
-        has_dev: whether there are texts to choose a threshold by.
+        dev: what an epoch and a threshold are chosen by.
 
     Raises:
         InputError: the folder ``pretrained`` has no configuration.
@@ -95,8 +96,11 @@ def fit_keys(
     size = max(1.0, characters / CHARACTERS)
     row = next(row for row in TABLE if size <= row.texts)
     wanted = _of_the_model(row, given)
-    if has_dev and "tune_thresholds" not in given:
+    if dev and "tune_thresholds" not in given:
         wanted["threshold_for_f1"] = True
+    entities = sum(len(example.entities) for example in dev)
+    if dev and entities < FEWEST_ENTITIES and "early_stopping_patience" not in given:
+        wanted["keep_best"] = False
     # long texts make batches of fewer texts, and so of as many characters
     wanted["per_device_train_batch_size"] = _power_of_two(row.batch_size * len(examples) / size, row.batch_size)
     batch_size = int(_value("per_device_train_batch_size", given, wanted))
@@ -115,7 +119,7 @@ def fit_keys(
         masked = wanted["masked_lm_epochs"] or EPOCHS_ON_MORE_TEXTS
         wanted["masked_lm_epochs"] = max(1, min(masked, MOST_MASKED_STEPS // per_epoch))
     chosen = {key: value for key, value in wanted.items() if key not in given}
-    return Fit(chosen, _lines(given, wanted, len(examples), characters, len(more), steps), steps)
+    return Fit(chosen, _lines(given, wanted, len(examples), characters, len(more), entities, steps), steps)
 
 
 def _of_the_model(row, given):
@@ -141,7 +145,7 @@ def _power_of_two(value, most):
     return min(most, 2 ** max(0, round(math.log2(value))))
 
 
-def _lines(given, wanted, texts, characters, more, steps):
+def _lines(given, wanted, texts, characters, more, entities, steps):
     """What is chosen, and why."""
     few = wanted.get("num_hidden_layers", 0) < 4
     learned = (
@@ -166,6 +170,7 @@ def _lines(given, wanted, texts, characters, more, steps):
             "per_device_train_batch_size", "num_train_epochs", "ema_decay",
         ),
         Message("spans that are likelier than half of the dev F1"): ("threshold_for_f1",),
+        Message("dev has {entities} entities, too few to choose an epoch by", entities=entities): ("keep_best",),
         unlabeled if wanted["masked_lm_epochs"] else Message("it would bring nothing here"): ("masked_lm_epochs",),
     }  # fmt: skip
     lines = [

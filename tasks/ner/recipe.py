@@ -91,7 +91,7 @@ class NerRecipe(Recipe):
         training = run.training
         fit = fit_keys(
             run.given, run.examples["train"], run.more_texts,
-            training.dataset_world_size, training.gradient_accumulation_steps, "dev" in run.examples,
+            training.dataset_world_size, training.gradient_accumulation_steps, run.examples.get("dev", ()),
         )  # fmt: skip
         self.choose(run, {**fit.keys, "fit_to_data": False})  # the configuration that is saved has plain keys
         if is_first_process():

@@ -8,15 +8,15 @@ import pytest
 from paddle_rope.roformer import CharTokenizer, RoFormerConfig, RoFormerForMaskedLM
 from tasks.common.errors import InputError
 from tasks.common.tool.run_config import read_run_config
-from tasks.ner.examples import Example
-from tasks.ner.fitting import CHARACTERS, FEWEST_STEPS, MOST_EPOCHS, NEAR, TABLE, fit_keys
+from tasks.ner.examples import Entity, Example
+from tasks.ner.fitting import CHARACTERS, FEWEST_ENTITIES, FEWEST_STEPS, MOST_EPOCHS, NEAR, TABLE, fit_keys
 from tasks.ner.recipe import NerRecipe
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CHOSEN = {
     "learning_rate", "hidden_dropout_prob", "embedding_dropout_prob", "character_dropout", "feature_dropout",
     "num_hidden_layers", "intermediate_size", "hidden_act", "per_device_train_batch_size", "num_train_epochs",
-    "ema_decay", "masked_lm_epochs", "threshold_for_f1",
+    "ema_decay", "masked_lm_epochs",
 }  # fmt: skip
 # Keys of a run that is over soon; the rest it chooses.
 SIZES = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 16, "num_hidden_layers": 1}
@@ -25,6 +25,11 @@ SOON = {"head_size": 8, "num_train_epochs": 2, "masked_lm_epochs": 1, "max_chara
 
 def texts(number, length=40):
     return [Example("字" * length, (), f"file:{line}") for line in range(number)]
+
+
+def labeled(entities):
+    """A text with so many entities."""
+    return [Example("字" * entities, tuple(Entity(at, at + 1, "A") for at in range(entities)), "file:1")]
 
 
 def epochs_and_steps(number, length=40, **options):
@@ -37,7 +42,7 @@ def epochs_and_steps(number, length=40, **options):
 def test_any_size_is_trained_long_enough(number, length):
     fit = fit_keys({}, texts(number, length))
     assert set(fit.keys) == CHOSEN | set(NEAR)
-    assert fit.keys["num_train_epochs"] == MOST_EPOCHS or fit.steps >= 700
+    assert fit.keys["num_train_epochs"] == MOST_EPOCHS or fit.steps >= 500
     assert 1 <= fit.keys["per_device_train_batch_size"] <= 32
     assert (fit.steps < FEWEST_STEPS) == any(line.startswith("note:") for line in fit.lines)
 
@@ -58,7 +63,7 @@ def test_steps_stay_where_texts_grow():
     sizes = (300, 1000, 3000, 10000, 20864)
     epochs, steps = zip(*map(epochs_and_steps, sizes))
     assert list(epochs) == sorted(epochs, reverse=True)
-    assert epochs[0] >= 50 and epochs[-2:] == (6, 4)
+    assert epochs[0] >= 30 and epochs[-2:] == (6, 4)
     assert all(700 <= number <= 3500 for number in steps)
 
 
@@ -86,9 +91,20 @@ def test_more_texts_mean_masked_language_modeling_of_bounded_length():
     def epochs(number, more):
         return fit_keys({}, texts(number), texts(more)).keys["masked_lm_epochs"]
 
-    assert epochs(300, 0) == 0
-    assert epochs(300, 1000) > epochs(300, 10000) > epochs(300, 60000) == 1
-    assert epochs(10000, 0) == 0 < epochs(10000, 1000)
+    assert epochs(100, 0) == 0 < epochs(100, 1000)
+    assert epochs(300, 0) > epochs(300, 1000) > epochs(300, 10000) > epochs(300, 60000) == 1
+
+
+@pytest.mark.parametrize("entities, chosen", [(FEWEST_ENTITIES - 1, {"keep_best": False}), (FEWEST_ENTITIES, {})])
+def test_few_entities_of_dev_choose_no_epoch(entities, chosen):
+    fit = fit_keys({}, texts(300), dev=labeled(entities))
+    assert {key: fit.keys[key] for key in set(fit.keys) - CHOSEN - set(NEAR)} == {"threshold_for_f1": True, **chosen}
+    assert any(f"dev has {entities} entities, too few" in line for line in fit.lines) == bool(chosen)
+
+
+@pytest.mark.parametrize("key, value", [("keep_best", True), ("early_stopping_patience", 3)])
+def test_whoever_asks_for_the_best_epoch_gets_it(key, value):
+    assert "keep_best" not in fit_keys({key: value}, texts(300), dev=labeled(1)).keys
 
 
 def test_hopeless_keys_are_a_note_with_the_remedy():

@@ -121,6 +121,18 @@ def test_saved_model_is_the_average_at_the_best_epoch_and_scores_what_is_reporte
     assert evaluate(few_texts.dev, run.model)["f1"] == run.metrics["dev"]["f1"]
 
 
+def test_last_epoch_is_kept_where_dev_does_not_choose(train_few, tmp_path, pretend, capsys):
+    pretend([0.1, 0.3, 0.2])
+    limits = {"num_train_epochs": 3, "per_device_train_batch_size": 23, "ema_decay": 0.5}
+    run = train_few(tmp_path / "run", keep_best=False, **limits)
+    assert "keep_best is false: the last epoch is kept" in capsys.readouterr().out
+    last = load_file(run.folder / "checkpoints/checkpoint-6/average.safetensors")  # two steps an epoch
+    saved = load(run.weights)
+    assert saved.keys() == last.keys() and all((saved[name] == value).all() for name, value in last.items())
+    best = train_few(tmp_path / "best", **limits)
+    assert best.weights != run.weights
+
+
 # ---- several seeds
 
 

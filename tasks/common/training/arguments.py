@@ -71,8 +71,9 @@ BY_EPOCHS = TrainingPlan(
     TRAINING_DEFAULTS, FIXED_TRAINING_ARGUMENTS, (*CLOSED_KEYS, "eval_steps", "save_steps"),
     Message("the recipe evaluates each epoch and keeps the best by dev {metric}"),
 )  # fmt: skip
+LAST_KEPT = BY_EPOCHS._replace(fixed={**FIXED_TRAINING_ARGUMENTS, "load_best_model_at_end": False})
 # Without dev data nothing is evaluated, and the last weights are kept.
-WITHOUT_DEV = BY_EPOCHS._replace(fixed={**FIXED_TRAINING_ARGUMENTS, **NOT_EVALUATED, "load_best_model_at_end": False})
+WITHOUT_DEV = LAST_KEPT._replace(fixed={**LAST_KEPT.fixed, **NOT_EVALUATED})
 
 # Options of the encoder. With ``pretrained`` the sizes, and the other options unless given, are those of the folder.
 SIZE_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
@@ -206,6 +207,7 @@ class RecipeArguments(EncoderArguments):
     train_file: Optional[str] = option(None, "labeled data")
     dev_file: Optional[str] = option(None, "labeled data that choose the best epoch")
     test_file: Optional[str] = option(None, "labeled data, scored once at the end")
+    keep_best: bool = option(True, "keep the weights of the epoch with the best dev score; `false`: of the last epoch")
     ema_decay: float = option(0.0, "moving average of the weights, such as 0.998; 0: none")
     early_stopping_patience: Optional[int] = option(
         None, "stop after so many epochs without a better dev score; empty: never"
@@ -320,6 +322,8 @@ def resolve_config(config, arguments_class):
     if plan is BY_EPOCHS and not keys.has_dev:
         keys.check_dev("early_stopping_patience")
         plan = WITHOUT_DEV
+    elif plan is BY_EPOCHS and not keys.keep_best:
+        plan = LAST_KEPT
     keys.check(given)
     config["device"] = choose_device(config.get("device"))
     keys, training = parse_arguments(

@@ -20,7 +20,9 @@ from tasks.ner.arguments import feature_names
 from tasks.ner.features import FEATURE_KINDS
 
 # Keys that recipes with an encoder have and that mean nothing here.
-UNUSED = {*(one.name for one in fields(EncoderArguments)), "ema_decay", "early_stopping_patience"} - {"dev_fraction"}
+UNUSED = {*(one.name for one in fields(EncoderArguments)), "keep_best", "ema_decay", "early_stopping_patience"} - {
+    "dev_fraction"
+}
 BY_LBFGS = TrainingPlan(
     {"seed": TRAINING_DEFAULTS["seed"]},
     BY_EPOCHS.fixed,
