@@ -63,7 +63,7 @@ def test_steps_stay_where_texts_grow():
     sizes = (300, 1000, 3000, 10000, 20864)
     epochs, steps = zip(*map(epochs_and_steps, sizes))
     assert list(epochs) == sorted(epochs, reverse=True)
-    assert epochs[0] >= 30 and epochs[-2:] == (6, 4)
+    assert epochs[0] >= 50 and epochs[-2:] == (6, 4)
     assert all(700 <= number <= 3500 for number in steps)
 
 
@@ -91,8 +91,8 @@ def test_more_texts_mean_masked_language_modeling_of_bounded_length():
     def epochs(number, more):
         return fit_keys({}, texts(number), texts(more)).keys["masked_lm_epochs"]
 
-    assert epochs(100, 0) == 0 < epochs(100, 1000)
-    assert epochs(300, 0) > epochs(300, 1000) > epochs(300, 10000) > epochs(300, 60000) == 1
+    assert epochs(300, 0) == 0
+    assert epochs(300, 1000) > epochs(300, 10000) > epochs(300, 60000) == 1
 
 
 @pytest.mark.parametrize("entities, chosen", [(FEWEST_ENTITIES - 1, {"keep_best": False}), (FEWEST_ENTITIES, {})])
