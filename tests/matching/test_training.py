@@ -114,6 +114,16 @@ def test_visualdl_shows_the_loss_the_speed_and_the_scores_of_each_epoch(bi_encod
     assert all(value > 0 for _, value in scalars(bi_encoder, "1_train/characters_per_second"))
 
 
+def test_dev_chooses_nothing_where_the_last_epoch_is_kept(data, tmp_path, config_file, capsys):
+    words = [str(config_file), "--output_dir", str(tmp_path / "run"), "--train_file", str(data.triples), "--dev_file="]
+    words += ["--num_train_epochs=1", "--max_tokens=96", "--keep_best=false"]
+    assert train_matching.main([*words, "--per_device_train_batch_size=8"]) == 0
+    printed = capsys.readouterr().out
+    assert "keep_best is false: the last epoch is kept" in printed and "the epoch is chosen by" not in printed
+    metrics = json.loads((tmp_path / "run/metrics.json").read_text("utf-8"))
+    assert metrics["chosen_by"] is None and "dev" in metrics
+
+
 def test_without_dev_data_the_last_weights_of_all_triples_are_kept(data, tmp_path, config_file, capsys):
     words = [str(config_file), "--output_dir", str(tmp_path / "run"), "--train_file", str(data.triples), "--dev_file="]
     words += ["--dev_fraction=0", "--test_file", str(data.triples), "--num_train_epochs=4", "--max_tokens=96"]

@@ -69,7 +69,7 @@ class TrainingPlan(NamedTuple):
 
 BY_EPOCHS = TrainingPlan(
     TRAINING_DEFAULTS, FIXED_TRAINING_ARGUMENTS, (*CLOSED_KEYS, "eval_steps", "save_steps"),
-    Message("the recipe evaluates each epoch and keeps the best by dev {metric}"),
+    Message("the recipe evaluates each epoch and keeps the best by dev {metric}, or the last with keep_best false"),
 )  # fmt: skip
 LAST_KEPT = BY_EPOCHS._replace(fixed={**FIXED_TRAINING_ARGUMENTS, "load_best_model_at_end": False})
 # Without dev data nothing is evaluated, and the last weights are kept.
