@@ -42,7 +42,7 @@ TABLE = (
     Row(2_000, 16, 1500, 4, 16, 0.3, 0.5, 0.1, 0.3),
     Row(6_000, 16, 2000, 4, 10, 0.3, 0.5, 0.1, 0.3),
     Row(15_000, 32, 1800, 4, 6, 0.3, 0.5, 0.1, 0.3),
-    Row(math.inf, 32, 2600, 4, 0, 0.3, 0.5, 0.1, 0.3),
+    Row(math.inf, 32, 2600, 4, 3, 0.3, 0.5, 0.1, 0.3),
 )
 FROM_SCRATCH = {"learning_rate": 1e-3, "intermediate_size": 512, "hidden_act": "relu"}
 # Linear attention with decay, convolutions and a gate: which tokens are near need not be learned from labels.
