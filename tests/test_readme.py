@@ -4,6 +4,7 @@ import ast
 import contextlib
 import importlib.util
 import io
+import itertools
 import json
 import re
 import shlex
@@ -104,8 +105,17 @@ def help_of(*words):
 
 
 @lru_cache
-def check_plan(path, settings):
-    check_configs(read_plan(REPOSITORY / path, "runs/new", settings=dict(settings)).cells)
+def check_plan(path, settings, only, cases):
+    plan = read_plan(REPOSITORY / path, "runs/new", settings=dict(settings))
+    assert set(only) <= set(plan.variants) and set(cases) <= set(plan.cases)
+    groups = {(case, variant) for case in cases or plan.cases for variant in only or plan.variants}
+    check_configs([cell for cell in plan.cells if cell.group in groups])
+
+
+def names_after(option, words):
+    """The words between ``option`` and the next option; none if it is not given."""
+    after = words[words.index(option) + 1 :] if option in words else []
+    return tuple(itertools.takewhile(lambda word: not word.startswith("--"), after))
 
 
 def check_command(words):
@@ -123,7 +133,8 @@ def check_command(words):
             assert help_of(*verbs).strip()
             unknown = [option for option in options if f"{option} " not in f"{help_of(*verbs)} "]
             if verbs == ["experiment"]:  # other options are keys of the runs
-                check_plan(rest[1], tuple((option[2:], rest[rest.index(option) + 1]) for option in unknown))
+                settings = tuple((option[2:], rest[rest.index(option) + 1]) for option in unknown)
+                check_plan(rest[1], settings, names_after("--only", rest), names_after("--cases", rest))
                 unknown = []
             assert unknown == []
     elif program == ".venv/bin/python" and rest[0] == "-m":
