@@ -16,7 +16,7 @@ from tasks.ner.examples import Example
 CHARACTERS = 40  # of a text of the table: about the mean in CLUENER, People's Daily and Weibo
 FEWEST_EPOCHS, MOST_EPOCHS = 4, 140
 EPOCHS_ON_MORE_TEXTS = 16  # of masked language modeling, where the training texts alone would have none
-MOST_MASKED_STEPS = 3000  # unless one epoch has more
+MOST_MASKED_STEPS = 3000  # with texts without labels, unless one epoch has more
 FEWEST_STEPS = 300  # with fewer a model from scratch hardly begins to find entities
 FEWEST_ENTITIES = 30  # of dev; with fewer the best of many epochs is the luckiest one
 WIDE = 512  # a pretrained folder of at least this width is one of the published ones
