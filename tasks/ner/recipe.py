@@ -20,7 +20,7 @@ from tasks.common.runs.room import Load
 from tasks.common.tool.device import is_first_process
 from tasks.common.visible import visible
 from tasks.ner.arguments import NerArguments
-from tasks.ner.batching import NerDataset, SpanCollator
+from tasks.ner.batching import NerDataset, SpanCollator, refuse_longer
 from tasks.ner.data.joining import join_share_of
 from tasks.ner.data.reading import check_labeled, entity_types, read_examples, read_lines
 from tasks.ner.data.splits import has_overlap, read_more_texts, read_splits
@@ -70,6 +70,8 @@ class NerRecipe(Recipe):
         run.examples = self.read_examples(run)
         run.texts_read = len(run.examples["train"])
         keys = run.keys
+        if not keys.cut_long_texts:
+            refuse_longer(run.examples["train"], keys.max_characters)
         if keys.join_share:
             run.examples["train"] = join_share_of(
                 run.examples["train"], keys.join_share, keys.join_characters, run.training.seed
@@ -92,6 +94,7 @@ class NerRecipe(Recipe):
         fit = fit_keys(
             run.given, run.examples["train"], run.more_texts,
             training.dataset_world_size, training.gradient_accumulation_steps, run.examples.get("dev", ()),
+            run.keys.max_characters,
         )  # fmt: skip
         self.choose(run, {**fit.keys, "fit_to_data": False})  # the configuration that is saved has plain keys
         if is_first_process():
@@ -120,9 +123,7 @@ class NerRecipe(Recipe):
     def dataset(self, run: Run, split: str) -> NerDataset:
         if split != "train":
             return self._dataset(run, run.examples[split])
-        keys = run.keys
-        bound = {"max_characters": keys.max_characters, "cut_long_texts": keys.cut_long_texts}
-        train = self._dataset(run, run.examples[split], made_features=True, **bound)
+        train = self._dataset(run, run.examples[split], made_features=True, max_characters=run.keys.max_characters)
         for name, value in training_lengths(train.texts)._asdict().items():
             setattr(run.model.config, name, value)
         return train

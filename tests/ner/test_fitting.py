@@ -73,6 +73,11 @@ def test_long_texts_make_batches_of_few_texts():
     ]  # fmt: skip
 
 
+def test_windows_of_cut_texts_are_counted_as_texts():
+    cut, short = fit_keys({}, texts(10, 5120), window=512), fit_keys({}, texts(100, 512), window=512)
+    assert (cut.keys, cut.steps) == (short.keys, short.steps)
+
+
 def test_several_processes_and_accumulated_batches_make_as_many_steps():
     one = epochs_and_steps(1000)
     assert epochs_and_steps(1000, processes=2)[0] == pytest.approx(2 * one[0], rel=0.1)
@@ -162,6 +167,21 @@ def test_run_has_plain_keys_and_is_the_run_with_these_keys(own, tmp_path, capsys
     assert "fit_to_data" not in capsys.readouterr().out
     for name in ("model/model.safetensors", "predictions_dev.jsonl"):
         assert (tmp_path / "fitted" / name).read_bytes() == (tmp_path / "plain" / name).read_bytes()
+
+
+def test_long_text_is_cut_and_that_is_said(own, few_texts, tmp_path, capsys):
+    line = json.loads(few_texts.train.read_text(encoding="utf-8").splitlines()[0])
+    long = json.dumps({"text": line["text"] * 20, "label": {}}, ensure_ascii=False)
+    (tmp_path / "train.jsonl").write_text(few_texts.train.read_text(encoding="utf-8") + long + "\n", encoding="utf-8")
+    own(tmp_path / "run", train_file=str(tmp_path / "train.jsonl"))
+    assert "1 of them are longer than max_characters: they are cut into" in capsys.readouterr().out
+
+
+def test_long_text_that_is_not_to_be_cut_is_refused_before_features_are_made(own, tmp_path, monkeypatch):
+    monkeypatch.setattr("tasks.ner.recipe.read_splits", lambda *_: {"train": texts(2, 65)})
+    monkeypatch.setattr("tasks.ner.recipe.WordFeatures.from_examples", None)
+    with pytest.raises(InputError, match=r"file:0: 2 of 2 training texts .* max_characters 64"):
+        own(tmp_path / "run", cut_long_texts=False)
 
 
 def test_run_from_a_folder_says_its_sizes_nowhere(own, folder, tmp_path, few_texts):
