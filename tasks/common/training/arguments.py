@@ -200,9 +200,10 @@ class RecipeArguments(EncoderArguments):
     """Configuration keys of every recipe with labeled data, beside those of PaddleNLP's ``TrainingArguments``."""
 
     dev_fraction: float = option(0.1, "share of `train_file` held out without a `dev_file`; 0: none")
-    dev_split: str = option(
-        "stratified",
-        "how it is drawn: `stratified`, with its share of each label; `random`; `contiguous`, the end of the file",
+    dev_split: Optional[str] = option(
+        None,
+        "how it is drawn: `stratified`, with its share of each label; `random`; `contiguous`, the end of the file; "
+        "empty: `stratified`, but for entities `contiguous` where neighboring texts share them",
     )
     train_file: Optional[str] = option(None, "labeled data")
     dev_file: Optional[str] = option(None, "labeled data that choose the best epoch")
@@ -220,7 +221,7 @@ class RecipeArguments(EncoderArguments):
             **super().ranges(),
             "early_stopping_patience": POSITIVE,
             "dev_fraction": (lambda value: 0 <= value < 1, Message("at least 0 and less than 1")),
-            "dev_split": one_of(DEV_SPLITS),
+            "dev_split": (lambda value: not value or value in DEV_SPLITS, one_of(DEV_SPLITS)[1]),
             "ema_decay": SHARE,
         }
 
