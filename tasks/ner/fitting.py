@@ -19,6 +19,8 @@ EPOCHS_ON_MORE_TEXTS = 16  # of masked language modeling, where the training tex
 MOST_MASKED_STEPS = 3000  # with texts without labels, unless one epoch has more
 FEWEST_STEPS = 300  # with fewer a model from scratch hardly begins to find entities
 FEWEST_ENTITIES = 30  # of dev; with fewer the best of many epochs is the luckiest one
+PATIENCE = 1 / 3  # of the epochs: more than the quarter of the steps that the averaged weights lag behind
+LEAST_PATIENCE = 3  # epochs
 WIDE = 512  # a pretrained folder of at least this width is one of the published ones
 
 
@@ -102,7 +104,7 @@ def fit_keys(
     if dev and "tune_thresholds" not in given:
         wanted["threshold_for_f1"] = True
     entities = sum(len(example.entities) for example in dev)
-    if dev and entities < FEWEST_ENTITIES and "early_stopping_patience" not in given:
+    if dev and entities < FEWEST_ENTITIES and given.get("early_stopping_patience") is None:
         wanted["keep_best"] = False
     # long texts make batches of fewer texts, and so of as many characters
     wanted["per_device_train_batch_size"] = _power_of_two(row.batch_size * texts / size, row.batch_size)
@@ -116,6 +118,9 @@ def fit_keys(
     epochs = float(_value("num_train_epochs", given, wanted))
     most = int(given.get("max_steps") or -1)
     steps = most if most > 0 else max(1, math.ceil(epochs * per_epoch))
+    if dev and entities >= FEWEST_ENTITIES and "keep_best" not in given:
+        planned = math.ceil(steps / per_epoch)
+        wanted["early_stopping_patience"] = max(LEAST_PATIENCE, math.ceil(planned * PATIENCE))
     wanted["ema_decay"] = min(0.998, max(0.9, round(1 - 4 / steps, 3)))  # over a quarter of the steps
     if more:
         per_epoch = batches(texts + len(more))
@@ -173,6 +178,7 @@ def _lines(given, wanted, texts, characters, more, entities, steps):
             "per_device_train_batch_size", "num_train_epochs", "ema_decay",
         ),
         Message("spans that are likelier than half of the dev F1"): ("threshold_for_f1",),
+        "training stops after so many epochs without a better dev F1": ("early_stopping_patience",),
         Message("dev has {entities} entities, too few to choose an epoch by", entities=entities): ("keep_best",),
         unlabeled if wanted["masked_lm_epochs"] else Message("it would bring nothing here"): ("masked_lm_epochs",),
     }  # fmt: skip

@@ -100,16 +100,36 @@ def test_more_texts_mean_masked_language_modeling_of_bounded_length():
     assert epochs(300, 1000) > epochs(300, 10000) > epochs(300, 60000) == 1
 
 
-@pytest.mark.parametrize("entities, chosen", [(FEWEST_ENTITIES - 1, {"keep_best": False}), (FEWEST_ENTITIES, {})])
+@pytest.mark.parametrize(
+    "entities, chosen", [(FEWEST_ENTITIES - 1, {"keep_best": False}), (FEWEST_ENTITIES, {"early_stopping_patience": 41})]
+)
 def test_few_entities_of_dev_choose_no_epoch(entities, chosen):
     fit = fit_keys({}, texts(300), dev=labeled(entities))
     assert {key: fit.keys[key] for key in set(fit.keys) - CHOSEN - set(NEAR)} == {"threshold_for_f1": True, **chosen}
-    assert any(f"dev has {entities} entities, too few" in line for line in fit.lines) == bool(chosen)
+    assert any(f"dev has {entities} entities, too few" in line for line in fit.lines) == ("keep_best" in chosen)
 
 
 @pytest.mark.parametrize("key, value", [("keep_best", True), ("early_stopping_patience", 3)])
 def test_whoever_asks_for_the_best_epoch_gets_it(key, value):
     assert "keep_best" not in fit_keys({key: value}, texts(300), dev=labeled(1)).keys
+
+
+@pytest.mark.parametrize(
+    "given, patience",
+    [
+        ({"num_train_epochs": 60}, 20),
+        ({"num_train_epochs": 4}, 3),
+        ({"max_steps": 570}, 10),  # 30 epochs
+        ({"keep_best": "false"}, None),
+        ({"early_stopping_patience": None}, None),
+    ],
+)
+def test_training_may_stop_after_a_third_of_its_epochs_unless_the_last_is_kept(given, patience):
+    assert fit_keys(given, texts(300), dev=labeled(99)).keys.get("early_stopping_patience") == patience
+
+
+def test_a_run_that_is_not_to_stop_early_keeps_the_last_epoch_of_few_entities():
+    assert fit_keys({"early_stopping_patience": None}, texts(300), dev=labeled(1)).keys["keep_best"] is False
 
 
 def test_hopeless_keys_are_a_note_with_the_remedy():

@@ -211,7 +211,7 @@ class RecipeArguments(EncoderArguments):
     keep_best: bool = option(True, "keep the weights of the epoch with the best dev score; `false`: of the last epoch")
     ema_decay: float = option(0.0, "moving average of the weights, such as 0.998; 0: none")
     early_stopping_patience: Optional[int] = option(
-        None, "stop after so many epochs without a better dev score; empty: never"
+        None, "stop after so many epochs without a better dev score; empty, or without dev data: never"
     )
 
     REQUIRED = ("train_file", "output_dir")
@@ -321,7 +321,6 @@ def resolve_config(config, arguments_class):
         if not config.get(key):
             raise InputError("no {key!r}: name it in the configuration file or with --{key} PATH", key=key)
     if plan is BY_EPOCHS and not keys.has_dev:
-        keys.check_dev("early_stopping_patience")
         plan = WITHOUT_DEV
     elif plan is BY_EPOCHS and not keys.keep_best:
         plan = LAST_KEPT
