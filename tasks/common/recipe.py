@@ -201,7 +201,7 @@ class Recipe(RecipeHooks):
         """The dev scores of an epoch; a log has a line of them where they are the best so far, a terminal always."""
         scores = self.dev_scores(run)
         best = max(dev_scores_so_far(run.trainer.state, run.training), default=-math.inf)
-        if is_first_process() and (sys.stdout.isatty() or scores[self.arguments.METRIC] > best):
+        if is_first_process() and (sys.stdout.isatty() or scores[run.training.metric_for_best_model] > best):
             tqdm.write(f"epoch {run.trainer.state.epoch:4.1f}  dev {self.scores_line(scores)}")
         return scores
 

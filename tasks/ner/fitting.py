@@ -104,7 +104,7 @@ def fit_keys(
     if dev and "tune_thresholds" not in given:
         wanted["threshold_for_f1"] = True
     entities = sum(len(example.entities) for example in dev)
-    if dev and entities < FEWEST_ENTITIES and given.get("early_stopping_patience") is None:
+    if dev and entities < FEWEST_ENTITIES and not given.get("early_stopping_patience"):
         wanted["keep_best"] = False
     # long texts make batches of fewer texts, and so of as many characters
     wanted["per_device_train_batch_size"] = _power_of_two(row.batch_size * texts / size, row.batch_size)

@@ -101,7 +101,8 @@ def test_more_texts_mean_masked_language_modeling_of_bounded_length():
 
 
 @pytest.mark.parametrize(
-    "entities, chosen", [(FEWEST_ENTITIES - 1, {"keep_best": False}), (FEWEST_ENTITIES, {"early_stopping_patience": 41})]
+    "entities, chosen",
+    [(FEWEST_ENTITIES - 1, {"keep_best": False}), (FEWEST_ENTITIES, {"early_stopping_patience": 41})],
 )
 def test_few_entities_of_dev_choose_no_epoch(entities, chosen):
     fit = fit_keys({}, texts(300), dev=labeled(entities))
@@ -128,8 +129,12 @@ def test_training_may_stop_after_a_third_of_its_epochs_unless_the_last_is_kept(g
     assert fit_keys(given, texts(300), dev=labeled(99)).keys.get("early_stopping_patience") == patience
 
 
-def test_a_run_that_is_not_to_stop_early_keeps_the_last_epoch_of_few_entities():
-    assert fit_keys({"early_stopping_patience": None}, texts(300), dev=labeled(1)).keys["keep_best"] is False
+@pytest.mark.parametrize("empty", [None, ""])  # as of a YAML file, and of --early_stopping_patience=
+def test_a_run_that_is_not_to_stop_early_keeps_the_last_epoch_of_few_entities(empty):
+    given = {"early_stopping_patience": empty}
+    assert fit_keys(given, texts(300), dev=labeled(1)).keys["keep_best"] is False
+    config = {**given, "train_file": "train", "output_dir": "run", "device": "cpu"}
+    assert NerRecipe().resolve(config).keys.early_stopping_patience is None
 
 
 def test_hopeless_keys_are_a_note_with_the_remedy():
