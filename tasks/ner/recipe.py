@@ -185,11 +185,8 @@ class NerRecipe(Recipe):
             return find_in_windows(run.model, texts, run.batch_size, thresholds=LOWEST_THRESHOLD)
 
         if run.keys.threshold_for_f1:
-            f1 = evaluate_model(run.model, run.datasets["dev"], run.batch_size)[0]["f1"]
-            config.thresholds = [threshold_for_f1(f1)] * len(config.types)
-            print(
-                tr("threshold {threshold:.2f}, which suits a dev F1 of {f1:.4f}", threshold=config.thresholds[0], f1=f1)
-            )
+            run.dev_f1 = evaluate_model(run.model, run.datasets["dev"], run.batch_size)[0]["f1"]
+            config.thresholds = [threshold_for_f1(run.dev_f1)] * len(config.types)
         if run.keys.tune_thresholds:
             candidates = find(texts)
             config.thresholds = thresholds_for(examples, candidates, config.types, config.allow_overlap)
@@ -220,6 +217,12 @@ class NerRecipe(Recipe):
 
     def score_and_save(self, run: Run) -> dict[str, Any]:
         metrics = super().score_and_save(run)
+        if "dev" in metrics and run.keys.threshold_for_f1:
+            print(
+                f"dev F1 is {metrics['dev']['f1']:.4f} with the threshold {run.model.config.thresholds[0]:.2f}, and "
+                f"{run.dev_f1:.4f} with the threshold 0 of the epochs: a lower threshold finds more entities, of which "
+                "a model of few labels misses many, but it is not fitted to dev (threshold_for_f1)"
+            )
         if "dev" in metrics and not metrics["dev"]["predicted"]:
             print(tr(nothing_found(run)))
         return metrics
