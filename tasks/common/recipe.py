@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shutil
+import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -43,7 +45,7 @@ from tasks.common.training.memory import (
     read_records,
 )
 from tasks.common.training.monitor import VisualDLMonitor
-from tasks.common.training.trainer import RecipeTrainer
+from tasks.common.training.trainer import RecipeTrainer, dev_scores_so_far
 
 
 class Recipe(RecipeHooks):
@@ -196,11 +198,11 @@ class Recipe(RecipeHooks):
         )
 
     def _evaluate_dev(self, run: Run) -> dict[str, float]:
+        """The dev scores of an epoch; a log has a line of them where they are the best so far, a terminal always."""
         scores = self.dev_scores(run)
-        if is_first_process():
-            tqdm.write(
-                tr("epoch {epoch:4.1f}  dev {scores}", epoch=run.trainer.state.epoch, scores=self.scores_line(scores))
-            )
+        best = max(dev_scores_so_far(run.trainer.state, run.training), default=-math.inf)
+        if is_first_process() and (sys.stdout.isatty() or scores[run.training.metric_for_best_model] > best):
+            tqdm.write(f"epoch {run.trainer.state.epoch:4.1f}  dev {self.scores_line(scores)}")
         return scores
 
     def _in_memory(self, data: Any) -> MemoryData:

@@ -21,14 +21,9 @@ def refuse_longer(examples, max_characters):
     if longer:
         longest = max(longer, key=lambda example: len(example.text))
         raise InputError(
-            "{where}: {longer} of {texts} training texts have more characters than "
-            "max_characters {max_characters}, this one the most, {length}; give --cut_long_texts true to "
-            "cut them into windows, or --max_characters {length} or more (RoPE has no longest position)",
-            where=longest.where,
-            longer=len(longer),
-            texts=len(examples),
-            max_characters=max_characters,
-            length=len(longest.text),
+            f"{longest.where}: {len(longer)} of {len(examples)} training texts have more characters than "
+            f"max_characters {max_characters}, this one the most, {len(longest.text)}; give --cut_long_texts true to "
+            f"cut them into windows, or --max_characters {len(longest.text)} or more (RoPE has no longest position)"
         )
 
 
@@ -39,13 +34,12 @@ class NerDataset:
         examples: the labeled texts.
         tokenizer: with ``encode(text)``.
         types: entity types; their order numbers them.
-        max_characters: longest text in characters; None for any.
+        max_characters: longer texts are cut into windows of so many tokens, see
+            :func:`tasks.ner.data.cutting.cut_labeled`; None for no cut.
         max_span_length: longest entity in tokens that the model scores; None for any.
         features: if the model takes them.
         made_features: whether ``features`` were made of these very examples, as those of the training data are; each
             is then seen without what it brought in itself.
-        cut_long_texts: cut longer texts into windows of ``max_characters`` tokens, see
-            :func:`tasks.ner.data.cutting.cut_labeled`.
 
     Attributes:
         texts: the tokenized examples, in their order; or the windows of all of them.
@@ -55,8 +49,7 @@ class NerDataset:
         too_long: list of (example, entity) of more than ``max_span_length`` tokens: they cannot be learned either.
 
     Raises:
-        InputError: a text is longer than ``max_characters`` and not to be cut, or an entity has a type that is not in
-            ``types``.
+        InputError: an entity has a type that is not in ``types``.
     """
 
     def __init__(
@@ -68,7 +61,6 @@ class NerDataset:
         max_span_length: int | None = None,
         features: WordFeatures | None = None,
         made_features: bool = False,
-        cut_long_texts: bool = False,
     ):
         self.examples = examples
         self.max_span_length = max_span_length
@@ -78,8 +70,6 @@ class NerDataset:
         self.lost = []
         self.texts = []
         number = {name: index for index, name in enumerate(types)}
-        if max_characters is not None and not cut_long_texts:
-            refuse_longer(examples, max_characters)
         for example in examples:
             check_types(example, number)
             ids, offsets, _ = tokenizer.encode(example.text)
@@ -93,7 +83,7 @@ class NerDataset:
                     spans.append((number[entity.type], first, last))
             of_tokens = features and features(example.text, offsets, example if made_features else None)
             text = TokenizedText(ids, offsets, spans, of_tokens)
-            if cut_long_texts and max_characters is not None and len(example.text) > max_characters:
+            if max_characters is not None and len(example.text) > max_characters:
                 self._cut(example, text, max_characters, types)
             else:
                 self.texts.append(text)

@@ -19,6 +19,8 @@ EPOCHS_ON_MORE_TEXTS = 16  # of masked language modeling, where the training tex
 MOST_MASKED_STEPS = 3000  # with texts without labels, unless one epoch has more
 FEWEST_STEPS = 300  # with fewer a model from scratch hardly begins to find entities
 FEWEST_ENTITIES = 30  # of dev; with fewer the best of many epochs is the luckiest one
+PATIENCE = 1 / 3  # of the epochs: more than the quarter of the steps that the averaged weights lag behind
+LEAST_PATIENCE = 3  # epochs
 WIDE = 512  # a pretrained folder of at least this width is one of the published ones
 
 
@@ -78,6 +80,7 @@ def fit_keys(
     processes: int = 1,
     accumulated: int = 1,
     dev: Sequence[Example] = (),
+    window: int | None = None,
 ) -> Fit:
     """Choose the keys that are not given.
 
@@ -88,34 +91,39 @@ def fit_keys(
         processes: that train together.
         accumulated: batches of an optimizer step.
         dev: what an epoch and a threshold are chosen by.
+        window: characters; longer examples are cut into windows of so many. None: no cut.
 
     Raises:
         InputError: the folder ``pretrained`` has no configuration.
     """
     characters = sum(len(example.text) for example in examples)
     size = max(1.0, characters / CHARACTERS)
+    texts = sum(math.ceil(len(example.text) / (window or math.inf)) or 1 for example in examples)
     row = next(row for row in TABLE if size <= row.texts)
     wanted = _of_the_model(row, given)
     if dev and "tune_thresholds" not in given:
         wanted["threshold_for_f1"] = True
     entities = sum(len(example.entities) for example in dev)
-    if dev and entities < FEWEST_ENTITIES and "early_stopping_patience" not in given:
+    if dev and entities < FEWEST_ENTITIES and not given.get("early_stopping_patience"):
         wanted["keep_best"] = False
     # long texts make batches of fewer texts, and so of as many characters
-    wanted["per_device_train_batch_size"] = _power_of_two(row.batch_size * len(examples) / size, row.batch_size)
+    wanted["per_device_train_batch_size"] = _power_of_two(row.batch_size * texts / size, row.batch_size)
     batch_size = int(_value("per_device_train_batch_size", given, wanted))
 
-    def batches(texts):
-        return math.ceil(math.ceil(texts / processes) / batch_size)
+    def batches(count):
+        return math.ceil(math.ceil(count / processes) / batch_size)
 
-    per_epoch = max(1, batches(len(examples)) // accumulated)
+    per_epoch = max(1, batches(texts) // accumulated)
     wanted["num_train_epochs"] = min(MOST_EPOCHS, max(FEWEST_EPOCHS, math.ceil(row.steps / per_epoch)))
     epochs = float(_value("num_train_epochs", given, wanted))
     most = int(given.get("max_steps") or -1)
     steps = most if most > 0 else max(1, math.ceil(epochs * per_epoch))
+    if dev and entities >= FEWEST_ENTITIES and "keep_best" not in given:
+        planned = math.ceil(steps / per_epoch)
+        wanted["early_stopping_patience"] = max(LEAST_PATIENCE, math.ceil(planned * PATIENCE))
     wanted["ema_decay"] = min(0.998, max(0.9, round(1 - 4 / steps, 3)))  # over a quarter of the steps
     if more:
-        per_epoch = batches(len(examples) + len(more))
+        per_epoch = batches(texts + len(more))
         masked = wanted["masked_lm_epochs"] or EPOCHS_ON_MORE_TEXTS
         wanted["masked_lm_epochs"] = max(1, min(masked, MOST_MASKED_STEPS // per_epoch))
     chosen = {key: value for key, value in wanted.items() if key not in given}
@@ -170,6 +178,7 @@ def _lines(given, wanted, texts, characters, more, entities, steps):
             "per_device_train_batch_size", "num_train_epochs", "ema_decay",
         ),
         Message("spans that are likelier than half of the dev F1"): ("threshold_for_f1",),
+        "training stops after so many epochs without a better dev F1": ("early_stopping_patience",),
         Message("dev has {entities} entities, too few to choose an epoch by", entities=entities): ("keep_best",),
         unlabeled if wanted["masked_lm_epochs"] else Message("it would bring nothing here"): ("masked_lm_epochs",),
     }  # fmt: skip

@@ -20,7 +20,7 @@ from tasks.common.runs.room import Load
 from tasks.common.tool.device import is_first_process
 from tasks.common.visible import visible
 from tasks.ner.arguments import NerArguments
-from tasks.ner.batching import NerDataset, SpanCollator
+from tasks.ner.batching import NerDataset, SpanCollator, refuse_longer
 from tasks.ner.data.joining import join_share_of
 from tasks.ner.data.reading import check_labeled, entity_types, read_examples, read_lines
 from tasks.ner.data.splits import has_overlap, read_more_texts, read_splits
@@ -70,6 +70,8 @@ class NerRecipe(Recipe):
         run.examples = self.read_examples(run)
         run.texts_read = len(run.examples["train"])
         keys = run.keys
+        if not keys.cut_long_texts:
+            refuse_longer(run.examples["train"], keys.max_characters)
         if keys.join_share:
             run.examples["train"] = join_share_of(
                 run.examples["train"], keys.join_share, keys.join_characters, run.training.seed
@@ -92,6 +94,7 @@ class NerRecipe(Recipe):
         fit = fit_keys(
             run.given, run.examples["train"], run.more_texts,
             training.dataset_world_size, training.gradient_accumulation_steps, run.examples.get("dev", ()),
+            run.keys.max_characters,
         )  # fmt: skip
         self.choose(run, {**fit.keys, "fit_to_data": False})  # the configuration that is saved has plain keys
         if is_first_process():
@@ -120,9 +123,7 @@ class NerRecipe(Recipe):
     def dataset(self, run: Run, split: str) -> NerDataset:
         if split != "train":
             return self._dataset(run, run.examples[split])
-        keys = run.keys
-        bound = {"max_characters": keys.max_characters, "cut_long_texts": keys.cut_long_texts}
-        train = self._dataset(run, run.examples[split], made_features=True, **bound)
+        train = self._dataset(run, run.examples[split], made_features=True, max_characters=run.keys.max_characters)
         for name, value in training_lengths(train.texts)._asdict().items():
             setattr(run.model.config, name, value)
         return train
@@ -184,11 +185,8 @@ class NerRecipe(Recipe):
             return find_in_windows(run.model, texts, run.batch_size, thresholds=LOWEST_THRESHOLD)
 
         if run.keys.threshold_for_f1:
-            f1 = evaluate_model(run.model, run.datasets["dev"], run.batch_size)[0]["f1"]
-            config.thresholds = [threshold_for_f1(f1)] * len(config.types)
-            print(
-                tr("threshold {threshold:.2f}, which suits a dev F1 of {f1:.4f}", threshold=config.thresholds[0], f1=f1)
-            )
+            run.dev_f1 = evaluate_model(run.model, run.datasets["dev"], run.batch_size)[0]["f1"]
+            config.thresholds = [threshold_for_f1(run.dev_f1)] * len(config.types)
         if run.keys.tune_thresholds:
             candidates = find(texts)
             config.thresholds = thresholds_for(examples, candidates, config.types, config.allow_overlap)
@@ -219,6 +217,12 @@ class NerRecipe(Recipe):
 
     def score_and_save(self, run: Run) -> dict[str, Any]:
         metrics = super().score_and_save(run)
+        if "dev" in metrics and run.keys.threshold_for_f1:
+            print(
+                f"dev F1 is {metrics['dev']['f1']:.4f} with the threshold {run.model.config.thresholds[0]:.2f}, and "
+                f"{run.dev_f1:.4f} with the threshold 0 of the epochs: a lower threshold finds more entities, of which "
+                "a model of few labels misses many, but it is not fitted to dev (threshold_for_f1)"
+            )
         if "dev" in metrics and not metrics["dev"]["predicted"]:
             print(tr(nothing_found(run)))
         return metrics

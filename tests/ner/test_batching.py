@@ -55,15 +55,6 @@ def test_dataset_counts_gold_entities_that_are_longer_than_the_band(tokenizer):
     assert dataset[0].spans == [(0, 1, 2), (0, 1, 3)]
 
 
-def test_text_longer_than_max_characters_is_an_error_with_its_place_and_the_remedy(tokenizer):
-    dataset = NerDataset([Example("北京", (), "x:1")], tokenizer, ["org"], max_characters=2)
-    assert len(dataset) == 1
-    with pytest.raises(
-        InputError, match=r"^x:7: 1 of 1 training texts have more characters than max_characters 2, .*, 3; .*--max_char"
-    ):
-        NerDataset([Example("北京大", (), "x:7")], tokenizer, ["org"], max_characters=2)
-
-
 def test_unknown_type_is_an_error_with_its_place_and_the_known_types(tokenizer):
     example = Example("北京", (Entity(0, 2, "loc"),), "x:3")
     with pytest.raises(InputError, match="^x:3: entity type 'loc' is unknown to the model, which knows org, place; "):

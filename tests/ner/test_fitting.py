@@ -73,6 +73,11 @@ def test_long_texts_make_batches_of_few_texts():
     ]  # fmt: skip
 
 
+def test_windows_of_cut_texts_are_counted_as_texts():
+    cut, short = fit_keys({}, texts(10, 5120), window=512), fit_keys({}, texts(100, 512), window=512)
+    assert (cut.keys, cut.steps) == (short.keys, short.steps)
+
+
 def test_several_processes_and_accumulated_batches_make_as_many_steps():
     one = epochs_and_steps(1000)
     assert epochs_and_steps(1000, processes=2)[0] == pytest.approx(2 * one[0], rel=0.1)
@@ -95,16 +100,41 @@ def test_more_texts_mean_masked_language_modeling_of_bounded_length():
     assert epochs(300, 1000) > epochs(300, 10000) > epochs(300, 60000) == 1
 
 
-@pytest.mark.parametrize("entities, chosen", [(FEWEST_ENTITIES - 1, {"keep_best": False}), (FEWEST_ENTITIES, {})])
+@pytest.mark.parametrize(
+    "entities, chosen",
+    [(FEWEST_ENTITIES - 1, {"keep_best": False}), (FEWEST_ENTITIES, {"early_stopping_patience": 41})],
+)
 def test_few_entities_of_dev_choose_no_epoch(entities, chosen):
     fit = fit_keys({}, texts(300), dev=labeled(entities))
     assert {key: fit.keys[key] for key in set(fit.keys) - CHOSEN - set(NEAR)} == {"threshold_for_f1": True, **chosen}
-    assert any(f"dev has {entities} entities, too few" in line for line in fit.lines) == bool(chosen)
+    assert any(f"dev has {entities} entities, too few" in line for line in fit.lines) == ("keep_best" in chosen)
 
 
 @pytest.mark.parametrize("key, value", [("keep_best", True), ("early_stopping_patience", 3)])
 def test_whoever_asks_for_the_best_epoch_gets_it(key, value):
     assert "keep_best" not in fit_keys({key: value}, texts(300), dev=labeled(1)).keys
+
+
+@pytest.mark.parametrize(
+    "given, patience",
+    [
+        ({"num_train_epochs": 60}, 20),
+        ({"num_train_epochs": 4}, 3),
+        ({"max_steps": 570}, 10),  # 30 epochs
+        ({"keep_best": "false"}, None),
+        ({"early_stopping_patience": None}, None),
+    ],
+)
+def test_training_may_stop_after_a_third_of_its_epochs_unless_the_last_is_kept(given, patience):
+    assert fit_keys(given, texts(300), dev=labeled(99)).keys.get("early_stopping_patience") == patience
+
+
+@pytest.mark.parametrize("empty", [None, ""])  # as of a YAML file, and of --early_stopping_patience=
+def test_a_run_that_is_not_to_stop_early_keeps_the_last_epoch_of_few_entities(empty):
+    given = {"early_stopping_patience": empty}
+    assert fit_keys(given, texts(300), dev=labeled(1)).keys["keep_best"] is False
+    config = {**given, "train_file": "train", "output_dir": "run", "device": "cpu"}
+    assert NerRecipe().resolve(config).keys.early_stopping_patience is None
 
 
 def test_hopeless_keys_are_a_note_with_the_remedy():
@@ -162,6 +192,21 @@ def test_run_has_plain_keys_and_is_the_run_with_these_keys(own, tmp_path, capsys
     assert "fit_to_data" not in capsys.readouterr().out
     for name in ("model/model.safetensors", "predictions_dev.jsonl"):
         assert (tmp_path / "fitted" / name).read_bytes() == (tmp_path / "plain" / name).read_bytes()
+
+
+def test_long_text_is_cut_and_that_is_said(own, few_texts, tmp_path, capsys):
+    line = json.loads(few_texts.train.read_text(encoding="utf-8").splitlines()[0])
+    long = json.dumps({"text": line["text"] * 20, "label": {}}, ensure_ascii=False)
+    (tmp_path / "train.jsonl").write_text(few_texts.train.read_text(encoding="utf-8") + long + "\n", encoding="utf-8")
+    own(tmp_path / "run", train_file=str(tmp_path / "train.jsonl"))
+    assert "1 of them are longer than max_characters: they are cut into" in capsys.readouterr().out
+
+
+def test_long_text_that_is_not_to_be_cut_is_refused_before_features_are_made(own, tmp_path, monkeypatch):
+    monkeypatch.setattr("tasks.ner.recipe.read_splits", lambda *_: {"train": texts(2, 65)})
+    monkeypatch.setattr("tasks.ner.recipe.WordFeatures.from_examples", None)
+    with pytest.raises(InputError, match=r"file:0: 2 of 2 training texts .* max_characters 64"):
+        own(tmp_path / "run", cut_long_texts=False)
 
 
 def test_run_from_a_folder_says_its_sizes_nowhere(own, folder, tmp_path, few_texts):

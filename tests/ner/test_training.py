@@ -67,9 +67,12 @@ def checkpoint_steps(run):
         (2, [0.3, 0.2, 0.4, 0.3, 0.3, 0.9], 5, 3),
         (1, [0.2, 0.2, 0.9], 2, 1),  # as good is not better
         (3, [0.1, 0.2, 0.1, 0.1], 4, 2),  # the epochs end first
+        (1, [0.0, 0.0, 0.2, 0.1, 0.9], 4, 3),  # before anything is found nothing is counted
     ],
 )
-def test_training_ends_after_epochs_without_a_better_one(train_few, tmp_path, pretend, patience, values, stopped, best):
+def test_training_ends_after_epochs_without_a_better_one(
+    train_few, tmp_path, pretend, capsys, patience, values, stopped, best
+):
     pretend(values)
     limits = {"num_train_epochs": len(values), "per_device_train_batch_size": 23, "early_stopping_patience": patience}
     run = train_few(tmp_path / "run", **limits)
@@ -77,6 +80,18 @@ def test_training_ends_after_epochs_without_a_better_one(train_few, tmp_path, pr
     weights = load_file(run.folder / f"checkpoints/checkpoint-{2 * best}/model.safetensors")
     saved = load(run.weights)
     assert all((saved[name] == value).all() for name, value in weights.items())
+    assert ("training stops: " in capsys.readouterr().out) == (stopped < len(values))
+
+
+@pytest.mark.parametrize("is_terminal, shown", [(False, [1, 2, 5]), (True, [1, 2, 3, 4, 5, 6])])
+def test_a_log_has_a_line_of_each_epoch_that_is_better_and_a_terminal_of_all(
+    train_few, tmp_path, pretend, capsys, monkeypatch, is_terminal, shown
+):
+    pretend([0.1, 0.3, 0.2, 0.3, 0.4, 0.2])
+    monkeypatch.setattr("sys.stdout.isatty", lambda: is_terminal)
+    train_few(tmp_path / "run", num_train_epochs=6, per_device_train_batch_size=23)
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("epoch ")]
+    assert [float(words[1]) for words in lines] == shown
 
 
 class PowerCut(Exception):
@@ -271,10 +286,6 @@ def test_places_of_rope_in_the_encoder_are_chosen_by_their_key(train_few, tmp_pa
         (
             ["--tune_thresholds", "true", "--threshold_for_f1", "true"],
             "tune_thresholds and threshold_for_f1; give one of them",
-        ),
-        (
-            ["--dev_fraction", "0", "--dev_file=", "--early_stopping_patience", "2"],
-            "early_stopping_patience needs dev data",
         ),
         (["--character_dropout", "1"], "character_dropout must be at least 0 and less than 1"),
         (["--feature_dropout=-1"], "feature_dropout must be at least 0"),

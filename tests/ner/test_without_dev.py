@@ -28,7 +28,7 @@ def whole(train, options, tmp_path_factory):
 
 
 def test_run_learns_from_all_texts_and_scores_the_test_file_alone(train, options, tmp_path, capsys):
-    run = train(tmp_path / "run", **options)
+    run = train(tmp_path / "run", early_stopping_patience=1, **options)
     printed = capsys.readouterr().out
     assert "train: 45 texts" in printed and "test: 10 texts" in printed and "dev:" not in printed
     assert "no dev data: the last epoch is kept" in printed

@@ -92,7 +92,7 @@ def parse_arguments(config, *dataclass_types):
     """Turn a configuration into dataclasses such as PaddleNLP's ``TrainingArguments``.
 
     Args:
-        config: dict of keys and values; None leaves a key at its default.
+        config: dict of keys and values; None leaves a key at its default, as does "" where the default is None.
         dataclass_types: the dataclasses; each key belongs to one of them.
 
     Returns:
@@ -101,7 +101,7 @@ def parse_arguments(config, *dataclass_types):
     Raises:
         InputError: a key is unknown, a value does not fit or a required key is missing.
     """
-    known = {field.name for cls in dataclass_types for field in dataclasses.fields(cls) if field.init}
+    known = {field.name: field for cls in dataclass_types for field in dataclasses.fields(cls) if field.init}
     for key in config:
         if key not in known:
             suggestion = did_you_mean(key, known) or Message("leave it out")
@@ -117,7 +117,7 @@ def parse_arguments(config, *dataclass_types):
             if key not in takes_list:
                 raise InputError("key {key!r}: {value!r} is a list; give one value", key=key, value=value)
             words += [f"--{key}", *map(str, value)]
-        elif value is not None:
+        elif value is not None and (value != "" or known[key].default is not None):
             words.append(f"--{key}={value}")
     try:
         return parser.parse_args_into_dataclasses(words, look_for_args_file=False)

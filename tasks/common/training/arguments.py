@@ -200,9 +200,10 @@ class RecipeArguments(EncoderArguments):
     """Configuration keys of every recipe with labeled data, beside those of PaddleNLP's ``TrainingArguments``."""
 
     dev_fraction: float = option(0.1, "share of `train_file` held out without a `dev_file`; 0: none")
-    dev_split: str = option(
-        "stratified",
-        "how it is drawn: `stratified`, with its share of each label; `random`; `contiguous`, the end of the file",
+    dev_split: Optional[str] = option(
+        None,
+        "how it is drawn: `stratified`, with its share of each label; `random`; `contiguous`, the end of the file; "
+        "empty: `stratified`, but for entities `contiguous` where neighboring texts share them",
     )
     train_file: Optional[str] = option(None, "labeled data")
     dev_file: Optional[str] = option(None, "labeled data that choose the best epoch")
@@ -210,7 +211,7 @@ class RecipeArguments(EncoderArguments):
     keep_best: bool = option(True, "keep the weights of the epoch with the best dev score; `false`: of the last epoch")
     ema_decay: float = option(0.0, "moving average of the weights, such as 0.998; 0: none")
     early_stopping_patience: Optional[int] = option(
-        None, "stop after so many epochs without a better dev score; empty: never"
+        None, "stop after so many epochs without a better dev score; empty, or without dev data: never"
     )
 
     REQUIRED = ("train_file", "output_dir")
@@ -220,7 +221,7 @@ class RecipeArguments(EncoderArguments):
             **super().ranges(),
             "early_stopping_patience": POSITIVE,
             "dev_fraction": (lambda value: 0 <= value < 1, Message("at least 0 and less than 1")),
-            "dev_split": one_of(DEV_SPLITS),
+            "dev_split": (lambda value: not value or value in DEV_SPLITS, one_of(DEV_SPLITS)[1]),
             "ema_decay": SHARE,
         }
 
@@ -320,7 +321,6 @@ def resolve_config(config, arguments_class):
         if not config.get(key):
             raise InputError("no {key!r}: name it in the configuration file or with --{key} PATH", key=key)
     if plan is BY_EPOCHS and not keys.has_dev:
-        keys.check_dev("early_stopping_patience")
         plan = WITHOUT_DEV
     elif plan is BY_EPOCHS and not keys.keep_best:
         plan = LAST_KEPT

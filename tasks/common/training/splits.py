@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 
 from tasks.common.errors import InputError
-from tasks.common.language import Message, tr
+from tasks.common.language import tr
 from tasks.common.tool.device import is_first_process
 from tasks.common.training.memory import IN_MEMORY
 from tasks.common.visible import visible
@@ -40,22 +40,29 @@ def read_files(keys, read, memory=None):
     return splits, names
 
 
-def hold_out_dev(keys, splits, names, labels_of=None):
+def hold_out_dev(keys, splits, names, labels_of=None, choose=None):
     """Where dev is wanted and not there, take ``dev_fraction`` of train for it, in the dicts of :func:`read_files`, the
-    way that ``dev_split`` says; ``labels_of`` as of :func:`hold_out`."""
+    way that ``dev_split`` says, and print how; ``labels_of`` as of :func:`hold_out`.
+
+    Args:
+        choose: function of the training data, the fraction and their name, where ``dev_split`` is empty: the way, and a
+            line about it. None: ``stratified``.
+    """
     if "dev" in splits or not keys.has_dev:
         return
-    names["dev"] = Message(
-        "the {dev_fraction:g} of {file} that is held out", dev_fraction=keys.dev_fraction, file=names["train"]
-    )
-    splits["train"], splits["dev"] = hold_out(splits["train"], keys.dev_fraction, keys.dev_split, labels_of)
-    if keys.dev_split != "contiguous" and is_first_process():
-        note = tr(
-            "note: dev is drawn from all of {file}; where neighboring texts are alike, its scores flatter: "
-            "--dev_split contiguous takes the end",
-            file=names["train"],
+    file, fraction = names["train"], keys.dev_fraction
+    names["dev"] = f"the {fraction:g} of {file} that is held out"
+    way, line = keys.dev_split or "stratified", None
+    if not keys.dev_split and choose is not None:
+        way, line = choose(splits["train"], fraction, file)
+    elif way != "contiguous":
+        line = (
+            f"note: dev is drawn from all of {file}; where neighboring texts are alike, its scores are too high: "
+            "--dev_split contiguous takes the end"
         )
-        print(visible(note))
+    splits["train"], splits["dev"] = hold_out(splits["train"], fraction, way, labels_of)
+    if line is not None and is_first_process():
+        print(visible(line))
 
 
 def note_unseen(splits, names, what, labels_of):

@@ -9,6 +9,7 @@ from pathlib import Path
 import paddle
 import paddle.distributed as dist
 from paddlenlp.trainer import ProgressCallback, Trainer, TrainerCallback
+from tqdm import tqdm
 
 from paddle_rope.native.products import bfloat16_products
 from tasks.common.errors import InputError
@@ -339,12 +340,23 @@ class _EarlyStopping(TrainerCallback):
     def on_evaluate(self, args, state, control, **kwargs):
         if _epochs_since_best(state, args) >= self.patience:
             control.should_training_stop = True
+            if state.is_local_process_zero and state.global_step < state.max_steps:
+                tqdm.write(
+                    f"training stops: {self.patience} epochs without a better dev score (early_stopping_patience)"
+                )
 
 
 def _epochs_since_best(state, args):
+    """Evaluations after the best one; 0 as long as no score is above 0, since such a model has only begun to learn."""
+    values = dev_scores_so_far(state, args)
+    best = max(values, default=0)
+    return len(values) - 1 - values.index(best) if best > 0 else 0
+
+
+def dev_scores_so_far(state, args):
+    """The dev scores that choose the epoch, one of each evaluation."""
     name = f"eval_{args.metric_for_best_model}"
-    values = [entry[name] for entry in state.log_history if name in entry]
-    return len(values) - 1 - values.index(max(values))
+    return [entry[name] for entry in state.log_history if name in entry]
 
 
 def _moved(checkpoint, args):

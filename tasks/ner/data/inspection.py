@@ -28,9 +28,8 @@ FINDINGS = {
     "duplicate_text": Message("texts repeated in the split, labeled the same"),
     "blank_text": Message("empty texts, or only white space"),
     "long_text": Message(
-        "texts of more than max_characters, which is {most} unless given: training takes them with "
-        "--cut_long_texts true, or with a larger --max_characters",
-        most=MAX_CHARACTERS,
+        f"texts of more than max_characters, which is {MAX_CHARACTERS} unless given: configs/ner/own_data.yaml cuts "
+        "them into windows; other training takes them with --cut_long_texts true, or with a larger --max_characters"
     ),
     "control_characters": Message("texts with control characters or U+FFFD"),
     "unaligned": Message("entities that start or end inside a token: they cannot be learned"),

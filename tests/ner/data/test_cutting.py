@@ -6,7 +6,7 @@ import pytest
 
 from paddle_rope.roformer import CharTokenizer
 from tasks.common.errors import InputError
-from tasks.ner.batching import NerDataset
+from tasks.ner.batching import NerDataset, refuse_longer
 from tasks.ner.data.cutting import cut_labeled
 from tasks.ner.examples import Entity, make_example
 from tasks.ner.tokenized_text import TokenizedText
@@ -80,17 +80,16 @@ def examples():
 
 def test_dataset_cuts_longer_texts_and_names_what_is_lost(examples):
     tokenizer = CharTokenizer.from_corpus(["北京大学。"])
-    dataset = NerDataset(examples, tokenizer, ["org", "place"], max_characters=10, cut_long_texts=True)
+    dataset = NerDataset(examples, tokenizer, ["org", "place"], max_characters=10)
     assert dataset.cut == (4, 2) and len(dataset) == 5
     assert dataset.lost == [(examples[0], Entity(0, 20, "place"))]
     assert sum(len(text.spans) for text in dataset) == 1
 
 
 def test_longer_texts_are_named_once_with_the_longest_and_the_remedy(examples):
-    tokenizer = CharTokenizer.from_corpus(["北京大学。"])
     message = (
         r"^x:1: 2 of 3 training texts have more characters than max_characters 10, this one the most, 20; give "
         r"--cut_long_texts true to cut them into windows, or --max_characters 20 or more"
     )
     with pytest.raises(InputError, match=message):
-        NerDataset(examples, tokenizer, ["org", "place"], max_characters=10)
+        refuse_longer(examples, 10)

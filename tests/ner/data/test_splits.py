@@ -70,7 +70,7 @@ def test_run_without_a_dev_file_holds_a_part_out(train, few_texts, tmp_path, wit
         runs.append(train(tmp_path / f"run{seed}", train_file=few_texts.train, dev_file="", dev_fraction=0.2,
                           num_train_epochs=1, seed=seed))  # fmt: skip
     printed = capsys.readouterr().out
-    assert printed.count("note: dev is drawn from all of") == 2
+    assert printed.count("dev is drawn from all of") == 2
     assert printed.count("train: 36 texts") == printed.count("dev: 9 texts") == 2
     texts = [
         [json.loads(line)["text"] for line in (run.folder / "predictions_dev.jsonl").read_text("utf-8").splitlines()]
@@ -79,6 +79,47 @@ def test_run_without_a_dev_file_holds_a_part_out(train, few_texts, tmp_path, wit
     assert texts[0] == texts[1]
     all_texts = [json.loads(line)["text"] for line in few_texts.train.read_text("utf-8").splitlines()]
     assert [text for text in all_texts if text in texts[0]] == texts[0]
+
+
+@pytest.fixture
+def documents():
+    """30 documents of ten texts each; a name occurs in all texts of a document and in no other."""
+    texts = [(f"name{document:02}", number) for document in range(30) for number in range(10)]
+    return [
+        Example(f"{name} {number}", (Entity(0, 6, "name"),), f"file:{line}")
+        for line, (name, number) in enumerate(texts, 1)
+    ]
+
+
+def held_of(examples, **keys):
+    """What is held out for dev of examples in memory."""
+    return read_splits(NerArguments(train_file=IN_MEMORY, **keys), 7, {"train": examples})["dev"]
+
+
+def test_dev_of_cut_documents_is_the_end_and_both_shares_are_said(documents, capsys):
+    assert held_of(documents) == documents[-30:]
+    printed = capsys.readouterr().out
+    assert "dev is the end of train" in printed and "100.0 %" in printed and "0.0 %" in printed
+
+
+def test_dev_of_independent_texts_is_drawn_as_before(documents, capsys):
+    shuffled = random.Random(3).sample(documents, len(documents))
+    before = hold_out(shuffled, 0.1, "stratified", lambda example: ["name"])[1]
+    assert held_of(shuffled) == before
+    assert "dev is drawn from all of train" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("way", ["stratified", "random", "contiguous"])
+def test_a_given_dev_split_is_taken(documents, way):
+    assert held_of(documents, dev_split=way) == hold_out(documents, 0.1, way, lambda example: ["name"])[1]
+
+
+@pytest.mark.parametrize("entities", [(), (Entity(0, 6, "rare"),)])
+def test_the_end_is_not_held_out_where_train_would_lack_its_types_or_dev_has_none(documents, entities, capsys):
+    end = [Example(example.text, entities, example.where) for example in documents[-30:]]
+    held = held_of(documents[:-30] + end)
+    assert held != end and {entity.type for example in held for entity in example.entities} >= {"name"}
+    assert "note: dev is drawn from all of train" in capsys.readouterr().out
 
 
 def test_run_on_one_text_without_a_dev_file_is_an_error(fails, config_file, few_texts, tmp_path):

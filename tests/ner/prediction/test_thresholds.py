@@ -175,10 +175,13 @@ def test_thresholds_for_an_f1_are_bounded():
 # ---- in training
 
 
-def test_run_lowers_its_threshold_by_its_f1(train, few_texts, tmp_path):
+def test_run_lowers_its_threshold_by_its_f1(train, few_texts, tmp_path, capsys):
     options = {"train_file": few_texts.train, "dev_file": few_texts.dev, "num_train_epochs": 3}
     plain = train(tmp_path / "plain", **options)
+    capsys.readouterr()
     lowered = train(tmp_path / "lowered", threshold_for_f1=True, **options)
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("dev F1 is "))
+    assert all(f"{run.metrics['dev']['f1']:.4f}" in line for run in (plain, lowered))
     config = json.loads((lowered.model / "config.json").read_text(encoding="utf-8"))
     (threshold,) = set(config["thresholds"])
     assert len(config["thresholds"]) == len(config["types"])
