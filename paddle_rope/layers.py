@@ -32,6 +32,11 @@ def computes_on_cpu() -> bool:
     return paddle.in_dynamic_mode() and paddle.get_device() == "cpu"
 
 
+def first_two(x: Tensor) -> list[int]:
+    """The first two sizes of ``x`` for ``reshape``: in static graphs 0, which keeps a size that is not known there."""
+    return list(x.shape[:2]) if paddle.in_dynamic_mode() else [0, 0]
+
+
 class Linear(nn.Linear):
     """y = x W + b, with the bias as the outer product 1 b^T: its gradient is then a matrix product.
 
