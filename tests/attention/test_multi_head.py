@@ -115,4 +115,6 @@ def test_sizes_and_kinds_that_do_not_exist_are_an_error(arguments):
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_an_empty_batch_keeps_its_length(kind, causal):
     layer = MultiHeadAttention(8, 2, kind, window=2, causal=causal)
-    assert layer(paddle.zeros([0, 5, 8]), RotaryPositionEmbedding(4)).shape == [0, 5, 8]
+    for segment_ids in (None, paddle.zeros([0, 5], dtype="int64")):
+        attended = layer(paddle.zeros([0, 5, 8]), RotaryPositionEmbedding(4), segment_ids=segment_ids)
+        assert attended.shape == [0, 5, 8]

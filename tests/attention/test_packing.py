@@ -157,6 +157,17 @@ def test_a_causal_softmax_query_without_a_real_key_gets_zero():
     np.testing.assert_allclose(attended[:, :, 2].numpy(), v[:, :, 2].numpy(), rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["softmax", "causal softmax", "window softmax", "scaled softmax"])
+@pytest.mark.parametrize("seq", [11, 90])  # of one block of a window, and of several
+def test_the_last_queries_see_their_own_segments(name, seq):
+    kernel, _, options = KERNELS[name]
+    q, k, v = random_qkv(2, 2, seq, 4, 3)
+    segments = paddle.to_tensor(np.sort(np.random.randint(0, 4, (2, seq)), axis=1))
+    whole = kernel(q, k, v, segment_ids=segments, **options)
+    last = kernel(q[:, :, -5:], k, v, segment_ids=segments, **options)
+    np.testing.assert_allclose(last.numpy(), whole[:, :, -5:].numpy(), rtol=0, atol=1e-12)
+
+
 def test_segments_with_gaps_are_right_in_softmax_and_an_error_in_linear_attention():
     qkv = random_qkv(1, 1, 5, 4, 3)
     gaps = [[1, 2, 1, 1, 2]]

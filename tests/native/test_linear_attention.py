@@ -78,6 +78,18 @@ def test_heads_that_are_computed_together_do_not_mix(decay, normalizer):
     )
 
 
+@pytest.mark.parametrize("shape", [[3, 10], [1, 10], [10]], ids=["of each text", "of all, one row", "of all"])
+def test_positions_equal_the_plain_form(shape):
+    q, k, v = (tensor(3, 10, HEADS * DIM) for _ in range(3))
+    rotate = RotaryPositionEmbedding(DIM).at(paddle.to_tensor(np.random.randint(0, 50, shape)))
+    assert_same(lambda: native_linear_attention(q, k, v, HEADS, rotate), lambda: plainly(q, k, v, rotate), [q, k, v])
+
+
+def test_tiny_features_are_averaged_as_well_as_others():
+    q = paddle.full([1, 40, DIM], -32.0)  # features of 1e-14
+    np.testing.assert_allclose(native_linear_attention(q, q, paddle.ones_like(q), 1).numpy(), 1, rtol=1e-5)
+
+
 def test_a_text_of_padding_gets_zeros_and_finite_gradients():
     q, k, v = (tensor(2, 4, HEADS * DIM) for _ in range(3))
     mask = paddle.to_tensor([[True] * 4, [False] * 4])
