@@ -32,6 +32,11 @@ def computes_on_cpu() -> bool:
     return paddle.in_dynamic_mode() and paddle.get_device() == "cpu"
 
 
+def first_two(x: Tensor) -> list[int]:
+    """The first two sizes of ``x`` for ``reshape``: in static graphs 0, which keeps a size that is not known there."""
+    return list(x.shape[:2]) if paddle.in_dynamic_mode() else [0, 0]
+
+
 class Linear(nn.Linear):
     """y = x W + b, with the bias as the outer product 1 b^T: its gradient is then a matrix product.
 
@@ -92,6 +97,9 @@ class Dropout(nn.Dropout):
 class LayerNorm(nn.LayerNorm):
     """(x - mean) / sqrt(variance + epsilon) * weight + bias over the last axis, of ``size`` features.
 
+    Without native operators on CPU, ask ``paddle.grad`` for the gradient of a trainable weight together with that of x
+    (or call ``backward``): for x alone Paddle's kernel omits the weight. Frozen weights are handled here.
+
     Args:
         size: of the last axis.
         epsilon: added to the variance.
@@ -104,7 +112,13 @@ class LayerNorm(nn.LayerNorm):
     def forward(self, x: Tensor) -> Tensor:
         """``[..., size]`` -> same shape."""
         y = native_residual_norm(None, x, self.weight, self.bias, self.epsilon)
-        return nn.LayerNorm.forward(self, x) if y is None else y
+        return self._plain(x) if y is None else y
+
+    def _plain(self, x):
+        if not self.weight.stop_gradient or x.stop_gradient or not computes_on_cpu():
+            return nn.LayerNorm.forward(self, x)
+        # Paddle's kernel for CPU omits the weight from the gradient of x if no gradient of the weight is asked for.
+        return F.layer_norm(x, self.weight.shape, epsilon=self.epsilon) * self.weight + self.bias
 
 
 class RMSNorm(nn.Layer):

@@ -205,11 +205,10 @@ class RotaryPositionEmbedding(Float32Layer):
             raise ValueError(f"positions {list(positions.shape)} do not fit the batch of x {list(x.shape)}")
 
     def _rotate(self, x, inverse, cosine_and_sine):
-        turning, rest = x, None
-        if self.rotary_dim < self.head_dim:
-            turning, rest = x[..., : self.rotary_dim], x[..., self.rotary_dim :]
         dtype = "float64" if x.dtype == paddle.float64 else "float32"
-        turning = turning.astype(dtype)
+        turning, rest = x.astype(dtype), None
+        if self.rotary_dim < self.head_dim:  # cut after the cast: on CPU Paddle has no gradients of bfloat16 parts
+            turning, rest = turning[..., : self.rotary_dim], turning[..., self.rotary_dim :]
         cosine, sine = cosine_and_sine(turning)
         if inverse:
             sine = -sine
@@ -219,8 +218,8 @@ class RotaryPositionEmbedding(Float32Layer):
         turn = _turn_half
         if self.layout == "interleaved":
             turn = _turn_interleaved if paddle.in_dynamic_mode() else _turn_interleaved_in_graph
-        turned = turn(turning, cosine, sine).astype(x.dtype)
-        return turned if rest is None else paddle.concat([turned, rest], axis=-1)
+        turned = turn(turning, cosine, sine)
+        return (turned if rest is None else paddle.concat([turned, rest], axis=-1)).astype(x.dtype)
 
     def _table(self, offset, length, dtype):
         """cos and sin of m theta for m = offset .. offset + length - 1: ``[length, rotary_dim / 2]`` each."""

@@ -308,3 +308,15 @@ def test_impossible_values_of_yarn_are_errors(arguments, word):
 def test_ntk_scaling_of_a_single_frequency_is_an_error():
     with pytest.raises(ValueError, match="LinearScaling"):
         RotaryPositionEmbedding(8, rotary_dim=2, scaling=NTKScaling(2.0))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@every_variant
+def test_half_precision_has_the_gradient_of_float32(variant, dtype):
+    rotary, x = RotaryPositionEmbedding(HEAD_DIM, **variant), random_tensor(2, 5, HEAD_DIM).astype(dtype)
+    towards, gradients = random_tensor(2, 5, HEAD_DIM), []
+    for given in (x, x.astype("float32")):
+        given.stop_gradient = False
+        gradients += paddle.grad([rotary(given).astype("float32")], [given], [towards])
+    assert gradients[0].dtype == x.dtype
+    np.testing.assert_allclose(gradients[0].astype("float32").numpy(), gradients[1].numpy(), rtol=0.02, atol=0.02)

@@ -20,7 +20,7 @@ from paddle_rope.attention.softmax import check_score_scaling, softmax_attention
 from paddle_rope.attention.window import window_attention
 from paddle_rope.choices import ATTENTION_KINDS, check_choice
 from paddle_rope.convolution import DepthwiseConvolution, check_convolutions
-from paddle_rope.layers import Dropout, Linear, projections
+from paddle_rope.layers import Dropout, Linear, first_two, projections
 from paddle_rope.native.linear_attention import native_linear_attention
 from paddle_rope.native.softmax_attention import native_softmax_attention
 from paddle_rope.precision import at_least_float32, without_amp
@@ -274,11 +274,11 @@ class MultiHeadAttention(nn.Layer):
         return self._split_heads(q), heads, heads if v is k else self._split_heads(v)
 
     def _split_heads(self, x):
-        return x.reshape([0, 0, self.num_heads, x.shape[-1] // self.num_heads]).transpose([0, 2, 1, 3])
+        return x.reshape([*first_two(x), self.num_heads, x.shape[-1] // self.num_heads]).transpose([0, 2, 1, 3])
 
     def _join_heads(self, x):
-        _, heads, _, head_dim = x.shape
-        return x.transpose([0, 2, 1, 3]).reshape([0, 0, heads * head_dim])
+        x = x.transpose([0, 2, 1, 3])
+        return x.reshape([*first_two(x), x.shape[2] * x.shape[3]])
 
     def _merge(self, attended, beside, factor):
         """``attended`` with what is ``beside`` it, times the factor of the gate, projected."""

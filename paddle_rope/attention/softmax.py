@@ -2,16 +2,17 @@
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
 
-from paddle_rope.attention.fused import MASKED_SCORE, fits_fused_kernels, fused_weighted_values
+from paddle_rope.attention.fused import fits_fused_kernels, fused_weighted_values, masked_score
 from paddle_rope.attention.placement import Rotation, check_placement, rotate_at
 from paddle_rope.attention.sums import check_segments
-from paddle_rope.layers import scaled
+from paddle_rope.layers import computes_on_cpu, scaled
+from paddle_rope.precision import at_least_float32
 
 # Smaller weights become 0. Paddle's softmax on CPU leaves exp(-64) at masked keys; gradients that small underflow to
 # subnormal numbers, which slow the matrix products of backward down many times. It is lost in a float32 sum.
@@ -64,11 +65,18 @@ def softmax_attention(
     check_score_scaling(score_scaling_length)
     if segment_ids is not None:
         check_segments(segment_ids, k.shape[0], k.shape[2])
+    dtype, (q, k, v) = q.dtype, computable(q, k, v)
     q, k, v = (rotate_at(place, x, rotate, placement) for place, x in zip("qkv", (q, k, v)))
     visible = visible_keys(q, k, key_mask, segment_ids, causal)
     some_see_none = causal or segment_ids is not None
     attended = weighted_values(q, k, v, visible, some_see_none, dropout, score_bias, score_scaling_length)
-    return rotate_at("o", attended, rotate, placement)
+    attended = rotate_at("o", attended, rotate, placement)
+    return attended if attended.dtype == dtype else attended.astype(dtype)
+
+
+def computable(*tensors: Tensor) -> Sequence[Tensor]:
+    """float32 instead of half precision on CPU, where Paddle multiplies no matrices in half precision."""
+    return at_least_float32(*tensors) if computes_on_cpu() else tensors
 
 
 def check_score_scaling(score_scaling_length: int | None) -> None:
@@ -143,7 +151,7 @@ def weighted_values(
     if visible is not None:
         visible.stop_gradient = True  # which the expansion of bool in static graphs insists on
         shown = visible.expand(scores.shape if paddle.in_dynamic_mode() else paddle.shape(scores))
-        scores = paddle.where(shown, scores, paddle.full_like(scores, MASKED_SCORE))
+        scores = paddle.where(shown, scores, paddle.full_like(scores, masked_score(scores.dtype)))
     weights = F.thresholded_relu(F.softmax(scores, axis=-1), _SMALLEST_WEIGHT)
     if dropout is not None:
         weights = dropout(weights)

@@ -9,7 +9,7 @@ import paddle
 from paddle import Tensor
 
 from paddle_rope.attention.placement import Rotation, check_placement, rotate_at
-from paddle_rope.attention.softmax import check_score_scaling, visible_keys, weighted_values
+from paddle_rope.attention.softmax import check_score_scaling, computable, visible_keys, weighted_values
 from paddle_rope.attention.sums import check_segments
 
 # Smallest block of queries: in narrower ones Paddle's overhead for each block outweighs the products that they save.
@@ -59,6 +59,7 @@ def window_attention(
         raise ValueError(f"window must be at least 1, got {window}")
     if segment_ids is not None:
         check_segments(segment_ids, k.shape[0], k.shape[2])
+    dtype, (q, k, v) = q.dtype, computable(q, k, v)
     q, k, v = (rotate_at(place, x, rotate, placement) for place, x in zip("qkv", (q, k, v)))
     size = max(window, _SMALLEST_BLOCK)
     if 0 <= k.shape[2] <= size + 2 * window:  # not more products than in blocks
@@ -66,7 +67,8 @@ def window_attention(
         attended = weighted_values(q, k, v, visible, True, dropout, None, score_scaling_length)
     else:
         attended = _in_blocks(q, k, v, window, size, key_mask, dropout, segment_ids, causal, score_scaling_length)
-    return rotate_at("o", attended, rotate, placement)
+    attended = rotate_at("o", attended, rotate, placement)
+    return attended if attended.dtype == dtype else attended.astype(dtype)
 
 
 def _in_blocks(q, k, v, window, size, key_mask, dropout, segment_ids, causal, score_scaling_length):

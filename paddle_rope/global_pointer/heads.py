@@ -12,7 +12,7 @@ from paddle import Tensor, nn
 from paddle_rope.global_pointer.band import band_ends, band_products
 from paddle_rope.global_pointer.losses import sorted_spans
 from paddle_rope.global_pointer.span_loss import span_crossentropy
-from paddle_rope.layers import Linear
+from paddle_rope.layers import Linear, first_two
 from paddle_rope.native.library import computes
 from paddle_rope.native.span_loss import native_span_loss
 from paddle_rope.rotary import RotaryPositionEmbedding
@@ -108,7 +108,7 @@ class GlobalPointer(nn.Layer):
             above 0 means span. With ``max_span_length`` the band ``[batch, types, seq, max_span_length]``:
             [b, t, i, d] scores tokens i..i+d. Pairs that are no span hold ``MASKED_LOGIT``.
         """
-        qk = self.dense(hidden).reshape([0, 0, self.num_types, 2, self.head_size])
+        qk = self.dense(hidden).reshape([*first_two(hidden), self.num_types, 2, self.head_size])
         qk = qk.transpose([0, 3, 2, 1, 4])  # [batch, 2, types, seq, head_size]
         if self.rotary is not None:
             qk = self.rotary(qk, positions=positions)

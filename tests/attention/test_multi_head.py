@@ -108,3 +108,13 @@ def test_dropout_acts_on_softmax_weights_in_training_alone():
 def test_sizes_and_kinds_that_do_not_exist_are_an_error(arguments):
     with pytest.raises(ValueError, match="multiple|attention must be"):
         MultiHeadAttention(*arguments)
+
+
+@pytest.mark.skipif(paddle.__version__.startswith("2."), reason="Paddle 2 multiplies no empty matrices")
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_an_empty_batch_keeps_its_length(kind, causal):
+    layer = MultiHeadAttention(8, 2, kind, window=2, causal=causal)
+    for segment_ids in (None, paddle.zeros([0, 5], dtype="int64")):
+        attended = layer(paddle.zeros([0, 5, 8]), RotaryPositionEmbedding(4), segment_ids=segment_ids)
+        assert attended.shape == [0, 5, 8]

@@ -83,8 +83,6 @@ def test_sums_within_segments_do_not_depend_on_the_size_of_the_chunks(chunk_size
 )
 def test_packed_texts_equal_each_text_alone(name, dtype, tolerance):
     kernel, _, options = KERNELS[name]
-    if "softmax" in name and dtype != "float32":
-        dtype, tolerance = "float64", 1e-12  # no matrix product in half precision on CPU
     lengths = [1, 70, 3, 130, 64, 5]
     seq = sum(lengths)
     q, k, v = random_qkv(2, 2, seq, 6, 3, dtype=dtype)
@@ -95,8 +93,11 @@ def test_packed_texts_equal_each_text_alone(name, dtype, tolerance):
     for length in lengths:
         alone = kernel(*(x[:, :, start : start + length] for x in (q, k, v)), rotary, **options)
         here = packed[:, :, start : start + length].astype("float64").numpy()
+        assert packed.dtype == q.dtype
         np.testing.assert_allclose(here, alone.astype("float64").numpy(), rtol=tolerance, atol=tolerance)
         start += length
+    for gradient in paddle.grad(packed.astype("float32").sum(), [q, k, v]):
+        assert gradient.dtype == q.dtype and bool(paddle.isfinite(gradient.astype("float32")).all())
 
 
 @pytest.mark.parametrize("name", sorted(KERNELS))
@@ -154,6 +155,17 @@ def test_a_causal_softmax_query_without_a_real_key_gets_zero():
     assert (attended[:, :, :2].numpy() == 0).all()
     assert (attended[:, :, 2:].numpy() != 0).all()
     np.testing.assert_allclose(attended[:, :, 2].numpy(), v[:, :, 2].numpy(), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["softmax", "causal softmax", "window softmax", "scaled softmax"])
+@pytest.mark.parametrize("seq", [11, 90])  # of one block of a window, and of several
+def test_the_last_queries_see_their_own_segments(name, seq):
+    kernel, _, options = KERNELS[name]
+    q, k, v = random_qkv(2, 2, seq, 4, 3)
+    segments = paddle.to_tensor(np.sort(np.random.randint(0, 4, (2, seq)), axis=1))
+    whole = kernel(q, k, v, segment_ids=segments, **options)
+    last = kernel(q[:, :, -5:], k, v, segment_ids=segments, **options)
+    np.testing.assert_allclose(last.numpy(), whole[:, :, -5:].numpy(), rtol=0, atol=1e-12)
 
 
 def test_segments_with_gaps_are_right_in_softmax_and_an_error_in_linear_attention():

@@ -47,10 +47,10 @@ def test_attention_equals_the_plain_form(name, causal, seq):
     )
 
 
-@pytest.mark.parametrize("each", [True, False], ids=["positions of each text", "positions of all"])
-def test_positions_and_segments_equal_the_plain_form(each):
+@pytest.mark.parametrize("shape", [[3, 10], [1, 10], [10]], ids=["of each text", "of all, one row", "of all"])
+def test_positions_and_segments_equal_the_plain_form(shape):
     q, k, v = (tensor(3, 10, HEADS * DIM) for _ in range(3))
-    positions = paddle.to_tensor(np.random.randint(0, 50, [3, 10] if each else [10]))
+    positions = paddle.to_tensor(np.random.randint(0, 50, shape))
     segments = paddle.to_tensor(np.sort(np.random.randint(0, 3, [3, 10]), axis=1).astype("int32"))
     rotary = RotaryPositionEmbedding(DIM)
     assert_same(
