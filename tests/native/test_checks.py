@@ -8,7 +8,6 @@ from paddle_rope import EfficientGlobalPointer, RoFormerConfig, RoFormerModel, R
 from paddle_rope.attention import MultiHeadAttention
 from paddle_rope.convolution import DepthwiseConvolution
 from paddle_rope.layers import Dropout, LayerNorm, Linear, RMSNorm, projections, residual_norm
-from paddle_rope.native.adamw import AdamW
 from paddle_rope.native.library import computes, plain_forms
 from tests.native.comparison import outputs_and_gradients, tensor
 
@@ -76,16 +75,6 @@ def several(features, *sizes):
     return lambda: paddle.concat(list(projections(x, *layers)), axis=-1), [x]
 
 
-def optimizer_step(shape):
-    def step():
-        weight = paddle.create_parameter([4, 3], "float32", default_initializer=paddle.nn.initializer.Constant(1.0))
-        weight.grad = paddle.ones(shape)
-        AdamW(0.01, parameters=[weight]).step()
-        return weight
-
-    return step, []
-
-
 def biased(layer, size):
     layer.bias = paddle.create_parameter([size], "float32", is_bias=True)
     return layer
@@ -143,7 +132,6 @@ CALLS = {
     "model: a short mask": lambda: model(attention_mask=mask(BATCH, SEQ - 1)),
     "model: few positions": lambda: model(positions=paddle.arange(SEQ - 1).unsqueeze(0)),
     "model: short segments": lambda: model(segment_ids=segments(BATCH, SEQ - 1)),
-    "optimizer: a gradient of another shape": lambda: optimizer_step([2, 3]),
 }
 
 

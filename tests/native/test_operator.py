@@ -12,11 +12,10 @@ from paddle_rope.native.projections import native_projections
 from paddle_rope.native.residual_norm import native_dropout, native_residual_norm
 from paddle_rope.native.softmax_attention import native_softmax_attention
 from paddle_rope.native.span_loss import native_span_loss
-from tests.native.comparison import outputs_and_gradients, tensor
+from tests.native.comparison import outputs_and_gradients, tensor, views
 
 # What Paddle makes of a RuntimeError of ours, and its own errors
 ERRORS = (OSError, RuntimeError, SystemError)
-FLAG = "FLAGS_use_stride_kernel"
 ROWS, PLACES = np.array([0, 3]), np.array([[1, 2], [3, 4]])  # of two texts and types
 
 
@@ -80,17 +79,8 @@ def as_view(x):
     return view
 
 
-@pytest.fixture
-def with_views():
-    """Transposed tensors and slices are views."""
-    before = paddle.get_flags(FLAG)
-    paddle.set_flags({FLAG: True})
-    yield
-    paddle.set_flags(before)
-
-
 @pytest.mark.parametrize("name", OPERATORS)
-def test_views_are_read_as_they_stand(with_views, name):
+def test_views_are_read_as_they_stand(name):
     function, shapes = OPERATORS[name]
     arguments, inputs = arguments_of(shapes)
     towards = tensor(*reversed(function(*arguments).shape))
@@ -101,9 +91,9 @@ def test_views_are_read_as_they_stand(with_views, name):
 
     expected = outputs_and_gradients(lambda: result(arguments), inputs, towards)
     for place in range(len(arguments)):
-        found = outputs_and_gradients(
-            lambda at=place: result([as_view(x) if i == at else x for i, x in enumerate(arguments)]), inputs, towards
-        )
+        with views():
+            given = [as_view(x) if i == place else x for i, x in enumerate(arguments)]
+            found = outputs_and_gradients(lambda given=given: result(given), inputs, towards)
         for one, other in zip(found, expected):
             np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
 
