@@ -23,7 +23,7 @@ def native_linear(x: Tensor, weight: Tensor, bias: Tensor | None, activation: st
         bias: ``[out_features]``; None for 0.
         activation: a name of :data:`ACTIVATIONS`.
     """
-    if not computes(x, weight, bias) or activation not in ACTIVATIONS or not x.size:
+    if not computes(x, weight, bias) or activation not in ACTIVATIONS or 0 in x.shape:
         return None
     if not takes_linear(x, [weight], [bias]):
         return None

@@ -1,5 +1,7 @@
 """AdamW whose step, with clipping, is one call where native operators compute."""
 
+import math
+
 import numpy as np
 import paddle
 from paddle.base.layer_helper import LayerHelper
@@ -30,7 +32,7 @@ class AdamW(paddle.optimizer.AdamW):
         rate = self.get_lr()
         rates = [rate * weight.optimize_attr["learning_rate"] for weight in weights]
         arrays = [
-            np.array([weight.size for weight in weights], "int64"),
+            np.array([math.prod(weight.shape) for weight in weights], "int64"),
             *(np.array(numbers, "float32") for numbers in (rates, decays)),
             *(np.array([address(tensor) for tensor in one], "uintp") for one in (weights, gradients, *states)),
         ]

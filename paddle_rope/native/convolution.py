@@ -20,7 +20,7 @@ def native_convolution(
         key_mask: bool ``[batch, seq]``, False at padding, which counts as 0.
         segment_ids: integer ``[batch, seq]`` of packed texts, which do not see each other.
     """
-    if not computes(x, weight) or not x.size or not takes_convolution(x, weight, key_mask, segment_ids):
+    if not computes(x, weight) or 0 in x.shape or not takes_convolution(x, weight, key_mask, segment_ids):
         return None
     masks = None if key_mask is None else dense(key_mask)
     segments = None if segment_ids is None else dense(segment_ids.astype("int64"))

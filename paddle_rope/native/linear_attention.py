@@ -39,7 +39,7 @@ def native_linear_attention(
     Returns:
         ``[batch, seq, num_heads * head_dim]``; None where only plain forms compute.
     """
-    if not computes(q, k, v) or normalizer not in ("unrotated", "none") or not q.size:
+    if not computes(q, k, v) or normalizer not in ("unrotated", "none") or 0 in q.shape:
         return None
     if not takes_attention(q, k, v, num_heads, key_mask, decay=decay):
         return None

@@ -28,7 +28,7 @@ def native_projections(
     Returns:
         ``[..., out_features]`` each.
     """
-    if not computes(x, *weights, *biases) or not x.size:
+    if not computes(x, *weights, *biases) or 0 in x.shape:
         return None
     if len(weights) != len(biases) or not takes_linear(x, weights, biases):
         return None

@@ -23,7 +23,7 @@ def native_residual_norm(
         epsilon: added to the variance or the mean square.
         p: probability of the dropout of x, 0 in evaluation.
     """
-    if not computes(residual, x, weight, bias) or not 0 <= p < 1 or not x.size:
+    if not computes(residual, x, weight, bias) or not 0 <= p < 1 or 0 in x.shape:
         return None
     if not takes_norm(residual, x, weight, bias):
         return None
@@ -33,7 +33,7 @@ def native_residual_norm(
 @paddle.jit.not_to_static  # which would rewrite what it sees in no graph
 def native_dropout(x: Tensor, p: float) -> Tensor | None:
     """x times a mask with probability p of 0, scaled so that the mean stays; None where only plain forms compute."""
-    if not computes(x) or not 0 < p < 1 or not x.size:
+    if not computes(x) or not 0 < p < 1 or 0 in x.shape:
         return None
     return _Dropout.apply(x, dropout_arguments(p))
 

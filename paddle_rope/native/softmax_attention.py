@@ -37,7 +37,7 @@ def native_softmax_attention(
     Returns:
         ``[batch, seq, num_heads * head_dim]``.
     """
-    if not computes(q, k, v) or not 0 <= p < 1 or not q.size:
+    if not computes(q, k, v) or not 0 <= p < 1 or 0 in q.shape:
         return None
     if not takes_attention(q, k, v, num_heads, key_mask, segment_ids):
         return None

@@ -38,7 +38,7 @@ def native_span_loss(
     Returns:
         float32 ``[batch, types]``; None also where a positive starts or ends at a masked token.
     """
-    if not computes(qk, type_scores) or not qk.size or not type_scores.size:
+    if not computes(qk, type_scores) or 0 in qk.shape or 0 in type_scores.shape:
         return None
     if not takes_spans(qk, type_scores, rows, token_mask):
         return None

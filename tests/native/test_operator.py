@@ -25,7 +25,8 @@ def dropped(x):
 
 
 def of_projections(x, first, second, bias):
-    return paddle.concat(native_projections(x, [first, second], [bias, None]), axis=-1)
+    outputs = native_projections(x, [first, second], [bias, None])
+    return paddle.concat([y.transpose([2, 1, 0]) for y in outputs], axis=0).transpose([2, 1, 0])
 
 
 def turned(head_dim):
