@@ -39,8 +39,8 @@ def native_projections(
 class _Projections(Operator):
     @staticmethod
     def compute(ctx, x, has_bias, *parameters):
-        parameters = [dense(parameter) for parameter in parameters]
-        weights, given = parameters[: len(has_bias)], iter(parameters[len(has_bias) :])
+        dense_ones = [dense(parameter) for parameter in parameters]
+        weights, given = dense_ones[: len(has_bias)], iter(dense_ones[len(has_bias) :])
         biases = [next(given) if has else None for has in has_bias]
         needs = [not weight.stop_gradient for weight in weights]
         needs_bias = [None if bias is None else not bias.stop_gradient for bias in biases]

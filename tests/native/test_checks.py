@@ -9,6 +9,9 @@ from paddle_rope.attention import MultiHeadAttention
 from paddle_rope.convolution import DepthwiseConvolution
 from paddle_rope.layers import Dropout, LayerNorm, Linear, RMSNorm, projections, residual_norm
 from paddle_rope.native.library import computes, plain_forms
+from paddle_rope.native.linear_attention import native_linear_attention
+from paddle_rope.native.softmax_attention import native_softmax_attention
+from paddle_rope.native.span_loss import native_span_loss
 from tests.native.comparison import outputs_and_gradients, tensor
 
 BATCH, SEQ, HIDDEN, HEADS = 2, 5, 8, 2
@@ -93,6 +96,7 @@ CALLS = {
     "dropout: a negative probability": lambda: layer_on(Dropout(-0.5), 3, 6),
     "convolution: other features": lambda: layer_on(DepthwiseConvolution(8, 3), BATCH, SEQ, 6),
     "convolution: no batch": lambda: layer_on(DepthwiseConvolution(8, 3), SEQ, 8),
+    "convolution: another axis": lambda: layer_on(DepthwiseConvolution(8, 3), 1, SEQ, 8, 3),
     "convolution: a short mask": lambda: convolution(key_mask=mask(BATCH, SEQ - 1)),
     "convolution: one mask for all": lambda: convolution(key_mask=mask(1, SEQ)),
     "convolution: a mask of numbers": lambda: convolution(key_mask=mask(BATCH, SEQ, dtype="float32") * 0.5),
@@ -158,3 +162,12 @@ def test_a_call_that_does_not_fit_ends_as_that_of_the_plain_form(name):
     assert not isinstance(native, type), native
     for one, other in zip(native, plain):
         np.testing.assert_allclose(one, other, rtol=0, atol=2e-5 * max(1.0, np.abs(other).max()))
+
+
+def test_operators_alone_leave_what_does_not_fit():
+    q, k, scores = tensor(BATCH, 2, HIDDEN), tensor(BATCH, SEQ, HIDDEN), tensor(BATCH, 2, 4)
+    none = np.zeros([0], "int64"), np.zeros([0, 2], "int64")
+    for native in (native_softmax_attention, native_linear_attention):
+        assert native(q, k, k, HEADS) is None and native(k, k, k, 3) is None and native(k, k, q, HEADS) is None
+        assert native(k, k, k, HEADS) is not None
+    assert native_span_loss(k, scores, *none) is None and native_span_loss(q, scores, *none) is not None
