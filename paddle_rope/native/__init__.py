@@ -7,4 +7,7 @@ compute. :func:`~paddle_rope.native.products.bfloat16_products` has linear layer
 ``paddle.grad`` with respect to some of the tensors only, where the forward pass saw others with gradients, is not for
 these operators (a limit of Paddle's ``PyLayer``): compute such a forward pass within
 :func:`~paddle_rope.native.library.plain_forms`. ``backward()`` has no such limit.
+
+A second ``backward()`` through one forward pass raises an error (:class:`~paddle_rope.native.operator.Operator`).
+``paddle.grad`` after ``backward()`` through one forward pass crashes in Paddle.
 """

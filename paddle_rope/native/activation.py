@@ -2,9 +2,10 @@
 
 import paddle
 from paddle import Tensor
-from paddle.autograd import PyLayer
 
+from paddle_rope.native.checks import takes_linear
 from paddle_rope.native.library import address, computes, dense, library
+from paddle_rope.native.operator import Operator, keep
 from paddle_rope.native.products import are_rounded, product, rounded
 from paddle_rope.native.residual_norm import rows_and_width
 
@@ -22,16 +23,19 @@ def native_linear(x: Tensor, weight: Tensor, bias: Tensor | None, activation: st
         bias: ``[out_features]``; None for 0.
         activation: a name of :data:`ACTIVATIONS`.
     """
-    if not computes(x, weight, bias) or activation not in ACTIVATIONS or not x.size:
+    if not computes(x, weight, bias) or activation not in ACTIVATIONS or 0 in x.shape:
+        return None
+    if not takes_linear(x, [weight], [bias]):
         return None
     return _Linear.apply(x, weight, bias, activation)
 
 
-class _Linear(PyLayer):
+class _Linear(Operator):
     @staticmethod
-    def forward(ctx, x, weight, bias, activation):
+    def compute(ctx, x, weight, bias, activation):
         needs = [not tensor.stop_gradient for tensor in (x, weight, bias) if tensor is not None]
-        rows = dense(x).reshape([-1, x.shape[-1]])
+        rows, weight = dense(x).reshape([-1, x.shape[-1]]), dense(weight)
+        bias = None if bias is None else dense(bias)
         if are_rounded():
             rows, weight = rounded(rows), rounded(weight)
         sums = product(rows, weight)
@@ -43,11 +47,12 @@ class _Linear(PyLayer):
             library().activation_forward(*sizes, kind, *map(address, (sums, bias, y)))
         if any(needs):
             ctx.needs, ctx.of_call, ctx.shape = needs, (sizes, kind), x.shape
-            ctx.save_for_backward(rows, weight, *((y if y is sums else sums,) if kind else ()))
+            # detached: y itself would hold the node that holds it
+            keep(ctx, rows, weight, *((sums.detach(),) if kind else ()))
         return y.reshape([*x.shape[:-1], weight.shape[1]])
 
     @staticmethod
-    def backward(ctx, d_y):
+    def differentiate(ctx, d_y):
         rows, weight, *known = ctx.saved_tensor()
         sizes, kind = ctx.of_call
         d_sums = dense(d_y).reshape(list(sizes))

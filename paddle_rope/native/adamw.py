@@ -1,5 +1,7 @@
 """AdamW whose step, with clipping, is one call where native operators compute."""
 
+import math
+
 import numpy as np
 import paddle
 from paddle.base.layer_helper import LayerHelper
@@ -17,6 +19,8 @@ class AdamW(paddle.optimizer.AdamW):
     """
 
     def _apply_optimize(self, loss, startup_program, params_grads, param_group_idx=0):
+        if paddle.in_dynamic_mode() and isinstance(params_grads, list):
+            _check_shapes(params_grads)
         if not self._is_native(params_grads):
             return super()._apply_optimize(loss, startup_program, params_grads, param_group_idx)
         weights, gradients = zip(*params_grads)
@@ -28,7 +32,7 @@ class AdamW(paddle.optimizer.AdamW):
         rate = self.get_lr()
         rates = [rate * weight.optimize_attr["learning_rate"] for weight in weights]
         arrays = [
-            np.array([weight.size for weight in weights], "int64"),
+            np.array([math.prod(weight.shape) for weight in weights], "int64"),
             *(np.array(numbers, "float32") for numbers in (rates, decays)),
             *(np.array([address(tensor) for tensor in one], "uintp") for one in (weights, gradients, *states)),
         ]
@@ -52,11 +56,16 @@ class AdamW(paddle.optimizer.AdamW):
         return all(
             weight.regularizer is None
             and getattr(weight, "need_clip", True)
-            and weight.is_dense()
-            and gradient.is_dense()
-            and gradient.is_contiguous()
+            and all(tensor.is_dense() and tensor.is_contiguous() for tensor in (weight, gradient))
             for weight, gradient in params_grads
         )
 
     def _spares(self, weight):
         return self._apply_decay_param_fun is not None and not self._apply_decay_param_fun(weight.name)
+
+
+def _check_shapes(params_grads):
+    """Paddle's step, too, would read beyond the end of a smaller gradient."""
+    for weight, gradient in params_grads:
+        if gradient.is_dense() and gradient.shape != weight.shape:
+            raise ValueError(f"{weight.name}: expected a gradient {weight.shape}, got {gradient.shape}")

@@ -6,9 +6,10 @@ from typing import Any
 
 import paddle
 from paddle import Tensor
-from paddle.autograd import PyLayer
 
+from paddle_rope.native.checks import takes_attention
 from paddle_rope.native.library import address, computes, dense, library
+from paddle_rope.native.operator import Operator, keep
 from paddle_rope.native.softmax_attention import rotation_tables
 
 
@@ -38,12 +39,14 @@ def native_linear_attention(
     Returns:
         ``[batch, seq, num_heads * head_dim]``; None where only plain forms compute.
     """
-    if not computes(q, k, v) or normalizer not in ("unrotated", "none") or not q.size:
+    if not computes(q, k, v) or normalizer not in ("unrotated", "none") or 0 in q.shape:
         return None
-    tables = rotation_tables(rotate, q)
+    if not takes_attention(q, k, v, num_heads, key_mask, decay=decay):
+        return None
+    tables = rotation_tables(rotate, q, q.shape[2] // num_heads)
     if tables is None:
         return None
-    masks = None if key_mask is None else dense(key_mask.astype("bool"))
+    masks = None if key_mask is None else dense(key_mask)
     gammas = None if decay is None else paddle.to_tensor(list(decay), dtype="float32")
     batch, seq, hidden = q.shape
     sizes = batch, seq, num_heads, hidden // num_heads
@@ -68,9 +71,9 @@ class _Call:
         return *self.sizes, *rotation, mask, int(self.causal), gammas, int(self.divides)
 
 
-class _LinearAttention(PyLayer):
+class _LinearAttention(Operator):
     @staticmethod
-    def forward(ctx, q, k, v, call):
+    def compute(ctx, q, k, v, call):
         ctx.call, ctx.needs = call, [not tensor.stop_gradient for tensor in (q, k, v)]
         q, k, v = dense(q), dense(k), dense(v)
         batch, seq, heads, dim = call.sizes
@@ -78,12 +81,12 @@ class _LinearAttention(PyLayer):
         if any(ctx.needs):
             kept = paddle.empty([batch, heads, dim + 1, dim], q.dtype)
             # detached: out itself would hold the node that holds it
-            ctx.save_for_backward(q, k, v, out.detach(), divisors, kept)
+            keep(ctx, q, k, v, out.detach(), divisors, kept, watched=(call.key_mask,))
         library().linear_attention_forward(*call.arguments(), *map(address, (q, k, v, out, divisors, kept)))
         return out
 
     @staticmethod
-    def backward(ctx, d_out):
+    def differentiate(ctx, d_out):
         saved, d_out = ctx.saved_tensor(), dense(d_out)
         gradients = [paddle.empty_like(d_out) for _ in range(3)]
         library().linear_attention_backward(*ctx.call.arguments(), *map(address, (*saved, d_out, *gradients)))

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import paddle
 from paddle import Tensor
-from paddle.autograd import PyLayer
 
+from paddle_rope.native.checks import takes_linear
 from paddle_rope.native.library import address, computes, dense, library
+from paddle_rope.native.operator import Operator, keep
 from paddle_rope.native.products import are_rounded, product, rounded
 from paddle_rope.native.residual_norm import rows_and_width
 
@@ -27,16 +28,19 @@ def native_projections(
     Returns:
         ``[..., out_features]`` each.
     """
-    if not computes(x, *weights, *biases) or not x.size:
+    if not computes(x, *weights, *biases) or 0 in x.shape:
+        return None
+    if len(weights) != len(biases) or not takes_linear(x, weights, biases):
         return None
     given = [bias for bias in biases if bias is not None]
     return _Projections.apply(x, [bias is not None for bias in biases], *weights, *given)
 
 
-class _Projections(PyLayer):
+class _Projections(Operator):
     @staticmethod
-    def forward(ctx, x, has_bias, *parameters):
-        weights, given = list(parameters[: len(has_bias)]), iter(parameters[len(has_bias) :])
+    def compute(ctx, x, has_bias, *parameters):
+        dense_ones = [dense(parameter) for parameter in parameters]
+        weights, given = dense_ones[: len(has_bias)], iter(dense_ones[len(has_bias) :])
         biases = [next(given) if has else None for has in has_bias]
         needs = [not weight.stop_gradient for weight in weights]
         needs_bias = [None if bias is None else not bias.stop_gradient for bias in biases]
@@ -52,11 +56,11 @@ class _Projections(PyLayer):
             outputs.append(y.reshape([*x.shape[:-1], y.shape[1]]))
         if ctx.needs_x or any(needs) or any(needs_bias):
             ctx.shape = x.shape
-            ctx.save_for_backward(rows, *weights)
+            keep(ctx, rows, *weights)
         return tuple(outputs)
 
     @staticmethod
-    def backward(ctx, *d_outputs):
+    def differentiate(ctx, *d_outputs):
         rows, *weights = ctx.saved_tensor()
         d_x, d_weights, d_biases = None, [], []
         for weight, d_y, needs, needs_bias in zip(weights, d_outputs, ctx.needs, ctx.needs_bias):

@@ -4,9 +4,10 @@ import math
 
 import paddle
 from paddle import Tensor
-from paddle.autograd import PyLayer
 
+from paddle_rope.native.checks import takes_norm
 from paddle_rope.native.library import address, computes, dense, dropout_arguments, library
+from paddle_rope.native.operator import Operator, keep
 
 
 @paddle.jit.not_to_static  # which would rewrite what it sees in no graph
@@ -22,7 +23,9 @@ def native_residual_norm(
         epsilon: added to the variance or the mean square.
         p: probability of the dropout of x, 0 in evaluation.
     """
-    if not computes(residual, x, weight, bias) or p >= 1 or not x.size:
+    if not computes(residual, x, weight, bias) or not 0 <= p < 1 or 0 in x.shape:
+        return None
+    if not takes_norm(residual, x, weight, bias):
         return None
     return _ResidualNorm.apply(residual, x, weight, bias, epsilon, dropout_arguments(p))
 
@@ -30,7 +33,7 @@ def native_residual_norm(
 @paddle.jit.not_to_static  # which would rewrite what it sees in no graph
 def native_dropout(x: Tensor, p: float) -> Tensor | None:
     """x times a mask with probability p of 0, scaled so that the mean stays; None where only plain forms compute."""
-    if not computes(x) or not 0 < p < 1 or not x.size:
+    if not computes(x) or not 0 < p < 1 or 0 in x.shape:
         return None
     return _Dropout.apply(x, dropout_arguments(p))
 
@@ -41,18 +44,18 @@ def rows_and_width(x: Tensor) -> tuple[int, int]:
     return math.prod(x.shape[:-1]), width
 
 
-class _ResidualNorm(PyLayer):
+class _ResidualNorm(Operator):
     @staticmethod
-    def forward(ctx, residual, x, weight, bias, epsilon, dropout):
+    def compute(ctx, residual, x, weight, bias, epsilon, dropout):
         given = [tensor for tensor in (residual, x, weight, bias) if tensor is not None]
-        residual, x = None if residual is None else dense(residual), dense(x)
+        residual, x, weight, bias = (None if one is None else dense(one) for one in (residual, x, weight, bias))
         sizes, centered = rows_and_width(x), int(weight is not None)
         y = paddle.empty(x.shape, x.dtype)
         ctx.needs = [not tensor.stop_gradient for tensor in given]
         normalized = inverse_deviations = None
         if any(ctx.needs):
             normalized, inverse_deviations = paddle.empty(x.shape, x.dtype), paddle.empty([sizes[0]], x.dtype)
-            ctx.save_for_backward(normalized, inverse_deviations, *(() if weight is None else (weight,)))
+            keep(ctx, normalized, inverse_deviations, *(() if weight is None else (weight,)))
             ctx.of_call = sizes, centered, dropout, residual is not None
         library().residual_norm_forward(
             *sizes,
@@ -64,7 +67,7 @@ class _ResidualNorm(PyLayer):
         return y
 
     @staticmethod
-    def backward(ctx, d_y):
+    def differentiate(ctx, d_y):
         normalized, inverse_deviations, *weight = ctx.saved_tensor()
         sizes, centered, dropout, has_residual = ctx.of_call
         d_y, weight = dense(d_y), weight[0] if weight else None
@@ -86,14 +89,14 @@ class _ResidualNorm(PyLayer):
         return tuple(gradient if needed else None for gradient, needed in zip(gradients, ctx.needs))
 
 
-class _Dropout(PyLayer):
+class _Dropout(Operator):
     @staticmethod
-    def forward(ctx, x, dropout):
+    def compute(ctx, x, dropout):
         ctx.dropout = dropout
         return _dropped(x, dropout)
 
     @staticmethod
-    def backward(ctx, d_y):
+    def differentiate(ctx, d_y):
         return _dropped(d_y, ctx.dropout)
 
 

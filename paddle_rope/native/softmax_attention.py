@@ -5,9 +5,10 @@ from typing import Any
 
 import paddle
 from paddle import Tensor
-from paddle.autograd import PyLayer
 
+from paddle_rope.native.checks import takes_attention, takes_tables
 from paddle_rope.native.library import address, computes, dense, dropout_arguments, library
+from paddle_rope.native.operator import Operator, keep
 
 
 @paddle.jit.not_to_static  # which would rewrite what it sees in no graph
@@ -36,27 +37,31 @@ def native_softmax_attention(
     Returns:
         ``[batch, seq, num_heads * head_dim]``.
     """
-    if not computes(q, k, v) or p >= 1 or not q.size:
+    if not computes(q, k, v) or not 0 <= p < 1 or 0 in q.shape:
         return None
-    tables = rotation_tables(rotate, q)
+    if not takes_attention(q, k, v, num_heads, key_mask, segment_ids):
+        return None
+    tables = rotation_tables(rotate, q, q.shape[2] // num_heads)
     if tables is None:
         return None
-    masks = None if key_mask is None else dense(key_mask.astype("bool"))
+    masks = None if key_mask is None else dense(key_mask)
     segments = None if segment_ids is None else dense(segment_ids.astype("int64"))
     batch, seq, hidden = q.shape
     sizes = batch, seq, num_heads, hidden // num_heads
     return _SoftmaxAttention.apply(q, k, v, _Call(sizes, tables, masks, segments, causal, dropout_arguments(p)))
 
 
-def rotation_tables(rotate: Any, x: Tensor) -> tuple | None:
+def rotation_tables(rotate: Any, x: Tensor, head_dim: int) -> tuple | None:
     """(cos, sin, numbers from one text to the next, whether pairs are interleaved) of a rotation of ``x``
-    ``[batch, seq, ...]``; None where it has no tables."""
+    ``[batch, seq, ...]``; None where it has no tables, or others than those of x."""
     if rotate is None:
         return None, None, 0, 0
     tables = rotate.tables(x.shape[1]) if hasattr(rotate, "tables") else None
     if tables is None:
         return None
     cosine, sine, interleaved = tables
+    if not takes_tables(cosine, sine, x, head_dim):
+        return None
     each = cosine.ndim == 3 and cosine.shape[0] > 1
     return dense(cosine), dense(sine), cosine.shape[-2] * cosine.shape[-1] if each else 0, int(interleaved)
 
@@ -79,21 +84,21 @@ class _Call:
         return *self.sizes, *rotation, *masks, int(self.causal), *self.dropout
 
 
-class _SoftmaxAttention(PyLayer):
+class _SoftmaxAttention(Operator):
     @staticmethod
-    def forward(ctx, q, k, v, call):
+    def compute(ctx, q, k, v, call):
         ctx.call, ctx.needs = call, [not tensor.stop_gradient for tensor in (q, k, v)]
         q, k, v = dense(q), dense(k), dense(v)
         out, log_sums = paddle.empty(q.shape, q.dtype), None
         if any(ctx.needs):
             log_sums = paddle.empty([q.shape[0], call.sizes[2], q.shape[1]], q.dtype)
             # detached: out itself would hold the node that holds it
-            ctx.save_for_backward(q, k, v, out.detach(), log_sums)
+            keep(ctx, q, k, v, out.detach(), log_sums, watched=(call.key_mask, call.segment_ids))
         library().softmax_attention_forward(*call.arguments(), *map(address, (q, k, v, out, log_sums)))
         return out
 
     @staticmethod
-    def backward(ctx, d_out):
+    def differentiate(ctx, d_out):
         saved, d_out = ctx.saved_tensor(), dense(d_out)
         gradients = [paddle.empty_like(d_out) for _ in range(3)]
         library().softmax_attention_backward(*ctx.call.arguments(), *map(address, (*saved, d_out, *gradients)))

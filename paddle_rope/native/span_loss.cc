@@ -14,7 +14,7 @@ struct Spans {
   Rotation rotation;
   const uint8_t* token_mask;  // [batch, seq], 0 where no span starts or ends, or null
   const int64_t* bounds;      // [batch * types + 1]: where the positives of a text and type begin
-  const int64_t* positives;   // [count, 2]: first and last token, in order within a text and type
+  const int64_t* positives;   // [count, 2]: first and last token, neither masked, in order within a text and type
   const float* qk;            // [batch, seq, 2 dim]
   const float* of_types;      // [batch, seq, 2 types]: of starts, then of ends, doubled
 
@@ -87,8 +87,7 @@ void measure(const Spans& s, int64_t text, Buffer& b, float* negative, float* po
       float largest = kNoSpan;
 #pragma omp simd
       for (int64_t j = 0; j < count; ++j) x[j] = products[j] + start + ends[j];
-      for (int64_t& at = next[t]; at < s.bounds[text * s.types + t + 1] && s.positives[2 * at] <= i; ++at) {
-        if (s.positives[2 * at] < i) continue;  // of a token that bounds no span
+      for (int64_t& at = next[t]; at < s.bounds[text * s.types + t + 1] && s.positives[2 * at] == i; ++at) {
         float& score = x[s.positives[2 * at + 1] - i];
         there[t].add(-score);
         score = kNoSpan;
@@ -127,8 +126,7 @@ void differentiate(const Spans& s, int64_t text, Buffer& b, const float* negativ
       const float shift = negative[number], d_loss = d_losses[number];
 #pragma omp simd
       for (int64_t j = 0; j < count; ++j) x[j] = d_loss * exponential(products[j] + start + ends[j] - shift);
-      for (int64_t& at = next[t]; at < s.bounds[number + 1] && s.positives[2 * at] <= i; ++at) {
-        if (s.positives[2 * at] < i) continue;
+      for (int64_t& at = next[t]; at < s.bounds[number + 1] && s.positives[2 * at] == i; ++at) {
         const int64_t j = s.positives[2 * at + 1] - i;
         x[j] = -d_loss * exponential(-(products[j] + start + ends[j]) - positive[number]);
       }

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import paddle
 from paddle import Tensor
-from paddle.autograd import PyLayer
 
+from paddle_rope.native.checks import takes_spans
 from paddle_rope.native.library import address, computes, dense, library
+from paddle_rope.native.operator import Operator, keep
 from paddle_rope.native.softmax_attention import rotation_tables
 
 
@@ -35,16 +36,20 @@ def native_span_loss(
         max_span_length: longest span that is scored; None for any.
 
     Returns:
-        float32 ``[batch, types]``.
+        float32 ``[batch, types]``; None also where a positive starts or ends at a masked token.
     """
-    if not computes(qk, type_scores) or not qk.size or not type_scores.size:
+    if not computes(qk, type_scores) or 0 in qk.shape or 0 in type_scores.shape:
         return None
-    tables = rotation_tables(rotate, qk)
+    if not takes_spans(qk, type_scores, rows, token_mask):
+        return None
+    tables = rotation_tables(rotate, qk, qk.shape[2] // 2)
     if tables is None:
         return None
     batch, seq, _ = qk.shape
     types = type_scores.shape[2] // 2
     mask = None if token_mask is None else dense(token_mask.astype("bool"))
+    if mask is not None and not mask.numpy()[(rows // types)[:, None], spans].all():
+        return None
     bounds = np.searchsorted(rows, np.arange(batch * types + 1)).astype(np.int64)
     sizes = batch, seq, types, qk.shape[2] // 2, max_span_length or seq
     return _SpanLoss.apply(qk, type_scores, _Call(sizes, tables, mask, bounds, np.ascontiguousarray(spans)))
@@ -66,19 +71,19 @@ class _Call:
         return *self.sizes, *rotation, address(self.token_mask), self.bounds.ctypes.data, self.spans.ctypes.data
 
 
-class _SpanLoss(PyLayer):
+class _SpanLoss(Operator):
     @staticmethod
-    def forward(ctx, qk, type_scores, call):
+    def compute(ctx, qk, type_scores, call):
         ctx.call, ctx.needs = call, [not tensor.stop_gradient for tensor in (qk, type_scores)]
         qk, type_scores = dense(qk), dense(type_scores)
         negative, positive = (paddle.empty([call.sizes[0], call.sizes[2]], qk.dtype) for _ in range(2))
         if any(ctx.needs):
-            ctx.save_for_backward(qk, type_scores, negative, positive)
+            keep(ctx, qk, type_scores, negative, positive, watched=(call.token_mask,))
         library().span_loss_forward(*call.arguments(), *map(address, (qk, type_scores, negative, positive)))
         return negative + positive
 
     @staticmethod
-    def backward(ctx, d_losses):
+    def differentiate(ctx, d_losses):
         saved, d_losses = ctx.saved_tensor(), dense(d_losses)
         gradients = [paddle.empty_like(tensor) for tensor in saved[:2]]
         library().span_loss_backward(*ctx.call.arguments(), *map(address, (*saved, d_losses, *gradients)))

@@ -1,5 +1,6 @@
 """An operator against a plain form: outputs and gradients."""
 
+import contextlib
 import os
 
 import numpy as np
@@ -43,3 +44,14 @@ def kept_without_backward(function, count=8):
     for _ in range(count):
         function()
     return (resident() - before) / count
+
+
+@contextlib.contextmanager
+def views():
+    """In this context transposed tensors and slices are views, as by Paddle's default."""
+    before = paddle.get_flags("FLAGS_use_stride_kernel")
+    paddle.set_flags({"FLAGS_use_stride_kernel": True})
+    try:
+        yield
+    finally:
+        paddle.set_flags(before)

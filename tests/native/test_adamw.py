@@ -15,6 +15,7 @@ from paddle.nn.initializer import Assign
 from paddle_rope.native import adamw
 from paddle_rope.native.adamw import AdamW
 from paddle_rope.native.library import library, plain_forms
+from tests.native.comparison import views
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SHAPES = [3, 40_000], [256], [7, 5], []  # the first is more than one thread takes at a time
@@ -182,17 +183,32 @@ def test_a_gradient_that_is_no_number_shows(calls, clip):
         {"groups": True},
         {"regularizer": paddle.regularizer.L2Decay(0.1)},
         {"dtype": "float64"},
+        {"need_clip": False, "grad_clip": ClipGradByGlobalNorm(1.0)},
+        {"view": True},
     ],
     ids=lambda options: next(iter(options)),
 )
 def test_what_is_not_for_the_operator_is_paddles_step(calls, options):
+
     def after(optimizer_class):
-        attr = paddle.ParamAttr(initializer=Assign(np.ones([4, 3])), regularizer=options.get("regularizer"))
+        attr = {name: options[name] for name in ("regularizer", "need_clip") if name in options}
+        attr = paddle.ParamAttr(initializer=Assign(np.ones([4, 3])), **attr)
         weight = paddle.create_parameter([4, 3], options.get("dtype", "float32"), attr=attr)
-        weight.grad = paddle.full([4, 3], 2.0, weight.dtype)
+        (weight.transpose([1, 0]) * paddle.arange(12, dtype=weight.dtype).reshape([3, 4])).sum().backward()
+        assert weight.grad.is_contiguous() == ("view" not in options)
         parameters = [{"params": [weight]}] if "groups" in options else [weight]
         optimizer_class(0.01, parameters=parameters, grad_clip=options.get("grad_clip")).step()
         return weight.numpy()
 
-    np.testing.assert_array_equal(after(AdamW), after(paddle.optimizer.AdamW))
+    with views() if "view" in options else contextlib.nullcontext():
+        np.testing.assert_array_equal(after(AdamW), after(paddle.optimizer.AdamW))
+    assert calls.count == 0
+
+
+def test_a_gradient_of_another_shape_is_refused(calls):
+    (weight,) = new_weights([[4, 3]])
+    weight.grad = paddle.ones([2, 3])
+    for context in (contextlib.nullcontext(), plain_forms()):
+        with context, pytest.raises(ValueError, match="gradient"):
+            AdamW(0.01, parameters=[weight]).step()
     assert calls.count == 0

@@ -99,6 +99,41 @@ def test_a_text_of_padding_gets_zeros_and_finite_gradients():
         assert np.isfinite(result).all() and (result[1] == 0).all() and (result[0] != 0).any()
 
 
+@pytest.mark.parametrize("lowest", [-60.0, -75.0], ids=["above the bound", "below the bound"])
+def test_small_denominators_are_bounded_as_in_the_plain_form(lowest):
+    q, k, v = (tensor(1, 5, HEADS * DIM) for _ in range(3))
+    with paddle.no_grad():
+        q.set_value(q + lowest)
+        v.set_value(paddle.exp(paddle.to_tensor(max(0.0, -70 - lowest))) * v)
+    found = outputs_and_gradients(lambda: native_linear_attention(q, k, v, HEADS), [q, k, v], paddle.ones(q.shape))
+    expected = outputs_and_gradients(lambda: plainly(q, k, v), [q, k, v], paddle.ones(q.shape))
+    for one, other in zip(found, expected):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4 * np.abs(other).max())
+    assert np.abs(found[0]).max() > 0.01
+
+
+def test_root_mean_squares_of_small_numerators_are_bounded_as_in_the_plain_form():
+    q, k, v = tensor(1, 5, HEADS * DIM, scale=0.1), tensor(1, 5, HEADS * DIM), tensor(1, 5, HEADS * DIM)
+    q.set_value(q - 15.0)  # features of 3e-7
+    assert_same(
+        lambda: native_linear_attention(q, k, v, HEADS, normalizer="none"),
+        lambda: plainly(q, k, v, normalizer="none"),
+        [q, k, v],
+        tolerance=1e-4,
+    )
+
+
+@pytest.mark.parametrize("causal", [True, False], ids=["causal", "both sides"])
+def test_powers_of_the_decay_down_to_1e_30_count(causal):
+    seq, gamma = 60, 0.3
+    q, k, v = (tensor(1, seq, DIM) for _ in range(3))
+    distances = np.arange(seq)[::-1].reshape(1, seq, 1)  # to the last token, where all values count alike
+    v.set_value((np.abs(v.numpy()) * gamma ** -np.minimum(distances, 50.0)).astype("float32"))
+    options = {"decay": [gamma], "causal": causal}
+    found = native_linear_attention(q, k, v, 1, **options).numpy()[0, -1]
+    np.testing.assert_allclose(found, plainly(q, k, v, heads=1, **options).numpy()[0, -1], rtol=1e-3)
+
+
 @pytest.mark.parametrize("normalizer", ["rotated", "subtracted_mean"])
 def test_other_normalizers_are_left_to_the_plain_form(normalizer):
     q = tensor(1, 3, DIM)

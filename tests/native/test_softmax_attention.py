@@ -99,6 +99,46 @@ def test_large_scores_and_subnormal_weights():
     np.testing.assert_allclose(native[0], weights / weights.sum(axis=1, keepdims=True) @ wide[2], rtol=1e-3, atol=1e-4)
 
 
+def test_weights_down_to_1e_20_of_the_largest_count_and_smaller_ones_are_0():
+    scores = np.array([0, -20, -40, -45.5, -46.5, -60])
+    counts = np.array([1, 1, 1, 1, 0, 0])
+    q, k = np.zeros([2, 1, 6, 6], dtype="float32")
+    q[..., 0], k[..., 0] = np.sqrt(6), scores  # scores are q k / sqrt(6)
+    v = paddle.to_tensor(np.diag(np.exp(-scores)).astype("float32")).unsqueeze(0)
+    v.stop_gradient = False
+    out = native_softmax_attention(paddle.to_tensor(q), paddle.to_tensor(k), v, 1)
+    np.testing.assert_allclose(out.numpy(), np.tile(counts, (1, 6, 1)), rtol=1e-4)
+    out.sum().backward()  # v gets the sum of its weights
+    np.testing.assert_allclose(v.grad.numpy()[0, :, 0], 6 * np.exp(scores) * counts, rtol=1e-4)
+
+
+@pytest.mark.parametrize("hidden_by", ["mask", "segments", "causal"])
+def test_hidden_keys_get_nothing_however_small_the_other_scores(hidden_by):
+    q, k = np.zeros([2, 1, 4, 4], dtype="float32")
+    q[..., 0], k[..., 0], q[..., 1], k[..., 1] = 2.0**11, -(2.0**10), 2.0, [3, 0, 1, 2]
+    scores = np.tile(-(2.0**20) + k[0, :, 1].astype("float64"), (4, 1))  # exact in float32, too
+    sees = {
+        "mask": np.array([[True, True, False, True]] * 4),
+        "segments": np.array([[a == b for b in [0, 0, 1, 1]] for a in [0, 0, 1, 1]]),
+        "causal": np.tril(np.ones([4, 4], dtype=bool)),
+    }[hidden_by]
+    options = {
+        "mask": {"key_mask": paddle.to_tensor(sees[:1])},
+        "segments": {"segment_ids": paddle.to_tensor([[0, 0, 1, 1]])},
+        "causal": {"causal": True},
+    }[hidden_by]
+    q, k, v = (paddle.to_tensor(x) for x in (q, k, np.eye(4, dtype="float32")[None]))
+    v.stop_gradient = False
+    weights = np.where(sees, np.exp(scores - scores.max()), 0)
+    weights /= weights.sum(axis=1, keepdims=True)
+    out = native_softmax_attention(q, k, v, 1, **options)
+    np.testing.assert_allclose(out.numpy()[0], weights, rtol=1e-5, atol=1e-7)
+    towards = tensor(1, 4, 4)
+    (out * towards).sum().backward()
+    # the sums of exponentials are kept as logarithms, of which the float32 numbers near -2^20 are 1/16 apart
+    np.testing.assert_allclose(v.grad.numpy()[0], weights.T @ towards.numpy()[0], rtol=0.1, atol=0.1)
+
+
 @pytest.mark.parametrize(
     "rotary", [RotaryPositionEmbedding(DIM, rotary_dim=4), RotaryPositionEmbedding(DIM, learned=True)]
 )

@@ -58,6 +58,28 @@ def test_masked_tokens_bound_no_span_and_positions_turn():
     np.testing.assert_array_equal(head.loss(hidden, none, nothing).numpy(), np.zeros([2, TYPES]))
 
 
+def test_masked_tokens_anywhere_bound_no_span_however_large_their_scores():
+    mask = np.array([[False, True, True, False, True]])
+    type_scores = np.zeros([1, 5, 2], dtype="float32")
+    type_scores[..., 0], type_scores[..., 1] = 2.0**23, -(2.0**23)  # halved, and their sum is 0
+    none = np.zeros([0], "int64"), np.zeros([0, 2], "int64")
+    inputs = paddle.zeros([1, 5, 4]), paddle.to_tensor(type_scores)
+    inputs[1].stop_gradient = False
+    loss = native_span_loss(*inputs, *none, token_mask=paddle.to_tensor(mask))
+    np.testing.assert_allclose(loss.numpy(), [[np.log(1 + 6)]], rtol=1e-6)  # 6 pairs of tokens 1, 2 and 4
+    loss.sum().backward()
+    pairs = np.array([[0, 3, 2, 0, 1], [0, 1, 2, 0, 3]]).T  # that start with a token, that end with it
+    np.testing.assert_allclose(inputs[1].grad.numpy()[0], 0.5 / 7 * pairs, rtol=1e-5)
+
+
+def test_spans_beside_masked_tokens_equal_the_plain_form():
+    head, hidden = head_and_hidden(9)
+    mask = np.ones([2, 9], dtype="bool")
+    mask[0, [0, 5, 8]] = mask[1, [1, 7]] = False
+    spans = paddle.to_tensor([[[0, 1, 3], [2, 4, 4], [0, 1, 6]], [[1, 0, 2], [1, 2, 3], [2, 0, 8]]])
+    assert_equal(head, hidden, spans, paddle.to_tensor(mask))
+
+
 def test_texts_without_entities_and_scores_of_any_size():
     head, hidden = head_and_hidden(20)
     assert_equal(head, hidden, paddle.full([2, 1, 3], -1, dtype="int64"))
