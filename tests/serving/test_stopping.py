@@ -134,6 +134,14 @@ def test_the_metrics_of_all_workers_are_added_and_a_dead_worker_is_replaced(star
             client.get("/health")
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_service_is_ready_in_a_chinese_locale(start, monkeypatch, workers):
+    monkeypatch.setenv("LANGUAGE", "zh")
+    with start("--workers", workers) as client:
+        client.wait_until_ready()
+        assert client.predict("a")[0] == 200
+
+
 def test_workers_end_with_their_supervisor(start):
     with start("--workers", 2) as client:
         client.wait_until_ready()
