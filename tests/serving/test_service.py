@@ -95,6 +95,8 @@ HEAD = b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n
         ([b"NONSENSE\r\n\r\n"], 400),
         ([HEAD + b"Content-Length: -5\r\n\r\n"], 400),
         ([HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"], 400),
+        ([HEAD + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"], 400),
+        ([b"GET /health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n0\r\n\r\n"], 400),
         ([HEAD + b"Content-Length: 99999999999\r\n\r\n"], 413),  # refused before the body comes
         ([HEAD + b"Transfer-Encoding: chunked\r\n\r\n", *[b"3e8\r\n" + b"x" * 1000 + b"\r\n"] * 6], 413),
     ],
