@@ -187,7 +187,7 @@ class Supervisor:
 
 def _work(settings: Settings, listener: socket.socket, link: Connection) -> None:
     """What a worker process does. ``link`` leads to the supervisor; when that is gone, the worker stops."""
-    # A lock that a library makes (tqdm's) has a name in a spawned process, which would outlive it; with fork it has none.
+    # A lock of a library (tqdm makes one) gets a name in a spawned process, which outlives it; with fork it has none.
     multiprocessing.set_start_method("fork", force=True)
     from tasks.serving.server import Server
 
