@@ -13,7 +13,7 @@ from typing import Any
 
 from tasks.serving.models import Work
 
-BATCH_CHARACTERS = 1 << 14  # of a batch of several items: a long text does not hold up many short ones
+BATCH_CHARACTERS = 1 << 12  # of a batch of several items: a long text does not hold up many short ones
 SMOOTHING = 0.9  # of the mean time that an item takes
 
 
