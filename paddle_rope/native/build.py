@@ -5,6 +5,7 @@ import hashlib
 import os
 import platform
 import shutil
+import stat
 import subprocess
 import tempfile
 from pathlib import Path
@@ -19,6 +20,7 @@ COMPILERS = ("g++", "clang++", "c++")
 FLAGS = ("-std=c++17", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math")
 # Taken in turn until one compiles: a compiler may lack the flag for its own processor, or OpenMP.
 MORE_FLAGS = (("-march=native", "-fopenmp"), ("-mcpu=native", "-fopenmp"), ("-fopenmp",), ("-fopenmp-simd",))
+DIGEST = hashlib.sha256().digest_size  # bytes at the end of the library: the SHA-256 of all others
 
 
 class BuildError(Exception):
@@ -50,26 +52,71 @@ def library_path() -> Path:
     return folder / "paddle_rope" / f"native-{hashed.hexdigest()[:16]}.so"
 
 
+def problem_of(path: Path) -> str | None:
+    """Why the library at a path is not loaded, in words: another user may have written it, or it is damaged; None if it
+    can be loaded."""
+    try:
+        content = path.read_bytes()
+        problem = _foreign(path)
+    except OSError as error:
+        return f"{path} cannot be read ({error.strerror})"
+    if problem is None and hashlib.sha256(content[:-DIGEST]).digest() != content[-DIGEST:]:
+        return f"{path} is damaged"
+    return problem
+
+
+def _foreign(path):
+    """Why others may decide what is at a path, in words; None if only this user and root can write there."""
+    real = path.resolve()
+    for part in (path, *path.absolute().parents, real, *real.parents):
+        status = part.stat()
+        if status.st_uid not in (0, os.geteuid()):
+            return f"{part} belongs to another user"
+        is_shared = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX  # as /tmp: owners keep their files
+        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not is_shared:
+            return f"others may write to {part}"
+    return None
+
+
 def build() -> None:
-    """Make :func:`library_path` unless it is there; nothing without a compiler.
+    """Make :func:`library_path` unless it is there and can be loaded; nothing without a compiler.
 
     Raises:
-        BuildError: the compiler fails, or the cache folder cannot be written.
+        BuildError: the compiler fails, or the cache folder cannot be written, or others may write to it.
     """
     try:
         path, program = library_path(), compiler()
     except RuntimeError:  # nowhere to keep it
         return
-    if path.is_file() or program is None:
+    if program is None or (path.is_file() and problem_of(path) is None):
         return
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_private(path.parent)
+        if problem := _foreign(path.parent):
+            raise BuildError(f"{problem}; take that permission away (chmod go-w), or set XDG_CACHE_HOME")
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             made = Path(folder) / path.name
             _compile(program, made)
+            content = made.read_bytes()
+            with open(made, "wb") as file:
+                file.write(content + hashlib.sha256(content).digest())
+                file.flush()
+                os.fsync(file.fileno())
+            made.chmod(0o700)
             os.replace(made, path)
     except OSError as error:
         raise BuildError(f"{path}: cannot be written ({error})") from None
+
+
+def _make_private(folder):
+    """Make a folder, and those above it, for this user alone; nobody else may write to one of this user that exists."""
+    if folder.is_dir():
+        status = folder.stat()
+        if status.st_uid == os.geteuid():
+            folder.chmod(stat.S_IMODE(status.st_mode) & ~(stat.S_IWGRP | stat.S_IWOTH))
+        return
+    for missing in reversed([one for one in (folder, *folder.parents) if not one.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
 
 
 def _compile(program, output):

@@ -14,7 +14,7 @@ import paddle
 from paddle import Tensor
 from paddle.base import core, framework
 
-from paddle_rope.native.build import compiler, library_path
+from paddle_rope.native.build import compiler, library_path, problem_of
 
 VARIABLE = "PADDLE_ROPE_NATIVE"
 _TYPES = {
@@ -53,7 +53,8 @@ _off = 0  # how many blocks of plain_forms are open
 
 @functools.cache
 def library() -> Any:
-    """The shared library, a ``ctypes.CDLL`` with its functions declared; None where it is not built or turned off."""
+    """The shared library, a ``ctypes.CDLL`` with its functions declared; None where it is turned off or not built, or
+    where it is damaged or others may have written it."""
     if os.environ.get(VARIABLE) == "0":
         return None
     try:
@@ -62,17 +63,17 @@ def library() -> Any:
         return None
     libraries = Path(paddle.__file__).parent / "libs"
     products = libraries / "libmklml_intel.so"
-    if not path.is_file() or not products.is_file():
+    if not path.is_file() or not products.is_file() or problem_of(path):
         return None
     try:
         loaded: Any = ctypes.CDLL(str(path))
-    except OSError:
+        for name, letters in _SIGNATURES.items():
+            function = getattr(loaded, name)
+            function.argtypes = [_TYPES[letter] for letter in letters.replace(" ", "")]
+            function.restype = None
+        loaded.set_sgemm(ctypes.cast(ctypes.CDLL(str(products)).cblas_sgemm, ctypes.c_void_p))
+    except (OSError, AttributeError):  # it is no library, or lacks a function
         return None
-    for name, letters in _SIGNATURES.items():
-        function = getattr(loaded, name)
-        function.argtypes = [_TYPES[letter] for letter in letters.replace(" ", "")]
-        function.restype = None
-    loaded.set_sgemm(ctypes.cast(ctypes.CDLL(str(products)).cblas_sgemm, ctypes.c_void_p))
     loaded.has_bfloat16 = _set_gemm_bfloat16(loaded, libraries)
     return loaded
 
@@ -97,6 +98,8 @@ def state_in_words() -> str:
     if library() is not None:
         return f"native operators: {path}"
     if path.is_file():
+        if problem := problem_of(path):
+            return f"native operators: none, {problem}; python -m paddle_rope.native builds them again"
         return f"native operators: none, {path} cannot be loaded, or this Paddle has no libmklml_intel.so"
     if compiler() is None:
         return "native operators: none, no C++ compiler found; everything works without them, slower"

@@ -52,8 +52,9 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def exit_on_input_error(main):
-    """Wrap a tool's ``main(argv) -> int``: an ``InputError``, or a missing permission, becomes one line on stderr and
-    exit status 2; Ctrl-C and SIGTERM become one line and 128 plus the number of the signal, as shells report it."""
+    """Wrap a tool's ``main(argv) -> int``: an ``InputError``, a missing permission, or too little memory, becomes one
+    line on stderr and exit status 2; Ctrl-C and SIGTERM become one line and 128 plus the number of the signal, as
+    shells report it."""
 
     @functools.wraps(main)
     def wrapped(argv=None):
@@ -70,6 +71,12 @@ def exit_on_input_error(main):
                 reason=error.strerror,
             )
             print(f"error: {told}", file=sys.stderr)
+            return EXIT_BAD_INPUT
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            remedy = "give a smaller --batch_size or shorter texts, or end other programs"
+            print(f"error: not enough memory; {remedy}", file=sys.stderr)
             return EXIT_BAD_INPUT
         except KeyboardInterrupt as error:
             print(tr(error.args[0]) if str(error) else tr("interrupted"), file=sys.stderr)

@@ -128,8 +128,10 @@ def check_vocabulary(folder, tokenizer, model):
 
 
 def check_named(name, value, least=1):
-    """Raise ValueError unless ``value``, under ``name`` in config.json, is a list of at least ``least`` names."""
-    if len(value) < least or not all(isinstance(one, str) for one in value):
+    """Raise ValueError unless ``value``, under ``name`` in config.json, is a list of at least ``least`` names that can
+    be written in UTF-8, which half of a surrogate pair cannot."""
+    is_list = isinstance(value, list) and len(value) >= least
+    if not is_list or not all(isinstance(one, str) and one == one.encode(errors="ignore").decode() for one in value):
         raise ValueError(f"{name} is {value!r}, not a list of names")
 
 

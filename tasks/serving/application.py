@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 import paddle_rope
 from tasks.common.errors import InputError
 from tasks.serving import metrics
-from tasks.serving.batching import Batcher, Busy, Job
+from tasks.serving.batching import Batcher, Busy, Job, characters_of
 from tasks.serving.limits import CLIENT_LEFT, Limits, Refusal, as_refusal, error_body
 from tasks.serving.models import Work, examples, open_works
 from tasks.serving.settings import Settings
@@ -88,6 +88,7 @@ class Service:
             settings.batch_size,
             settings.max_wait_ms / 1000,
             settings.max_queue,
+            settings.max_queue_characters,
             on_batch=metrics.count_batch,
             on_waiting=metrics.WAITING.set,
         )
@@ -128,6 +129,9 @@ class Service:
     async def answer(self, request: Request, model: str, verb: str, items: list) -> Response:
         """Compute the items of a request together with those of others."""
         self.check()
+        most = self.settings.max_request_characters
+        if len(items) > 1 and (characters := characters_of(items)) > most:
+            raise InputError(f"the request has {characters:,} characters, more than {most:,}; send fewer texts at once")
         job = self.batcher.submit(self.works[model, verb], items)
         self.jobs.add(job)
         left = asyncio.ensure_future(_has_left(request))

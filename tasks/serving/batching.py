@@ -1,4 +1,4 @@
-"""Requests of many connections, computed together: a bounded queue, one thread, first come, first served."""
+"""Requests of many connections, computed together: a bounded queue, one thread, requests in turn."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import contextlib
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tasks.serving.models import Work
 
-BATCH_CHARACTERS = 1 << 14  # of a batch of several items: a long text does not hold up many short ones
+BATCH_CHARACTERS = 1 << 12  # of a batch of several items: a long text does not hold up many short ones
 SMOOTHING = 0.9  # of the mean time that an item takes
 
 
@@ -38,16 +38,20 @@ class Job:
 
 
 class Batcher:
-    """Computes jobs in one thread of its own, in batches of items of the same work.
+    """Computes jobs in one thread, in batches of items of the same work.
 
-    A batch starts when it is full, or when its oldest item has waited ``max_wait`` seconds, and the thread is free. A
-    job of many items may be computed in several batches. An error in a batch is given only to the job that causes it.
-    Methods are called in the event loop.
+    A batch starts when it is full, or when its oldest item has waited ``max_wait`` seconds, and the thread is free. It
+    takes an item of each job in turn, and jobs that it leaves out come first in the next one: a large job, which is
+    computed in several batches, does not hold up the others. An HTTP connection sends its next request after the answer
+    to the last one, so connections, too, are served in turn. An error in a batch is given only to the job that causes
+    it. Methods are called in the event loop.
 
     Args:
         batch_size: items of a batch at most.
         max_wait: seconds.
-        max_queue: items that may wait; a job that comes while there is room is taken whole.
+        max_queue: items that may wait; of each job, at most ``batch_size`` of them count. A job that comes while there
+            is room is taken whole.
+        max_queue_characters: characters that may wait; likewise.
         on_batch: called with the work, the number of items and the seconds of each batch.
         on_waiting: called with the number of items that wait, whenever that changes.
     """
@@ -57,14 +61,16 @@ class Batcher:
         batch_size: int,
         max_wait: float,
         max_queue: int,
+        max_queue_characters: int,
         on_batch: Callable[[Work, int, float], None] = lambda work, items, seconds: None,
         on_waiting: Callable[[int], None] = lambda items: None,
     ) -> None:
-        self.batch_size, self.max_wait, self.max_queue = batch_size, max_wait, max_queue
+        self.batch_size, self.max_wait = batch_size, max_wait
+        self.max_queue, self.max_queue_characters = max_queue, max_queue_characters
         self.on_batch, self.on_waiting = on_batch, on_waiting
-        self.waiting = 0  # items
+        self.waiting = self.waiting_characters = 0  # items, and their characters
         self.computing_since: float | None = None
-        self._jobs: deque[Job] = deque()
+        self._jobs: list[Job] = []
         self._news = asyncio.Event()
         self._seconds_per_item = 0.01
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="compute")
@@ -74,8 +80,11 @@ class Batcher:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
 
     def check_room(self) -> None:
-        """Raise Busy if as many items wait as may."""
-        if self.waiting >= self.max_queue:
+        """Raise Busy if as many items or characters wait as may."""
+        if self.waiting_characters >= self.max_queue_characters or (
+            self.waiting >= self.max_queue
+            and sum(min(len(job.items) - job.taken, self.batch_size) for job in self._jobs) >= self.max_queue
+        ):
             raise Busy(max(1, math.ceil(self.waiting * self._seconds_per_item)))
 
     def submit(self, work: Work, items: Sequence[Any]) -> Job:
@@ -84,7 +93,7 @@ class Batcher:
         job = Job(work, items)
         if items:
             self._jobs.append(job)
-            self._count(len(items))
+            self._count(len(items), characters_of(items))
             self._news.set()
         else:
             job.done.set_result(None)
@@ -99,21 +108,21 @@ class Batcher:
     def _remove(self, job):
         with contextlib.suppress(ValueError):  # all of it was taken
             self._jobs.remove(job)
-            self._count(job.taken - len(job.items))
+            self._count(job.taken - len(job.items), -characters_of(job.items[job.taken :]))
 
-    def _count(self, change):
-        self.waiting += change
+    def _count(self, items, characters):
+        self.waiting += items
+        self.waiting_characters += characters
         self.on_waiting(self.waiting)
 
     async def run(self) -> None:
         """Compute what comes, until cancelled."""
         while True:
             await self._wait_for_batch()
-            parts = list(self._take())
+            parts = self._take()
             if not parts:
                 continue
             work, count = parts[0][0].work, sum(len(items) for _, _, items in parts)
-            self._count(-count)
             self.computing_since = time.monotonic()
             outcomes = await self.in_thread(_compute, work, [items for _, _, items in parts])
             seconds, self.computing_since = time.monotonic() - self.computing_since, None
@@ -135,23 +144,26 @@ class Batcher:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._news.wait(), timeout)
 
-    def _take(self) -> Iterator[tuple[Job, int, Sequence]]:
+    def _take(self) -> list[tuple[Job, int, Sequence]]:
         """The next batch: jobs, where their items in it begin, and these items."""
         if not self._jobs:
-            return
+            return []
         work, count, characters = self._jobs[0].work, 0, 0
-        for job in [job for job in self._jobs if job.work is work]:
-            start = job.taken
-            while job.taken < len(job.items) and count < self.batch_size:
-                characters += _length(job.items[job.taken])
-                if count and characters > BATCH_CHARACTERS:
-                    break
-                count, job.taken = count + 1, job.taken + 1
-            if job.taken > start:
-                yield job, start, job.items[start : job.taken]
+        starts: dict[Job, int] = {}
+        turns = deque(job for job in self._jobs if job.work is work)
+        while turns and count < self.batch_size:
+            job = turns.popleft()
+            length = characters_of(job.items[job.taken : job.taken + 1])
+            if count and characters + length > BATCH_CHARACTERS:
+                continue
+            starts.setdefault(job, job.taken)
+            job.taken, count, characters = job.taken + 1, count + 1, characters + length
             if job.taken < len(job.items):
-                return
-            self._jobs.remove(job)
+                turns.append(job)
+        unfinished = [job for job in starts if job.taken < len(job.items)]
+        self._jobs = [job for job in self._jobs if job not in starts] + unfinished
+        self._count(-count, -characters)
+        return [(job, start, job.items[start : job.taken]) for job, start in starts.items()]
 
     def _deliver(self, job, start, count, outcome):
         if job.done.done():  # dropped, or failed in an earlier batch
@@ -166,8 +178,9 @@ class Batcher:
             job.done.set_result(None)
 
 
-def _length(item):
-    return len(item) if isinstance(item, str) else sum(map(len, item))  # of a text, or of a pair
+def characters_of(items: Sequence[Any]) -> int:
+    """The characters of texts, or of pairs of texts."""
+    return sum(len(item) if isinstance(item, str) else sum(map(len, item)) for item in items)
 
 
 def _compute(work, parts):

@@ -57,7 +57,10 @@ class Limits:
             await send(message)
 
         try:
-            if scope["method"] == "POST":
+            if {b"content-length", b"transfer-encoding"} <= {name for name, _ in scope["headers"]}:
+                refusal = Refusal(400, "Content-Length and Transfer-Encoding exclude each other; send one of them")
+                await refuse(refusal, note_status, lambda: self._drain(receive))
+            elif scope["method"] == "POST":
                 await self._serve_post(scope, receive, note_status)
             else:
                 await self.app(scope, receive, note_status)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import resource
@@ -23,6 +24,7 @@ ACCEPTED_AT_ONCE = 100  # connections, before the others that are open are looke
 SHARED_AT_ONCE = 8  # the same, where other workers wait for connections, too
 HEAD_SECONDS = 20  # in which the head of a request must have arrived
 IDLE_SECONDS = 75  # after which a connection without a request is closed; proxies mostly close theirs after 60
+TICK_SECONDS = 0.1  # as uvicorn's
 LAST_SECONDS = 5  # for clients that do not read their answers, when the service stops
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -64,7 +66,7 @@ class Protocol(H11Protocol):
 
 
 class Server(uvicorn.Server):
-    """A server whose service opens its models while it listens already.
+    """A server. A single one listens while it opens its models, one of several workers when they are open.
 
     Args:
         settings: of the service.
@@ -104,12 +106,16 @@ class Server(uvicorn.Server):
         return build_application(self.service)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._opening = asyncio.create_task(self.service.open())
+        self._computing = asyncio.create_task(self.service.batcher.run())
+        if self.is_worker:  # the others take the connections until its models are open
+            while not self.service.ready and not await self.on_tick(0):
+                await asyncio.sleep(TICK_SECONDS)
+            if self.should_exit:
+                return
         await super().startup(sockets)
         for listener in sockets or ():
             listener.listen(BACKLOG)  # uvicorn's backlog is both this and what is accepted at once
-        loop = self.servers[0].get_loop()
-        self._opening = loop.create_task(self.service.open())
-        self._computing = loop.create_task(self.service.batcher.run())
 
     async def on_tick(self, counter: int) -> bool:
         self._take_signals()  # again and again: paddle takes SIGTERM when it is imported

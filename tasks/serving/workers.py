@@ -13,9 +13,9 @@ import time
 from multiprocessing.connection import Connection, wait
 
 from tasks.common.errors import InputError
-from tasks.common.language import Message, tr
 from tasks.serving.settings import Settings
 
+READY = "ready"  # what a worker tells its supervisor, and the line that is printed
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # of the numbers that workers put together; read by prometheus_client
 BEAT_SECONDS = 1
 SILENT_SECONDS = 60  # after which a worker without a sign of life is ended, and another one started
@@ -34,19 +34,11 @@ def serve(settings: Settings) -> int:
         import prometheus_client  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
-        raise InputError(
-            "{package} is not installed; pip install -r requirements-serve.txt", package=error.name
-        ) from None
+        raise InputError(f"{error.name} is not installed; pip install -r requirements-serve.txt") from None
     with _listener(settings) as listener:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        _tell(
-            tr(
-                "http://{host}:{port} ({count}); its page is /docs; Ctrl-C stops it",
-                host=host,
-                port=listener.getsockname()[1],
-                count=_count(settings),
-            )
-        )
+        port = listener.getsockname()[1]
+        _tell(f"http://{host}:{port} ({_count(settings)}); its page is /docs; Ctrl-C stops it")
         if settings.workers == 1:
             _serve_here(settings, listener)
         with tempfile.TemporaryDirectory(prefix="paddle_rope_metrics_") as folder:
@@ -61,7 +53,7 @@ def _serve_here(settings, listener):
 
     def tick(server):
         if server.service.ready and not told:
-            told.append(_tell(tr("ready")))
+            told.append(_tell(READY))
 
     Server(settings, tick=tick).serve_until_stopped(listener)
     _leave()
@@ -78,26 +70,14 @@ def _listener(settings):
         return socket.create_server((settings.host, settings.port), family=family)
     except OSError as error:
         reason = os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror or str(error)
-        remedy = Message("give another --port or --host")
-        raise InputError(
-            "{host}:{port}: cannot be served at ({reason}); {remedy}",
-            host=settings.host,
-            port=settings.port,
-            reason=reason,
-            remedy=remedy,
-        ) from None
+        place = f"{settings.host}:{settings.port}"
+        raise InputError(f"{place}: cannot be served at ({reason}); give another --port or --host") from None
 
 
 def _count(settings):
     models = ", ".join(source.name for source in settings.models)
-    return Message(
-        "{models}; {workers} worker{workers_s} of {threads} thread{threads_s}",
-        models=models,
-        workers=settings.workers,
-        workers_s="s" * (settings.workers > 1),
-        threads=settings.threads,
-        threads_s="s" * (settings.threads > 1),
-    )
+    workers = f"{settings.workers} worker{'s' * (settings.workers > 1)}"
+    return f"{models}; {workers} of {settings.threads} thread{'s' * (settings.threads > 1)}"
 
 
 def _tell(line):
@@ -127,7 +107,7 @@ class Worker:
             while self.link.poll():
                 kind, problem = self.link.recv()
                 self.heard = time.monotonic()
-                self.is_ready = self.is_ready or kind == tr("ready")
+                self.is_ready = self.is_ready or kind == READY
                 self.problem = problem or self.problem
         except (EOFError, OSError):  # it has ended
             pass
@@ -159,7 +139,7 @@ class Supervisor:
             while not self.signals:
                 self._watch()
                 if not told and all(worker.is_ready for worker in self.workers):
-                    told = _tell(tr("ready"))
+                    told = _tell(READY)
             self.listener.close()
             self._stop()
             return 0
@@ -182,15 +162,8 @@ class Supervisor:
                 return
             if not worker.is_ready:
                 status = worker.process.exitcode
-                raise InputError(
-                    worker.problem
-                    or Message("a worker ended at its start with status {status}; see above", status=status)
-                )
-            print(
-                tr("worker {pid} has ended; another one is started", pid=worker.process.pid),
-                file=sys.stderr,
-                flush=True,
-            )
+                raise InputError(worker.problem or f"a worker ended at its start with status {status}; see above")
+            print(f"worker {worker.process.pid} has ended; another one is started", file=sys.stderr, flush=True)
             self.workers[place] = Worker(self.settings, self.listener)
 
     def _forget_metrics(self, worker):
@@ -214,6 +187,8 @@ class Supervisor:
 
 def _work(settings: Settings, listener: socket.socket, link: Connection) -> None:
     """What a worker process does. ``link`` leads to the supervisor; when that is gone, the worker stops."""
+    # A lock of a library (tqdm makes one) gets a name in a spawned process, which outlives it; with fork it has none.
+    multiprocessing.set_start_method("fork", force=True)
     from tasks.serving.server import Server
 
     beat = 0.0
@@ -226,7 +201,7 @@ def _work(settings: Settings, listener: socket.socket, link: Connection) -> None
                 server.stop()
             if time.monotonic() - beat > BEAT_SECONDS:
                 beat = time.monotonic()
-                link.send((tr("ready") if server.service.ready else "alive", None))
+                link.send((READY if server.service.ready else "alive", None))
         except (EOFError, OSError):  # the supervisor was killed
             server.stop()
 

@@ -1,6 +1,7 @@
 """Where the library is, when it computes, and what is said of it."""
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -44,10 +45,82 @@ def test_a_compiler_that_fails_leaves_nothing(empty_cache, monkeypatch):
     assert [path.name for path in empty_cache.rglob("*") if path.is_file()] == []
 
 
-def test_a_damaged_library_is_named_and_not_used(empty_cache):
-    library_path().parent.mkdir(parents=True)
-    library_path().write_bytes(b"no library")
+@pytest.fixture
+def copied(empty_cache, monkeypatch):
+    """The library of the tests, copied into a cache folder: its path."""
+    monkeypatch.undo()
+    library_path.cache_clear()
+    source = library_path()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(empty_cache))
+    library_path.cache_clear()
+    library_path().parent.mkdir(mode=0o700)
+    shutil.copy(source, library_path())
+    return library_path()
+
+
+DAMAGES = {
+    "no library": lambda content: b"no library",
+    "empty": lambda content: b"",
+    "cut": lambda content: content[:5000],
+    "one byte less": lambda content: content[:-1],
+    "one bit": lambda content: content[:9000] + bytes([content[9000] ^ 1]) + content[9001:],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_library_is_named_not_used_and_built_again(copied, damage, monkeypatch):
+    whole = copied.read_bytes()
+    copied.write_bytes(DAMAGES[damage](whole))
+    assert loading.library() is None and "is damaged" in loading.state_in_words()
+    monkeypatch.setattr(building, "_compile", lambda program, output: output.write_bytes(whole[: -building.DIGEST]))
+    build()
+    assert copied.read_bytes() == whole
+    loading.library.cache_clear()
+    assert loading.library() is not None
+
+
+def test_a_library_without_our_functions_is_a_line(copied, monkeypatch):
+    monkeypatch.setitem(loading._SIGNATURES, "no_such_function", "l")
     assert loading.library() is None and "cannot be loaded" in loading.state_in_words()
+
+
+FOREIGN = {  # what is changed, to which mode
+    "the file": ("file", 0o777),
+    "the file, by the group": ("file", 0o775),
+    "its folder": ("folder", 0o777),
+    "the cache folder": ("cache", 0o777),
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_a_library_that_others_may_write_is_not_loaded(copied, kind):
+    changed, mode = FOREIGN[kind]
+    {"file": copied, "folder": copied.parent, "cache": copied.parent.parent}[changed].chmod(mode)
+    assert loading.library() is None and "others may" in loading.state_in_words()
+    if changed == "cache":
+        with pytest.raises(BuildError, match="others may"):
+            build()
+
+
+@pytest.mark.parametrize("changed", ["file", "folder"])
+def test_a_library_of_another_user_is_not_loaded(copied, changed, monkeypatch):
+    if os.getuid():
+        pytest.skip("only root gives files away")
+    os.chown(copied if changed == "file" else copied.parent, 65534, -1)
+    assert loading.library() is None and "another user" in loading.state_in_words()
+
+
+def test_folders_that_are_made_for_the_library_are_private(empty_cache, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(empty_cache / "a" / "b"))
+    library_path.cache_clear()
+    monkeypatch.setattr(building, "_compile", lambda program, output: output.write_bytes(b"library"))
+    before = os.umask(0)
+    try:
+        build()
+    finally:
+        os.umask(before)
+    made = [library_path(), *list(library_path().parents)[:3]]
+    assert [path.stat().st_mode & 0o077 for path in made] == [0, 0, 0, 0]
 
 
 def test_another_source_has_another_library(empty_cache, monkeypatch, tmp_path):

@@ -31,7 +31,8 @@ class Client:
         self.lines = []
         self.port = None
         self._known, self._ready = threading.Event(), threading.Event()
-        threading.Thread(target=self._read, daemon=True).start()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
 
     def _read(self):
         for line in self.process.stdout:
@@ -90,8 +91,8 @@ def running(*words):
     """A :class:`Client` of a Python program that serves; the process is killed at the end."""
     skip_without_extra()
     environment = {
-        **os.environ,
         "PYTHONWARNINGS": "ignore",
+        **os.environ,
         "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]),
         "OMP_NUM_THREADS": "1",
     }

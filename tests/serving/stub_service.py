@@ -5,9 +5,14 @@ gate:F    the thread that computes waits until the file F exists
 fail      an error that nobody expected
 refuse    what the user sent is wrong
 die       the process ends
+
+A text of more than 1,000 characters takes a second for each CHARACTERS_A_SECOND of them, others no time.
+
+Where the variable STUB_OPENS is set, a model opens when the file of that name exists.
 """
 
 import json
+import multiprocessing
 import os
 import sys
 import time
@@ -20,28 +25,38 @@ from tasks.serving.models import Work
 
 NAME_OF_BROKEN = "broken"
 GATE_SECONDS = 60
+CHARACTERS_A_SECOND = 60_000  # of a real model on a core
+
+
+def wait_for(file):
+    Path(f"{file}.reached").touch()
+    until = time.monotonic() + GATE_SECONDS
+    while not Path(file).exists() and time.monotonic() < until:
+        time.sleep(0.01)
 
 
 def compute(texts):
     for text in texts:
         kind, _, file = text.partition(":")
         if kind == "gate":
-            Path(f"{file}.reached").touch()
-            until = time.monotonic() + GATE_SECONDS
-            while not Path(file).exists() and time.monotonic() < until:
-                time.sleep(0.01)
+            wait_for(file)
         elif kind == "fail":
             raise RuntimeError("a defect")
         elif kind == "refuse":
             raise InputError("this text cannot be computed")
         elif kind == "die":
             os._exit(1)
+        elif len(text) > 1000:
+            time.sleep(len(text) / CHARACTERS_A_SECOND)
     return [json.dumps({"text": text, "entities": [], "process": os.getpid()}, ensure_ascii=False) for text in texts]
 
 
 def open_works(settings):
+    open_works.lock = multiprocessing.RLock()  # as tqdm makes one when PaddleNLP is imported
     if any(source.name == NAME_OF_BROKEN for source in settings.models):
         raise InputError("the model is broken")
+    if "STUB_OPENS" in os.environ:
+        wait_for(os.environ["STUB_OPENS"])
     return {(source.name, "predict"): Work(source.name, "predict", compute) for source in settings.models}
 
 

@@ -24,12 +24,12 @@ class Recorder:
         return [f"<{item}>" for item in items]
 
 
-def batches_of(requests, batch_size=4, max_wait=0.0, max_queue=100, drop=()):
+def batches_of(requests, batch_size=4, max_wait=0.0, drop=()):
     """Batches and results (or exceptions) of lists of items that come while a first batch, ``first``, is computed."""
     recorder = Recorder()
 
     async def run():
-        batcher = Batcher(batch_size, max_wait, max_queue)
+        batcher = Batcher(batch_size, max_wait, 100, 1_000_000)
         running = asyncio.create_task(batcher.run())
         first = batcher.submit(recorder.work, ["first"])
         while batcher.waiting:
@@ -48,21 +48,26 @@ def batches_of(requests, batch_size=4, max_wait=0.0, max_queue=100, drop=()):
     return recorder.batches[1:], results
 
 
-def test_requests_fill_batches_in_the_order_of_their_arrival():
+def test_requests_fill_batches_in_turn():
     batches, results = batches_of([["a", "b"], ["c", "d", "e"], ["f"]])
-    assert batches == [["a", "b", "c", "d"], ["e", "f"]]
+    assert batches == [["a", "b", "c", "f"], ["d", "e"]]
     assert results == [["<a>", "<b>"], ["<c>", "<d>", "<e>"], ["<f>"]]
 
 
 def test_a_request_larger_than_a_batch_is_computed_in_several():
     batches, results = batches_of([[*"abcdefghi"], ["z"]])
-    assert batches == [[*"abcd"], [*"efgh"], ["i", "z"]]
+    assert batches == [[*"abcz"], [*"defg"], [*"hi"]]
     assert results[0] == [f"<{item}>" for item in "abcdefghi"]
+
+
+def test_large_requests_do_not_hold_up_small_ones():
+    batches, _ = batches_of([[*"abcdefghi"], [*"jklmnopqr"], *([letter] for letter in "123456")])
+    assert batches[:3] == [[*"aj12"], [*"3456"], [*"bckl"]]
 
 
 def test_long_texts_go_into_smaller_batches():
     long = "x" * (BATCH_CHARACTERS - 1)
-    assert batches_of([[long, "a", "b"], [long]])[0] == [[long, "a"], ["b", long]]
+    assert batches_of([[long, "a", "b"], [long]])[0] == [[long, "a"], [long, "b"]]
     pair = ("x" * (BATCH_CHARACTERS // 2), "y" * (BATCH_CHARACTERS // 2))
     assert batches_of([[pair, pair]])[0] == [[pair], [pair]]
 
@@ -83,9 +88,10 @@ def test_what_is_left_of_a_request_that_failed_is_not_computed():
     assert results[1] == ["<z>"]
 
 
-def test_a_full_queue_refuses_but_a_request_is_taken_whole():
+@pytest.mark.parametrize("max_queue, max_queue_characters", [(3, 1000), (1000, 3)])
+def test_a_full_queue_refuses_but_a_request_is_taken_whole(max_queue, max_queue_characters):
     async def run():
-        batcher = Batcher(4, 0.0, 3)
+        batcher = Batcher(4, 0.0, max_queue, max_queue_characters)
         work = Recorder().work
         batcher.submit(work, ["a", "b"])
         batcher.submit(work, [*"cdefg"])
@@ -97,11 +103,26 @@ def test_a_full_queue_refuses_but_a_request_is_taken_whole():
     assert asyncio.run(run()) == 7
 
 
+def test_a_request_of_many_items_does_not_fill_the_queue():
+    async def run():
+        batcher = Batcher(4, 0.0, 9, 1000)
+        work = Recorder().work
+        large = [batcher.submit(work, [*"abcdefghijkl"]) for _ in range(2)]  # a batch of each counts
+        batcher.submit(work, ["m"])
+        with pytest.raises(Busy):
+            batcher.submit(work, ["n"])
+        batcher.drop(large[0])
+        batcher.submit(work, ["n"])
+        return batcher.waiting
+
+    assert asyncio.run(run()) == 14
+
+
 def test_models_do_not_share_batches():
     one, other = Recorder("one"), Recorder("other")
 
     async def run():
-        batcher = Batcher(4, 0.0, 100)
+        batcher = Batcher(4, 0.0, 100, 1000)
         jobs = [batcher.submit(recorder.work, [item]) for recorder, item in zip([one, other] * 2, "abcd")]
         running = asyncio.create_task(batcher.run())
         one.begin.set()

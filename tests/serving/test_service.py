@@ -1,15 +1,19 @@
 """What a service answers to right and wrong requests, to many at once, and to clients that are slow or leave."""
 
+import contextlib
+import http.client
 import json
 import re
 import socket
+import threading
 
 import pytest
 
 
 @pytest.fixture(scope="module")
 def client(start):
-    options = ["--max_queue", "8", "--max_texts", "6", "--max_characters", "300", "--max_body_bytes", "4000"]
+    limits = {"queue": 8, "texts": 6, "characters": 300, "request_characters": 1000, "body_bytes": 4000}
+    options = [word for name, value in limits.items() for word in (f"--max_{name}", value)]
     with start(*options, "--batch_size", "4") as client:
         yield client.wait_until_ready()
 
@@ -49,6 +53,7 @@ WRONG = {  # method, path, body, headers, status, words of the error
     "another key": ("POST", "/predict", '{"texts": [], "model": "x"}', {}, 422, "model: .*not permitted"),
     "many texts": ("POST", "/predict", json.dumps({"texts": ["a"] * 7}), {}, 422, "at most 6"),
     "a long text": ("POST", "/predict", json.dumps({"texts": ["a" * 301]}), {}, 422, "at most 300"),
+    "long texts": ("POST", "/predict", json.dumps({"texts": ["a" * 251] * 4}), {}, 422, "1,004 characters.* 1,000"),
     "a large body": ("POST", "/predict", LARGE, {}, 413, "4000 bytes"),
     "no content type": ("POST", "/predict", "{}", {"Content-Type": ""}, 415, "application/json"),
     "a form": (
@@ -95,6 +100,8 @@ HEAD = b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n
         ([b"NONSENSE\r\n\r\n"], 400),
         ([HEAD + b"Content-Length: -5\r\n\r\n"], 400),
         ([HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"], 400),
+        ([HEAD + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"], 400),
+        ([b"GET /health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n0\r\n\r\n"], 400),
         ([HEAD + b"Content-Length: 99999999999\r\n\r\n"], 413),  # refused before the body comes
         ([HEAD + b"Transfer-Encoding: chunked\r\n\r\n", *[b"3e8\r\n" + b"x" * 1000 + b"\r\n"] * 6], 413),
     ],
@@ -155,6 +162,32 @@ def test_texts_whose_client_has_left_are_not_computed(client, gate):
         pass
     held.open()
     assert client.metric("paddle_rope_texts_total") == computed + 1  # that of the gate
+
+
+def test_one_client_with_long_texts_does_not_hold_up_the_others(start):
+    stop, others = threading.Event(), []
+    with start() as client:
+        client.wait_until_ready()
+
+        def send_long_texts(count):
+            with contextlib.suppress(OSError, http.client.HTTPException):  # the service has ended
+                while not stop.wait(0.1):
+                    client.predict(*["a" * 7000] * count)
+
+        large = [threading.Thread(target=send_long_texts, args=[count]) for count in (256, 14, 14)]
+        small = [threading.Thread(target=lambda: others.append(client.predict("short")[0])) for _ in range(63)]
+        for thread in large:
+            thread.start()
+        while client.metric("paddle_rope_waiting_texts") < 14:
+            assert all(thread.is_alive() for thread in large)
+        for thread in small:
+            thread.start()
+        for thread in small:
+            thread.join()
+        assert others == [200] * 63
+        stop.set()
+    for thread in large:
+        thread.join()
 
 
 def test_slow_clients_do_not_hold_up_others(client):

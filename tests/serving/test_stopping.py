@@ -112,7 +112,8 @@ def test_a_model_that_cannot_be_opened_ends_the_service_with_a_line(start, worke
         assert len(client.lines) == 2  # and the address
 
 
-def test_the_metrics_of_all_workers_are_added_and_a_dead_worker_is_replaced(start):
+def test_the_metrics_of_all_workers_are_added_and_a_dead_worker_is_replaced(start, monkeypatch):
+    monkeypatch.setenv("PYTHONWARNINGS", "default")
     with start("--workers", 2) as client:
         client.wait_until_ready()
         wait_until(lambda: client.metric("paddle_rope_ready_workers") == 2)
@@ -132,6 +133,31 @@ def test_the_metrics_of_all_workers_are_added_and_a_dead_worker_is_replaced(star
         assert client.process.wait(END_SECONDS) == 0
         with pytest.raises(ConnectionRefusedError):
             client.get("/health")
+        client.reader.join(END_SECONDS)
+        assert not [line for line in client.lines if "leaked semaphore" in line]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_service_is_ready_in_a_chinese_locale(start, monkeypatch, workers):
+    monkeypatch.setenv("LANGUAGE", "zh")
+    with start("--workers", workers) as client:
+        client.wait_until_ready()
+        assert client.predict("a")[0] == 200
+
+
+def test_a_new_worker_accepts_connections_when_its_model_is_open(start, monkeypatch, tmp_path):
+    opens, reached = tmp_path / "opens", tmp_path / "opens.reached"
+    opens.touch()
+    monkeypatch.setenv("STUB_OPENS", str(opens))
+    with start("--workers", 2) as client:
+        client.wait_until_ready()
+        opens.unlink()
+        reached.unlink()
+        os.kill(client.predict("a")[1]["results"][0]["process"], signal.SIGKILL)
+        wait_until(reached.exists)
+        assert [client.predict("b")[0] for _ in range(40)] == [200] * 40
+        opens.touch()
+        wait_until(lambda: client.metric("paddle_rope_ready_workers") == 2)
 
 
 def test_workers_end_with_their_supervisor(start):

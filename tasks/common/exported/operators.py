@@ -6,6 +6,7 @@ What is not in the lists below is refused. Without paddle and without the packag
 
 from __future__ import annotations
 
+import contextlib
 import json
 import mmap
 import os
@@ -15,40 +16,36 @@ from pathlib import Path
 from tasks.common.errors import InputError
 from tasks.common.exported.operator_names import OPERATORS
 from tasks.common.exported.wire_format import BYTES, VARINT, FieldReader, Place
-from tasks.common.language import Message
 
 MOST_FIELDS = 5_000_000  # of a binary graph; twelve layers have some 50,000 in ONNX and 300,000 in Paddle
 LARGEST_JSON = 2**26  # bytes; twelve layers have about a million
 _DEEPEST = 20  # messages within messages
 _DEFAULT_DOMAINS = ("", "ai.onnx")
+_WITHOUT_OPERANDS = ("assign_value", "fill_constant")
 _IN_THE_FILE = 0  # of onnx.TensorProto.DataLocation
 
 
 def check_operators(graph: str | os.PathLike) -> None:
-    """Raise InputError unless a graph is made of the operators of exported models alone, and of its own file.
+    """Raise InputError unless a graph is made of the operators of exported models alone, and of its own file, and the
+    operators of a ``.pdmodel`` have operands.
 
     Args:
         graph: ``.onnx``, ``.pdmodel`` or ``.json``.
     """
     graph = Path(graph)
     try:
-        used = operators_of(graph)
+        unknown = sorted(operators_of(graph) - OPERATORS[graph.suffix])
+        if not unknown and graph.suffix == ".pdmodel":
+            with _content_of(graph) as content:
+                _check_operands(FieldReader(content, MOST_FIELDS), (0, len(content)))
     except (ValueError, RecursionError, OSError) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise InputError(
-            "{graph}: is no graph of an exported model ({reason}); copy the whole folder again",
-            graph=graph,
-            reason=reason,
-        ) from None
-    unknown = sorted(used - OPERATORS[graph.suffix])
+        raise InputError(f"{graph}: is no graph of an exported model ({reason}); copy the whole folder again") from None
     if unknown:
-        more = Message(" and {count} more", count=len(unknown) - 1) if len(unknown) > 1 else ""
+        more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
         raise InputError(
-            "{graph}: holds {name}{more}, which no exported model of this project has, and was not "
-            "loaded; take models from people you trust, or export the trained model again",
-            graph=graph,
-            name=ascii(unknown[0]),
-            more=more,
+            f"{graph}: holds {ascii(unknown[0])}{more}, which no exported model of this project has, and was not "
+            "loaded; take models from people you trust, or export the trained model again"
         )
 
 
@@ -61,14 +58,19 @@ def operators_of(graph: Path) -> set[str]:
         ValueError: the file is no such graph.
     """
     read = {".onnx": _of_onnx, ".pdmodel": _of_program, ".json": _of_json}[graph.suffix]
+    with _content_of(graph) as content:
+        if graph.suffix == ".json" and len(content) > LARGEST_JSON:
+            raise ValueError(f"it has {len(content):,} bytes, more than {LARGEST_JSON:,}")
+        return set(read(content))
+
+
+@contextlib.contextmanager
+def _content_of(graph):
     with open(graph, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if not size:
+        if not os.fstat(file.fileno()).st_size:
             raise ValueError("it is empty")
-        if graph.suffix == ".json" and size > LARGEST_JSON:
-            raise ValueError(f"it has {size:,} bytes, more than {LARGEST_JSON:,}")
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return set(read(content))
+            yield content
 
 
 # Of the messages of ONNX and of Paddle's programs: the numbers of the fields that are read.
@@ -98,6 +100,28 @@ def _of_onnx(content):
 
 def _of_program(content):
     return _of_message(FieldReader(content, MOST_FIELDS), (0, len(content)), _PADDLE, "ProgramDesc")
+
+
+def _check_operands(reader, program):
+    """Raise ValueError where an operator of a program of Paddle 2 names no variable: the engine reads at address 0."""
+
+    def parts(place, number):
+        return [content for found, wire_type, content in reader.fields(place) if (found, wire_type) == (number, BYTES)]
+
+    for block in parts(program, 1):
+        variables = {reader.text(name) for variable in parts(block, 3) for name in parts(variable, 1)}
+        for operator in parts(block, 4):
+            kind = "".join(map(reader.text, parts(operator, 3)))
+            inputs, outputs = (
+                [reader.text(name) for slot in parts(operator, number) for name in parts(slot, 2)] for number in (1, 2)
+            )
+            if not inputs and kind not in _WITHOUT_OPERANDS:
+                raise ValueError(f"{kind} has no operand")
+            if not outputs:
+                raise ValueError(f"{kind} has no output")
+            for name in (*inputs, *outputs):
+                if name not in variables:
+                    raise ValueError(f"{kind} names {ascii(name)}, which is no variable")
 
 
 def _of_message(reader: FieldReader, place: Place, messages: dict, kind: str, depth: int = 0) -> Iterator[str]:

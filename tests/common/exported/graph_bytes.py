@@ -26,6 +26,16 @@ def onnx_model(*nodes, initializers=(), more=b""):
     return field(1, 8) + field(8, field(2, 17)) + field(7, graph) + more
 
 
+def connected_program(variables, *operators):
+    """A program of Paddle 2 with one block: names of its variables; (name, inputs, outputs) of each operator."""
+
+    def names(number, words):
+        return field(number, field(1, b"X") + b"".join(field(2, word) for word in words))
+
+    written = [field(4, names(1, inputs) + names(2, outputs) + field(3, name)) for name, inputs, outputs in operators]
+    return field(1, b"".join(field(3, field(1, name)) for name in variables) + b"".join(written))
+
+
 def program(*blocks):
     """A program of Paddle 2: operators of each block."""
     return b"".join(field(1, b"".join(field(4, field(3, name)) for name in block)) for block in blocks)

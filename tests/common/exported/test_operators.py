@@ -12,7 +12,7 @@ from tasks.common.errors import InputError
 from tasks.common.exported.operator_names import OPERATORS
 from tasks.common.exported.operators import check_operators, operators_of
 from tests.common.exported.all_kinds import ALL_KINDS, write_graph
-from tests.common.exported.graph_bytes import field, onnx_model, onnx_node, program
+from tests.common.exported.graph_bytes import connected_program, field, onnx_model, onnx_node, program
 
 IS_PADDLE_2 = paddle.__version__.startswith("2.")
 QUANTIZED = (0, 2, 5, 21)
@@ -39,6 +39,7 @@ def test_the_list_is_that_of_the_operators_of_exported_models(tmp_path, monkeypa
     held = {}
 
     def take(graph):
+        check_operators(graph)
         held.setdefault(graph.suffix, set()).update(operators_of(graph))
 
     def converted(folder):
@@ -81,6 +82,10 @@ FOREIGN = {
     "varint.pdmodel": (b"\x08" + b"\xff" * 11, "cut short or too long"),
     "long.pdmodel": (program([b"x" * 1000]), "a name has 1000 bytes"),
     "escape.pdmodel": (program([b"\x1b[31m"]), r"holds '\\x1b\[31m'"),
+    "fetch.pdmodel": (connected_program([b"a"], (b"fetch", [b"b"], [b"a"])), "fetch names 'b', which is no variable"),
+    "outputs.pdmodel": (connected_program([b"a"], (b"relu", [b"a"], [b"b"])), "relu names 'b', which is no variable"),
+    "feed.pdmodel": (connected_program([b"a"], (b"feed", [], [b"a"])), "feed has no operand"),
+    "no_output.pdmodel": (connected_program([b"a"], (b"relu", [b"a"], [])), "relu has no output"),
     "save.json": (paddle_3({"#": "p"}, SAVE), "holds '1.save'"),
     "inner.json": (paddle_3({"#": "1.relu", "regions": [{"blocks": [{"ops": [SAVE]}]}]}), "holds '1.save'"),
     "beside.json": (paddle_3(other=[{"ops": [{"#": "1.py_func"}]}]), "holds '1.py_func'"),
@@ -119,7 +124,9 @@ def test_what_no_exported_model_has_is_refused_in_one_line(name, tmp_path):
 
 def test_graphs_of_known_operators_are_admitted(tmp_path):
     plain = onnx_model(onnx_node(b"Relu"), onnx_node(b"MatMul", b"ai.onnx"), initializers=[field(9, b"\0" * 8)])
-    for name, content in (("a.onnx", plain), ("a.json", paddle_3({"#": "1.relu"}).encode())):
+    connected = connected_program([b"a", b"b"], (b"fill_constant", [], [b"a"]), (b"relu", [b"a"], [b"b"]))
+    graphs = {"a.onnx": plain, "a.json": paddle_3({"#": "1.relu"}).encode(), "a.pdmodel": connected}
+    for name, content in graphs.items():
         (tmp_path / name).write_bytes(content)
         check_operators(tmp_path / name)
     assert operators_of(tmp_path / "a.onnx") == {"Relu", "MatMul"}
