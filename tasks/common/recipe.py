@@ -15,6 +15,7 @@ from paddlenlp.trainer import set_seed
 from tqdm import tqdm
 
 from paddle_rope.native.library import computes
+from paddle_rope.native.products import bfloat16_is_faster
 from paddle_rope.roformer import CharTokenizer, load_tokenizer
 from paddle_rope.roformer.checkpoints.settings import read_settings
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
@@ -22,6 +23,7 @@ from tasks.common.errors import InputError
 from tasks.common.files import check_output_dir, write_json_lines
 from tasks.common.language import tr
 from tasks.common.model_folder import check_vocabulary
+from tasks.common.precision import FLOAT32_NOTE
 from tasks.common.recipe_hooks import RecipeHooks
 from tasks.common.run import Run
 from tasks.common.runs import life
@@ -81,9 +83,14 @@ class Recipe(RecipeHooks):
         """
         quiet_paddlenlp()
         memory = self._in_memory(data)
-        settings = self.resolve(config_with(config, memory.examples))
+        config = config_with(config, memory.examples)
+        settings = self.resolve(config)
         if is_first_process():
             check_output_dir(settings.config["output_dir"])
+        if settings.training.bf16 and settings.config["device"] == "cpu" and not bfloat16_is_faster():
+            if is_first_process():
+                print(FLOAT32_NOTE)
+            settings = self.resolve({**config, "bf16": False})
         return self._run(settings, None, memory)
 
     def resume(self, run_dir: str | Path, data: dict[str, Iterable[Any]] | None = None) -> dict[str, Any] | None:
@@ -256,7 +263,9 @@ class Recipe(RecipeHooks):
             if computes():
                 print(tr("native operators compute; PADDLE_ROPE_NATIVE=0 turns them off"))
                 if run.training.bf16:
-                    print(tr("training multiplies in bfloat16, evaluation in float32"))
+                    is_slower = checkpoint is not None and not bfloat16_is_faster()
+                    why = "; the run goes on as it began, though float32 is faster on this processor"
+                    print(f"training multiplies in bfloat16, evaluation in float32{why if is_slower else ''}")
             if "dev" not in run.datasets:
                 print(tr("no dev data: the last epoch is kept"))
             elif self.arguments.PLAN is BY_EPOCHS and not run.keys.keep_best:
