@@ -94,7 +94,8 @@ class Recipe(RecipeHooks):
         return self._run(settings, None, memory)
 
     def resume(self, run_dir: str | Path, data: dict[str, Iterable[Any]] | None = None) -> dict[str, Any] | None:
-        """Continue an interrupted run from its last whole checkpoint, to the result it would have had.
+        """Continue an interrupted run from its last whole checkpoint, to the result it would have had; a run that ended
+        before its first checkpoint begins anew.
 
         Args:
             run_dir: folder of the run, with the configuration it was started with.
@@ -104,8 +105,8 @@ class Recipe(RecipeHooks):
             As :meth:`train`.
 
         Raises:
-            InputError: the folder is not that of an unfinished run, no checkpoint was written before it ended, or the
-                data are not those that it was started with.
+            InputError: the folder is not that of an unfinished run or holds a symbolic link, no checkpoint is whole, or
+                the data are not those that it was started with.
         """
         quiet_paddlenlp()
         run_dir = Path(run_dir)
@@ -121,13 +122,15 @@ class Recipe(RecipeHooks):
                 run_dir=run_dir,
                 file=life.CONFIG_FILE,
             )
-        checkpoints = run_dir / life.CHECKPOINTS_FOLDER
-        is_before = not has_checkpoint(checkpoints, within=False) and has_checkpoint(checkpoints)
-        checkpoint = last_checkpoint(checkpoints / life.BEFORE_FOLDER if is_before else checkpoints)
+        life.refuse_links(run_dir)
+        checkpoints, checkpoint = run_dir / life.CHECKPOINTS_FOLDER, None
+        if has_checkpoint(checkpoints):
+            is_before = not has_checkpoint(checkpoints, within=False)
+            checkpoint = last_checkpoint(checkpoints / life.BEFORE_FOLDER if is_before else checkpoints)
         config = {**read_run_config(run_dir / life.CONFIG_FILE), "output_dir": str(run_dir)}
         memory = self._in_memory(data)
         check_resumed(config, memory.examples, run_dir)
-        return self._run(self.resolve(config), checkpoint, memory)
+        return self._run(self.resolve(config), checkpoint, memory, is_begun=True)
 
     def evaluate(
         self, model_dir: Any, data: Any, device: str | None = None, batch_size: int = 32, **options: Any
@@ -230,7 +233,9 @@ class Recipe(RecipeHooks):
 
         return read_records(records, name, record_of, self.read_lines)
 
-    def _run(self, settings: Settings, checkpoint: Path | None, memory: MemoryData) -> dict[str, Any] | None:
+    def _run(
+        self, settings: Settings, checkpoint: Path | None, memory: MemoryData, is_begun: bool = False
+    ) -> dict[str, Any] | None:
         set_seed(settings.training.seed)
         # checkpoints know weights by names that count what the process has made
         with contextlib.ExitStack() as claimed, paddle.utils.unique_name.guard():
@@ -240,11 +245,13 @@ class Recipe(RecipeHooks):
             if run.keys.pretrained is not None:
                 _check_pretrained(run.keys.pretrained)
             try:
-                return self._work(run, checkpoint, memory.fingerprints)
+                return self._work(run, checkpoint, memory.fingerprints, is_begun)
             finally:
                 run.trainer = None  # it knows the run, and the model would stay in memory until garbage is collected
 
-    def _work(self, run: Run, checkpoint: Path | None, in_memory: dict[str, str]) -> dict[str, Any] | None:
+    def _work(
+        self, run: Run, checkpoint: Path | None, in_memory: dict[str, str], is_begun: bool
+    ) -> dict[str, Any] | None:
         started = time.perf_counter()
         self.read(run)
         self.fit(run)
@@ -263,7 +270,7 @@ class Recipe(RecipeHooks):
             if computes():
                 print(tr("native operators compute; PADDLE_ROPE_NATIVE=0 turns them off"))
                 if run.training.bf16:
-                    is_slower = checkpoint is not None and not bfloat16_is_faster()
+                    is_slower = is_begun and not bfloat16_is_faster()
                     why = "; the run goes on as it began, though float32 is faster on this processor"
                     print(f"training multiplies in bfloat16, evaluation in float32{why if is_slower else ''}")
             if "dev" not in run.datasets:
@@ -271,7 +278,7 @@ class Recipe(RecipeHooks):
             elif self.arguments.PLAN is BY_EPOCHS and not run.keys.keep_best:
                 print(tr("keep_best is false: the last epoch is kept"))
             self._note_room(run, parameters)
-            life.claim(run.config, checkpoint, run.claimed, in_memory)
+            life.claim(run.config, checkpoint, run.claimed, in_memory, is_begun)
         run.trainer = self.make_trainer(run)
         training_started = time.perf_counter()
         is_before = checkpoint is None or checkpoint.parent != run.checkpoints

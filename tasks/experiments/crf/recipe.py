@@ -67,10 +67,10 @@ class CrfRecipe(Recipe):
                 )
             )
 
-    def _work(self, run: Run, checkpoint: Path | None, in_memory: dict[str, str]) -> dict[str, Any]:
+    def _work(self, run: Run, checkpoint: Path | None, in_memory: dict[str, str], is_begun: bool) -> dict[str, Any]:
         self.read(run)
         self.describe(run)
-        life.claim(run.config, checkpoint, run.claimed, in_memory)
+        life.claim(run.config, checkpoint, run.claimed, in_memory, is_begun)
         started = time.perf_counter()
         folder = run.output_dir / life.MODEL_FOLDER
         folder.mkdir()
