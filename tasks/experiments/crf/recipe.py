@@ -18,8 +18,8 @@ from tasks.experiments.crf.arguments import CrfArguments
 from tasks.experiments.crf.sequences import attributes, entities_of, longest_entities, tags_of
 from tasks.ner.data.reading import entity_types
 from tasks.ner.data.splits import read_splits
+from tasks.ner.evaluation import scores_and_errors
 from tasks.ner.features import WordFeatures
-from tasks.ner.recipe import scores_and_errors
 from tasks.ner.reports.printed import print_scores
 
 WEIGHTS_FILE = "model.crfsuite"
