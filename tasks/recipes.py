@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import pkgutil
 from collections.abc import Callable
@@ -40,7 +41,6 @@ _PREDICTORS = {
     "matching": "tasks.matching.prediction:MatchingPredictor",
     "classification": "tasks.classification.prediction:Classifier",
 }
-_EVALUATIONS = {name: f"tasks.{name}.evaluation" for name in _PREDICTORS}
 
 
 def get_recipe(name: str) -> Recipe:
@@ -67,7 +67,7 @@ def get_predictor(name: str) -> Callable[..., Any]:
 def get_evaluation(name: str) -> Any:
     """The module of a recipe that has a predictor, with ``read_labeled(path)`` and ``evaluate_predictor(predictor,
     examples, title)``. It imports no paddle."""
-    return pkgutil.resolve_name(_EVALUATIONS[name])
+    return importlib.import_module(f"tasks.{name}.evaluation")
 
 
 def open_predictor(

@@ -17,12 +17,13 @@ from tests.roformer.small_models import randomise
 from tests.verbs import verb
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+# Without what only Paddle's recipes need: requirements-onnx.txt has none of it.
 WITHOUT_PADDLE = """
 import sys
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("paddle", "paddlenlp"):
+        if name.partition(".")[0] in ("paddle", "paddlenlp", "scipy", "matplotlib", "visualdl"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Missing())
