@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import pkgutil
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from paddle_rope.small_files import read_json_object
 from tasks.common.errors import InputError
-from tasks.common.model_folder import refuse_incomplete
+from tasks.common.model_folder import MODEL_TYPE, refuse_incomplete
 
 if TYPE_CHECKING:
     from tasks.common.recipe import Recipe
@@ -40,7 +41,6 @@ _PREDICTORS = {
     "matching": "tasks.matching.prediction:MatchingPredictor",
     "classification": "tasks.classification.prediction:Classifier",
 }
-_MODEL_TYPE = "paddle_rope_"  # in config.json, with the name of the recipe behind it
 
 
 def get_recipe(name: str) -> Recipe:
@@ -62,6 +62,12 @@ def get_arguments(name: str) -> type[EncoderArguments]:
 def get_predictor(name: str) -> Callable[..., Any]:
     """The class of the predictor of a recipe: ``ner``, ``matching`` or ``classification``. It imports no paddle."""
     return pkgutil.resolve_name(_PREDICTORS[name])
+
+
+def get_evaluation(name: str) -> Any:
+    """The module of a recipe that has a predictor, with ``read_labeled(path)`` and ``evaluate_predictor(predictor,
+    examples, title)``. It imports no paddle."""
+    return importlib.import_module(f"tasks.{name}.evaluation")
 
 
 def open_predictor(
@@ -97,7 +103,7 @@ def recipe_of_model(folder: str | os.PathLike) -> str:
     refuse_incomplete(folder, ["config.json"])
     try:
         kind = read_json_object(Path(folder) / "config.json")["model_type"]
-        name = kind.removeprefix(_MODEL_TYPE)
+        name = kind.removeprefix(MODEL_TYPE)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         name = None
     if name not in _PREDICTORS:

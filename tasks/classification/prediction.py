@@ -14,7 +14,7 @@ from tasks.common.errors import InputError
 from tasks.common.exported.folder import is_exported
 from tasks.common.exported.model import ExportedModel, open_exported
 from tasks.common.inference import Batch, outputs_of
-from tasks.common.model_folder import check_least, check_length, check_named, open_model
+from tasks.common.model_folder import check_least, check_length, check_named, open_model, refuse_other_recipe
 from tasks.common.precision import predict_in_bfloat16
 
 # Numbers of the largest tensor of one batch: bounds memory for long texts.
@@ -51,6 +51,7 @@ class Classifier:
     ) -> None:
         check_least("batch_size", batch_size)
         check_least("max_characters", max_characters)
+        refuse_other_recipe(model_dir, "classification")
         if is_exported(model_dir):
             self.tokenizer, self.model = open_exported(model_dir, device, ExportedClassificationModel)
         else:

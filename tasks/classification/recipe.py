@@ -6,7 +6,7 @@ from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.classification.arguments import ClassificationArguments
 from tasks.classification.batching import ClassificationDataset, TextCollator
 from tasks.classification.data import Example, class_names, read_examples, read_lines
-from tasks.classification.metrics import classification_scores
+from tasks.classification.evaluation import evaluate_predictor, score_probabilities
 from tasks.classification.model import ClassificationModel
 from tasks.classification.prediction import Classifier, as_record, predict_probabilities
 from tasks.classification.report import print_data_report, print_scores
@@ -29,6 +29,7 @@ class ClassificationRecipe(Recipe):
     example_class = Example
     predictor = Classifier
     report = staticmethod(print_scores)
+    evaluate_predictor = staticmethod(evaluate_predictor)
 
     def read(self, run: Run) -> None:
         run.examples = read_splits(run.keys, run.memory)
@@ -57,22 +58,8 @@ class ClassificationRecipe(Recipe):
     def score(self, run: Run, split: str) -> tuple:
         dataset = run.datasets[split]
         probabilities = predict_probabilities(run.model, dataset.texts, run.batch_size)
-        return score(dataset.examples, probabilities, run.model.config.classes), probabilities
+        return score_probabilities(dataset.examples, probabilities, run.model.config.classes), probabilities
 
     def records(self, run, split, predictions):
         for example, found in zip(run.examples[split], predictions):
             yield {**as_record(example.text, run.model.config.classes, found), "gold": example.label}
-
-    def evaluate_predictor(self, predictor: Classifier, examples: list, title: str) -> dict:
-        dataset = ClassificationDataset(examples, predictor.tokenizer, predictor.classes, predictor.max_characters)
-        print_data_report({title: dataset})
-        probabilities = predict_probabilities(predictor.model, dataset.texts, predictor.batch_size, show_progress=True)
-        scores = score(examples, probabilities, predictor.classes)
-        print_scores(title, scores)
-        return scores
-
-
-def score(examples, probabilities, classes):
-    """:func:`classification_scores` of labeled examples."""
-    predicted = [classes[best] for best in probabilities.argmax(axis=1)]
-    return classification_scores([example.label for example in examples], predicted, classes)

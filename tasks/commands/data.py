@@ -10,7 +10,6 @@ from tasks.commands.options import LABELED, choose, new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import check_makeable, check_output_file, write_json
 from tasks.common.language import Message, tr
-from tasks.common.tool.process import prepare
 from tasks.common.tool.streams import check_standard_output, standard_output
 
 INSPECT = """\
@@ -59,7 +58,6 @@ def inspect(words):
     files = {split: getattr(options, split) for split in SPLITS if getattr(options, split) is not None}
     if options.output:
         check_output_file(options.output, files.values())
-    prepare()
     from tasks.ner.data.inspection import inspect
     from tasks.ner.data.reading import read_labeled
     from tasks.ner.reports.inspection import print_inspection

@@ -2,11 +2,11 @@
 
 import re
 
+from paddle_rope.machine import prepare_process
 from tasks.commands.options import LABELED, add_computing, add_model_dir, add_model_dirs, choose, computing, new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_file, write_json
 from tasks.common.language import Message, tr
-from tasks.common.tool.process import prepare
 
 TASKS = {  # name -> what it prints, its data
     "ner": (
@@ -52,11 +52,14 @@ def evaluate(words):
         more = {"num_examples": options.examples}
     if options.output:
         check_output_file(options.output, [options.data])
-    prepare()
-    from tasks.recipes import get_recipe
+    prepare_process()
+    from tasks.recipes import get_evaluation, get_predictor
 
     model = options.model_dirs if task == "ner" else options.model_dir
-    scores = get_recipe(task).evaluate(model, options.data, **computing(options), **more)
+    evaluation = get_evaluation(task)
+    examples = evaluation.read_labeled(options.data)
+    predictor = get_predictor(task)(model, show_progress=True, **computing(options))
+    scores = evaluation.evaluate_predictor(predictor, examples, str(options.data), **more)
     if options.output:
         write_json(options.output, scores)
     return 0

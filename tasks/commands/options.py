@@ -99,7 +99,7 @@ def add_computing(parser, task):
 
 def add_bf16(parser):
     """The argument ``bf16``."""
-    faster = "multiply in bfloat16, where the CPU can: faster, scores change a little (docs/performance.md)"
+    faster = "multiply in bfloat16, where that is faster on the CPU; scores change a little (docs/performance.md)"
     # None, not False: plans of many documents leave it out then, as those before there was the option did
     parser.add_argument("--bf16", action="store_true", default=None, help=faster)
 

@@ -1,6 +1,7 @@
 """Errors that a user can fix: shown as one line, without a traceback."""
 
 import argparse
+import contextlib
 import difflib
 import functools
 import signal
@@ -11,6 +12,7 @@ from tasks.common.visible import one_line
 
 EXIT_BAD_INPUT = 2
 MOST_SUGGESTED = 3
+_PADDLE = ("paddle", "paddlenlp")
 _NO_MEMORY_IN_WORDS = ("ResourceExhausted", "bad_alloc", "Out of memory", "Failed to allocate memory")
 
 
@@ -51,15 +53,31 @@ def is_out_of_memory(error: BaseException) -> bool:
     return of_engines and any(words in str(error) for words in _NO_MEMORY_IN_WORDS)
 
 
+@contextlib.contextmanager
+def missing_paddle_named():
+    """Within this block an import of paddle or PaddleNLP that fails since it is not installed is an InputError."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        name = (error.name or "").partition(".")[0]
+        if name not in _PADDLE:
+            raise
+        raise InputError(
+            f"{name} is not installed, and this needs it: in the folder of the clone, pip install -r requirements.txt; "
+            "data are inspected, and models that were exported as ONNX predict and are evaluated, without it"
+        ) from None
+
+
 def exit_on_input_error(main):
-    """Wrap a tool's ``main(argv) -> int``: an ``InputError``, a missing permission, or too little memory, becomes one
-    line on stderr and exit status 2; Ctrl-C and SIGTERM become one line and 128 plus the number of the signal, as
-    shells report it."""
+    """Wrap a tool's ``main(argv) -> int``: an ``InputError``, a missing permission, a missing paddle or too little
+    memory becomes one line on stderr and exit status 2; Ctrl-C and SIGTERM become one line and 128 plus the number of
+    the signal, as shells report it."""
 
     @functools.wraps(main)
     def wrapped(argv=None):
         try:
-            return main(argv)
+            with missing_paddle_named():
+                return main(argv)
         except InputError as error:
             print(f"error: {one_line(tr(error))}", file=sys.stderr)
             return EXIT_BAD_INPUT

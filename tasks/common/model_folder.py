@@ -5,12 +5,15 @@ import os
 from pathlib import Path
 
 from paddle_rope.roformer import load_tokenizer
+from paddle_rope.small_files import read_json_object
 from tasks.common.errors import InputError
 from tasks.common.language import Message
 from tasks.common.tool.device import choose_device
+from tasks.common.tool.own_command import own_command, quoted
 from tasks.common.tool.quiet import quiet_paddlenlp
 
 MODEL_FILES = ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json")
+MODEL_TYPE = "paddle_rope_"  # in config.json, with the name of the recipe behind it
 _ASK = Message("ask its owner for it, or run as another user")
 _WHOLE = Message("the whole folder OUTPUT_DIR/model of the training run")
 
@@ -41,13 +44,33 @@ def refuse_incomplete(folder, needed):
     )
 
 
+def refuse_other_recipe(folder, recipe):
+    """Raise InputError if a folder holds a model of another recipe than ``recipe``, by its config.json; a missing or
+    damaged one is not reported here."""
+    try:
+        kind = read_json_object(Path(folder) / MODEL_FILES[0]).get("model_type")
+    except (OSError, ValueError):
+        return
+    other = kind.removeprefix(MODEL_TYPE) if isinstance(kind, str) and kind.startswith(MODEL_TYPE) else recipe
+    if other == "roformer":  # of the recipes pretraining and language_model
+        raise InputError(
+            f"{folder}: is an encoder or a language model, not a model of {recipe}; train one that starts from it: "
+            f"{own_command()} train {recipe} CONFIG.yaml --pretrained {quoted(folder)}"
+        )
+    if other != recipe:
+        raise InputError(
+            f"{folder}: is a model of {other}, not of {recipe}; write {other} in the place of {recipe}, "
+            f"such as {own_command()} predict {other} {quoted(folder)}"
+        )
+
+
 @contextlib.contextmanager
 def damage_reported(folder, what, whole=_WHOLE, is_other=lambda error: False):
     """Whatever goes wrong within, while ``what`` of a model's folder is read, becomes an InputError; ``whole`` is what
     is to be copied again. Errors of which ``is_other`` is true stay as they are."""
     try:
         yield
-    except InputError:
+    except (InputError, ModuleNotFoundError):  # the second: paddle is not installed
         raise
     except Exception as error:  # a damaged file can raise anything in the libraries that read it
         if is_other(error):

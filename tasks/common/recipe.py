@@ -17,6 +17,7 @@ from paddlenlp.trainer import set_seed
 from tqdm import tqdm
 
 from paddle_rope.native.library import computes
+from paddle_rope.native.products import bfloat16_is_faster
 from paddle_rope.roformer import CharTokenizer, load_tokenizer
 from paddle_rope.roformer.checkpoints.settings import read_settings
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
@@ -24,6 +25,7 @@ from tasks.common.errors import InputError
 from tasks.common.files import check_output_dir, write_json_lines
 from tasks.common.language import tr
 from tasks.common.model_folder import check_vocabulary
+from tasks.common.precision import FLOAT32_NOTE
 from tasks.common.recipe_hooks import RecipeHooks
 from tasks.common.run import Run
 from tasks.common.runs import life
@@ -83,13 +85,19 @@ class Recipe(RecipeHooks):
         """
         quiet_paddlenlp()
         memory = self._in_memory(data)
-        settings = self.resolve(config_with(config, memory.examples))
+        config = config_with(config, memory.examples)
+        settings = self.resolve(config)
         if is_first_process():
             check_output_dir(settings.config["output_dir"])
+        if settings.training.bf16 and settings.config["device"] == "cpu" and not bfloat16_is_faster():
+            if is_first_process():
+                print(FLOAT32_NOTE)
+            settings = self.resolve({**config, "bf16": False})
         return self._run(settings, None, memory)
 
     def resume(self, run_dir: str | Path, data: dict[str, Iterable[Any]] | None = None) -> dict[str, Any] | None:
-        """Continue an interrupted run from its last whole checkpoint, to the result it would have had.
+        """Continue an interrupted run from its last whole checkpoint, to the result it would have had; a run that ended
+        before its first checkpoint begins anew.
 
         Args:
             run_dir: folder of the run, with the configuration it was started with.
@@ -99,8 +107,8 @@ class Recipe(RecipeHooks):
             As :meth:`train`.
 
         Raises:
-            InputError: the folder is not that of an unfinished run, no checkpoint was written before it ended, or the
-                data are not those that it was started with.
+            InputError: the folder is not that of an unfinished run or holds a symbolic link, no checkpoint is whole, or
+                the data are not those that it was started with.
         """
         quiet_paddlenlp()
         run_dir = Path(run_dir)
@@ -116,13 +124,15 @@ class Recipe(RecipeHooks):
                 run_dir=run_dir,
                 file=life.CONFIG_FILE,
             )
-        checkpoints = run_dir / life.CHECKPOINTS_FOLDER
-        is_before = not has_checkpoint(checkpoints, within=False) and has_checkpoint(checkpoints)
-        checkpoint = last_checkpoint(checkpoints / life.BEFORE_FOLDER if is_before else checkpoints)
+        life.refuse_links(run_dir)
+        checkpoints, checkpoint = run_dir / life.CHECKPOINTS_FOLDER, None
+        if has_checkpoint(checkpoints):
+            is_before = not has_checkpoint(checkpoints, within=False)
+            checkpoint = last_checkpoint(checkpoints / life.BEFORE_FOLDER if is_before else checkpoints)
         config = {**read_run_config(run_dir / life.CONFIG_FILE), "output_dir": str(run_dir)}
         memory = self._in_memory(data)
         check_resumed(config, memory.examples, run_dir)
-        return self._run(self.resolve(config), checkpoint, memory)
+        return self._run(self.resolve(config), checkpoint, memory, is_begun=True)
 
     def evaluate(
         self, model_dir: Any, data: Any, device: str | None = None, batch_size: int = 32, **options: Any
@@ -225,7 +235,9 @@ class Recipe(RecipeHooks):
 
         return read_records(records, name, record_of, self.read_lines)
 
-    def _run(self, settings: Settings, checkpoint: Path | None, memory: MemoryData) -> dict[str, Any] | None:
+    def _run(
+        self, settings: Settings, checkpoint: Path | None, memory: MemoryData, is_begun: bool = False
+    ) -> dict[str, Any] | None:
         set_seed(settings.training.seed)
         # checkpoints know weights by names that count what the process has made
         with contextlib.ExitStack() as claimed, paddle.utils.unique_name.guard():
@@ -235,11 +247,13 @@ class Recipe(RecipeHooks):
             if run.keys.pretrained is not None:
                 _check_pretrained(run.keys.pretrained)
             try:
-                return self._work(run, checkpoint, memory.fingerprints)
+                return self._work(run, checkpoint, memory.fingerprints, is_begun)
             finally:
                 run.trainer = None  # it knows the run, and the model would stay in memory until garbage is collected
 
-    def _work(self, run: Run, checkpoint: Path | None, in_memory: dict[str, str]) -> dict[str, Any] | None:
+    def _work(
+        self, run: Run, checkpoint: Path | None, in_memory: dict[str, str], is_begun: bool
+    ) -> dict[str, Any] | None:
         started = time.perf_counter()
         self.read(run)
         self.fit(run)
@@ -258,13 +272,15 @@ class Recipe(RecipeHooks):
             if computes():
                 print(tr("native operators compute; PADDLE_ROPE_NATIVE=0 turns them off"))
                 if run.training.bf16:
-                    print(tr("training multiplies in bfloat16, evaluation in float32"))
+                    is_slower = is_begun and not bfloat16_is_faster()
+                    why = "; the run goes on as it began, though float32 is faster on this processor"
+                    print(f"training multiplies in bfloat16, evaluation in float32{why if is_slower else ''}")
             if "dev" not in run.datasets:
                 print(tr("no dev data: the last epoch is kept"))
             elif self.arguments.PLAN is BY_EPOCHS and not run.keys.keep_best:
                 print(tr("keep_best is false: the last epoch is kept"))
             self._note_room(run, parameters)
-            life.claim(run.config, checkpoint, run.claimed, in_memory)
+            life.claim(run.config, checkpoint, run.claimed, in_memory, is_begun)
         run.trainer = self.make_trainer(run)
         training_started = time.perf_counter()
         is_before = checkpoint is None or checkpoint.parent != run.checkpoints

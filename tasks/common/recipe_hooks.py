@@ -11,11 +11,10 @@ from paddle.io import Dataset
 from paddle_rope.roformer import RoFormerPretrainedModel
 from tasks.common.run import Run
 from tasks.common.runs.room import Load
+from tasks.common.scores import scores_line
 from tasks.common.training.arguments import EncoderArguments
 from tasks.common.training.monitor import VisualDLMonitor
 from tasks.common.visible import visible
-
-SCORE_TITLES = {"f1": "F1", "macro_f1": "macro F1", "spearman": "Spearman"}  # where they differ from the names
 
 
 class RecipeHooks:
@@ -129,5 +128,4 @@ class RecipeHooks:
 
     def scores_line(self, scores: dict[str, Any]) -> str:
         """The scores that are shown, in one line."""
-        shown = [name for name in self.scores if name in scores]
-        return "  ".join(f"{SCORE_TITLES.get(name, name)} {scores[name]:.4f}" for name in shown)
+        return scores_line(scores, self.scores)

@@ -15,6 +15,7 @@ from tqdm import tqdm
 from tasks.common.errors import InputError, Interrupted
 from tasks.common.files import atomic_writer, check_makeable, check_output_dir, claim_output_dir
 from tasks.common.language import Message, tr
+from tasks.common.runs.life import refuse_links
 from tasks.common.tool.device import is_first_process
 from tasks.common.tool.own_command import own_command
 from tasks.common.tool.run_config import read_run_config
@@ -74,6 +75,7 @@ def resume_series(folder: str | Path) -> dict[str, Any] | None:
     Raises:
         InputError: the series is complete, or another process works on it.
     """
+    refuse_links(folder)
     plan = read_series(folder)
     if (Path(folder) / table.SUMMARY_JSON).is_file():
         raise InputError(

@@ -1,7 +1,6 @@
 """Scores against labels: accuracy, F1 of the positive class, Spearman correlation; the threshold between 0 and 1."""
 
 import numpy as np
-from scipy.stats import spearmanr
 
 from tasks.common.scores import f1_row
 from tasks.matching.examples import PAIRS, TRIPLES
@@ -38,8 +37,14 @@ def matching_scores(task, labels, scores, threshold=None):
         row = f1_row(*(int(chosen.sum()) for chosen in (gold, found, found & gold)))
         result = {"accuracy": float(np.mean(found == gold)), **{key: row[key] for key in ("f1", "precision", "recall")}}
     is_constant = np.ptp(scores) == 0 or np.ptp(labels) == 0
-    result["spearman"] = 0.0 if is_constant else float(spearmanr(scores, labels).statistic)
+    result["spearman"] = 0.0 if is_constant else float(np.corrcoef(_ranks(scores), _ranks(labels))[0, 1])
     return result
+
+
+def _ranks(values):
+    """The rank of each value; equal values share the mean of their ranks."""
+    _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[group]
 
 
 def best_threshold(labels, scores):

@@ -14,7 +14,7 @@ from tasks.common.exported.folder import is_exported
 from tasks.common.exported.model import ExportedModel, open_exported
 from tasks.common.inference import Batch, outputs_of
 from tasks.common.language import Message
-from tasks.common.model_folder import check_least, check_length, open_model
+from tasks.common.model_folder import check_least, check_length, open_model, refuse_other_recipe
 from tasks.common.precision import predict_in_bfloat16
 from tasks.matching.arguments import ARCHITECTURES, CROSS_ENCODER, SHORTEST
 from tasks.matching.batching import MatchingDataset, pad_sequences
@@ -58,6 +58,7 @@ class MatchingPredictor:
         check_least("batch_size", batch_size)
         check_least("max_tokens", max_tokens, SHORTEST)
         self.model_dir = Path(model_dir)
+        refuse_other_recipe(model_dir, "matching")
         if is_exported(model_dir):
             self.tokenizer, self.model = open_exported(model_dir, device, ExportedMatchingModel)
         else:

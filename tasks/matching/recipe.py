@@ -12,10 +12,11 @@ from tasks.common.run import Run
 from tasks.matching.arguments import CROSS_ENCODER, MatchingArguments
 from tasks.matching.batching import ItemCollator, MatchingDataset
 from tasks.matching.data import labeled_record, read_labeled, read_lines
+from tasks.matching.evaluation import evaluate_model, evaluate_predictor, scores_in_words
 from tasks.matching.examples import PAIRS, TRIPLES, Example, task_of
-from tasks.matching.metrics import SCORES, best_threshold, choosing_score, matching_scores
+from tasks.matching.metrics import SCORES, choosing_score
 from tasks.matching.model import MatchingModel
-from tasks.matching.prediction import MatchingPredictor, score_dataset
+from tasks.matching.prediction import MatchingPredictor
 from tasks.matching.report import data_report
 from tasks.matching.splits import read_splits
 
@@ -32,6 +33,7 @@ class MatchingRecipe(Recipe):
     read_lines = staticmethod(read_lines)
     example_class = Example
     predictor = MatchingPredictor
+    evaluate_predictor = staticmethod(evaluate_predictor)
 
     def read(self, run: Run) -> None:
         run.examples = read_splits(run.keys, run.training.seed, run.memory)
@@ -90,33 +92,8 @@ class MatchingRecipe(Recipe):
                 closer, farther = row if example.label == 1 else row[::-1]
                 yield {"where": example.where, "closer": closer, "farther": farther}
 
-    def evaluate_predictor(self, predictor: MatchingPredictor, examples: list, title: str) -> dict[str, Any]:
-        dataset = MatchingDataset(examples, predictor.tokenizer, predictor.model.config, predictor.max_tokens)
-        print(data_report(title, dataset, predictor.max_tokens))
-        scores, _ = evaluate_model(predictor.model, dataset, predictor.batch_size)
-        self.report(title, scores)
-        return scores
-
     def scores_line(self, scores: dict[str, Any]) -> str:
-        threshold = f"  threshold {scores['threshold']:.4f}" if "threshold" in scores else ""
-        return super().scores_line(scores) + threshold
+        return scores_in_words(scores)
 
     def _chosen_by(self, run: Run) -> str:
         return choosing_score(run.model.config.task, run.model.config.is_cross_encoder)
-
-
-def evaluate_model(model, dataset, batch_size, chooses_threshold=False):
-    """Scores of ``model`` on a :class:`MatchingDataset`, and its outputs ``[examples, candidates]``.
-
-    With ``chooses_threshold`` a bi-encoder of 0/1 pairs takes the threshold that is best for these data.
-    """
-    config = model.config
-    outputs = score_dataset(model, dataset, batch_size)
-    labels = [example.label for example in dataset.examples]
-    task = task_of(dataset.examples)
-    if chooses_threshold and config.task == PAIRS and not config.is_cross_encoder:
-        config.threshold = best_threshold(labels, outputs[:, 0])
-    scores = matching_scores(task, labels, outputs, config.threshold)
-    if task == PAIRS and config.threshold is not None:
-        scores["threshold"] = config.threshold
-    return scores, outputs

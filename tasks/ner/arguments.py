@@ -11,6 +11,7 @@ from tasks.common.training.arguments import POSITIVE, SHARE, RecipeArguments, op
 from tasks.ner.features import FEATURE_KINDS, check_kinds
 
 SPECIAL_TOKENS = 2  # around a text
+MOST_POSITIONS = 2**24  # of position_gaps
 
 
 @dataclass
@@ -54,8 +55,12 @@ class NerArguments(RecipeArguments):
         return {
             **super().ranges(),
             **dict.fromkeys(
-                ("train_texts", "max_characters", "head_size", "max_span_length", "join_characters", "position_gaps"),
+                ("train_texts", "max_characters", "head_size", "max_span_length", "join_characters"),
                 POSITIVE,
+            ),
+            "position_gaps": (
+                lambda value: value is None or 1 <= value <= MOST_POSITIONS,
+                f"from 1 to {MOST_POSITIONS}",
             ),
             "join_share": (lambda value: 0 <= value <= 1, "from 0 to 1"),
             "character_dropout": SHARE,

@@ -22,29 +22,27 @@ from tasks.common.visible import visible
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator, refuse_longer
 from tasks.ner.data.joining import join_share_of
-from tasks.ner.data.reading import check_labeled, entity_types, read_examples, read_lines
+from tasks.ner.data.reading import entity_types, read_examples, read_lines
 from tasks.ner.data.splits import has_overlap, read_more_texts, read_splits
+from tasks.ner.evaluation import evaluate_predictor, scores_and_errors
 from tasks.ner.examples import Example, as_record, without_overlaps
 from tasks.ner.features import WordFeatures
 from tasks.ner.fitting import FEWEST_STEPS, fit_keys
 from tasks.ner.lengths import TrainingLengths, describe_lengths, shorter_loads, span_scores, training_lengths
 from tasks.ner.masked_lm import pretrain
-from tasks.ner.metrics import entity_scores, score_predictions
+from tasks.ner.metrics import score_predictions
 from tasks.ner.model import NerModel
 from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, find_candidates
 from tasks.ner.prediction.predictor import NerPredictor, find_in_windows
 from tasks.ner.prediction.temperatures import temperatures_for
 from tasks.ner.prediction.thresholds import above, threshold_for_f1, thresholds_for
-from tasks.ner.reports.error_analysis import error_analysis, worst_examples
 from tasks.ner.reports.monitoring import LOWEST_LOGIT, NerMonitor
 from tasks.ner.reports.printed import (
     print_data_report,
-    print_errors,
     print_first_texts,
     print_scores,
-    print_worst_examples,
 )
-from tasks.ner.reports.reliability import print_reliability, reliability
+from tasks.ner.reports.reliability import reliability
 
 EARLY = 1 / 3  # of training, after which something should be found
 TYPES_NAMED = 40  # in what is printed
@@ -65,6 +63,7 @@ class NerRecipe(Recipe):
     lighter = "a smaller --per_device_train_batch_size, --recompute true, --max_span_length 64 or --cut_long_texts true"
     predictor = NerPredictor
     report = staticmethod(print_scores)
+    evaluate_predictor = staticmethod(evaluate_predictor)
 
     def read(self, run: Run) -> None:
         run.examples = self.read_examples(run)
@@ -251,42 +250,6 @@ class NerRecipe(Recipe):
         found = {name: predictor.find([example.text for example in examples]) for name, examples in splits.items()}
         return {name: score_predictions(splits[name], found[name], predictor.types) for name in splits}
 
-    def evaluate_predictor(
-        self, predictor: NerPredictor, examples: list, title: str, num_examples: int = 5
-    ) -> dict[str, Any]:
-        """Also prints the kinds of errors and the ``num_examples`` texts with the most of them. Entities of types that
-        the predictor does not have count as missed."""
-        check_labeled(examples, title)
-        texts = [example.text for example in examples]
-        longest = predictor.model.config.max_span_length
-        unseen = sorted(set(entity_types(examples)) - set(predictor.types))
-        types = [*predictor.types, *unseen]
-        dataset = NerDataset(examples, predictor.tokenizer, types, max_span_length=longest)
-        if unseen:
-            note = f"note: {title} has types that the model does not have, which count as missed: {', '.join(unseen)}"
-            print(visible(note))
-        print_data_report({title: dataset})
-        longer = sum(len(text.ids) - 2 > predictor.max_tokens for text in dataset.texts)
-        if longer:
-            print(
-                tr(
-                    "  {longer} of the texts are longer than {max_tokens} tokens: {windows}",
-                    longer=longer,
-                    max_tokens=predictor.max_tokens,
-                    windows=predictor.reading.windows,
-                )
-            )
-        found = predictor.find(texts)
-        scores = scores_and_errors(examples, found, types)
-        gold = [example.entities for example in examples]
-        scores["reliability"] = reliability(gold, found, predictor.types, predictor.model.config.temperatures)
-        scores["worst_examples"] = worst_examples(examples, found, num_examples)
-        print_scores(title, scores)
-        print_errors(scores)
-        print_reliability(scores["reliability"])
-        print_worst_examples(scores["worst_examples"])
-        return scores
-
     def _dataset(self, run: Run, examples: list, **options: Any) -> NerDataset:
         return NerDataset(
             *(examples, run.tokenizer, run.model.config.types),
@@ -331,9 +294,3 @@ def evaluate_model(model, dataset, batch_size, watch=None):
         watch(candidates)
         found = above(candidates, config.thresholds, config.types, config.allow_overlap)
     return scores_and_errors(dataset.examples, found, config.types), found
-
-
-def scores_and_errors(examples, found, types):
-    """What is said of predictions: :func:`entity_scores` and :func:`error_analysis` in one dict."""
-    gold = [example.entities for example in examples]
-    return {**entity_scores(gold, found, types), **error_analysis(gold, found, types)}

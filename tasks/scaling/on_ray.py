@@ -30,10 +30,11 @@ def run_on_ray(job: Job, parts: list[Part], events, count: int, address: str = L
         address: of a cluster, as for ``ray.init``; ``"local"`` starts one on this machine, for this call.
     """
     ray = _start(address, count * job.threads)
+    decided = {name: os.environ[name] for name in ("PADDLE_ROPE_BFLOAT16",) if name in os.environ}  # alike everywhere
     actor = ray.remote(
         num_cpus=job.threads,
         num_gpus=int((job.options.get("device") or "").startswith("gpu")),
-        runtime_env={"env_vars": {"OMP_NUM_THREADS": str(job.threads)}},
+        runtime_env={"env_vars": {"OMP_NUM_THREADS": str(job.threads), **decided}},
         max_restarts=-1,
         max_task_retries=MOST_DEATHS - 1,
     )(_Actor)

@@ -80,6 +80,14 @@ def is_begun(output: str, plan: dict) -> bool:
     return True
 
 
+def begun_options(output: str) -> dict:
+    """The options in a run's manifest; none where no run was begun, or the manifest is damaged."""
+    try:
+        return dict(json.loads((Path(output) / MANIFEST_FILE).read_text(encoding="utf-8"))["options"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
 def _given(options):
     """The options that are not None: versions differ in those that there are."""
     return {name: value for name, value in options.items() if value is not None}

@@ -11,6 +11,8 @@ The folder of a run holds
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import os
 import shutil
 import sys
 import time
@@ -19,11 +21,12 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from paddle_rope.machine import prepare_process
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, write_json
 from tasks.common.language import Message, tr
 from tasks.common.runs.locks import locked
-from tasks.scaling.plan import MANIFEST_FILE, is_begun, make_plan
+from tasks.scaling.plan import MANIFEST_FILE, begun_options, is_begun, make_plan
 from tasks.scaling.worker import Job, part_file, rejected_file
 
 REJECTED_FILE = "rejected.jsonl"
@@ -45,6 +48,7 @@ def run_documents(job: Job, inputs: list[str], part_records: int, run_parts: Cal
         InputError: see :func:`tasks.scaling.plan.make_plan` and :func:`~tasks.scaling.plan.is_begun`; another process
             works on the run, no record could be answered, or as ``run_parts``.
     """
+    job = _with_precision(job)
     plan, parts = make_plan(job, inputs, part_records)
     is_begun(job.output, plan)
     left = [part for part in parts if not part_file(job, part.number).exists()]
@@ -63,6 +67,24 @@ def run_documents(job: Job, inputs: list[str], part_records: int, run_parts: Cal
             print(note, file=sys.stderr)
             return INTERRUPTED
     return _finish(job, parts, call)
+
+
+def _with_precision(job):
+    """The job with what becomes of ``--bf16``: what the run was begun with, or what is faster here. It is in the
+    manifest, so that all processes and all calls of a run compute alike."""
+    if not job.options.get("bf16"):
+        return job
+    prepare_process()
+    from paddle_rope.native.products import DECISION, bfloat16_is_faster, why_no_bfloat16
+    from tasks.common.precision import FLOAT32_NOTE
+
+    is_on = begun_options(job.output).get("bf16")
+    if not isinstance(is_on, bool):
+        is_on = why_no_bfloat16() is not None or bfloat16_is_faster()  # where it cannot be, predictors say so
+        if not is_on:
+            print(FLOAT32_NOTE, file=sys.stderr)
+    os.environ[DECISION] = str(int(is_on))
+    return dataclasses.replace(job, options={**job.options, "bf16": is_on})
 
 
 class _Call:

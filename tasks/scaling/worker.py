@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from paddle_rope.machine import prepare_process
-from tasks.common.errors import InputError
+from tasks.common.errors import InputError, missing_paddle_named
 from tasks.common.files import atomic_writer
 from tasks.scaling.answers import Answers, answerable, keys_of
 from tasks.scaling.formats import Found, Part, as_json
@@ -68,7 +68,8 @@ def open_job_predictor(job: Job):
     from tasks.recipes import get_predictor
 
     models = list(job.models) if job.task == "ner" else job.models[0]
-    return get_predictor(job.task)(models, show_progress=False, **job.options)
+    with missing_paddle_named():
+        return get_predictor(job.task)(models, show_progress=False, **job.options)
 
 
 class PartWorker:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tasks.common.errors import missing_paddle_named
 from tasks.matching.data import prediction_records
 from tasks.recipes import open_predictor
 from tasks.serving.settings import ModelSource, Settings
@@ -49,7 +50,8 @@ def examples(source: ModelSource, verb: str) -> list:
 
 def _open(source, settings):
     options = {"device": settings.device, "batch_size": settings.batch_size, "bf16": settings.bf16}
-    predictor = open_predictor(source.folder, **options)
+    with missing_paddle_named():
+        predictor = open_predictor(source.folder, **options)
     if source.recipe != "matching":
         return {"predict": lambda texts: list(map(_json, predictor(texts)))}
 

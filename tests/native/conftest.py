@@ -6,7 +6,7 @@ import pytest
 
 from paddle_rope.native.build import build, compiler
 from paddle_rope.native.library import VARIABLE, library
-from paddle_rope.native.products import why_no_bfloat16
+from paddle_rope.native.products import DECISION, why_no_bfloat16
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -25,8 +25,9 @@ def built():
 
 
 @pytest.fixture
-def has_bfloat16():
-    """Skips where the processor does not multiply bfloat16."""
+def has_bfloat16(monkeypatch):
+    """Skips where the processor does not multiply bfloat16; where it does, ``--bf16`` is in bfloat16, fast or slow."""
     why = why_no_bfloat16()
+    monkeypatch.setenv(DECISION, "1")
     if why is not None:
         pytest.skip(f"no products in bfloat16: {why}")

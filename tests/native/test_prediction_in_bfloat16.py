@@ -65,6 +65,32 @@ def test_predictors_multiply_in_bfloat16_and_others_do_not(has_bfloat16, folders
     assert 1e-5 < difference < 0.1 * max(1, np.abs(before).max())
 
 
+def test_where_bfloat16_loses_a_predictor_is_in_float32_and_says_so(has_bfloat16, folders, monkeypatch, capsys):
+    work, folder = WORK["classification"], folders["classification"]
+    monkeypatch.setenv(products.DECISION, "0")
+    found = work(open_predictor(folder, device="cpu", bf16=True))
+    captured = capsys.readouterr()
+    assert captured.err.count("float32 is faster") == 1 and captured.out == ""
+    np.testing.assert_array_equal(found, work(open_predictor(folder, device="cpu")))
+
+
+@pytest.mark.parametrize("then, now", [("1", "0"), ("0", "1")])
+def test_a_run_over_many_documents_multiplies_as_it_began(has_bfloat16, folders, tmp_path, monkeypatch, then, now):
+    texts, output = tmp_path / "texts.txt", tmp_path / "found"
+    texts.write_text("\n".join(UNSEEN_SENTENCES[:4]), encoding="utf-8")
+    words = [str(folders["classification"]), "--input", str(texts), "--output", str(output), "--bf16"]
+    words += ["--processes", "1", "--part_records", "2"]
+    monkeypatch.setenv(products.DECISION, then)
+    assert verb("predict", "classification").main(words) == 0
+    parts = sorted(output.glob("part-*.jsonl"))
+    before = [part.read_bytes() for part in parts]
+    parts[1].unlink()
+    monkeypatch.setenv(products.DECISION, now)
+    assert verb("predict", "classification").main(words) == 0
+    assert [part.read_bytes() for part in parts] == before
+    assert json.loads((output / "manifest.json").read_text(encoding="utf-8"))["options"]["bf16"] is (then == "1")
+
+
 def test_several_models_of_entities_multiply_in_bfloat16(has_bfloat16, folders):
     work, folder = WORK["ner"], str(folders["ner"])
     one, several = NerPredictor(folder, "cpu", bf16=True), NerPredictor([folder, folder], "cpu", bf16=True)

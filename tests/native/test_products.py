@@ -1,12 +1,22 @@
 """Products in bfloat16: rounding, products, linear layers, and a training run."""
 
+import os
+
 import numpy as np
 import paddle
 import pytest
+import yaml
 
 from paddle_rope.layers import Linear
 from paddle_rope.native import products
-from paddle_rope.native.products import bfloat16_products, product, rounded, why_no_bfloat16
+from paddle_rope.native.products import (
+    DECISION,
+    bfloat16_is_faster,
+    bfloat16_products,
+    product,
+    rounded,
+    why_no_bfloat16,
+)
 from tasks.classification.recipe import ClassificationRecipe
 from tests.native.comparison import tensor
 
@@ -43,6 +53,8 @@ def test_rounding_is_to_the_nearest_and_ties_go_to_even():
     np.testing.assert_array_equal(special, [np.inf, -np.inf, np.nan, np.inf])
     all_ones = np.array([0x7FFFFFFF, 0xFFFFFFFF], dtype="uint32").view("float32")  # NaN that must not become 0
     assert np.isnan(as_float(rounded(paddle.to_tensor(all_ones)))).all()
+    worst = np.float32(1 + 2**-8)
+    assert 2**-9 < (worst - as_float(rounded(paddle.to_tensor([worst])))[0]) / worst <= 2**-8
 
 
 @pytest.mark.parametrize("transpose_b", [False, True])
@@ -96,14 +108,65 @@ def test_a_processor_without_them_says_so(monkeypatch):
         pass
 
 
-def test_training_takes_bf16_on_a_cpu_and_repeats_to_the_bit(has_bfloat16, tmp_path, capsys):
-    def train(name, **options):
-        config = {**TINY, **options, "output_dir": str(tmp_path / name)}
-        ClassificationRecipe().train(config)
-        return (tmp_path / name / "model" / "model.safetensors").read_bytes()
+def train(folder, **options):
+    ClassificationRecipe().train({**TINY, **options, "output_dir": str(folder)})
+    return weights_of(folder)
 
-    plain = train("plain")
+
+def weights_of(folder):
+    return (folder / "model" / "model.safetensors").read_bytes()
+
+
+def test_training_takes_bf16_on_a_cpu_and_repeats_to_the_bit(has_bfloat16, tmp_path, capsys):
+    plain = train(tmp_path / "plain")
     assert "bfloat16" not in capsys.readouterr().out
-    rounded_once = train("once", bf16=True)
+    rounded_once = train(tmp_path / "once", bf16=True)
     assert "training multiplies in bfloat16, evaluation in float32" in capsys.readouterr().out
-    assert train("twice", bf16=True) == rounded_once != plain
+    assert train(tmp_path / "twice", bf16=True) == rounded_once != plain
+
+
+@pytest.mark.parametrize("seconds, expected", [((2.0, 1.0), True), ((1.0, 2.0), False)])
+def test_one_measurement_decides_for_the_process(has_bfloat16, monkeypatch, seconds, expected):
+    measured = []
+    monkeypatch.setattr(products, "_measure", lambda: measured.append(1) or seconds)
+    monkeypatch.delenv(DECISION)
+    assert [bfloat16_is_faster() for _ in range(3)] == 3 * [expected]
+    assert len(measured) == 1
+    assert os.environ[DECISION] == str(int(expected))  # for processes that this one starts
+
+
+def test_the_measurement_takes_products_of_both_kinds(has_bfloat16):
+    assert all(0 < seconds < 10 for seconds in products._measure())
+
+
+def test_where_bfloat16_loses_training_is_in_float32_and_says_so(has_bfloat16, tmp_path, monkeypatch, capsys):
+    plain = train(tmp_path / "plain")
+    monkeypatch.setenv(DECISION, "0")
+    capsys.readouterr()
+    assert train(tmp_path / "asked", bf16=True) == plain
+    shown = capsys.readouterr().out
+    assert shown.count("float32 is faster") == 1 and "multiplies in bfloat16" not in shown
+    assert yaml.safe_load((tmp_path / "asked" / "config.yaml").read_text(encoding="utf-8"))["bf16"] is False
+
+
+@pytest.mark.parametrize("then, now", [("1", "0"), ("0", "1")])
+def test_a_resumed_run_multiplies_as_it_began(has_bfloat16, tmp_path, monkeypatch, capsys, then, now):
+    monkeypatch.setenv(DECISION, then)
+    options = {"bf16": True, "num_train_epochs": 2}
+    whole, cut = train(tmp_path / "whole", **options), tmp_path / "cut"
+    dev_scores, calls = ClassificationRecipe.dev_scores, []
+
+    def ends_in_the_second_epoch(self, run):
+        calls.append(run)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return dev_scores(self, run)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(ClassificationRecipe, "dev_scores", ends_in_the_second_epoch)
+        train(cut, **options)
+    capsys.readouterr()
+    monkeypatch.setenv(DECISION, now)
+    ClassificationRecipe().resume(cut)
+    assert weights_of(cut) == whole
+    assert ("multiplies in bfloat16" in capsys.readouterr().out) == (then == "1")

@@ -18,6 +18,7 @@ import yaml
 from safetensors.numpy import load, load_file
 from visualdl import LogReader
 
+from tasks.common.runs.locks import locked
 from tasks.common.tool.own_command import own_command
 from tasks.common.training.complete import COMPLETE_FILE, last_checkpoint
 from tasks.common.training.monitor import VisualDLMonitor
@@ -333,10 +334,42 @@ def test_folder_that_is_no_run_is_not_resumed(resume_fails, tmp_path, name):
     assert resume_fails(name) == f"{name}: no config.yaml here; give the OUTPUT_DIR of an interrupted run"
 
 
-def test_run_without_a_checkpoint_is_not_resumed(resume_fails, cut_run):
-    folder = cut_run(STEPS - 1, masked_lm_epochs=0)
-    expected = "no checkpoint was written before the run ended; train anew, in another folder"
-    assert resume_fails(folder) == f"{folder / 'checkpoints'}: {expected}"
+def test_run_that_ended_before_its_first_checkpoint_begins_anew(whole, cut_run, capsys):
+    folder = cut_run(STEPS - 1)
+    unfinished = next((folder / "checkpoints").rglob(COMPLETE_FILE)).parent
+    shutil.copytree(unfinished, folder / "checkpoints" / "checkpoint-3", ignore=lambda *_: [COMPLETE_FILE])
+    shutil.rmtree(folder / "checkpoints" / "before")
+    (folder / "inputs.json").rename(folder / "kept.json")  # as if it had ended before that, too
+    resume(folder)
+    assert "begins anew" in capsys.readouterr().out
+    assert (folder / "inputs.json").read_bytes() == (folder / "kept.json").read_bytes()
+    assert_equal_results(folder, whole)
+
+
+def test_begun_anew_are_only_runs_of_nobody_else_and_with_the_same_data(resume_fails, cut_run, few_texts, tmp_path):
+    train_file = shutil.copy(few_texts.train, tmp_path / "train.json")
+    folder = cut_run(STEPS - 1, masked_lm_epochs=0, train_file=str(train_file))
+    log = next((folder / "vdl").iterdir())
+    with locked(folder):
+        assert "another process works on this run" in resume_fails(folder)
+    Path(train_file).write_text(Path(train_file).read_text(encoding="utf-8") * 2, encoding="utf-8")
+    assert "has changed since the run began" in resume_fails(folder)
+    assert log.is_file()
+
+
+@pytest.mark.parametrize("name", ["checkpoints", "model", "vdl", "config.yaml", "checkpoints/checkpoint-3"])
+def test_links_in_a_run_folder_are_refused(resume_fails, cut_run, tmp_path, name):
+    folder, elsewhere = cut_run(STEPS + 1), tmp_path / "elsewhere"
+    link = folder / name
+    if link.exists():
+        link.rename(elsewhere)
+    else:
+        elsewhere.mkdir()
+    link.symlink_to(elsewhere)
+    before = sorted(path for path in elsewhere.rglob("*"))
+    message = resume_fails(folder)
+    assert message.startswith(f"{link}: ") and "symbolic links" in message
+    assert sorted(path for path in elsewhere.rglob("*")) == before
 
 
 @pytest.mark.parametrize("words", [[], ["run", "--seed", "1"], ["run", "other"]])

@@ -1,5 +1,7 @@
 """The folder of a training run: how it is claimed, and what the run leaves in it."""
 
+import os
+import shutil
 import time
 from pathlib import Path
 
@@ -18,36 +20,52 @@ INPUTS_FILE = "inputs.json"  # what the data files were at the beginning
 METRICS_FILE = "metrics.json"  # written last
 MODEL_FOLDER = "model"
 CHECKPOINTS_FOLDER = "checkpoints"
+LOG_FOLDER = "vdl"
 BEFORE_FOLDER = "before"  # in it: of what is trained before the task itself
 
 
-def claim(config, checkpoint, stack, in_memory=()):
+def refuse_links(folder):
+    """Raise InputError if there is a symbolic link in the folder of a run: what a run writes, replaces and removes lies
+    in its folder."""
+    for where, folders, files in os.walk(folder):
+        for path in (Path(where) / name for name in sorted([*folders, *files])):
+            if path.is_symlink():
+                raise InputError(f"{path}: a run follows no symbolic links; replace it by what it names")
+
+
+def claim(config, checkpoint, stack, in_memory=(), is_begun=False):
     """Make the folder of a new run with its configuration in it, or say from where a run is resumed.
 
     Args:
         config: of the run, with its ``output_dir``.
-        checkpoint: from which it is resumed; None for a new run.
+        checkpoint: from which it is resumed; None if it starts from the beginning.
         stack: ``contextlib.ExitStack`` within which the folder stays locked.
         in_memory: dict from data in memory to their fingerprints.
+        is_begun: the folder is that of a run; without a checkpoint, what it has written is removed.
 
     Raises:
         InputError: another process works on the run, or a data file has changed since it began.
     """
     output_dir = Path(config["output_dir"])
-    if checkpoint is None:
+    if not is_begun:
         claim_output_dir(output_dir)
     if not stack.enter_context(locked(output_dir)):
         raise InputError("{output_dir}: another process works on this run; wait for its end", output_dir=output_dir)
-    if checkpoint is None:
+    if not is_begun:
         with atomic_writer(output_dir / CONFIG_FILE) as file:
             yaml.safe_dump(config, file, allow_unicode=True, sort_keys=False)
-        write_json(output_dir / INPUTS_FILE, {**fingerprints(config), **dict(in_memory)})
-        return
-    if (output_dir / INPUTS_FILE).is_file():
+    elif (output_dir / INPUTS_FILE).is_file():
         remedy = Message("it says which data the run began with; remove it if they are the same, or train anew")
         before = read_json_object(output_dir / INPUTS_FILE, remedy)
         check_fingerprints(before, {**fingerprints(config), **dict(in_memory)})
-    print(tr("resuming from {checkpoint}", checkpoint=checkpoint))
+    if checkpoint is not None:
+        print(f"resuming from {checkpoint}")
+        return
+    write_json(output_dir / INPUTS_FILE, {**fingerprints(config), **dict(in_memory)})
+    if is_begun:
+        print(f"{output_dir}: no checkpoint was written before the run ended, so it begins anew")
+        for name in (CHECKPOINTS_FOLDER, LOG_FOLDER):
+            shutil.rmtree(output_dir / name, ignore_errors=True)
 
 
 def save_model(output_dir, model, *others):
@@ -85,4 +103,4 @@ def finish(output_dir, metrics, started, what_next, history=(), scores=()):
         )
     )
     print(tr(what_next, model=quoted(output_dir / MODEL_FOLDER), command=own_command()))
-    print(tr("watch:    visualdl --logdir {logs}", logs=quoted(output_dir / "vdl")))
+    print(tr("watch:    visualdl --logdir {logs}", logs=quoted(output_dir / LOG_FOLDER)))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from paddlenlp.trainer import TrainingArguments
 
 DEV_SPLITS = ("stratified", "random", "contiguous")
+MOST_WORKERS = 64  # processes that prepare batches
 LARGEST_SEED = 2**32 - 1  # numpy's
 
 # Keys of PaddleNLP's TrainingArguments with which the recipes start; a configuration may set others.
@@ -270,6 +271,7 @@ TRAINING_RANGES = {
     "learning_rate": POSITIVE,
     "logging_steps": POSITIVE,
     "eval_steps": POSITIVE,
+    "dataloader_num_workers": (lambda value: 0 <= value <= MOST_WORKERS, f"from 0 to {MOST_WORKERS}"),
     "seed": (lambda value: 0 <= value <= LARGEST_SEED, Message("from 0 to {largest_seed}", largest_seed=LARGEST_SEED)),
 }
 

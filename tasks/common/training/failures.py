@@ -9,7 +9,7 @@ from pathlib import Path
 from tasks.common.errors import InputError, Interrupted, is_out_of_memory
 from tasks.common.files import NO_ROOM
 from tasks.common.language import Message
-from tasks.common.runs.life import CHECKPOINTS_FOLDER
+from tasks.common.runs.life import CHECKPOINTS_FOLDER, CONFIG_FILE
 from tasks.common.tool.own_command import quoted
 from tasks.common.training.complete import has_checkpoint
 
@@ -63,9 +63,12 @@ def explained(output_dir: Path, command: str, lighter: str = "a smaller batch") 
 
 
 def _remedy(output_dir, command):
+    how = f"{command} --resume {quoted(output_dir)}"
     if has_checkpoint(output_dir / CHECKPOINTS_FOLDER):
-        return Message("go on with: {command} --resume {output_dir}", command=command, output_dir=quoted(output_dir))
-    return Message("train anew: no checkpoint had been written")
+        return f"go on with: {how}"
+    if (output_dir / CONFIG_FILE).is_file():
+        return f"begin anew with: {how}; no checkpoint had been written"
+    return "train anew: no checkpoint had been written"
 
 
 def _is_removed(output_dir, missing):

@@ -18,8 +18,8 @@ from tasks.experiments.crf.arguments import CrfArguments
 from tasks.experiments.crf.sequences import attributes, entities_of, longest_entities, tags_of
 from tasks.ner.data.reading import entity_types
 from tasks.ner.data.splits import read_splits
+from tasks.ner.evaluation import scores_and_errors
 from tasks.ner.features import WordFeatures
-from tasks.ner.recipe import scores_and_errors
 from tasks.ner.reports.printed import print_scores
 
 WEIGHTS_FILE = "model.crfsuite"
@@ -67,10 +67,10 @@ class CrfRecipe(Recipe):
                 )
             )
 
-    def _work(self, run: Run, checkpoint: Path | None, in_memory: dict[str, str]) -> dict[str, Any]:
+    def _work(self, run: Run, checkpoint: Path | None, in_memory: dict[str, str], is_begun: bool) -> dict[str, Any]:
         self.read(run)
         self.describe(run)
-        life.claim(run.config, checkpoint, run.claimed, in_memory)
+        life.claim(run.config, checkpoint, run.claimed, in_memory, is_begun)
         started = time.perf_counter()
         folder = run.output_dir / life.MODEL_FOLDER
         folder.mkdir()

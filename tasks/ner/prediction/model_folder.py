@@ -12,7 +12,7 @@ from tasks.common import model_folder
 from tasks.common.errors import InputError
 from tasks.common.exported.folder import is_exported
 from tasks.common.exported.model import open_exported
-from tasks.common.model_folder import MODEL_FILES, damage_reported, refuse_incomplete
+from tasks.common.model_folder import MODEL_FILES, damage_reported, refuse_incomplete, refuse_other_recipe
 from tasks.common.tool.device import choose_device
 from tasks.common.tool.quiet import quiet_paddlenlp
 from tasks.ner.features import FILE_NAME as FEATURES_FILE
@@ -35,6 +35,7 @@ def open_models(folders: list[Folder], device: str | None) -> tuple[Any, Any, Wo
             used.
     """
     for folder in folders:
+        refuse_other_recipe(folder, "ner")
         refuse_incomplete(folder, _needed(Path(folder)))
     if len(folders) == 1 and is_exported(folders[0]):
         tokenizer, model = open_exported(folders[0], device, ExportedNerModel)

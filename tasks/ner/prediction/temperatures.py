@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import expit
 
 from tasks.ner.examples import Entity, spans_of, without_overlaps
 
@@ -22,7 +20,7 @@ PRIOR_CANDIDATES = 50
 
 def probabilities_of(scores: np.ndarray, temperatures: np.ndarray | float) -> np.ndarray:
     """sigmoid(score / temperature), float64, for logits of any size."""
-    return expit(np.asarray(scores, dtype=np.float64) / temperatures)
+    return _sigmoid(np.asarray(scores, dtype=np.float64) / temperatures)
 
 
 def negative_log_likelihood(scores: np.ndarray, labels: np.ndarray, temperature: np.ndarray | float = 1.0) -> float:
@@ -58,14 +56,20 @@ def fit_temperature(scores: np.ndarray, labels: np.ndarray) -> float:
     targets = np.where(labels, (right + 1) / (right + 2), 1 / (len(labels) - right + 2))
 
     def slope(inverse):  # of the likelihood, rising in 1 / T
-        return float(np.dot(scores, expit(scores * inverse) - targets))
+        return float(np.dot(scores, _sigmoid(scores * inverse) - targets))
 
     least, most = 1 / HIGHEST_TEMPERATURE, 1 / LOWEST_TEMPERATURE
     if slope(least) >= 0:
         return HIGHEST_TEMPERATURE
     if slope(most) <= 0:
         return LOWEST_TEMPERATURE
+    from scipy.optimize import brentq  # which an installation for ONNX alone does not have
+
     return 1 / brentq(slope, least, most)
+
+
+def _sigmoid(x):
+    return np.exp(-np.logaddexp(0, -x))
 
 
 def fit_temperatures(scored: dict[str, tuple[np.ndarray, np.ndarray]]) -> list[float]:

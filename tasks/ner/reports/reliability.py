@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from tasks.common.language import Message, tr
-from tasks.common.reports.figures import BLUE, GRAY, ORANGE, new_figure, pixels
 from tasks.common.reports.tables import terminal, terminal_table
 from tasks.ner.examples import Entity, spans_of
 from tasks.ner.prediction.temperatures import negative_log_likelihood, probabilities_of
@@ -90,6 +89,8 @@ def calibration(scores: np.ndarray, labels: np.ndarray, temperatures: np.ndarray
 
 def draw_reliability(result: dict, title: str) -> np.ndarray:
     """The result of :func:`reliability` as a picture, uint8 ``[height, width, 3]``: a point for each bin."""
+    from tasks.common.reports.figures import BLUE, GRAY, ORANGE, new_figure, pixels  # matplotlib, for pictures alone
+
     figure, axes = new_figure(4.5, 4.2)
     axes.plot([0, 1], [0, 1], color=GRAY, linewidth=1, linestyle="--")
     for name, color, marker in (("uncalibrated", ORANGE, "o"), ("calibrated", BLUE, "s")):
