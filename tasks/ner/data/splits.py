@@ -7,7 +7,7 @@ from tasks.common.language import Message, tr
 from tasks.common.texts.plain_texts import cut_at_sentences, read_plain_texts
 from tasks.common.tool.device import is_first_process
 from tasks.common.training.splits import hold_out_dev, note_unseen, read_files
-from tasks.ner.data.reading import check_labeled, entity_types, read_examples
+from tasks.ner.data.reading import check_labeled, entity_types, note_unlabeled, read_examples
 from tasks.ner.examples import Example
 
 
@@ -38,6 +38,8 @@ def read_splits(run, seed, memory=None):
     for split in ("train", "dev"):
         if split in splits:
             check_labeled(splits[split], names[split])
+    if "test" in splits and is_first_process():
+        note_unlabeled(splits["test"], names["test"])
     note_unseen(splits, names, Message("types"), entity_types)
     return splits
 
