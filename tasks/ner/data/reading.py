@@ -52,8 +52,11 @@ def read_labeled(
     path: str | os.PathLike, format: str | None = None, name: str | os.PathLike | None = None
 ) -> tuple[list[Example], str]:
     """``read_examples``, and the name of the format."""
+    from tasks.ner.data.published import check_there  # which imports this module
+
     if format is not None:
         check_format(format)
+    check_there(os.fspath(path))
     if format == brat.NAME or (format is None and brat.is_brat(path)):
         return brat.read(path), brat.NAME
     if os.path.isdir(path):
