@@ -3,7 +3,7 @@
 from tasks.classification.data import class_names, read_examples
 from tasks.common.errors import InputError
 from tasks.common.language import Message
-from tasks.common.training.splits import hold_out_dev, note_unseen, read_files
+from tasks.common.training.splits import hold_out_dev, note_repeated, note_unseen, read_files
 
 
 def read_splits(run, memory=None):
@@ -17,6 +17,7 @@ def read_splits(run, memory=None):
         InputError: a file is wrong, or the training data have less than two classes or one for each text.
     """
     splits, names = read_files(run, read_examples, memory)
+    note_repeated(splits, names, lambda example: (example.text, example.label))
     classes = class_names(splits["train"])
     if len(classes) < 2:
         raise InputError(

@@ -59,12 +59,13 @@ def inspect(words):
     if options.output:
         check_output_file(options.output, files.values())
     from tasks.ner.data.inspection import inspect
-    from tasks.ner.data.reading import read_labeled
+    from tasks.ner.data.reading import note_unlabeled, read_labeled
     from tasks.ner.reports.inspection import print_inspection
     from tasks.ner.reports.printed import print_first_texts
 
     read = {split: read_labeled(path, options.format) for split, path in files.items()}
     for split, (examples, _) in read.items():
+        note_unlabeled(examples, files[split])
         print_first_texts(split, examples)
     result = inspect({split: examples for split, (examples, _) in read.items()}, options.examples)
     for split, (_, format) in read.items():
@@ -76,7 +77,7 @@ def inspect(words):
 
 
 def convert(words):
-    from tasks.ner.data.reading import FORMATS, STDIN, read_labeled, write_examples
+    from tasks.ner.data.reading import FORMATS, STDIN, note_unlabeled, read_labeled, write_examples
     from tasks.ner.formats import TEXT_FORMATS
 
     samples = {name: text_format.sample for name, text_format in TEXT_FORMATS.items()}
@@ -95,6 +96,7 @@ def convert(words):
     if to_stdout:
         check_standard_output()
     examples, source_format = read_labeled(options.source, options.source_format)
+    note_unlabeled(examples, options.source)
     with standard_output() if to_stdout else contextlib.nullcontext(options.target) as target:
         write_examples(examples, target, options.to)
     entities = sum(len(example.entities) for example in examples)

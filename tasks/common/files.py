@@ -37,6 +37,8 @@ def atomic_writer(path, binary=False):
     try:
         with file:
             yield file
+            file.flush()
+            os.fsync(file.fileno())  # a power cut after the rename must not leave an empty file
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)

@@ -4,7 +4,7 @@ import numpy as np
 
 from tasks.common.errors import InputError
 from tasks.common.language import Message
-from tasks.common.training.splits import hold_out_dev, read_files
+from tasks.common.training.splits import hold_out_dev, note_repeated, read_files
 from tasks.matching.arguments import BI_ENCODER
 from tasks.matching.data import read_labeled
 from tasks.matching.examples import PAIRS, task_of
@@ -25,6 +25,7 @@ def read_splits(run, seed, memory=None):
         InputError: a file is wrong, the files do not go together, or there is nothing to learn in one.
     """
     splits, names = read_files(run, read_labeled, memory)
+    note_repeated(splits, names, lambda example: (example.texts, example.label))
     if run.fold is not None:
         splits["train"], splits["test"] = cut_fold(splits["train"], run.folds, run.fold, seed)
         names["test"] = f"fold {run.fold} of {names['train']}"

@@ -3,7 +3,7 @@
 The folder of a run holds
 
 - ``manifest.json``: the plan, with the input file, the first and the last record of each part;
-- ``part-00000.jsonl``, ...: results in the order of the records, complete as soon as they are there;
+- ``part-00000.jsonl``, ...: results in the order of the records, renamed to this when they are complete;
 - ``rejected.jsonl``, if anything was rejected: place, reason and the record itself;
 - ``summary.json``, written last: the numbers of records, and the speed and memory of the last call.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import os
 import shutil
 import sys
@@ -26,7 +27,9 @@ from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, write_json
 from tasks.common.language import Message, tr
 from tasks.common.runs.locks import locked
+from tasks.scaling.answers import keys_of
 from tasks.scaling.plan import MANIFEST_FILE, begun_options, is_begun, make_plan
+from tasks.scaling.sources import open_source
 from tasks.scaling.worker import Job, part_file, rejected_file
 
 REJECTED_FILE = "rejected.jsonl"
@@ -51,19 +54,15 @@ def run_documents(job: Job, inputs: list[str], part_records: int, run_parts: Cal
     job = _with_precision(job)
     plan, parts = make_plan(job, inputs, part_records)
     is_begun(job.output, plan)
-    left = [part for part in parts if not part_file(job, part.number).exists()]
+    left = _unfinished(job, parts)
     with _Call(job, plan, parts, left) as call:
         try:
             if left:
                 run_parts(job, left, call)
         except KeyboardInterrupt:
             call.close()
-            count = sum(part_file(job, part.number).exists() for part in parts)
-            note = tr(
-                "stopped: {count} of {parts} parts are finished; run the same command again to go on",
-                count=count,
-                parts=len(parts),
-            )
+            count = len(parts) - len(left) + len(call.finished)
+            note = f"stopped: {count} of {len(parts)} parts are finished; run the same command again to go on"
             print(note, file=sys.stderr)
             return INTERRUPTED
     return _finish(job, parts, call)
@@ -147,6 +146,30 @@ class _Call:
                 path.unlink(missing_ok=True)
 
 
+def _unfinished(job, parts):
+    """The parts without all of their results: a power cut may leave a file empty or cut under its final name."""
+    written = {part: _results(job, part) for part in parts if part_file(job, part.number).exists()}
+    fewer = [part for part, results in written.items() if results != _records([part])]
+    damaged = {}
+    for path, of_file in itertools.groupby(fewer, key=lambda part: part.path):
+        with contextlib.closing(open_source(path, keys_of(job.task, job.text_column))) as source:
+            for part in of_file:
+                blank_lines = sum(found.record is None and not found.reason for found in source.read(part))
+                if written[part] + blank_lines != _records([part]):
+                    damaged[part] = part_file(job, part.number).name
+    if damaged:
+        first = next(iter(damaged.values()))
+        note = f"computing {len(damaged)} of {len(parts)} parts again: {first} does not match the manifest"
+        print(f"{job.output}: {note}", file=sys.stderr)
+    return [part for part in parts if part not in written or part in damaged]
+
+
+def _results(job, part):
+    """Lines of results and of rejected records that a part has."""
+    rejected = rejected_file(job, part.number)
+    return _lines(part_file(job, part.number)) + (_lines(rejected) if rejected.exists() else 0)
+
+
 def _records(parts):
     return sum(part.last - part.first + 1 for part in parts)
 
@@ -173,6 +196,7 @@ def _finish(job, parts, call):
             "megabytes_first": max(megabytes[: len(megabytes) // 4 or 1]),
             "megabytes_last": max(megabytes[-(len(megabytes) // 4) or -1 :]),
         }
+    if call.finished or not (folder / SUMMARY_FILE).exists():
         write_json(folder / SUMMARY_FILE, summary)
     if not answered and rejected:
         raise InputError("{file}: every record was rejected; see the reasons there", file=folder / REJECTED_FILE)

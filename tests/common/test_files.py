@@ -29,6 +29,16 @@ def test_file_appears_only_when_all_of_it_is_written(tmp_path):
     assert names(tmp_path) == ["file"]
 
 
+def test_file_is_on_the_disk_before_it_gets_its_name(tmp_path, monkeypatch):
+    calls, fsync = [], os.fsync
+    monkeypatch.setattr("os.fsync", lambda handle: (calls.append(os.fstat(handle).st_size), fsync(handle)))
+    replace = os.replace
+    monkeypatch.setattr("os.replace", lambda *names: (calls.append("replace"), replace(*names)))
+    with atomic_writer(tmp_path / "file") as file:
+        file.write("content")
+    assert calls == [len("content"), "replace"]
+
+
 @pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt])
 def test_failure_leaves_nothing_and_keeps_the_old_file(tmp_path, failure):
     for before in ([], ["old"]):

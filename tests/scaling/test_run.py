@@ -155,6 +155,30 @@ def test_interrupted_run_goes_on(inputs, model, tmp_path, capsys):
     assert not list((tmp_path / "out").glob(".*.tmp"))
 
 
+@pytest.mark.parametrize("kept", [0, 1, -1, -30], ids=["empty", "a byte", "without its last byte", "cut in a line"])
+def test_parts_that_are_not_whole_are_computed_again(inputs, model, tmp_path, capsys, kept):
+    with open(inputs / "a.jsonl", "a", encoding="utf-8") as file:
+        file.write('\n{"id": 7}\n')  # a blank line and a record that is rejected, both in the fifth part
+    run_documents(job(model, tmp_path / "out"), [str(inputs)], 10, InThisProcess())
+    before = files(tmp_path / "out")
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))
+    cut = ["part-00000.jsonl", "part-00007.jsonl", ".rejected/part-00004.jsonl"]
+    for name in cut:
+        path = tmp_path / "out" / name
+        path.write_bytes(path.read_bytes()[:kept])
+    (tmp_path / "out" / "summary.json").unlink()
+    again = InThisProcess()
+    assert run_documents(job(model, tmp_path / "out"), [str(inputs)], 10, again) == 0
+    assert again.done == [0, 4, 7]
+    assert "computing 3 of 25 parts again" in capsys.readouterr().err
+    assert files(tmp_path / "out") == before
+    (tmp_path / "out" / "summary.json").unlink()
+    run_documents(job(model, tmp_path / "out"), [str(inputs)], 10, again)
+    assert again.done == [0, 4, 7]
+    del summary["last_call"]
+    assert json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8")) == summary
+
+
 def test_a_run_goes_on_only_as_it_was_begun(inputs, model, tmp_path, fails_once):
     shutil.copytree(model, tmp_path / "model")
     begun = job(tmp_path / "model", tmp_path / "out")

@@ -36,6 +36,9 @@ _SIGNATURES = (
     (0, b"PAR1", "Parquet, which predict reads with --output FOLDER; for labels write it as JSON lines"),
     (0, b"ARROW1", "Arrow; write it as JSON lines, with to_json of Hugging Face's datasets"),
     (0, b"%PDF-", "PDF; save its text"),
+    (0, b"\x89PNG\r\n\x1a\n", "a PNG image; give a file of text"),
+    (0, b"\xff\xd8\xff", "a JPEG image; give a file of text"),
+    (0, b"GIF8", "a GIF image; give a file of text"),
     (0, b"SQLite format 3\x00", "a database of SQLite; write the records as JSON lines"),
     *((0, bytes((0x78, second)), _DOCBIN) for second in (0x01, 0x5E, 0x9C, 0xDA)),
 )

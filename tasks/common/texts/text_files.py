@@ -79,15 +79,21 @@ def decode(data: bytes, name: str, line: int = 1, position: int = 0) -> str:
     except UnicodeDecodeError as error:
         line += data.count(b"\n", 0, error.start)
         encoding = "utf-16" if position == 0 and data[:2] in (b"\xff\xfe", b"\xfe\xff") else "gb18030"
-        raise InputError(
-            "{name}:{line}: not UTF-8 (byte {byte} of the input); convert it, "
-            "e.g. iconv -f {encoding} -t utf-8 OLD > NEW",
-            name=name,
-            line=line,
-            byte=position + error.start,
-            encoding=encoding,
-        ) from None
+        if encoding == "utf-16" or _is_gb18030(data, error.start):
+            remedy = f"convert it, e.g. iconv -f {encoding} -t utf-8 OLD > NEW"
+        else:
+            remedy = "nor is it GB18030, so it may be a binary file; give a file of text"
+        raise InputError(f"{name}:{line}: not UTF-8 (byte {position + error.start} of the input); {remedy}") from None
     return text.removeprefix(BYTE_ORDER_MARK) if position == 0 else text
+
+
+def _is_gb18030(data, place):
+    """Whether the line of byte ``place`` may be text in GB18030."""
+    line = data[data.rfind(b"\n", 0, place) + 1 :].split(b"\n", 1)[0]
+    try:
+        return "\0" not in line.decode("gb18030")
+    except UnicodeDecodeError:
+        return False
 
 
 def encodable(content: str) -> str:

@@ -31,7 +31,7 @@ def mark_complete(checkpoint: Path) -> None:
             digests[path.name] = file_sha256(path)
     _sync(checkpoint)
     write_json(checkpoint / COMPLETE_FILE, digests)
-    for path in (checkpoint / COMPLETE_FILE, checkpoint, checkpoint.parent):
+    for path in (checkpoint, checkpoint.parent):
         _sync(path)
 
 

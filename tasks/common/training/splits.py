@@ -81,6 +81,31 @@ def note_unseen(splits, names, what, labels_of):
             print(visible(note))
 
 
+def note_repeated(splits, names, content_of):
+    """Print which splits have only texts of train, and how many texts have different labels.
+
+    Args:
+        splits, names: of :func:`read_files`.
+        content_of: function of an example; its text and its label.
+    """
+    if not is_first_process():
+        return
+    first_of, contradictory = {}, {}  # text -> (its first label, where); -> two places with different labels
+    train = {content_of(example)[0] for example in splits["train"]}
+    for split, examples in splits.items():
+        for example in examples:
+            text, label = content_of(example)
+            first, where = first_of.setdefault(text, (label, example.where))
+            if first != label:
+                contradictory.setdefault(text, (where, example.where))
+        if split != "train" and all(content_of(example)[0] in train for example in examples):
+            note = "its scores do not show how the model does on new texts"
+            print(visible(f"note: all texts of {names[split]} are in {names['train']}; {note}"))
+    if contradictory:
+        where, other = next(iter(contradictory.values()))
+        print(visible(f"note: texts that are labeled in more than one way: {len(contradictory)} ({where} and {other})"))
+
+
 def hold_out(examples, fraction, way="random", labels_of=None):
     """Cut labeled data in two, always in the same way: a text that is there twice is on one side.
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 import yaml
 
@@ -106,6 +107,22 @@ DATASETS = {
     name: [_published(listed["url"], make=listed.get("make"), **file) for file in listed["files"]]
     for name, listed in yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")).items()
 }
+
+
+def check_there(path: str) -> None:
+    """Raise InputError, with the command that downloads it, if ``path`` is missing and has the name of a published
+    data set, or the place to which :func:`fetch_dataset` puts a file of one."""
+    if os.path.exists(path):
+        return
+    folder, file = Path(path).parent, Path(path).name
+    if file in DATASETS:
+        command = f"paddle-rope download {file}"
+    elif folder.parent.name == "ner" and file in [one.name for one in DATASETS.get(folder.name, ())]:
+        output = str(folder.parent.parent)
+        command = f"paddle-rope download {folder.name}" + ("" if output == "data" else f" --output {quote(output)}")
+    else:
+        return
+    raise InputError(f"{path}: no such file; {command} downloads it")
 
 
 def fetch_dataset(files, folder, report=print, **options):

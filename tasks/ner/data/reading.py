@@ -10,6 +10,7 @@ and how to fix it.
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TextIO
 
@@ -19,6 +20,7 @@ from tasks.common.texts.forms import Form
 from tasks.common.texts.tables import TAG, TOKEN, header_of
 from tasks.common.texts.text_files import STDIN, encodable, first_non_blank, read_text, split_lines
 from tasks.common.texts.text_stream import TextStream
+from tasks.common.visible import visible
 from tasks.ner.examples import Entity, Example, entity_types
 from tasks.ner.formats import FORMATS, TEXT_FORMATS, brat, check_format, label_studio, recognize, spacy, token_tags
 from tasks.ner.formats.records import labeled_records
@@ -50,8 +52,11 @@ def read_labeled(
     path: str | os.PathLike, format: str | None = None, name: str | os.PathLike | None = None
 ) -> tuple[list[Example], str]:
     """``read_examples``, and the name of the format."""
+    from tasks.ner.data.published import check_there  # which imports this module
+
     if format is not None:
         check_format(format)
+    check_there(os.fspath(path))
     if format == brat.NAME or (format is None and brat.is_brat(path)):
         return brat.read(path), brat.NAME
     if os.path.isdir(path):
@@ -88,7 +93,13 @@ def _read_folder(folder, format):
 def check_labeled(examples: list[Example], name: str | os.PathLike) -> None:
     """Raise InputError if no entity is labeled in ``examples`` of ``name``."""
     if not any(example.entities for example in examples):
-        raise InputError("{name}: no entity is labeled in it; give data with entities", name=name)
+        raise InputError(f"{name}: no entity is labeled in it; give data with entities")
+
+
+def note_unlabeled(examples: list[Example], name: str | os.PathLike) -> None:
+    """Say on standard error if no entity is labeled in ``examples`` of ``name``, where that is no error."""
+    if not any(example.entities for example in examples):
+        print(visible(f"note: {name}: no entity is labeled in it"), file=sys.stderr)
 
 
 def read_lines(lines: list[str], name: str) -> list[Example]:

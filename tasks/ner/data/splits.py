@@ -10,8 +10,8 @@ from tasks.common.errors import InputError
 from tasks.common.language import Message, tr
 from tasks.common.texts.plain_texts import cut_at_sentences, read_plain_texts
 from tasks.common.tool.device import is_first_process
-from tasks.common.training.splits import hold_out, hold_out_dev, note_unseen, read_files
-from tasks.ner.data.reading import check_labeled, entity_types, read_examples
+from tasks.common.training.splits import hold_out, hold_out_dev, note_repeated, note_unseen, read_files
+from tasks.ner.data.reading import check_labeled, entity_types, note_unlabeled, read_examples
 from tasks.ner.examples import Example
 
 # Neighboring texts share entities, as texts cut from one document do, if the share of dev entities that also occur in
@@ -43,12 +43,15 @@ def read_splits(run, seed, memory=None):
         InputError: a file is wrong, no entity is labeled, or there are fewer than ``train_texts``.
     """
     splits, names = read_files(run, read_examples, memory)
+    note_repeated(splits, names, lambda example: (example.text, example.entities))
     if run.train_texts is not None:
         splits["train"], names["train"] = _drawn(splits["train"], run.train_texts, seed, names["train"])
     hold_out_dev(run, splits, names, lambda example: [entity.type for entity in example.entities], choose_dev_split)
     for split in ("train", "dev"):
         if split in splits:
             check_labeled(splits[split], names[split])
+    if "test" in splits and is_first_process():
+        note_unlabeled(splits["test"], names["test"])
     note_unseen(splits, names, Message("types"), entity_types)
     return splits
 

@@ -6,7 +6,8 @@
   without a token.
 
 Lines of ``-DOCSTART-`` end a sentence, and comments, ``# ...``, stand before one. The numbers of Weibo's raw files, the
-place of each character in its word ("科0", "技1"), are taken off, which one line of this module's log says.
+place of each character in its word ("科0", "技1"), are taken off where nearly all tokens have them; this module's log
+says so, and warns where only some have them.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ LIMIT = 40  # characters of a line that a message shows
 _SEPARATORS = frozenset(BLANKS)
 _SENTENCE_COLUMNS = ("sentence #", "sentence_id", "sentence", "sent_id", "sentence_number", "句子", "句号")
 _DOCUMENT = "-DOCSTART-"
-_MARKED = re.compile(r"(.)(\d{1,4})\Z", re.ASCII | re.DOTALL)
+_NEARLY_ALL, _MANY = 0.99, 0.1  # tokens of a file that end with their places: these are taken off, or warned of
 _MARKED_BLANK = re.compile(r"[ \t]\d{1,4}", re.ASCII)  # one token, not two columns
+LINE_ENDS = "\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029"  # of str.splitlines; a token may be one, a tag may hold none
+_LOST_LINE_END = re.compile(rf"[ \t](?:O|[BIMES]-\S+)([{LINE_ENDS}])")
 
 logger = logging.getLogger(__name__)
 
@@ -85,6 +88,12 @@ def _of_lines(lines: list[str], name: str) -> Iterator[Row]:
     columns = None  # (how many, of which the tag)
     at_begin = True  # of a sentence
     for number, line in enumerate(lines, 1):
+        lost = None if line.isprintable() else _LOST_LINE_END.search(line)
+        if lost:
+            raise InputError(
+                f"{name}:{number}: expected a line end after the tag in {shown(lost[0].strip(BLANKS), LIMIT)}, "
+                f"got {lost[1]!a}; end each line with LF or CRLF"
+            )
         token, tag = split_tag(line)
         if not token or not tag:
             if line.strip(BLANKS):
@@ -150,27 +159,32 @@ def _cells(line, columns, where):
 
 
 def _without_marks(found, name, tells):
-    """Rows without the places of characters in words, if all tokens of the file have them."""
+    """Rows without the places of characters in words, if nearly all tokens of the file have them."""
     expected, inner = None, False
-    bare = []
+    bare, fitting, tokens = [], [], 0
     for row in found:
-        if not row.token:
-            expected = None
+        place = None
+        tokens += bool(row.token)
+        if len(row.token) > 1:
+            place = next((n for n in (expected, 0) if row.token[1:].endswith(str(n))), None)
+        if place is not None:
+            inner = inner or place == 1
+            bare.append(row._replace(token=row.token.removesuffix(str(place))))
+            if len(bare[-1].token) == 1:
+                fitting.append(row)
+            expected = place + 1
+        else:
             bare.append(row)
-            continue
-        match = _MARKED.match(row.token)
-        place = int(match[2]) if match else -1
-        if match is None or place not in (0, expected):
-            return found
-        inner = inner or place == 1
-        expected = place + 1
-        bare.append(row._replace(token=match[1]))
-    if not inner:
+            expected = expected + 1 if row.token and expected else None
+    share = len(fitting) / max(tokens, 1)
+    if not inner or share < _MANY:
         return found
     if tells:
-        first = next(row for row in found if row.token)
+        rest = "these numbers are taken off"
+        if share < _NEARLY_ALL:
+            rest = "these numbers stay in the texts, because other tokens have none; remove them if they are places"
         logger.warning(
-            "%s:%d: every token ends with its place in a word, such as %s; these numbers are taken off",
-            *(name, first.line, shown(first.token)),
+            f"{name}:{fitting[0].line}: {len(fitting)} of {tokens} tokens end with their place in a word, such as "
+            f"{shown(fitting[0].token)}; {rest}"
         )
-    return bare
+    return found if share < _NEARLY_ALL else bare

@@ -262,15 +262,16 @@ def read_min(records: Records, name: str) -> list[Example]:
     examples = []
     for where, record in tasks.values():
         text = _Text(_text(record, TEXT_KEY, where, _ABOUT_ANNOTATIONS))
-        values = [value for spans in record.values() if _are_spans(spans) for value in spans]
-        entities = [one for value in values for one in _entities(value, text, where)]
+        values = [value for found in record.values() if isinstance(found, list) for value in found if _is_span(value)]
+        left_out["spans without labels"] += sum("labels" not in value for value in values)
+        entities = [one for value in values if "labels" in value for one in _entities(value, text, where)]
         examples.append(make_example(text.characters, entities, where))
     _tell(name, left_out)
     return examples
 
 
-def _are_spans(value):
-    return isinstance(value, list) and all(isinstance(one, dict) and "labels" in one for one in value)
+def _is_span(value):
+    return isinstance(value, dict) and ("labels" in value or {"start", "end"} <= value.keys())
 
 
 # ---- writing

@@ -21,7 +21,7 @@ from tasks.common.language import Message
 from tasks.common.texts.text_files import BLANKS, shown
 from tasks.common.visible import one_line
 from tasks.ner.examples import Entity, Example
-from tasks.ner.formats.columns import LIMIT, read_rows, split_tag
+from tasks.ner.formats.columns import LIMIT, LINE_ENDS, read_rows, split_tag
 from tasks.ner.formats.tagging import (
     SCHEMES,
     Scheme,
@@ -250,6 +250,6 @@ def checked_tags(example: Example, scheme: Scheme, separators: str) -> list[str]
         if other.start < one.end:
             raise fail(Message("{entities} overlap, and tags are flat", entities=example.described(one, other)))
     for entity in example.entities:
-        if parse_tag(f"B-{entity.type}") is None or set(entity.type) & set(" \t\r\n" + JOINT):
+        if parse_tag(f"B-{entity.type}") is None or set(entity.type) & set(BLANKS + LINE_ENDS + JOINT):
             raise fail(Message("the entity type {type} cannot be part of a tag", type=shown(entity.type, LIMIT)))
     return encode_tags(len(example.text), ((e.start, e.end, e.type) for e in example.entities), scheme)

@@ -92,8 +92,11 @@ def _tar():
         (zlib.compress(TEXT.encode()), "as spaCy's DocBin; write it as JSON lines with spaCy"),
         (b"PAR1\x15\x00\x15\xff", "Parquet"),
         (b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n", "PDF; save its text"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "a PNG image"),
+        (b"\xff\xd8\xff\xe0\0\x10JFIF\0", "a JPEG image"),
+        (b"GIF89a\x0a\0\x0a\0\xf7\0\0", "a GIF image"),
     ],
-    ids=["zip", "tar", "tar.gz", "docbin", "parquet", "pdf"],
+    ids=["zip", "tar", "tar.gz", "docbin", "parquet", "pdf", "png", "jpeg", "gif"],
 )
 @pytest.mark.parametrize("read", [read_text, texts])
 def test_other_kinds_are_named(write, read, content, what):
@@ -101,6 +104,15 @@ def test_other_kinds_are_named(write, read, content, what):
     with pytest.raises(InputError) as caught:
         read(path)
     assert str(caught.value).startswith(f"{path}: is {what}") or what in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"\x7fELF\x02\x01\x01\0\0\xff", b"\xff\xfb\x90\x64\xff\n"])
+@pytest.mark.parametrize("read", [read_text, texts])
+def test_other_bytes_are_called_binary_and_no_encoding_is_advised(write, read, content):
+    path = write(content)
+    with pytest.raises(InputError, match="binary") as caught:
+        read(path)
+    assert str(caught.value).startswith(f"{path}:1: ") and "iconv" not in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["PAR1 是什么", "%PDF-1.4", "BZh91", "x^2", "Rar!"])

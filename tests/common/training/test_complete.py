@@ -44,7 +44,8 @@ def test_mark_comes_after_the_files_are_on_the_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.readlink(f"/proc/self/fd/{handle}")))
     path = make(tmp_path, 1)
     files = [str(path / name) for name in sorted([TRAINER_STATE_FILE, "weights"])]
-    assert synced == [*files, str(path), str(path / COMPLETE_FILE), str(path), str(tmp_path)]
+    mark = str(path / f".{COMPLETE_FILE}.{os.getpid()}.tmp")  # before it gets its name
+    assert synced == [*files, str(path), mark, str(path), str(tmp_path)]
 
 
 def cut(path):

@@ -4,8 +4,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from tasks.classification.arguments import ClassificationArguments
+from tasks.classification.splits import read_splits as classification
 from tasks.common.errors import InputError
 from tasks.common.training.splits import hold_out
+from tasks.matching.arguments import MatchingArguments
+from tasks.matching.splits import read_splits as matching
+from tasks.ner.arguments import NerArguments
+from tasks.ner.data.splits import read_splits as ner
 
 
 def examples(texts):
@@ -61,3 +67,37 @@ def test_contiguous_part_is_the_end_and_a_text_that_is_there_twice_stays_on_one_
     rest, held = hold_out(given, 0.25, "contiguous")
     assert [e.text for e in held] == [f"text {n}" for n in range(15, 20)]
     assert [e.text for e in rest] == [f"text {n}" for n in range(15)] + ["text 3"]
+
+
+REPEATED = {  # recipe -> its function, a line, the same with another label, lines of two kinds of other texts
+    "ner": (lambda **files: ner(NerArguments(**files), 1), "甲 B-x\n\n", "甲 B-y\n\n", "{0} B-x\n\n{1} B-y\n\n"),
+    "classification": (
+        lambda **files: classification(ClassificationArguments(**files)), "甲\tx\n", "甲\ty\n", "{0}\tx\n{1}\ty\n"
+    ),
+    "matching": (
+        lambda **files: matching(MatchingArguments(**files), 1),
+        "甲\t一\t1\n", "甲\t一\t0\n", "{0}\t一\t1\n{1}\t一\t0\n",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("recipe", REPEATED)
+def test_dev_texts_of_train_and_contradictory_labels_are_told(recipe, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    read, line, contradiction, others = REPEATED[recipe]
+    train, new = line + others.format(*"乙丙"), others.format(*"丁戊")
+    files = {"train": train, "same": train, "part": others.format(*"丙乙"), "new": new, "twice": train + contradiction}
+    for name, content in files.items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+
+    def notes(train, dev):
+        read(train_file=train, dev_file=dev)
+        return [one for one in capsys.readouterr().out.splitlines() if one.startswith("note: ")]
+
+    assert notes("train", "new") == []
+    (note,) = notes("train", "same")
+    assert "all texts of same are in train" in note
+    assert "all texts of part are in train" in notes("train", "part")[0]
+    (note,) = notes("twice", "new")
+    assert "labeled in more than one way: 1 (" in note and "twice:1 " in note
+    assert "labeled in more than one way: 2 (" in notes("train", "part")[-1]

@@ -99,6 +99,20 @@ def test_missing_file_and_directory_are_errors(tmp_path, reader):
     assert "check the path" in error_of(reader, "a\x00b")
 
 
+@pytest.mark.parametrize(
+    "name, command",
+    [
+        ("data/ner/weibo/weiboNER_2nd_conll.train", "paddle-rope download weibo"),
+        ("x y/ner/cluener/dev.json", "paddle-rope download cluener --output 'x y'"),
+        ("cluener", "paddle-rope download cluener"),
+    ],
+)
+def test_missing_file_of_a_public_data_set_names_the_command_that_downloads_it(tmp_path, monkeypatch, name, command):
+    monkeypatch.chdir(tmp_path)
+    assert error_of(read_examples, name) == f"{name}: no such file; {command} downloads it"
+    assert "download" not in error_of(read_examples, "data/ner/cluener/mine.json")
+
+
 @pytest.mark.parametrize("content", ["", "\n", " \n\t\r\n", "\ufeff", "\ufeff\n"])
 def test_labeled_file_without_content_is_an_error(write, content):
     assert_error(write(content), 1, "empty", "give labeled data")
@@ -192,7 +206,7 @@ def test_dash_reads_utf8_from_standard_input_whatever_its_encoding(monkeypatch):
     assert read_texts("-") == [("甲", "<stdin>:1"), ("", "<stdin>:2"), ("乙", "<stdin>:3")]
     give(json_line("丙").encode())
     assert read_texts("-") == [("丙", "<stdin>:1")]
-    give(b"a\n\xff\n")
+    give(b"a\n" + "中\n".encode("gb18030"))
     message = error_of(read_texts, "-")
     assert message.startswith("<stdin>:2: not UTF-8") and "iconv" in message
     give(b"")

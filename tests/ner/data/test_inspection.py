@@ -175,7 +175,8 @@ def test_tool_prints_tables_and_writes_json(files, capsys):
 def test_tool_takes_data_without_any_entity(tmp_path, capsys):
     write_examples([example("无")], tmp_path / "train", "jsonl")
     assert inspect_data.main([str(tmp_path / "train")]) == 0
-    assert "min" in capsys.readouterr().out
+    captured = capsys.readouterr()
+    assert "min" in captured.out and f"{tmp_path}/train: no entity is labeled" in captured.err
 
 
 def test_tool_shows_no_examples_when_asked_for_none(files, capsys):

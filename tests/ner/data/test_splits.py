@@ -140,6 +140,12 @@ def test_held_out_part_without_entities_is_named(fails, config_file, tmp_path):
     assert message == f"{where}: no entity is labeled in it; give data with entities"
 
 
+def test_test_file_without_entities_is_told(few_texts, tmp_path, capsys):
+    (tmp_path / "test.jsonl").write_text('{"text": "天气好", "label": {}}\n', "utf-8")
+    read_splits(NerArguments(train_file=str(few_texts.train), test_file=str(tmp_path / "test.jsonl")), 7)
+    assert f"{tmp_path}/test.jsonl: no entity is labeled" in capsys.readouterr().err
+
+
 # ---- some of the training texts
 
 

@@ -25,8 +25,10 @@ FORMATS = [*TEXT_FORMATS, "brat"]
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_format_holds_the_type_or_refuses_it_in_a_line(tmp_path, format, kind):
     example = make_example("王明在", [Entity(0, 2, kind)], "memory:1")
-    separators = "" if TEXT_FORMATS.get(format, TEXT_FORMATS["bio"]).sample.startswith(("{", "[")) else "\n\t\r \x02"
-    separators = {"brat": "\n\t\r \u2028", "tokens": "\n\t\r \x02"}.get(format, separators)
+    separators = (
+        "" if TEXT_FORMATS.get(format, TEXT_FORMATS["bio"]).sample.startswith(("{", "[")) else "\n\t\r \x02\u2028"
+    )
+    separators = {"brat": "\n\t\r \u2028", "tokens": "\n\t\r \x02\u2028"}.get(format, separators)
     if set(kind) & set(separators):
         with pytest.raises(InputError, match="memory:1: the entity type .*(white space|cannot be part of a tag)"):
             write_examples([example], tmp_path / "data", format)

@@ -47,6 +47,12 @@ def test_dashes_are_the_standard_streams(monkeypatch, capsys):
     assert captured.err == "- (bio) -> - (doccano): 1 texts, 2 characters, 1 entities\n"
 
 
+def test_file_without_any_entity_is_told(capsys):
+    write_examples(EXAMPLES[1:], "source", "bio")
+    assert convert_data.main(["source", "target", "--to", "jsonl"]) == 0
+    assert "source: no entity is labeled" in capsys.readouterr().err
+
+
 def test_process_says_on_standard_error_that_tags_are_ill_formed():
     tool = Path(convert_data.__file__)
     done = subprocess.run(

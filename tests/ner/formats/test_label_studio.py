@@ -179,6 +179,13 @@ def test_json_min_takes_the_annotation_updated_last_and_leaves_out_what_has_none
     assert "1 further annotations of a text, 1 texts without a submitted annotation" in caplog.text
 
 
+def test_json_min_tells_of_spans_without_labels(write_tasks, caplog):
+    unlabeled = {"start": 3, "end": 6, "text": "青川市"}
+    path = write_tasks(minimal(unlabeled, span(0, 2, "PER")), minimal({**unlabeled, "choices": ["news"]}, id=2))
+    assert [spans(one) for one in read_labeled(path, "labelstudio_min")[0]] == [[(0, 2, "PER")], []]
+    assert "2 spans without labels" in caplog.text
+
+
 def test_json_min_finds_a_text_of_another_name(write_tasks):
     record = minimal(span(0, 2, "PER"))
     record["review"] = record.pop("text")
