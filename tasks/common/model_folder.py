@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from paddle_rope.roformer import load_tokenizer
+from paddle_rope.roformer.checkpoints.settings import read_settings
 from tasks.common.errors import InputError
 from tasks.common.language import Message
 from tasks.common.tool.device import choose_device
@@ -39,6 +40,14 @@ def refuse_incomplete(folder, needed):
         folder=folder,
         missing=", ".join(missing),
     )
+
+
+def check_pretrained(folder):
+    """Raise InputError unless a folder of weights has a configuration."""
+    try:
+        read_settings(folder)
+    except ValueError as error:
+        raise InputError(f"configuration: pretrained: {error}") from None
 
 
 @contextlib.contextmanager
