@@ -66,7 +66,9 @@ class ClassificationRecipe(Recipe):
     def evaluate_predictor(self, predictor: Classifier, examples: list, title: str) -> dict:
         dataset = ClassificationDataset(examples, predictor.tokenizer, predictor.classes, predictor.max_characters)
         print_data_report({title: dataset})
-        probabilities = predict_probabilities(predictor.model, dataset.texts, predictor.batch_size, show_progress=True)
+        probabilities = predict_probabilities(
+            predictor.model, dataset.texts, predictor.batch_size, predictor.show_progress
+        )
         scores = score(examples, probabilities, predictor.classes)
         print_scores(title, scores)
         return scores

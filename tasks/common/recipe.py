@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -142,7 +143,8 @@ class Recipe(RecipeHooks):
         else:
             title, (examples, _) = "data", self._read_records(data, "data")
         shown = {name: options.pop(name) for name in ("num_examples",) if name in options}
-        predictor = self.predictor(model_dir, device=device, batch_size=batch_size, show_progress=True, **options)
+        options["show_progress"] = sys.stderr.isatty()
+        predictor = self.predictor(model_dir, device=device, batch_size=batch_size, **options)
         return self.evaluate_predictor(predictor, examples, title, **shown)
 
     def new_tokenizer(self, run: Run) -> Tokenizer | None:
