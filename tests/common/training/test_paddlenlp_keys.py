@@ -1,12 +1,14 @@
 """Keys of PaddleNLP: what is said of them is true of the installed one."""
 
+import logging
 from typing import get_args, get_origin, get_type_hints
 
 import pytest
 from paddlenlp.trainer import SchedulerType, TrainingArguments
+from paddlenlp.utils.log import logger
 
 from tasks.common.errors import InputError
-from tasks.common.training.arguments import SCHEDULERS
+from tasks.common.training.arguments import SCHEDULERS, resolve_config
 from tasks.common.training.paddlenlp_keys import KEYS, REASONS, TrainingKeys, check_keys, usable_keys
 from tasks.matching.arguments import MatchingArguments
 from tasks.ner.arguments import NerArguments
@@ -27,6 +29,20 @@ def test_schedules_and_types_are_those_of_paddlenlp():
     for name, kind in ours.items():
         (is_of,) = [one for one in get_args(theirs[name]) if one is not type(None)] or [theirs[name]]
         assert (get_origin(is_of) or is_of, get_args(is_of)) == (get_origin(kind) or kind, get_args(kind)), name
+
+
+@pytest.mark.parametrize("arguments", [NerArguments, PretrainingArguments])
+def test_a_configuration_is_resolved_without_notes_of_paddlenlp(arguments):
+    config = {"output_dir": "run", "device": "cpu", arguments.REQUIRED[0]: "data"}
+    notes = logging.Handler()
+    notes.emit = lambda record: told.append(record.getMessage())
+    told = []
+    logger.logger.addHandler(notes)
+    try:
+        resolve_config({**config, **({"stages": "8x2x2"} if arguments is PretrainingArguments else {})}, arguments)
+    finally:
+        logger.logger.removeHandler(notes)
+    assert [line for line in told if "report_to" in line] == []
 
 
 def test_recipes_have_defaults_and_keys_of_their_own():
