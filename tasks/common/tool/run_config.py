@@ -8,7 +8,7 @@ import yaml
 from tasks.common.errors import InputError, did_you_mean
 from tasks.common.language import Message
 from tasks.common.texts.text_files import shown
-from tasks.common.tool.shipped import shipped
+from tasks.common.tool.shipped import shipped, shipped_names
 from tasks.common.tool.yaml_text import load_yaml
 
 KINDS = {int: "a whole number", float: "a number", bool: "true or false"}
@@ -37,9 +37,8 @@ def read_run_config(config_file, overrides=()):
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise InputError(
-            "{path}: no such configuration file; the ones of the project are in configs/", path=path
-        ) from None
+        names = ", ".join(shipped_names(config_file))
+        raise InputError(f"{path}: no such configuration file; give its path or one of {names}") from None
     except (OSError, ValueError) as error:
         raise InputError(
             "{path}: cannot be read ({error}); give a YAML file in UTF-8", path=path, error=error

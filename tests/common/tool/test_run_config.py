@@ -94,6 +94,23 @@ def test_missing_file_folder_and_other_encoding_are_errors(write, tmp_path):
     assert "give a YAML file in UTF-8" in error_of(read_run_config, write("a: 中\n".encode("gb18030")), [])
 
 
+@pytest.mark.parametrize(
+    "name, listed, left_out",
+    [
+        ("configs/matching/own.yaml", ["configs/matching/demo.yaml", "configs/matching/own_data.yaml"], "configs/ner/"),
+        ("own.yaml", ["configs/ner/own_data.yaml", "configs/matching/own_data.yaml"], "configs/experiments/"),
+        ("configs/experiments/deme.yaml", ["configs/experiments/demo.yaml"], "configs/ner/"),
+    ],
+)
+def test_configurations_are_listed_where_one_is_missing(name, listed, left_out, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # as after an installation: there is no folder configs here
+    message = error_of(read_run_config, name)
+    assert message.startswith(f"{name}: no such configuration file; ")
+    names = message.replace(",", "").split()
+    assert {*listed} <= {*names} and not [one for one in names[1:] if one.startswith(left_out)]
+    assert all(read_run_config(one) for one in listed)
+
+
 # ---- the command line
 
 
