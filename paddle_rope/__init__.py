@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from paddle_rope.home import ensure_home
 from paddle_rope.lazy import lazy_names
+from paddle_rope.quiet import quiet_paddle
 
 __version__ = "0.2.0.dev0"
 
 ensure_home()
+quiet_paddle()
 
 if TYPE_CHECKING:  # the same names for type checkers
     from paddle_rope.attention import (

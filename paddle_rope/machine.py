@@ -45,10 +45,7 @@ def prepare_process() -> None:
 
 
 def import_paddle() -> None:
-    """Import paddle without what it prints at every start: notes on OMP_NUM_THREADS, ccache and setuptools; and
-    let jieba import pkg_resources without one."""
-    for message in ("No ccache found", "Setuptools is replacing distutils", "pkg_resources is deprecated"):
-        warnings.filterwarnings("ignore", message=message)
+    """Import paddle without the note on OMP_NUM_THREADS that it prints at every start."""
     dropped = io.StringIO()
     with contextlib.redirect_stderr(dropped):
         import paddle  # noqa: F401

@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from paddle_rope.small_files import read_json_object
 from tasks.common.errors import InputError
-from tasks.common.model_folder import MODEL_TYPE, refuse_incomplete
+from tasks.common.files import check_output_dir
+from tasks.common.model_folder import MODEL_TYPE, check_pretrained, refuse_incomplete
+from tasks.common.runs.fingerprints import check_readable
+from tasks.common.tool.device import is_first_process
+from tasks.common.training.arguments import check_config
 
 if TYPE_CHECKING:
     from tasks.common.recipe import Recipe
@@ -57,6 +61,21 @@ def get_recipe(name: str) -> Recipe:
 def get_arguments(name: str) -> type[EncoderArguments]:
     """The dataclass of the configuration keys of a recipe that the command line trains. It imports no paddle."""
     return pkgutil.resolve_name(_ARGUMENTS[name])
+
+
+def check_run(name: str, config: dict[str, Any]) -> None:
+    """Check the configuration of a run of the command line, its data and its folder, without importing paddle.
+
+    Raises:
+        InputError: a key is unknown, a value does not fit, a file is missing, or the folder cannot be made.
+    """
+    config = {key: value for key, value in config.items() if key != "seeds"}
+    checked = check_config(config, get_arguments(name), {recipe: get_arguments(recipe) for recipe in _ARGUMENTS})
+    check_readable(checked.config)
+    if checked.keys.pretrained is not None:
+        check_pretrained(checked.keys.pretrained)
+    if is_first_process():  # the others may find the folder that the first one made
+        check_output_dir(checked.config["output_dir"])
 
 
 def get_predictor(name: str) -> Callable[..., Any]:

@@ -1,5 +1,6 @@
 """What an import of the library loads."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -28,13 +29,30 @@ HEAVY = ("paddle", "paddlenlp")
             ["paddle"],
         ),
         ("from paddle_rope import RoFormerConfig", ["paddle", "paddlenlp"]),
+        ("from tasks.ner import NerPredictor", []),
+        ("import tasks.ner.recipe", ["paddle", "paddlenlp"]),
     ],
 )
 def test_an_import_loads_no_more_than_it_needs(program, loaded):
     program = f"import sys; {program}; print(*(name for name in {HEAVY} if name in sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split() == loaded
+
+
+def test_a_static_graph_is_made_without_notes_of_paddle(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import paddle_rope, paddle\n"
+        "@paddle.jit.to_static(input_spec=[paddle.static.InputSpec([2])], full_graph=True)\n"
+        "def graph(x):\n"
+        "    return x + paddle.zeros([2])\n"
+        "print(graph(paddle.ones([2])).tolist())\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "GLOG_minloglevel"}
+    environment["PYTHONPATH"] = str(REPOSITORY)
+    done = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[1.0, 1.0]\n", "")
 
 
 @pytest.mark.parametrize("package", [paddle_rope, paddle_rope.roformer], ids=lambda package: package.__name__)

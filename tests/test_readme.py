@@ -309,6 +309,9 @@ def test_python_runs(page, tmp_path, monkeypatch, request):
         exec(block, names)
     shapes = {"q": [1, 12, 5000, 64]} if page in READMES else {"logits": [1, 10, 40, 40]} if "logits" in names else {}
     assert {name: names[name].shape for name in shapes} == shapes
+    if page == "docs/library.md":  # the training loop has learned its spans, whose ends are exclusive
+        found = [[(one.type, one.start - 1, one.end - 2) for one in spans] for spans in names["found"]]
+        assert [sorted(spans) for spans in found] == names["gold"]
 
 
 @pytest.fixture

@@ -33,6 +33,7 @@ class ClassificationDataset:
         max_characters: characters of each text that are read, from its beginning.
 
     Attributes:
+        max_characters: as given.
         cut: how many texts are longer than ``max_characters``.
         cut_characters: how many characters of them are not read.
 
@@ -42,6 +43,7 @@ class ClassificationDataset:
 
     def __init__(self, examples, tokenizer, classes, max_characters):
         self.examples = examples
+        self.max_characters = max_characters
         number = {name: index for index, name in enumerate(classes)}
         self.texts = []
         for example in examples:

@@ -15,7 +15,7 @@ def evaluate_predictor(predictor: Classifier, examples: list[Example], title: st
     """Score a predictor on examples, print the scores and return them."""
     dataset = ClassificationDataset(examples, predictor.tokenizer, predictor.classes, predictor.max_characters)
     print_data_report({title: dataset})
-    probabilities = predict_probabilities(predictor.model, dataset.texts, predictor.batch_size, show_progress=True)
+    probabilities = predict_probabilities(predictor.model, dataset.texts, predictor.batch_size, predictor.show_progress)
     scores = score_probabilities(examples, probabilities, predictor.classes)
     print_scores(title, scores)
     return scores

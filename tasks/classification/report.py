@@ -17,19 +17,12 @@ def print_data_report(datasets):
     for name, dataset in datasets.items():
         lengths = sorted(len(example.text) for example in dataset.examples)
         median, share = lengths[len(lengths) // 2], dataset.cut_characters / sum(lengths)
-        print(
-            tr(
-                "{name}: {count} texts, {lengths:,} characters (median {median}, longest "
-                "{longest:,}); {cut} texts are cut, {share:.0%} of the characters",
-                name=visible(name),
-                count=len(lengths),
-                lengths=sum(lengths),
-                median=median,
-                longest=lengths[-1],
-                cut=dataset.cut,
-                share=share,
-            )
-        )
+        line = f"{visible(name)}: {len(lengths)} texts, {sum(lengths):,} characters"
+        line += f" (median {median}, longest {lengths[-1]:,})"
+        if dataset.cut:
+            line += f"; {dataset.cut} texts are cut to --max_characters {dataset.max_characters}"
+            line += f", {share:.0%} of the characters are not read"
+        print(line)
 
 
 def print_scores(title, scores):

@@ -1,6 +1,5 @@
 """paddle-rope export and tune: what is done with a trained model."""
 
-import os
 import pkgutil
 
 from tasks.commands.options import LABELED, add_computing, add_model_dir, add_model_dirs, choose, computing, new_parser
@@ -39,7 +38,6 @@ def export(words):
     parser.add_argument("--check", metavar="FILE", help="labeled file on which to score the trained and exported model")
     parser.add_argument("--license", metavar="NAME", help="license of the model, for its card")
     options = parser.parse_args(words)
-    os.environ.setdefault("GLOG_minloglevel", "2")  # Paddle's notes on what its own layers do in graphs
     prepare()
     from tasks.common.deployment.export import export
 

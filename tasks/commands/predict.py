@@ -205,8 +205,13 @@ def classify(options):
 
     stream = TextStream(options.input, chunk_size("classification", options), TEXT_KEYS)
     classifier = open_model("classification", options.model_dir, options)
+    is_told = False
 
     def write(chunk, file):
+        nonlocal is_told
+        if not is_told and any(len(text) > classifier.max_characters for text, _ in chunk):
+            is_told = True
+            print(f"note: longer texts are cut to --max_characters {classifier.max_characters}", file=sys.stderr)
         file.writelines(map(json_line, classifier([text for text, _ in chunk])))
 
     answer(stream, options.output, write)

@@ -6,7 +6,8 @@ from tasks.common.key_listing import listing
 from tasks.common.language import Message, tr
 from tasks.common.tool.process import prepare
 from tasks.common.tool.run_config import read_run_config
-from tasks.recipes import get_arguments
+from tasks.experiments.plan import parse_seeds
+from tasks.recipes import check_run, get_arguments
 
 USAGE = """\
 Train {what}.
@@ -63,6 +64,9 @@ def train(words):
         raise InputError("no configuration file; usage: {command} CONFIG.yaml [--key value ...]", command=command)
     else:
         config = read_run_config(words[0], words[1:])
+        if config.get("seeds") is not None:
+            parse_seeds(config["seeds"])
+        check_run(name, config)  # mistakes are reported before the seconds that importing paddle takes
         _engine().train(name, config)
     return 0
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 from tasks.common.errors import InputError
@@ -173,13 +174,13 @@ def check_makeable(path, option):
     if path.exists() and not path.is_dir():
         raise InputError("{path}: is a file; give another {option}", path=path, option=option)
     existing = next(parent for parent in [path, *path.absolute().parents] if parent.exists())
-    if not existing.is_dir() or not os.access(existing, os.W_OK):
+    try:
+        with tempfile.TemporaryFile(dir=existing):  # permissions alone do not tell: root has them on /proc too
+            pass
+    except OSError:
         raise InputError(
-            "{path}: cannot be made ({existing} is not a writable folder); give another {option}",
-            path=path,
-            existing=existing,
-            option=option,
-        )
+            f"{path}: cannot be made ({existing} is not a writable folder); give another {option}"
+        ) from None
 
 
 def file_sha256(path):

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from paddle_rope.roformer import load_tokenizer
+from paddle_rope.roformer.checkpoints.settings import read_settings
 from paddle_rope.small_files import read_json_object
 from tasks.common.errors import InputError
 from tasks.common.language import Message
@@ -62,6 +63,14 @@ def refuse_other_recipe(folder, recipe):
             f"{folder}: is a model of {other}, not of {recipe}; write {other} in the place of {recipe}, "
             f"such as {own_command()} predict {other} {quoted(folder)}"
         )
+
+
+def check_pretrained(folder):
+    """Raise InputError unless a folder of weights has a configuration."""
+    try:
+        read_settings(folder)
+    except ValueError as error:
+        raise InputError(f"configuration: pretrained: {error}") from None
 
 
 @contextlib.contextmanager

@@ -19,12 +19,11 @@ from tqdm import tqdm
 from paddle_rope.native.library import computes
 from paddle_rope.native.products import bfloat16_is_faster
 from paddle_rope.roformer import CharTokenizer, load_tokenizer
-from paddle_rope.roformer.checkpoints.settings import read_settings
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_dir, write_json_lines
 from tasks.common.language import tr
-from tasks.common.model_folder import check_vocabulary
+from tasks.common.model_folder import check_pretrained, check_vocabulary
 from tasks.common.precision import FLOAT32_NOTE
 from tasks.common.recipe_hooks import RecipeHooks
 from tasks.common.run import Run
@@ -155,7 +154,8 @@ class Recipe(RecipeHooks):
         else:
             title, (examples, _) = "data", self._read_records(data, "data")
         shown = {name: options.pop(name) for name in ("num_examples",) if name in options}
-        predictor = self.predictor(model_dir, device=device, batch_size=batch_size, show_progress=True, **options)
+        options["show_progress"] = sys.stderr.isatty()
+        predictor = self.predictor(model_dir, device=device, batch_size=batch_size, **options)
         return self.evaluate_predictor(predictor, examples, title, **shown)
 
     def new_tokenizer(self, run: Run) -> Tokenizer | None:
@@ -245,7 +245,7 @@ class Recipe(RecipeHooks):
             run = Run(*settings, claimed, checkpoint, memory=memory.examples)
             claimed.enter_context(explained(run.output_dir, f"{own_command()} train {self.name}", self.lighter))
             if run.keys.pretrained is not None:
-                _check_pretrained(run.keys.pretrained)
+                check_pretrained(run.keys.pretrained)
             try:
                 return self._work(run, checkpoint, memory.fingerprints, is_begun)
             finally:
@@ -326,11 +326,3 @@ class Recipe(RecipeHooks):
             path = run.output_dir / "predictions_dev.jsonl"
             write_json_lines(path, self.records(run, "dev", predictions["dev"]))
         return metrics
-
-
-def _check_pretrained(folder):
-    """Raise InputError unless a folder of weights has settings; said before the data are read."""
-    try:
-        read_settings(folder)
-    except ValueError as error:
-        raise InputError("configuration: pretrained: {error}", error=error) from None

@@ -49,13 +49,14 @@ def _points(plan, means, score):
     values = np.array([means[row[1:]] for row in rows])
     figure, axes = new_figure(8, 1 + 0.28 * len(rows), grid="y")
     colors = [COLORS[0] if variant == plan.reference else COLORS[1] for _, _, variant in rows]
-    axes.scatter(values, range(len(rows)), color=colors, s=30, zorder=2)
+    axes.scatter(values, range(len(rows)), color=colors, s=30, zorder=2, clip_on=False)
     for place, value in enumerate(values):
-        axes.text(value, place, f"   {value:.3f}", va="center", fontsize=8)
+        axes.text(1.01, place, f"{value:.3f}", transform=axes.get_yaxis_transform(), va="center", fontsize=8)
     axes.set_yticks(range(len(rows)), [name for name, _, _ in rows], fontsize=8)
     axes.invert_yaxis()
     room = max(values.max() - values.min(), 0.02)
-    axes.set_xlim(values.min() - 0.05 * room, values.max() + 0.15 * room)  # on the right for the numbers
+    highest = 1 if values.max() <= 1 else np.inf  # of a score
+    axes.set_xlim(values.min() - 0.05 * room, min(values.max() + 0.05 * room, highest))
     if len(plan.cases) == 1 and (plan.cases[0], plan.reference) in means and plan.margin is not None:
         axes.axvline(means[plan.cases[0], plan.reference] - plan.margin / 100, color=GRAY, ls="--", lw=1)
     axes.set_xlabel(score)

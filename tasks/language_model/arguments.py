@@ -112,16 +112,9 @@ class LanguageModelArguments(common.EncoderArguments):
                         wanted=wanted,
                         word=word,
                     )
-        from paddle_rope.roformer import RoFormerConfig
-
-        try:
-            model = RoFormerConfig(vocab_size=1, **self.encoder_options(), **self.model_options())
-        except ValueError as error:
-            raise InputError("configuration: {error}", error=error) from None
-        if self.scaling_factors and model.head_dim < 4:
-            raise InputError(
-                "configuration: heads of {head_dim} features: NTK scaling needs 4 or more", head_dim=model.head_dim
-            )
+        head_dim = self.hidden_size // self.num_attention_heads
+        if self.scaling_factors and head_dim < 4:
+            raise InputError(f"configuration: heads of {head_dim} features: NTK scaling needs 4 or more")
 
     def unused_keys(self):
         return set(UNUSED)

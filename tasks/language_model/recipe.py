@@ -7,7 +7,7 @@ from typing import Any
 from tqdm import tqdm
 
 from paddle_rope.machine import machine_in_words
-from paddle_rope.roformer import CharTokenizer, RoFormerForCausalLM
+from paddle_rope.roformer import CharTokenizer, RoFormerConfig, RoFormerForCausalLM
 from tasks.common.errors import InputError
 from tasks.common.language import Message, tr
 from tasks.common.recipe import Recipe
@@ -43,6 +43,11 @@ class LanguageModelRecipe(Recipe):
                 "configuration: max_steps must be greater than 0, got {max_steps}",
                 max_steps=settings.training.max_steps,
             )
+        keys = settings.keys
+        try:
+            RoFormerConfig(vocab_size=1, **keys.encoder_options(), **keys.model_options())
+        except ValueError as error:
+            raise InputError(f"configuration: {error}") from None
         return settings
 
     def read(self, run: Run) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -57,7 +58,8 @@ class PretrainingRecipe(Recipe):
     def dataset(self, run: Run, split: str) -> Any:
         """All batches of the run, or for dev a list of those of each stage."""
         stages = parse_stages(run.keys.stages)
-        stream = tokenize(run.examples[split], run.tokenizer, f"words of {split}", is_first_process())
+        shows = is_first_process() and sys.stderr.isatty()
+        stream = tokenize(run.examples[split], run.tokenizer, f"words of {split}", shows)
         if not len(stream.ids):
             raise InputError(
                 "{text_files}: the {split} documents have no token of the vocabulary",

@@ -15,6 +15,7 @@ from tasks.classification import prediction
 from tasks.classification.batching import ClassificationDataset, TextCollator
 from tasks.classification.data import Example, read_examples
 from tasks.classification.prediction import Classifier
+from tasks.classification.report import print_data_report
 from tasks.common.errors import InputError
 from tasks.common.runs.locks import locked
 from tasks.common.training.monitor import VisualDLMonitor
@@ -35,12 +36,17 @@ def classifier(trained):
 # ---- batches
 
 
-def test_text_is_read_from_its_beginning_and_what_is_cut_is_counted():
+def test_text_is_read_from_its_beginning_and_what_is_cut_is_counted(capsys):
     examples = [Example("甲乙丙丁", "x", "f:1"), Example("甲", "y", "f:2"), Example("丁丙乙", "y", "f:3")]
     tokenizer = CharTokenizer.from_corpus(["甲乙丙丁"], 1)
     dataset = ClassificationDataset(examples, tokenizer, ["x", "y"], max_characters=2)
     assert [text.ids for text in dataset.texts] == [tokenizer.encode(text)[0] for text in ("甲乙", "甲", "丁丙")]
     assert (dataset.cut, dataset.cut_characters) == (2, 3)
+    print_data_report({"train": dataset})
+    print_data_report({"test": ClassificationDataset(examples, tokenizer, ["x", "y"], max_characters=4)})
+    cut, whole = capsys.readouterr().out.splitlines()
+    assert cut.endswith("; 2 texts are cut to --max_characters 2, 38% of the characters are not read")
+    assert whole.startswith("test: 3 texts, 8 characters") and "max_characters" not in whole
 
 
 def test_batch_is_padded_at_its_end():
@@ -180,6 +186,16 @@ def test_tool_reads_standard_input_and_writes_the_label_and_its_probability(trai
     records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert records == classifier(["门将扑出点球，比分是二比一。", ""])
     assert all(record["label"] in CLASSES and 0.25 <= record["probability"] <= 1 for record in records)
+
+
+@pytest.mark.parametrize("longest, is_cut", [(12, False), (9, True)])
+def test_prediction_says_that_texts_are_cut(trained, longest, is_cut, monkeypatch, capsys):
+    texts = "门将扑出点球，比分是。\n门将扑出点球，比分是二\n门将扑出点球，比分是三\n"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(texts.encode("utf-8"))))
+    words = [str(trained.model), "--device", "cpu", "--batch_size", "1", "--max_characters", str(longest)]
+    assert predict_classification.main(words) == 0
+    told = [line for line in capsys.readouterr().err.splitlines() if "--max_characters 9" in line]
+    assert len(told) == is_cut
 
 
 def test_batches_and_what_lies_beyond_max_characters_do_not_change_predictions(classifier, demo, monkeypatch):

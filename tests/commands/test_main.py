@@ -44,6 +44,16 @@ for words in {calls}:
     if status or heavy:
         sys.exit(f"{{words}}: status {{status}}, imports {{heavy}}")
 """
+# What training refuses, each alone, in one process, and then what is imported.
+REFUSED_BY_TRAINING = """
+import sys
+from paddle_rope.__main__ import main
+for words in {calls}:
+    status = main(["train", *words])
+    heavy = [name for name in ("paddle", "paddlenlp", "matplotlib") if name in sys.modules]
+    if status != 2 or heavy:
+        sys.exit(f"{{words}}: status {{status}}, imports {{heavy}}")
+"""
 DOORS = sorted(path.name for path in (REPOSITORY / "tools").glob("*.py") if "import door" in path.read_text("utf-8"))
 HELP_OF_A_DOOR = """
 import runpy, sys
@@ -112,6 +122,46 @@ def test_what_a_user_gets_wrong_is_one_line_and_status_2(words, message, capsys,
     assert main(words) == 2
     captured = capsys.readouterr()
     assert captured.out == "" and captured.err.startswith(f"error: {message}") and captured.err.count("\n") == 1
+
+
+def test_mistakes_in_training_are_told_before_paddle_is_imported(tmp_path):
+    data, taken = tmp_path / "data.jsonl", tmp_path / "taken"
+    data.write_text('{"text": "a", "entities": []}\n')
+    taken.mkdir()
+    (taken / "metrics.json").write_text("{}")
+    config = tmp_path / "run.yaml"
+    config.write_text(f"train_file: {data}\noutput_dir: {tmp_path / 'run'}\n")
+    mistakes = {  # words after the configuration -> what is said
+        ("--trainfile", "x"): "unknown key 'trainfile'; did you mean 'train_file'?",
+        ("--max_tokens", "9"): "key 'max_tokens' is a key of matching, not of this recipe; leave it out",
+        ("--stages", "9x9x9"): "key 'stages' is a key of pretraining, not of this recipe; leave it out",
+        ("--sharding", "stage1"): "key 'sharding' of PaddleNLP does nothing here: ",
+        ("--hidden_size", "big"): "configuration: hidden_size must be a whole number, got 'big'",
+        ("--num_attention_heads", "3"): "configuration: num_attention_heads must be a number that splits ",
+        ("--attention", "sharp"): "configuration: attention must be some of softmax, ",
+        ("--position_embedding", "kq"): "configuration: position_embedding must be one of ",
+        ("--learning_rate", "fast"): "configuration: learning_rate must be a number, got 'fast'",
+        ("--lr_scheduler_type", "steep"): "configuration: lr_scheduler_type must be one of linear, ",
+        ("--warmup_ratio", "2"): "configuration: warmup_ratio must be from 0 to 1, got 2.0",
+        ("--bf16", "perhaps"): "configuration: bf16 must be true or false, got 'perhaps'",
+        ("--dev_fraction", "0", "--early_stopping_patience", "3"): "configuration: early_stopping_patience needs dev",
+        ("--seeds", "1,x"): "--seeds 1,x: give numbers ",
+        ("--train_file", ""): "no 'train_file': name it ",
+        ("--train_file", "no.txt"): "no.txt: no such file; ",
+        ("--dev_file", "no.txt"): "no.txt: no such file; ",
+        ("--masked_lm_epochs", "1", "--texts", f"{data}, no.txt"): "no.txt: no such file; ",
+        ("--pretrained", "nowhere"): "configuration: pretrained: nowhere: no such folder",
+        ("--output_dir", str(taken)): f"{taken}: already holds another run; ",
+        ("--output_dir", str(data)): f"{data}: is a file; ",
+        ("--output_dir", "/proc/run"): "/proc/run: cannot be made ",
+    }
+    calls = [["ner", "nowhere.yaml"], *(["ner", str(config), *words] for words in mistakes)]
+    done = run(REFUSED_BY_TRAINING.format(calls=calls), cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(REPOSITORY)})
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    lines = done.stderr.splitlines()
+    told = ["nowhere.yaml: no such configuration file; ", *mistakes.values()]
+    assert [line for line, start in zip(lines, told, strict=True) if not line.startswith(f"error: {start}")] == []
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("words", [["--help"], ["train", "ner", "--help"]])

@@ -9,9 +9,9 @@ import yaml
 
 from tasks.commands.experiment import experiment
 from tasks.common.errors import EXIT_BAD_INPUT, InputError, exit_on_input_error
-from tasks.experiments import apart, cells
+from tasks.experiments import apart, cells, figure
 from tasks.experiments.cells import run_cell, run_planned
-from tasks.experiments.plan import Cell
+from tasks.experiments.plan import Cell, Plan
 
 SCORES = {"softmax": 0.80, "linear": 0.79, "poor": 0.70}
 run = exit_on_input_error(experiment)
@@ -241,3 +241,15 @@ def test_scores_that_the_runs_do_not_have_are_refused(of_variants, plan_file, ca
     change(plan_file, scores={"test.f1": "F1"})
     assert run([str(plan_file)]) == 2
     assert "metrics.json: has no test.f1; correct the scores of the plan" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("values", [[1.0, 1.0], [0.98, 1.0], [0.1, 0.4]])
+def test_the_axis_of_the_picture_ends_where_scores_do(values, monkeypatch, tmp_path):
+    runs = [Cell("ner", {"output_dir": str(tmp_path / name)}, {"variant": name}) for name in "ab"]
+    scores = [{"f1": {"mean": value, "standard_deviation": None}} for value in values]
+    summary = [{"case": "", "variant": name, "scores": score} for name, score in zip("ab", scores)]
+    figures = []
+    monkeypatch.setattr(figure, "png", figures.append)
+    figure.draw(Plan(tmp_path, "ner", runs, {"f1": "F1"}), summary)
+    low, high = figures[0].axes[0].get_xlim()
+    assert low < min(values) and max(values) <= high <= 1

@@ -2,12 +2,14 @@
 
 import json
 import signal
+from itertools import combinations
 
 import pytest
 import yaml
 
 from tasks.commands.benchmark.encoders import benchmark_length
 from tasks.common.errors import exit_on_input_error
+from tasks.common.reports.figures import pixels
 from tasks.experiments.benchmarks import speed
 from tasks.experiments.benchmarks.models import measure
 
@@ -63,6 +65,26 @@ def test_table_page_and_picture_hold_what_was_measured(plan_file, monkeypatch, t
     table = (tmp_path / "out" / "speed.csv").read_text(encoding="utf-8").splitlines()
     assert len(table) == 1 + len(rows) and table[2] == "train,softmax,128,4.0,540,500,"
     assert (tmp_path / "out" / "speed.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("lengths", [[256, 512, 1024], [128 << n for n in range(10)]])
+def test_ticks_of_the_picture_are_plain_numbers_that_do_not_touch(plan_file, lengths, monkeypatch):
+    monkeypatch.setattr(speed, "measure_apart", power_law)
+    figures = []
+    monkeypatch.setattr(speed, "png", lambda figure: figures.append(figure) or b"")
+    assert run([str(change(plan_file, lengths=lengths))]) == 0
+    pixels(figures[0])  # places the labels
+    for axes in figures[0].axes[::2]:  # the others share their labels
+        for axis in (axes.xaxis, axes.yaxis):
+            ticks = axis.get_major_ticks() + axis.get_minor_ticks()
+            labels = [tick.label1 for tick in ticks if tick.label1.get_visible() and tick.label1.get_text()]
+            low, high = axis.get_view_interval()
+            labels = [label for label in labels if low <= label.get_position()[axis is axes.yaxis] <= high]
+            assert all(float(label.get_text()) > 0 for label in labels)
+            boxes = [label.get_window_extent() for label in labels]
+            assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    shown = [tick.label1.get_text() for tick in figures[0].axes[2].xaxis.get_major_ticks()]
+    assert shown == list(map(str, lengths))
 
 
 def test_what_is_in_the_table_is_not_measured_again_and_what_was_left_out_is_thought_of_anew(

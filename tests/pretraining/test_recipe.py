@@ -305,7 +305,7 @@ def test_characters_are_those_of_the_training_documents(whole, corpus_file):
         (["--pretrained", "missing"], "key 'hidden_size': sizes and tokenizer are those of the folder missing"),
         (["--dev_fraction", "0"], "dev_fraction must be greater than 0"),
         (["--attention", "quadratic"], "quadratic"),
-        (["--train_file", "x"], "unknown key 'train_file'"),
+        (["--train_file", "x"], "key 'train_file' is a key of ner, matching, "),
         (["--hidden_size", "33"], "33"),
     ],
 )

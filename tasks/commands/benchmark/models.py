@@ -1,7 +1,6 @@
 """paddle-rope benchmark: trained models, in engines, services and many processes."""
 
 import json
-import os
 from pathlib import Path
 
 from paddle_rope.machine import machine_in_words, physical_cores
@@ -80,7 +79,6 @@ def benchmark_prediction(words):
     parser.add_argument("--batch_size", type=int, default=32, help="texts computed together (default: 32)")
     parser.add_argument("--peer_python", metavar="PATH", help="Python with PyTorch (default: this one)")
     options = parser.parse_args(words)
-    os.environ.setdefault("GLOG_minloglevel", "2")  # Paddle's notes on what its own layers do in graphs
     prepare()
     from tasks.common.files import write_json
     from tasks.experiments.benchmarks.prediction.measured import as_table, measure_engines

@@ -1,12 +1,34 @@
-"""Whether the files of a run are still what they were when it began."""
+"""The files that a run reads: whether they are there, and still what they were when it began."""
 
 import hashlib
+import os
 from pathlib import Path
 
 from tasks.common.errors import InputError
-from tasks.common.texts.text_files import unreadable
+from tasks.common.texts.text_files import IN_MEMORY, STDIN, open_bytes, unreadable
 
-_FILE_KEYS = ("_file", "_files", "texts")  # ends of the keys that name data
+_FILE, _FILES = "_file", ("_files", "texts")  # ends of the keys that name one file, and several between commas
+_NOT_FILES = (STDIN, IN_MEMORY, "demo")  # the last: generated text for the recipe language_model
+
+
+def data_files(config):
+    """The paths that a configuration names as data."""
+    named = {key: value for key, value in config.items() if isinstance(value, str)}
+    paths = [value for key, value in named.items() if key.endswith(_FILE)]
+    paths += [path.strip() for key, value in named.items() if key.endswith(_FILES) for path in value.split(",")]
+    return [path for path in paths if path and path not in _NOT_FILES]
+
+
+def check_readable(config):
+    """Raise InputError unless the data that a configuration names are there and may be read. Reads nothing."""
+    for path in data_files(config):
+        if os.path.isdir(path):
+            try:
+                os.listdir(path)
+            except OSError as error:
+                raise unreadable(path, error) from None
+        elif os.path.isfile(path) or not os.path.exists(path):  # a pipe is opened once only
+            open_bytes(path).close()
 
 
 def fingerprints(config):
@@ -15,10 +37,8 @@ def fingerprints(config):
     Raises:
         InputError: one of them cannot be read.
     """
-    named = [value for key, value in config.items() if key.endswith(_FILE_KEYS) and isinstance(value, str)]
-    paths = [path.strip() for value in named for path in value.split(",")]
     digests = {}
-    for path in filter(None, paths):
+    for path in data_files(config):
         try:
             if Path(path).exists():
                 digests[path] = digest_of(Path(path))

@@ -13,7 +13,7 @@ from tasks.common.language import Message, tr
 from tasks.common.runs.epochs import write_epochs
 from tasks.common.runs.fingerprints import check_fingerprints, fingerprints
 from tasks.common.runs.locks import locked
-from tasks.common.tool.own_command import own_command, quoted
+from tasks.common.tool.own_command import own_command, quoted, visualdl_command
 
 CONFIG_FILE = "config.yaml"
 INPUTS_FILE = "inputs.json"  # what the data files were at the beginning
@@ -103,4 +103,4 @@ def finish(output_dir, metrics, started, what_next, history=(), scores=()):
         )
     )
     print(tr(what_next, model=quoted(output_dir / MODEL_FOLDER), command=own_command()))
-    print(tr("watch:    visualdl --logdir {logs}", logs=quoted(output_dir / LOG_FOLDER)))
+    print(f"watch:    {visualdl_command()} --logdir {quoted(output_dir / LOG_FOLDER)}")

@@ -14,6 +14,7 @@ from tasks.common.errors import InputError
 from tasks.common.texts.packed import opened
 
 STDIN = "-"
+IN_MEMORY = "(in memory)"  # in the configuration of a run, in place of a file
 BYTE_ORDER_MARK = "\ufeff"
 BLANKS = " \t"
 

@@ -14,16 +14,26 @@ def own_command() -> str:
     """The words that call the command line as here: ``paddle-rope`` where the search path leads to it, else the script
     or ``python -m paddle_rope`` with the Python that runs this; seen from the working folder, quoted for a shell."""
     called = Path(sys.argv[0]) if sys.argv and sys.argv[0] else Path()
-    as_module = f"{_program(Path(sys.executable), ('python', 'python3'))} -m {PACKAGE}"
+    as_module = f"{_python()} -m {PACKAGE}"
     if called.parts[-2:] == (PACKAGE, "__main__.py"):
         return as_module
     script = called if called.name == COMMAND else Path(sys.executable).with_name(COMMAND)
     return _program(script, (COMMAND,)) if script.is_file() else as_module
 
 
+def visualdl_command() -> str:
+    """The words that call VisualDL, of the same environment."""
+    script = Path(sys.executable).with_name("visualdl")
+    return _program(script, ("visualdl",)) if script.is_file() else f"{_python()} -m visualdl.server.app"
+
+
 def quoted(path: os.PathLike) -> str:
     """A path as a word for a shell."""
     return shlex.quote(str(path))
+
+
+def _python():
+    return _program(Path(sys.executable), ("python", "python3"))
 
 
 def _program(path, names):

@@ -2,14 +2,21 @@
 
 import dataclasses
 from pathlib import Path
+from typing import get_args, get_origin, get_type_hints
 
 import yaml
 
 from tasks.common.errors import InputError, did_you_mean
 from tasks.common.language import Message
 from tasks.common.texts.text_files import shown
-from tasks.common.tool.shipped import shipped
+from tasks.common.tool.shipped import shipped, shipped_names
 from tasks.common.tool.yaml_text import load_yaml
+
+KINDS = {int: "a whole number", float: "a number", bool: "true or false"}
+TRUTH = {
+    **dict.fromkeys(("yes", "true", "t", "y", "1"), True),
+    **dict.fromkeys(("no", "false", "f", "n", "0"), False),
+}
 
 
 def read_run_config(config_file, overrides=()):
@@ -31,9 +38,8 @@ def read_run_config(config_file, overrides=()):
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise InputError(
-            "{path}: no such configuration file; the ones of the project are in configs/", path=path
-        ) from None
+        names = ", ".join(shipped_names(config_file))
+        raise InputError(f"{path}: no such configuration file; give its path or one of {names}") from None
     except (OSError, ValueError) as error:
         raise InputError(
             "{path}: cannot be read ({error}); give a YAML file in UTF-8", path=path, error=error
@@ -89,7 +95,7 @@ def parse_overrides(words):
 
 
 def parse_arguments(config, *dataclass_types):
-    """Turn a configuration into dataclasses such as PaddleNLP's ``TrainingArguments``.
+    """Turn a configuration into dataclasses.
 
     Args:
         config: dict of keys and values; None leaves a key at its default, as does "" where the default is None.
@@ -99,33 +105,36 @@ def parse_arguments(config, *dataclass_types):
         One instance of each, in their order.
 
     Raises:
-        InputError: a key is unknown, a value does not fit or a required key is missing.
+        InputError: a key is unknown or a value does not fit its type.
     """
+    kinds = [get_type_hints(cls) for cls in dataclass_types]
     known = {field.name: field for cls in dataclass_types for field in dataclasses.fields(cls) if field.init}
     for key in config:
         if key not in known:
-            suggestion = did_you_mean(key, known) or Message("leave it out")
-            raise InputError("unknown key {key!r}; {suggestion}", key=key, suggestion=suggestion)
-    from paddlenlp.trainer import PdArgumentParser
-
-    parser = PdArgumentParser(dataclass_types, allow_abbrev=False)
-    parser.error = _refuse
-    takes_list = {action.dest for action in parser._actions if action.nargs in ("+", "*")}
-    words = []
-    for key, value in config.items():
-        if isinstance(value, (list, tuple)):
-            if key not in takes_list:
-                raise InputError("key {key!r}: {value!r} is a list; give one value", key=key, value=value)
-            words += [f"--{key}", *map(str, value)]
-        elif value is not None and (value != "" or known[key].default is not None):
-            words.append(f"--{key}={value}")
-    try:
-        return parser.parse_args_into_dataclasses(words, look_for_args_file=False)
-    except ValueError as error:
-        raise InputError("configuration: {error}", error=" ".join(str(error).split())) from None
-
-
-def _refuse(message):
-    raise InputError(
-        "configuration: {message}; correct the value in the YAML file or on the command line", message=message
+            suggestion = did_you_mean(key, known) or "leave it out"
+            raise InputError(f"unknown key {key!r}; {suggestion}")
+    given = {
+        key: value
+        for key, value in config.items()
+        if value is not None and (value != "" or known[key].default is not None)
+    }
+    return tuple(
+        cls(**{key: _typed(key, value, of_class[key]) for key, value in given.items() if key in of_class})
+        for cls, of_class in zip(dataclass_types, kinds)
     )
+
+
+def _typed(key, value, kind):
+    """A value of YAML or of the command line as the type of its key, such as ``Optional[int]`` or ``list[str]``."""
+    inner = next((one for one in get_args(kind) if one is not type(None)), kind)
+    if get_origin(kind) is list:
+        return [_typed(key, one, inner) for one in (value if isinstance(value, (list, tuple)) else [value])]
+    if isinstance(value, (list, tuple)):
+        raise InputError(f"key {key!r}: {shown(value)} is a list; give one value")
+    try:
+        return TRUTH[str(value).lower()] if inner is bool else inner(str(value))
+    except (ValueError, KeyError):
+        raise InputError(
+            f"configuration: {key} must be {KINDS[inner]}, got {shown(value)}; "
+            "correct the value in the YAML file or on the command line"
+        ) from None

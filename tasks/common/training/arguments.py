@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
-from paddle_rope.choices import ACTIVATIONS, CONVOLUTIONS, FEATURE_MAPS, NORMALIZERS
+from paddle_rope.choices import (
+    ACTIVATIONS,
+    ATTENTION_KINDS,
+    CONVOLUTIONS,
+    FEATURE_MAPS,
+    NORMALIZERS,
+    POSITION_EMBEDDINGS,
+)
 from tasks.common.errors import InputError
 from tasks.common.language import Message
 
@@ -14,6 +21,7 @@ if TYPE_CHECKING:
 
 DEV_SPLITS = ("stratified", "random", "contiguous")
 MOST_WORKERS = 64  # processes that prepare batches
+SCHEDULERS = ("linear", "cosine", "constant", "constant_with_warmup", "polynomial")  # PaddleNLP's
 LARGEST_SEED = 2**32 - 1  # numpy's
 
 # Keys of PaddleNLP's TrainingArguments with which the recipes start; a configuration may set others.
@@ -161,6 +169,12 @@ class EncoderArguments:
             "score_scaling_length": (lambda value: value is None or value >= 2, "at least 2"),
             **dict.fromkeys(shares, SHARE),
             "dev_fraction": (lambda value: 0 < value < 1, "greater than 0 and less than 1"),
+            "num_attention_heads": (
+                lambda heads: heads > 0 and self.hidden_size % (2 * heads) == 0,
+                f"a number that splits hidden_size {self.hidden_size} into heads of even size",
+            ),
+            "attention": some_of(ATTENTION_KINDS),
+            "position_embedding": one_of(POSITION_EMBEDDINGS),
             "hidden_act": one_of(ACTIVATIONS),
             "feature_map": one_of(FEATURE_MAPS),
             "normalizer": one_of(NORMALIZERS),
@@ -269,6 +283,8 @@ TRAINING_RANGES = {
     "per_device_eval_batch_size": POSITIVE,
     "gradient_accumulation_steps": POSITIVE,
     "learning_rate": POSITIVE,
+    "lr_scheduler_type": one_of(SCHEDULERS),
+    "warmup_ratio": (lambda value: 0 <= value <= 1, "from 0 to 1"),
     "logging_steps": POSITIVE,
     "eval_steps": POSITIVE,
     "dataloader_num_workers": (lambda value: 0 <= value <= MOST_WORKERS, f"from 0 to {MOST_WORKERS}"),
@@ -282,6 +298,15 @@ def with_commas(config, *keys):
     return {**config, **{key: ",".join(map(str, value)) for key, value in lists.items()}}
 
 
+class Checked(NamedTuple):
+    """A configuration whose keys and values fit."""
+
+    config: dict  # its keys with the recipe's defaults
+    keys: EncoderArguments  # the recipe's, parsed
+    training: Any  # PaddleNLP's, parsed: a :class:`~tasks.common.training.paddlenlp_keys.TrainingKeys`
+    plan: TrainingPlan
+
+
 class Settings(NamedTuple):
     """A configuration, checked."""
 
@@ -291,64 +316,78 @@ class Settings(NamedTuple):
     given: dict  # the keys as they were given, without defaults
 
 
-def resolve_config(config, arguments_class):
-    """Fill in defaults and check everything that can be checked without a file.
+def check_config(config, arguments_class, recipes=None):
+    """Fill in the recipe's defaults and check keys and values; neither Paddle nor PaddleNLP is imported.
 
     Args:
         config: dict of configuration keys.
         arguments_class: :class:`EncoderArguments` or a subclass: the recipe's keys.
+        recipes: as of :func:`tasks.common.training.paddlenlp_keys.check_keys`.
 
     Returns:
-        :class:`Settings`.
+        :class:`Checked`.
 
     Raises:
         InputError: a key is unknown or missing, or a value does not fit.
     """
-    from paddlenlp.trainer import TrainingArguments
-
-    from tasks.common.tool.device import choose_device
     from tasks.common.tool.run_config import parse_arguments
-    from tasks.common.training.paddlenlp_keys import check_keys
+    from tasks.common.training.paddlenlp_keys import TrainingKeys, check_keys
 
-    metric, plan = arguments_class.METRIC, arguments_class.PLAN
-    check_keys(config, arguments_class, TrainingArguments.__dataclass_fields__)
-    given = config
-    config = arguments_class.normalized({**plan.defaults, **arguments_class.DEFAULTS, **config})
-    # unknown keys are reported before missing ones, and both before paddle touches the device
-    keys, training = parse_arguments(
-        {**config, "output_dir": "unused", "device": "cpu"}, arguments_class, TrainingArguments
-    )
+    given, plan = config, arguments_class.PLAN
+    check_keys(given, arguments_class, recipes)
+    config = arguments_class.normalized({**plan.defaults, **arguments_class.DEFAULTS, **given})
+    keys, training = parse_arguments(config, arguments_class, TrainingKeys)
     _check_ranges(keys, training)
     for key in arguments_class.REQUIRED:
         if not config.get(key):
-            raise InputError("no {key!r}: name it in the configuration file or with --{key} PATH", key=key)
+            raise InputError(f"no {key!r}: name it in the configuration file or with --{key} PATH")
     if plan is BY_EPOCHS and not keys.has_dev:
         plan = WITHOUT_DEV
     elif plan is BY_EPOCHS and not keys.keep_best:
         plan = LAST_KEPT
     keys.check(given)
-    config["device"] = choose_device(config.get("device"))
-    keys, training = parse_arguments(
-        {
-            **config,
-            **plan.fixed,
-            "metric_for_best_model": metric,
-            "output_dir": f"{config['output_dir']}/checkpoints",
-            "logging_dir": f"{config['output_dir']}/vdl",
-        },
-        arguments_class,
-        TrainingArguments,
-    )
-    if config["device"] == "cpu":
-        _check_precision(training)
     if keys.pretrained is not None:
         for key in arguments_class.SETTLED_BY_PRETRAINED:
             if key in given:
                 raise InputError(
-                    "key {key!r}: sizes and tokenizer are those of the folder {pretrained}; leave it out",
-                    key=key,
-                    pretrained=keys.pretrained,
+                    f"key {key!r}: sizes and tokenizer are those of the folder {keys.pretrained}; leave it out"
                 )
+    return Checked(config, keys, training, plan)
+
+
+def resolve_config(config, arguments_class):
+    """Fill in defaults and check everything that can be checked without a file.
+
+    Args:
+        config, arguments_class: as of :func:`check_config`.
+
+    Returns:
+        :class:`Settings`.
+
+    Raises:
+        InputError: as of :func:`check_config`, or Paddle cannot use the device.
+    """
+    from paddlenlp.trainer import TrainingArguments
+
+    from tasks.common.tool.device import choose_device
+
+    given = config
+    config, keys, checked, plan = check_config(given, arguments_class)
+    config["device"] = choose_device(config.get("device"))
+    options = {key: getattr(checked, key) for key in config if hasattr(checked, key) and config[key] is not None}
+    options.update(
+        plan.fixed,
+        device=config["device"],
+        metric_for_best_model=arguments_class.METRIC,
+        output_dir=f"{config['output_dir']}/checkpoints",
+        logging_dir=f"{config['output_dir']}/vdl",
+    )
+    try:
+        training = TrainingArguments(**options)
+    except ValueError as error:
+        raise InputError(f"configuration: {' '.join(str(error).split())}") from None
+    if config["device"] == "cpu":
+        _check_precision(training)
     unused = keys.unused_keys() - given.keys()
     config = {**vars(keys), **config}
     for key in unused:
@@ -374,16 +413,11 @@ def _check_precision(training):
         raise InputError("configuration: bf16 cannot be on this CPU: {why}; leave it out", why=why)
 
 
-def _check_ranges(run, arguments):
-    for values, ranges in ((run, run.ranges()), (arguments, TRAINING_RANGES)):
+def _check_ranges(keys, training):
+    for values, ranges in ((keys, keys.ranges()), (training, TRAINING_RANGES)):
         for key, (fits, wanted) in ranges.items():
             if not fits(getattr(values, key)):
-                raise InputError(
-                    "configuration: {key} must be {wanted}, got {value}",
-                    key=key,
-                    wanted=wanted,
-                    value=getattr(values, key),
-                )
+                raise InputError(f"configuration: {key} must be {wanted}, got {getattr(values, key)}")
 
 
 def _plain(value):

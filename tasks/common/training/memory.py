@@ -11,10 +11,9 @@ import numpy as np
 
 from tasks.common.errors import InputError, did_you_mean
 from tasks.common.language import Message
-from tasks.common.texts.text_files import RecordsName, shown
+from tasks.common.texts.text_files import IN_MEMORY, RecordsName, shown
 
 SPLITS = ("train", "dev", "test")
-IN_MEMORY = "(in memory)"  # in the configuration of a run, in place of a file
 
 
 class MemoryData(NamedTuple):

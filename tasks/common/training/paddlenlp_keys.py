@@ -1,9 +1,10 @@
-"""Keys of PaddleNLP's ``TrainingArguments``: which do something in the recipes, and why others are refused. Read for
-help too, and so without PaddleNLP."""
+"""Keys of PaddleNLP's ``TrainingArguments``: which do something in the recipes, and why others are refused. PaddleNLP
+is not imported, because importing it takes seconds: help and the first check of a configuration need this module."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import field, make_dataclass
 from typing import Any, NamedTuple
 
 from tasks.common.errors import InputError, did_you_mean
@@ -17,11 +18,12 @@ class Key(NamedTuple):
     default: Any  # PaddleNLP's; None where there is none
     help: str  # meaning and unit
     is_common: bool = True  # whether the tables of the documents have it
+    kind: Any = None  # type of its values; None: that of the default
 
 
 KEYS = {
-    "output_dir": Key(None, Message("folder of the run; must be new")),
-    "device": Key(None, Message("`cpu`, `gpu`, `gpu:1`, ...; empty: a GPU if there is one")),
+    "output_dir": Key(None, Message("folder of the run; must be new"), kind=str),
+    "device": Key(None, Message("`cpu`, `gpu`, `gpu:1`, ...; empty: a GPU if there is one"), kind=str),
     "seed": Key(42, Message("seed of the initial weights, the order of the data, and dropout")),
     "num_train_epochs": Key(1.0, Message("passes through the training data")),
     "per_device_train_batch_size": Key(8, Message("examples per batch and process")),
@@ -45,7 +47,7 @@ KEYS = {
     "fp16": Key(False, Message("float16 mixed precision on a GPU (untested as well)")),
     "logging_steps": Key(500, Message("optimizer steps between two values of the loss in the log")),
     "save_steps": Key(500, Message("optimizer steps between two checkpoints"), is_common=False),
-    "eval_steps": Key(None, Message("optimizer steps between two evaluations"), is_common=False),
+    "eval_steps": Key(None, Message("optimizer steps between two evaluations"), is_common=False, kind=int),
     "max_steps": Key(
         -1, Message("optimizer steps in all, instead of `num_train_epochs`; -1: by epochs"), is_common=False
     ),
@@ -61,11 +63,15 @@ KEYS = {
     "logging_first_step": Key(False, Message("also log the loss of the first step"), is_common=False),
     "dataloader_num_workers": Key(0, Message("processes that prepare batches; 0: the run itself"), is_common=False),
     "fp16_opt_level": Key("O1", Message("of `fp16` and `bf16`: `O1` or `O2`"), is_common=False),
-    "scale_loss": Key(32768, Message("first scale of the loss with `fp16`"), is_common=False),
+    "scale_loss": Key(32768, Message("first scale of the loss with `fp16`"), is_common=False, kind=float),
     "amp_master_grad": Key(False, Message("gradients in float32 with `O2`"), is_common=False),
-    "amp_custom_black_list": Key(None, Message("operators that stay in float32"), is_common=False),
-    "amp_custom_white_list": Key(None, Message("operators that do not"), is_common=False),
+    "amp_custom_black_list": Key(None, Message("operators that stay in float32"), is_common=False, kind=list[str]),
+    "amp_custom_white_list": Key(None, Message("operators that do not"), is_common=False, kind=list[str]),
 }
+# The same keys as fields of a dataclass, to be parsed and checked without PaddleNLP.
+TrainingKeys = make_dataclass(
+    "TrainingKeys", [(name, key.kind or type(key.default), field(default=key.default)) for name, key in KEYS.items()]
+)
 _OTHER_PLACE = Message(
     "a run trains, scores dev_file and test_file and ends; predict and export are verbs of paddle-rope"
 )
@@ -102,6 +108,21 @@ _OF_PROCESSES = (
 )  # fmt: skip
 
 
+# Other keys of PaddleNLP that do nothing here, without a reason of their own.
+OTHER_KEYS = (
+    "do_train", "do_eval", "evaluation_strategy", "log_on_each_node", "logging_dir", "save_total_limit",
+    "save_on_each_node", "sharding", "sharding_degree", "sharding_parallel_degree", "save_sharded_model",
+    "load_sharded_model", "tensor_parallel_degree", "pipeline_parallel_degree", "sep_parallel_degree",
+    "data_parallel_config", "tensor_parallel_config", "pipeline_parallel_config", "sharding_parallel_config",
+    "hybrid_parallel_topo_order", "local_rank", "dataloader_drop_last", "past_index", "remove_unused_columns",
+    "label_names", "load_best_model_at_end", "metric_for_best_model", "greater_is_better", "report_to",
+    "skip_memory_metrics", "flatten_param_grads", "lazy_data_processing", "skip_profile_timer",
+    "distributed_dataloader", "unified_checkpoint", "to_static", "unified_checkpoint_config",
+    "ignore_load_lr_and_optim", "ignore_save_lr_and_optim", "force_reshard_pp", "enable_auto_parallel",
+    "use_expert_parallel",
+)  # fmt: skip
+
+
 def usable_keys(arguments_class: type[EncoderArguments]) -> dict[str, Key]:
     """The keys of PaddleNLP that do something in a recipe, with the recipe's defaults."""
     plan = arguments_class.PLAN
@@ -113,34 +134,36 @@ def usable_keys(arguments_class: type[EncoderArguments]) -> dict[str, Key]:
     }
 
 
-def check_keys(config: Iterable[str], arguments_class: type[EncoderArguments], of_paddlenlp: Iterable[str]) -> None:
+def check_keys(
+    config: Iterable[str],
+    arguments_class: type[EncoderArguments],
+    recipes: Mapping[str, type[EncoderArguments]] | None = None,
+) -> None:
     """Raise InputError unless every key does something in a recipe.
 
     Args:
         config: names of the keys that were given.
         arguments_class: of the recipe.
-        of_paddlenlp: names of all keys of PaddleNLP's ``TrainingArguments``.
+        recipes: the keys of all recipes by their names, to say of which recipe an unknown key is.
     """
     plan = arguments_class.PLAN
     usable = {*arguments_class.__dataclass_fields__, *usable_keys(arguments_class)}
-    of_paddlenlp = {*of_paddlenlp, *REASONS}
     for key in config:
         if key in arguments_class.RENAMED:
-            raise InputError(
-                "key {key!r} is called {renamed!r} now; rename it", key=key, renamed=arguments_class.RENAMED[key]
-            )
+            raise InputError(f"key {key!r} is called {arguments_class.RENAMED[key]!r} now; rename it")
         if key in usable:
             continue
         if key in plan.closed and (key not in REASONS or key in plan.reason):
+            raise InputError(f"key {key!r} cannot be set: {Message(plan.reason, metric=arguments_class.METRIC)}")
+        if key in {*KEYS, *REASONS, *OTHER_KEYS}:
+            raise InputError(f"key {key!r} of PaddleNLP does nothing here: {reason_of(key)}")
+        suggestion = did_you_mean(key, usable)
+        others = [name for name, other in (recipes or {}).items() if key in other.__dataclass_fields__]
+        if others:
             raise InputError(
-                "key {key!r} cannot be set: {reason}",
-                key=key,
-                reason=Message(plan.reason, metric=arguments_class.METRIC),
+                f"key {key!r} is a key of {', '.join(others)}, not of this recipe; {suggestion or 'leave it out'}"
             )
-        if key in of_paddlenlp:
-            raise InputError("key {key!r} of PaddleNLP does nothing here: {reason}", key=key, reason=reason_of(key))
-        suggestion = did_you_mean(key, usable) or Message("--help after the recipe's name lists them")
-        raise InputError("unknown key {key!r}; {suggestion}", key=key, suggestion=suggestion)
+        raise InputError(f"unknown key {key!r}; {suggestion or '--help after the name of the recipe lists them'}")
 
 
 def reason_of(key: str) -> Message:

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from matplotlib.ticker import NullLocator
 from tqdm import tqdm
 
 from paddle_rope.machine import machine_in_words
 from tasks.common.errors import InputError
 from tasks.common.files import check_makeable, write_files, write_json
-from tasks.common.reports.figures import GRAY, new_figure, png
+from tasks.common.reports.figures import GRAY, log_ticks, new_figure, png
 from tasks.common.reports.tables import as_csv, as_markdown
 from tasks.common.tool.device import choose_device
 from tasks.experiments.benchmarks.lengths import crossing, reason_to_leave_out, slope
@@ -222,7 +223,12 @@ def draw(plan, rows):
     panels[0, 0].set_ylabel("seconds")
     panels[1, 0].set_ylabel("peak memory of the process, GB")
     for axes in panels.flat:
-        axes.set_xscale("log")
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(plan.lengths, map(str, plan.lengths), rotation=45)
         axes.set_yscale("log")
+    for axes in panels[:, 0]:  # the rows share their scales
+        ticks = log_ticks(*axes.get_ylim())
+        axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.yaxis.set_minor_locator(NullLocator())
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return png(figure)

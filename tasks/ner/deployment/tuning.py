@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from pathlib import Path
 
 from tasks.common.errors import InputError
@@ -59,7 +60,10 @@ def tune_model(
     refuse_exported([model_dir], Message("is exported; tune the trained model, then export it"))
     config_file = Path(model_dir) / "config.json"
     predictor = NerPredictor(
-        *(model_dir, device, batch_size, max_tokens), show_progress=True, max_entity_tokens=max_entity_tokens, bf16=bf16
+        *(model_dir, device, batch_size, max_tokens),
+        show_progress=sys.stderr.isatty(),
+        max_entity_tokens=max_entity_tokens,
+        bf16=bf16,
     )
     check_output_file(config_file)
     types = predictor.types

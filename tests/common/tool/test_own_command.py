@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.common.tool.own_command import own_command, quoted
+from tasks.common.tool.own_command import own_command, quoted, visualdl_command
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
@@ -47,6 +47,15 @@ def test_module_is_called_as_a_module_with_the_same_python(environment, monkeypa
     monkeypatch.setattr(sys, "argv", [""])
     (environment / "paddle-rope").unlink()
     assert own_command() == ".venv/bin/python -m paddle_rope"
+
+
+def test_visualdl_is_named_as_the_command_is(environment, monkeypatch):
+    assert visualdl_command() == ".venv/bin/python -m visualdl.server.app"
+    (environment / "visualdl").write_text("#!/bin/sh\n")
+    (environment / "visualdl").chmod(0o755)
+    assert visualdl_command() == ".venv/bin/visualdl"
+    monkeypatch.setenv("PATH", str(environment))
+    assert visualdl_command() == "visualdl"
 
 
 def test_names_with_spaces_are_one_word():

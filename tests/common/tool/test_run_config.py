@@ -19,8 +19,9 @@ class Sizes:
 
 @dataclass
 class Rest:
-    needed: str = field(metadata={"help": "has no default"})
+    needed: str = "no"
     labels: list[str] = field(default_factory=list)
+    windows: Optional[bool] = None
 
 
 @pytest.fixture
@@ -93,6 +94,23 @@ def test_missing_file_folder_and_other_encoding_are_errors(write, tmp_path):
     assert "give a YAML file in UTF-8" in error_of(read_run_config, write("a: 中\n".encode("gb18030")), [])
 
 
+@pytest.mark.parametrize(
+    "name, listed, left_out",
+    [
+        ("configs/matching/own.yaml", ["configs/matching/demo.yaml", "configs/matching/own_data.yaml"], "configs/ner/"),
+        ("own.yaml", ["configs/ner/own_data.yaml", "configs/matching/own_data.yaml"], "configs/experiments/"),
+        ("configs/experiments/deme.yaml", ["configs/experiments/demo.yaml"], "configs/ner/"),
+    ],
+)
+def test_configurations_are_listed_where_one_is_missing(name, listed, left_out, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # as after an installation: there is no folder configs here
+    message = error_of(read_run_config, name)
+    assert message.startswith(f"{name}: no such configuration file; ")
+    names = message.replace(",", "").split()
+    assert {*listed} <= {*names} and not [one for one in names[1:] if one.startswith(left_out)]
+    assert all(read_run_config(one) for one in listed)
+
+
 # ---- the command line
 
 
@@ -125,10 +143,11 @@ def test_word_that_is_no_option_is_an_error(write, words):
 
 
 def test_values_get_the_type_of_their_key_from_yaml_and_from_the_command_line():
-    typed = Sizes(hidden_size=4, dropout=0.25, shuffle=True, name="x"), Rest(needed="y", labels=["a", "b"])
+    typed = Sizes(hidden_size=4, dropout=0.25, shuffle=True, name="x"), Rest("y", labels=["a", "b"], windows=False)
     config = {"hidden_size": 4, "dropout": 0.25, "shuffle": True, "name": "x", "needed": "y", "labels": ["a", "b"]}
+    config["windows"] = False
     assert parse_arguments(config, Sizes, Rest) == typed
-    words = {"hidden_size": "4", "dropout": "25e-2", "shuffle": "true"}
+    words = {"hidden_size": "4", "dropout": "25e-2", "shuffle": "true", "windows": "No"}
     assert parse_arguments({**config, **words}, Sizes, Rest) == typed
 
 
@@ -163,16 +182,12 @@ def test_key_is_not_abbreviated():
 @pytest.mark.parametrize(
     "config, message",
     [
-        ({"hidden_size": "big"}, "argument --hidden_size: invalid int value: 'big'"),
-        ({"hidden_size": 0.5}, "argument --hidden_size: invalid int value: '0.5'"),
-        ({"dropout": {"a": 1}}, "argument --dropout: invalid float value"),
-        ({"shuffle": "maybe"}, "argument --shuffle: Truthy value expected"),
+        ({"hidden_size": "big"}, "hidden_size must be a whole number, got 'big'"),
+        ({"hidden_size": 0.5}, "hidden_size must be a whole number, got 0.5"),
+        ({"dropout": {"a": 1}}, "dropout must be a number, got {'a': 1}"),
+        ({"shuffle": "maybe"}, "shuffle must be true or false, got 'maybe'"),
         ({"hidden_size": [1, 2]}, "key 'hidden_size': [1, 2] is a list; give one value"),
     ],
 )
 def test_value_of_wrong_type_is_an_error(config, message):
     assert message in error_of(parse_arguments, config, Sizes)
-
-
-def test_missing_key_without_a_default_is_an_error():
-    assert "--needed" in error_of(parse_arguments, {}, Rest)

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import yaml
+from tqdm import tqdm
 
 from tasks.classification.data import Example as ClassificationExample
 from tasks.common.errors import InputError
@@ -52,7 +53,7 @@ def write_lines(path, rows):
 
 
 @pytest.mark.parametrize("name", ["ner", "matching", "classification"])
-def test_it_is_the_run_of_the_files(records, name, tmp_path):
+def test_it_is_the_run_of_the_files(records, name, tmp_path, monkeypatch):
     recipe, (train, dev) = get_recipe(name), records[name]
     files = {"train_file": write_lines(tmp_path / "train", train), "dev_file": write_lines(tmp_path / "dev", dev)}
     expected = recipe.train({**TINY, **files, "output_dir": str(tmp_path / "files")})
@@ -67,7 +68,15 @@ def test_it_is_the_run_of_the_files(records, name, tmp_path):
     config = yaml.safe_load((tmp_path / "memory" / "config.yaml").read_text(encoding="utf-8"))
     assert config["train_file"] == config["dev_file"] == "(in memory)"
     model = tmp_path / "memory" / "model"
+    bars, original = [], tqdm.__init__
+
+    def record(bar, *args, **given):
+        original(bar, *args, **given)
+        bars.append(bar.disable)
+
+    monkeypatch.setattr(tqdm, "__init__", record)
     scores = [recipe.evaluate(model, data, device="cpu") for data in (dev, files["dev_file"])]
+    assert bars and all(bars)  # standard error is no terminal
     places = [[example.pop("where") for example in one.pop("worst_examples", [])] for one in scores]
     assert scores[0] == scores[1]
     assert all(place.startswith("data[") for place in places[0])
