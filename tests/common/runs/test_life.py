@@ -1,11 +1,12 @@
 """The folder of a run that is resumed."""
 
 import contextlib
+import subprocess
 
 import pytest
 
 from tasks.common.errors import InputError
-from tasks.common.runs.life import INPUTS_FILE, claim
+from tasks.common.runs.life import INPUTS_FILE, claim, finish
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b"1" * 5000, b"[" * 100_000])
@@ -26,3 +27,11 @@ def test_data_files_whose_names_are_not_utf8_are_those_of_the_run(tmp_path):
     data.write_text("[]")
     with pytest.raises(InputError, match=r"\\udcff.json: has changed"), contextlib.ExitStack() as stack:
         claim(config, tmp_path / "run" / "checkpoint-1", stack)
+
+
+def test_the_line_that_watches_a_run_can_be_pasted(tmp_path, capsys):
+    (tmp_path / "my run").mkdir()
+    finish(tmp_path / "my run", {"train_seconds": 1.0}, 0.0, "next")
+    title, command = capsys.readouterr().out.splitlines()[-1].split(":", 1)
+    done = subprocess.run(f"{command} --version", shell=True, capture_output=True, text=True)
+    assert title == "watch" and done.returncode == 0 and done.stdout.startswith("VisualDL"), done.stderr
