@@ -13,7 +13,7 @@ from paddle_rope.small_files import read_json_object
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_dir
 from tasks.common.model_folder import MODEL_TYPE, check_pretrained, refuse_incomplete
-from tasks.common.runs.fingerprints import check_readable
+from tasks.common.runs.fingerprints import check_readable, data_files
 from tasks.common.tool.device import is_first_process
 from tasks.common.training.arguments import check_config
 
@@ -71,6 +71,11 @@ def check_run(name: str, config: dict[str, Any]) -> None:
     """
     config = {key: value for key, value in config.items() if key != "seeds"}
     checked = check_config(config, get_arguments(name), {recipe: get_arguments(recipe) for recipe in _ARGUMENTS})
+    if name == "ner":
+        from tasks.ner.data.published import check_there
+
+        for path in data_files(checked.config):
+            check_there(path)
     check_readable(checked.config)
     if checked.keys.pretrained is not None:
         check_pretrained(checked.keys.pretrained)
