@@ -5,7 +5,6 @@ import os
 from pathlib import Path
 
 from paddle_rope.roformer import load_tokenizer
-from paddle_rope.roformer.checkpoints.settings import read_settings
 from tasks.common.errors import InputError
 from tasks.common.language import Message
 from tasks.common.tool.device import choose_device
@@ -44,6 +43,8 @@ def refuse_incomplete(folder, needed):
 
 def check_pretrained(folder):
     """Raise InputError unless a folder of weights has a configuration."""
+    from paddle_rope.roformer.checkpoints.settings import read_settings  # prediction needs no safetensors
+
     try:
         read_settings(folder)
     except ValueError as error:
