@@ -5,7 +5,6 @@ import os
 from pathlib import Path
 
 from paddle_rope.roformer import load_tokenizer
-from paddle_rope.roformer.checkpoints.settings import read_settings
 from paddle_rope.small_files import read_json_object
 from tasks.common.errors import InputError
 from tasks.common.language import Message
@@ -67,6 +66,8 @@ def refuse_other_recipe(folder, recipe):
 
 def check_pretrained(folder):
     """Raise InputError unless a folder of weights has a configuration."""
+    from paddle_rope.roformer.checkpoints.settings import read_settings  # prediction needs no safetensors
+
     try:
         read_settings(folder)
     except ValueError as error:
