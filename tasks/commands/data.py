@@ -31,9 +31,8 @@ Download a public NER data set to where configs/ner/ expects it: OUTPUT/ner/NAME
 
     paddle-rope download cluener
 
-An interrupted download continues when run again; files that are there are checked and kept. A file takes an hour at
-most, and 256 MB where its size is not published. Where the network
-is closed, the message says which address to fetch by hand and where to put it. The READMEs of the publishers state no
+Files that are already there are checked and kept. If the network is closed, the message says which address to fetch
+yourself and where to put it. The READMEs of the publishers state no
 license: ask them before any use but research."""
 DEMOS = {
     "ner": Message(
