@@ -22,7 +22,6 @@ _HOMES = {
     "classification": "tasks.classification.recipe:ClassificationRecipe",
     "pretraining": "tasks.pretraining.recipe:PretrainingRecipe",
     "language_model": "tasks.language_model.recipe:LanguageModelRecipe",
-    "annotation": "tasks.experiments.annotation.recipe:AnnotationRecipe",
     "crf": "tasks.experiments.crf.recipe:CrfRecipe",
     "relative_position": "tasks.experiments.relative_position.recipe:RelativePositionRecipe",
 }
