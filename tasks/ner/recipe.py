@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from tasks.common.language import Message, tr
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
 from tasks.common.runs.life import MODEL_FOLDER
-from tasks.common.runs.room import Load
 from tasks.common.tool.device import is_first_process
 from tasks.common.visible import visible
 from tasks.ner.arguments import NerArguments
@@ -27,7 +25,7 @@ from tasks.ner.data.splits import has_overlap, read_more_texts, read_splits
 from tasks.ner.examples import Example, as_record, without_overlaps
 from tasks.ner.features import WordFeatures
 from tasks.ner.fitting import FEWEST_STEPS, fit_keys
-from tasks.ner.lengths import TrainingLengths, describe_lengths, shorter_loads, span_scores, training_lengths
+from tasks.ner.lengths import TrainingLengths, describe_lengths, training_lengths
 from tasks.ner.masked_lm import pretrain
 from tasks.ner.metrics import entity_scores, score_predictions
 from tasks.ner.model import NerModel
@@ -129,12 +127,6 @@ class NerRecipe(Recipe):
 
     def collator(self, run: Run) -> SpanCollator:
         return SpanCollator(run.tokenizer.pad_token_id)
-
-    def scores_of(self, run: Run) -> Callable[[int], int]:
-        return partial(span_scores, run.keys, len(run.model.config.types))
-
-    def lighter_loads(self, run: Run, load: Load) -> dict[str, Load]:
-        return shorter_loads(load, run.keys, len(run.model.config.types))
 
     def describe(self, run: Run) -> None:
         for split, examples in run.examples.items():
