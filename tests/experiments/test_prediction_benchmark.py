@@ -21,7 +21,7 @@ from tasks.experiments.benchmarks.prediction.measured import (
     read_input,
 )
 from tasks.ner.data.reading import read_examples
-from tasks.ner.demo.corpus import write_demo_corpus
+from tasks.ner.demo import write_demo_corpus
 from tasks.ner.examples import Entity
 from tasks.ner.features import FEATURE_KINDS, WordFeatures
 from tasks.ner.model import NerConfig, NerModel

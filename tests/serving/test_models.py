@@ -14,7 +14,7 @@ from paddle_rope import CharTokenizer
 from tasks.classification.model import ClassificationConfig, ClassificationModel
 from tasks.matching.data import prediction_records
 from tasks.matching.model import MatchingConfig, MatchingModel
-from tasks.ner.demo.corpus import UNSEEN_SENTENCES
+from tasks.ner.demo import UNSEEN_SENTENCES
 from tasks.ner.model import NerConfig, NerModel
 from tasks.recipes import open_predictor
 from tests.exports import FORMATS

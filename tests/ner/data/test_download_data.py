@@ -6,13 +6,15 @@ import socket
 import zipfile
 from dataclasses import replace
 
-import download_data
 import pytest
 
 from tasks.common.errors import InputError
 from tasks.ner.data import published
 from tasks.ner.data.published import DATASETS, PublishedFile, Source, fetch_dataset, without_places
 from tests.local_server import LocalServer, serve
+from tests.verbs import verb
+
+download_data = verb("download")
 
 TRAIN = '{"text": "叶老桂在北京", "label": {"name": {"叶老桂": [[0, 2]]}, "address": {"北京": [[4, 5]]}}}\n'.encode()
 TEST = '{"id": 0, "text": "北京"}\n'.encode()

@@ -4,7 +4,7 @@ import pytest
 
 from tasks.ner.data.joining import group_neighbors, join, join_share_of
 from tasks.ner.data.reading import read_examples
-from tasks.ner.demo.corpus import write_demo_corpus
+from tasks.ner.demo import write_demo_corpus
 from tasks.ner.examples import Entity, Example
 
 
