@@ -33,6 +33,9 @@ _SIZES = (
 )
 # What PaddleNLP's configurations take, beside their attributes.
 _PADDLENLP_OPTIONS = ("model_type", "num_labels", "num_classes", "name_or_path", "torch_dtype")
+# What Hugging Face's transformers write into a file besides.
+_WRITTEN_BY_LIBRARIES = ("transformers_version", "_name_or_path")
+_ALMOST = 0.85  # similarity, by difflib, of a misspelled name
 
 
 # Far above any model: a file that asks for more is refused before memory is taken.
@@ -207,10 +210,22 @@ class RoFormerConfig(PretrainedConfig):
 
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Self:
-        """As PaddleNLP's, for the options in a file. Those of another kind of model, or of another version, are left
-        out: a masked language model starts from the folder of an entity model."""
-        known = cls.options()
-        return super().from_dict({name: value for name, value in config_dict.items() if name in known}, **kwargs)
+        """As PaddleNLP's, for the options in a file; one that is unknown is an error, as in the constructor.
+
+        A file of another model of this library (``model_type``) has options that this class does not have, and they are
+        left out: a masked language model starts from the folder of an entity model. In such a file only a name that is
+        almost an option of the encoder is an error.
+        """
+        options = {name: value for name, value in config_dict.items() if name not in _WRITTEN_BY_LIBRARIES}
+        kind = str(options.pop("model_type", cls.model_type))
+        if kind != cls.model_type and kind.startswith("paddle_rope"):
+            known, encoder = cls.options(), inspect.signature(RoFormerConfig).parameters
+            options = {
+                name: value
+                for name, value in options.items()
+                if name in known or difflib.get_close_matches(name, encoder, n=1, cutoff=_ALMOST)
+            }
+        return super().from_dict(options, **kwargs)
 
     @property
     def head_dim(self) -> int:

@@ -1,10 +1,12 @@
 """RoFormerConfig and NerConfig refuse what cannot be built."""
 
+import json
+
 import paddle
 import pytest
 
 from paddle_rope import RoFormerConfig, RoFormerModel
-from tasks.ner.model import NerConfig
+from tasks.ner.model import NerConfig, NerModel
 
 
 @pytest.mark.parametrize(
@@ -76,13 +78,50 @@ def test_options_of_paddlenlp_are_known():
     assert (config.num_labels, config.eos_token_id, config.dtype) == (5, 7, "float16")
 
 
+def add_to_file(folder, **options):
+    """Put ``options`` into the folder's config.json."""
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **options}), encoding="utf-8")
+
+
 def test_a_file_may_hold_options_of_another_kind_of_model(tmp_path):
     NerConfig(types=["place"], hidden_size=24, num_attention_heads=2).save_pretrained(tmp_path)
-    path = tmp_path / "config.json"
-    path.write_text(path.read_text(encoding="utf-8").replace("{", '{"of_another_version": 1,', 1), encoding="utf-8")
     loaded = RoFormerConfig.from_pretrained(str(tmp_path))
     assert loaded.hidden_size == 24
-    assert not hasattr(loaded, "types") and not hasattr(loaded, "of_another_version")
+    assert not hasattr(loaded, "types")
+    assert NerConfig.from_pretrained(str(tmp_path)).types == ["place"]
+
+
+@pytest.mark.parametrize(
+    "saved, read, name, nearest",
+    [
+        (RoFormerConfig, RoFormerConfig, "atention", "attention"),
+        (NerConfig, NerConfig, "atention", "attention"),
+        (NerConfig, RoFormerConfig, "atention", "attention"),
+        (NerConfig, RoFormerConfig, "rotarybase", "rotary_base"),
+        (NerConfig, NerConfig, "span_heads", "span_head"),
+    ],
+)
+def test_an_unknown_option_in_a_file_is_an_error_that_names_the_nearest(saved, read, name, nearest, tmp_path):
+    model = {RoFormerConfig: RoFormerModel, NerConfig: NerModel}
+    sizes = {"hidden_size": 16, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 8}
+    config = saved(vocab_size=9, **sizes, **({"types": ["place"]} if saved is NerConfig else {}))
+    model[saved](config).save_pretrained(str(tmp_path), safe_serialization=True)
+    add_to_file(tmp_path, **{name: "linear"})
+    settings = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
+    for load in (
+        lambda: read.from_dict(settings),
+        lambda: read.from_pretrained(str(tmp_path)),
+        lambda: model[read].from_pretrained(str(tmp_path)),
+    ):
+        with pytest.raises(ValueError, match=f"{read.__name__} has no option '{name}'; the nearest is '{nearest}'"):
+            load()
+
+
+def test_what_libraries_write_into_a_file_is_no_unknown_option(tmp_path):
+    NerConfig(types=["place"]).save_pretrained(tmp_path)
+    written = {"architectures": ["NerModel"], "paddlenlp_version": None, "dtype": "float32", "torch_dtype": "float32"}
+    add_to_file(tmp_path, transformers_version="4.1", _name_or_path="x", max_length=77, **written)
     assert NerConfig.from_pretrained(str(tmp_path)).types == ["place"]
 
 

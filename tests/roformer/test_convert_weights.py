@@ -160,7 +160,7 @@ def test_what_a_user_can_mend_is_one_line(tmp_path, fails):
     assert "is not a writable folder" in fails(source, tmp_path / "a/b", "--to", "paddle_rope")
     RoFormerModel(RoFormerConfig(**SIZES, attention="linear")).save_pretrained(str(tmp_path / "linear"))
     message = fails(tmp_path / "linear", new, "--to", "huggingface")
-    assert "Hugging Face's RoFormer does not have linear attention" in message
+    assert "Hugging Face's RoFormer does not have attention 'linear'" in message
     assert sorted(path.name for path in tmp_path.iterdir()) == ["full", "linear"]
 
 

@@ -1,5 +1,6 @@
 """Our models as folders of Hugging Face's RoFormer."""
 
+import inspect
 import json
 import os
 from pathlib import Path
@@ -10,8 +11,17 @@ from safetensors.numpy import save
 
 from paddle_rope.roformer.checkpoints.names import HUGGINGFACE, classifier_weights, encoder_weights, lm_head_weights
 from paddle_rope.roformer.checkpoints.settings import SAME_KEYS
+from paddle_rope.roformer.configuration import RoFormerConfig
 
 ACTIVATION_NAMES = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu", "tanh": "tanh"}
+# Options that Hugging Face's RoFormer has, too.
+EXPRESSED = (*SAME_KEYS, "embedding_size", "hidden_act", "causal")
+# Options without effect on the outputs of softmax attention with RoPE; the last two: unless there is a classifier.
+UNUSED = (
+    *("attention_window", "feature_map", "num_random_features", "normalizer", "decay"),
+    *("max_position_embeddings", "convolution_size", "embedding_dropout_prob"),
+    *("pooling", "classifier_activation"),
+)
 KNOWN = ("RoFormerModel", "RoFormerForMaskedLM", "RoFormerForCausalLM", "RoFormerForSequenceClassification")
 
 
@@ -71,26 +81,23 @@ def write_huggingface(model: PretrainedModel, folder: str | os.PathLike, max_pos
 
 
 def _check_expressible(config, kind):
-    """Raise ValueError for what Hugging Face's RoFormer does not have."""
+    """Raise ValueError unless each option is one that Hugging Face's RoFormer has, or has its default."""
     if kind not in KNOWN:
         raise ValueError(f"{kind} has no counterpart in Hugging Face's RoFormer; save one of {', '.join(KNOWN)}")
-    wanted = {
-        "version": (1,),
+    allowed = {
+        "attention": ("softmax", ["softmax"] * config.num_hidden_layers),
         "position_embedding": ("qk", "qkv"),
-        "rotary_base": (10000,),
-        "rotary_layout": ("interleaved",),
         "rotary_dim": (None, config.head_dim),
-        "rotary_scaling": (None,),
-        "rotary_learned": (False,),
-        "share_kv": (False,),
+        "convolutions": ([],),
     }
     if kind == "RoFormerForSequenceClassification":
-        wanted.update(pooling=("first",), classifier_activation=(config.hidden_act,))
-    problems = [
-        f"{key} {getattr(config, key)!r}" for key, values in wanted.items() if getattr(config, key) not in values
-    ]
-    if "linear" in config.layer_attention:
-        problems.append("linear attention")
+        allowed.update(pooling=("first",), classifier_activation=(config.hidden_act,))
+    problems = []
+    for name, parameter in inspect.signature(RoFormerConfig).parameters.items():
+        is_free = name in EXPRESSED or (name in UNUSED and name not in allowed)
+        value = getattr(config, name, None)
+        if name != "kwargs" and not is_free and value not in allowed.get(name, (parameter.default,)):
+            problems.append(f"{name} {value!r}")
     if problems:
         raise ValueError(f"Hugging Face's RoFormer does not have {', '.join(problems)}; the model cannot be written")
 

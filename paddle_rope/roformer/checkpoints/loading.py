@@ -41,7 +41,7 @@ def load_pretrained(
     if is_ours(settings):
         tensors = read_weights(folder)
         sources = {name: name for name in tensors}
-        for name in ("model_type", "architectures", "paddlenlp_version"):
+        for name in ("architectures", "paddlenlp_version"):
             settings.pop(name, None)
     else:
         settings, tensors, sources, unused, _ = read_checkpoint(folder)

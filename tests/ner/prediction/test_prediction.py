@@ -304,7 +304,7 @@ DAMAGES = {
     "empty config": ("config.json", cut("config.json", 0)),
     "broken config": ("config.json", cut("config.json", 40)),
     "config is a list": ("config.json", lambda folder: (folder / "config.json").write_text("[]")),
-    "config without types": ("for each of 0 types", replace_in("config.json", '"types"', '"typos"')),
+    "config without types": ("no option 'typos'", replace_in("config.json", '"types"', '"typos"')),
     "config of other size": ("model.safetensors", replace_in("config.json", '"hidden_size": 32', '"hidden_size": 64')),
     "config of more layers": ("16 missing", replace_in("config.json", '_layers": 1', '_layers": 2')),
     "config of unknown attention": ("attention must be one of", replace_in("config.json", '"softmax"', '"hard"')),
