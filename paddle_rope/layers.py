@@ -92,6 +92,9 @@ class Dropout(nn.Dropout):
 class LayerNorm(nn.LayerNorm):
     """(x - mean) / sqrt(variance + epsilon) * weight + bias over the last axis, of ``size`` features.
 
+    Without native operators on CPU, ask ``paddle.grad`` for the gradient of a trainable weight together with that of x
+    (or call ``backward``): for x alone Paddle's kernel omits the weight. Frozen weights are handled here.
+
     Args:
         size: of the last axis.
         epsilon: added to the variance.
@@ -104,7 +107,13 @@ class LayerNorm(nn.LayerNorm):
     def forward(self, x: Tensor) -> Tensor:
         """``[..., size]`` -> same shape."""
         y = native_residual_norm(None, x, self.weight, self.bias, self.epsilon)
-        return nn.LayerNorm.forward(self, x) if y is None else y
+        return self._plain(x) if y is None else y
+
+    def _plain(self, x):
+        if not self.weight.stop_gradient or x.stop_gradient or not computes_on_cpu():
+            return nn.LayerNorm.forward(self, x)
+        # Paddle's kernel for CPU omits the weight from the gradient of x if no gradient of the weight is asked for.
+        return F.layer_norm(x, self.weight.shape, epsilon=self.epsilon) * self.weight + self.bias
 
 
 class RMSNorm(nn.Layer):

@@ -87,7 +87,8 @@ def softmax_attention(
             score = score * math.log(len(keys[row][i])) / math.log(score_scaling_length)
         return paddle.exp(score + bias)
 
-    return _turn_back(_weighted_sums(weight, weight, v, key_mask, segment_ids, causal, window), positions, placement)
+    attended = _weighted_sums(weight, [weight], v, key_mask, segment_ids, causal, window)
+    return _turn_back(attended, positions, placement)
 
 
 def elu_plus_one(x: Tensor) -> Tensor:
@@ -112,7 +113,8 @@ def linear_attention(
     r"""o_i = sum_j g_ij (R_i phi(q_i)) . (R_j phi(k_j)) v_j / sum_j g_ij phi(q_i) . phi(k_j), g_ij = gamma^|i-j|.
 
     arXiv 2104.09864, eq. (19): R is in the numerator only (``normalizer="unrotated"``) or in both ("rotated"); "none":
-    o_i is the numerator over its root mean square. All sums over j are taken anew for each i.
+    o_i is the numerator over its root mean square. All sums over j are taken anew for each i. Where R is in the
+    numerator only, the denominator is at least 0.01 of what it is for features that are replaced by their mean.
 
     Args:
         phi_q, phi_k: functions of ``[batch, heads, seq, head_dim]`` that give the features.
@@ -144,7 +146,13 @@ def linear_attention(
     def unrotated(row, head, i, j):
         return kept(row, head, i, j) * (plain_q[row, head, i] * plain_k[row, head, j]).sum()
 
-    below = {"unrotated": unrotated, "rotated": rotated, "none": None}[normalizer]
+    def even(row, head, i, j):
+        of_query, of_key = plain_q[row, head, i], plain_k[row, head, j]
+        return 0.01 * kept(row, head, i, j) * of_query.mean() * of_key.mean() * len(of_query)
+
+    below = {"unrotated": [unrotated], "rotated": [rotated], "none": []}[normalizer]
+    if normalizer == "unrotated" and positions is not None and ("q" in placement or "k" in placement):
+        below.append(even)
     return _turn_back(_weighted_sums(rotated, below, v, key_mask, segment_ids, causal), positions, placement)
 
 
@@ -196,7 +204,7 @@ def cosine_attention(
         lengths = paddle.sqrt((q[row, head, i] ** 2).sum()) * paddle.sqrt((k[row, head, j] ** 2).sum())
         return 1 + (turned_q[row, head, i] * turned_k[row, head, j]).sum() / lengths
 
-    return _weighted_sums(weight, weight, v, key_mask, None, causal)
+    return _weighted_sums(weight, [weight], v, key_mask, None, causal)
 
 
 def _rotate_some(q, k, v, positions, placement):
@@ -224,22 +232,22 @@ def _visible_keys(batch, seq, key_mask, segment_ids, causal, window=None):
 
 
 def _weighted_sums(above, below, v, key_mask, segment_ids, causal, window=None):
-    """sum_j above(i, j) v_j / sum_j below(i, j) for each i over the j it sees, ``[batch, heads, seq, value_dim]``.
+    """sum_j above(i, j) v_j / sum_j weight(i, j) for each i over the j it sees, ``[batch, heads, seq, value_dim]``.
 
-    ``above`` and ``below`` are functions of row, head, i, j; without ``below`` the sum is divided by its root mean
-    square.
+    ``above`` and each weight of the list ``below`` are functions of row, head, i, j; the largest sum divides. Without
+    ``below`` it is the root mean square of the numerator.
     """
     batch, heads, seq, _ = v.shape
     keys = _visible_keys(batch, seq, key_mask, segment_ids, causal, window)
 
     def attend(row, head, i):
-        numerator, denominator = paddle.zeros_like(v[row, head, i]), 0.0
+        numerator = paddle.zeros_like(v[row, head, i])
         if not keys[row][i]:
             return numerator
         for j in keys[row][i]:
             numerator = numerator + above(row, head, i, j) * v[row, head, j]
-            denominator = denominator + (0.0 if below is None else below(row, head, i, j))
-        return numerator / (paddle.sqrt((numerator**2).mean()) if below is None else denominator)
+        sums = [sum(weight(row, head, i, j) for j in keys[row][i]) for weight in below]
+        return numerator / (max(sums) if below else paddle.sqrt((numerator**2).mean()))
 
     outputs = [attend(row, head, i) for row, head, i in itertools.product(range(batch), range(heads), range(seq))]
     return paddle.stack(outputs).reshape(v.shape)

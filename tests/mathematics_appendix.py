@@ -93,6 +93,9 @@ TESTS = """
 3.5 attention/test_linear_variants.py: one_plus_cosine_with_rope_stays_a_probability
 3.6 attention/test_linear_variants.py: outputs_and_gradients_equal_the_double_sum
 3.7 attention/test_linear_variants.py: a_denominator_under_the_bound_is_cut_at_the_bound
+3.7 attention/test_linear_variants.py: features_that_hardly_overlap_are_bounded_as_in_the_double_sum
+3.7 attention/test_linear_variants.py: a_rotated_numerator_without_overlap_of_features_stays_within_the_bound
+3.7 attention/test_linear_variants.py: no_output_exceeds_the_largest_value_by_more_than_the_bound
 3.7 attention/test_linear_variants.py: tiny_features_are_averaged_as_well_as_others
 3.8 attention/test_linear_variants.py: without_normalizer_outputs_have_root_mean_square_one_whatever_the_length
 3.9 attention/test_linear.py: a_text_of_padding_alone_gives_zero

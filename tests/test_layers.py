@@ -4,7 +4,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_rope.layers import Dropout, Linear, RMSNorm, scaled
+from paddle_rope.layers import Dropout, LayerNorm, Linear, RMSNorm, scaled
 from paddle_rope.native.library import plain_forms
 
 
@@ -106,6 +106,29 @@ def test_the_gradient_of_dropout_is_its_mask():
     (gradient,) = paddle.grad(dropped.sum(), x)
     assert set(np.unique(gradient.numpy())) == {0.0, 2.0}
     np.testing.assert_array_equal((x * gradient).numpy(), dropped.numpy())
+
+
+@pytest.mark.parametrize("frozen", [(), ("weight",), ("bias",), ("weight", "bias")], ids="+".join)
+def test_layer_norm_with_frozen_parameters_has_the_gradient_of_its_equation(frozen):
+    x, towards = (np.random.standard_normal((2, 3, 7)) for _ in range(2))
+    norm = LayerNorm(7)
+    for parameter in norm.parameters():
+        parameter.set_value(paddle.to_tensor(np.random.standard_normal(7), dtype="float32"))
+    for name in frozen:
+        getattr(norm, name).stop_gradient = True
+    given = paddle.to_tensor(x, dtype="float32", stop_gradient=False)
+    output = norm(given)
+    paddle.autograd.backward([output], [paddle.to_tensor(towards, dtype="float32")])
+    deviation = x.std(axis=-1, keepdims=True)
+    normal, part = (x - x.mean(axis=-1, keepdims=True)) / deviation, towards * norm.weight.numpy()
+    exact = part - part.mean(axis=-1, keepdims=True) - normal * (part * normal).mean(axis=-1, keepdims=True)
+    np.testing.assert_allclose(output.numpy(), normal * norm.weight.numpy() + norm.bias.numpy(), rtol=0, atol=1e-5)
+    np.testing.assert_allclose(given.grad.numpy(), exact / deviation, rtol=0, atol=1e-5)
+    of_parameters = {"weight": (towards * normal).sum(axis=(0, 1)), "bias": towards.sum(axis=(0, 1))}
+    for name, expected in of_parameters.items():
+        found = getattr(norm, name).grad
+        assert (found is None) == (name in frozen)
+        assert found is None or np.abs(found.numpy() - expected).max() < 1e-4
 
 
 @pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("float64", 1e-12)])

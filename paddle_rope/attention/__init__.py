@@ -13,6 +13,7 @@ from paddle_rope.attention.feature_maps import (
 )
 from paddle_rope.attention.linear import (
     MIN_DENOMINATOR,
+    MIN_OVERLAP,
     LinearAttentionState,
     causal_linear_attention,
     linear_attention,
@@ -25,6 +26,7 @@ from paddle_rope.attention.window import window_attention
 
 __all__ = [
     "MIN_DENOMINATOR",
+    "MIN_OVERLAP",
     "FeatureMap",
     "Hedgehog",
     "Identity",

@@ -211,7 +211,7 @@ class OrthogonalRandomFeatures(Float32Layer, FeatureMap):
 
     def query(self, x: Tensor) -> Tensor:
         exponents = self._project(x)[0]
-        return paddle.exp(exponents - exponents.max(axis=-1, keepdim=True).detach())
+        return paddle.exp(exponents - exponents.max(axis=-1, keepdim=True))
 
     def key(self, x: Tensor, key_mask: Tensor | None = None) -> Tensor:
         exponents, scaled = self._project(x)

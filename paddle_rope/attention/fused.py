@@ -9,8 +9,14 @@ from paddle_rope.precision import without_amp
 
 LARGEST_HEAD, HEAD_STEP = 256, 8  # sizes of heads that flash attention takes
 _OLDEST_GPU = 80  # compute capability, ten times
-# Score of padded keys. float16 holds it, and exp of it is lost beside any real score.
-MASKED_SCORE = -1e4
+
+
+def masked_score(dtype: paddle.dtype) -> float:
+    """The score of masked keys: finite in ``dtype``, and below any real score, so that the softmax leaves it no weight.
+
+    The lowest number of float16; in wider types less than the lowest, since kernels multiply scores by log2(e).
+    """
+    return -65504.0 if dtype == paddle.float16 else -1e30
 
 
 def fits_fused_kernels(q: Tensor, k: Tensor, v: Tensor, dropout: object) -> bool:
@@ -58,7 +64,7 @@ def fused_weighted_values(
     added = None
     if visible is not None:
         shown = visible.expand([q.shape[0], 1, q.shape[2], k.shape[2]])
-        hidden = paddle.full_like(shown, MASKED_SCORE, dtype=q.dtype)
+        hidden = paddle.full_like(shown, masked_score(q.dtype), dtype=q.dtype)
         added = paddle.where(shown, paddle.zeros_like(hidden), hidden)
     p = dropout.p if isinstance(dropout, Dropout) and dropout.training else 0.0
     by_token = [x.transpose([0, 2, 1, 3]) for x in (q, k, v)]  # [batch, seq, heads, head_dim]

@@ -4,7 +4,7 @@ All forms begin with :func:`_prepare` and end with :func:`_finish`; in between e
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -19,10 +19,13 @@ from paddle_rope.choices import NORMALIZERS, check_choice
 from paddle_rope.layers import scaled
 from paddle_rope.precision import at_least_float32, without_amp
 
-# Lower bound of the denominator. Unrotated, it is a sum of what is not negative: the bound is for a query without any
+# Lower bound of the denominator. Unrotated, it is a sum of non-negative terms: the bound is for a query without any
 # real key or positive feature, and far under what small features (FAVOR+ of long keys) sum to. Rotated, it passes
 # through 0: the bound keeps the quotient finite in training.
 MIN_DENOMINATOR = {"unrotated": 1e-30, "rotated": 1e-6}
+# Second lower bound of the unrotated denominator under a rotated numerator, which is not 0 where the features of query
+# and keys do not overlap: this part of the denominator of features of the same sums that are spread evenly.
+MIN_OVERLAP = 0.01
 # Added to the mean square of an output without denominator.
 _MIN_MEAN_SQUARE = 1e-12
 
@@ -51,9 +54,9 @@ def linear_attention(
 ) -> Tensor:
     r"""o_i = sum_j (R_i phi(q_i)) . (R_j phi(k_j)) v_j / sum_j phi(q_i) . phi(k_j), bidirectional.
 
-    The denominator is not rotated: it stays positive, while the rotated sum may be zero or negative (kexue.fm 8265, eq.
-    19; arXiv 2104.09864, eq. 19). The sum over j is taken once for all i: time and memory are linear in seq. Sums are
-    kept in float32 at least, also for half-precision inputs and under AMP.
+    The denominator is not rotated: no term is negative, while the rotated sum may be zero or negative (kexue.fm 8265,
+    eq. 19; arXiv 2104.09864, eq. 19). The sum over j is taken once for all i: time and memory are linear in seq. Sums
+    are kept in float32 at least, also for half-precision inputs and under AMP.
 
     Args:
         q, k: ``[batch, heads, seq, head_dim]``.
@@ -81,7 +84,9 @@ def linear_attention(
 
     Returns:
         ``[batch, heads, seq, value_dim]`` in the dtype of ``q``. The denominator is bounded from below by
-        ``MIN_DENOMINATOR``, 1e-30 unrotated and 1e-6 rotated: where every key is padding the output is 0.
+        ``MIN_DENOMINATOR``, 1e-30 unrotated and 1e-6 rotated: where every key is padding the output is 0. Unrotated
+        under a rotated numerator it is at least ``MIN_OVERLAP``, 0.01, times sum_j |phi(q_i)| |phi(k_j)| / features,
+        \|.| being the sum of the features: so no output exceeds 100 features times the largest value.
 
     Raises:
         ValueError: an unknown normalizer or placement, options that contradict each other, segments with gaps;
@@ -99,22 +104,18 @@ def linear_attention(
         if normalizer == "subtracted_mean":
             output = _mean_and_covariance(phi_q, phi_k, values, key_mask, segment_ids)
             return rotate_at("o", output, rotate, placement).astype(q.dtype)
-        denominator = None
         if decay is not None:
             weights = decay_weights(_without_padding(decay, key_mask), values, segment_ids, chunk_size)
             numerator = weights.sums(phi_q, phi_k, values)
-            if below is not None:
-                denominator = weights.sums(below[0], below[1], paddle.ones_like(values[..., :1]))
+            denominators = [weights.sums(*pair, paddle.ones_like(values[..., :1])) for pair in below]
         elif not packed:
             key_values = paddle.matmul(phi_k, values, transpose_x=True)  # [batch, heads, features, value_dim]
             numerator = paddle.matmul(phi_q, key_values)
-            if below is not None:
-                denominator = paddle.matmul(below[0], below[1].sum(axis=2, keepdim=True), transpose_y=True)
+            denominators = [paddle.matmul(a, b.sum(axis=2, keepdim=True), transpose_y=True) for a, b in below]
         else:
             numerator = segment_sums(phi_q, phi_k, values, segment_ids)
-            if below is not None:
-                denominator = segment_weights(below[0], below[1], segment_ids)
-        return _finish(numerator, denominator, normalizer, rotate, placement, q.dtype)
+            denominators = [segment_weights(*pair, segment_ids) for pair in below]
+        return _finish(numerator, denominators, normalizer, rotate, placement, q.dtype)
 
 
 @paddle.jit.not_to_static  # as linear_attention
@@ -168,12 +169,10 @@ def causal_linear_attention(
         (phi_q, phi_k), below, values = _prepare(
             q, k, v, rotate, key_mask, feature_map, normalizer, segment_ids, placement, whole_sequence=False
         )
-        denominator = None
         after = _state_after(state, phi_k, below, values, gammas) if return_state else None
         if after is not None and values.shape[2] == 1:  # the recurrence: the token sees what the state now holds
             numerator = paddle.matmul(phi_q, after.key_values)
-            if below is not None:
-                denominator = paddle.matmul(below[0], after.keys)
+            denominators = _of_state(after, below)
         else:
             sums: Callable[..., Tensor]
             if gammas is not None and len(gammas.shape) == 3:
@@ -181,14 +180,13 @@ def causal_linear_attention(
             else:
                 sums = partial(causal_sums, decay=gammas, segment_ids=segment_ids, chunk_size=chunk_size)
             numerator = sums(phi_q, phi_k, values)
-            if below is not None:
-                denominator = sums(below[0], below[1], paddle.ones_like(values[..., :1]))
+            denominators = [sums(*pair, paddle.ones_like(values[..., :1])) for pair in below]
             if state is not None:
                 side = decay_of_state(gammas, values.shape[2], values.dtype)
-                numerator = numerator + _times(paddle.matmul(phi_q, state.key_values), side and side.from_state)
-                if below is not None:
-                    denominator = denominator + _times(paddle.matmul(below[0], state.keys), side and side.from_state)
-        output = _finish(numerator, denominator, normalizer, rotate, placement, q.dtype)
+                decayed = side and side.from_state
+                numerator = numerator + _times(paddle.matmul(phi_q, state.key_values), decayed)
+                denominators = [x + _times(y, decayed) for x, y in zip(denominators, _of_state(state, below))]
+        output = _finish(numerator, denominators, normalizer, rotate, placement, q.dtype)
     return output if after is None else (after, output)
 
 
@@ -265,8 +263,9 @@ def _prepare(q, k, v, rotate, key_mask, feature_map, normalizer, segment_ids, pl
     """What every form begins with: float32 at least, features, rotations.
 
     Returns:
-        The features ``(phi_q, phi_k)`` whose products are the weights of the numerator, those of the denominator,
-        ``[batch, heads, seq, features]`` each, 0 at masked keys (None without denominator), and the values.
+        The features ``(phi_q, phi_k)`` whose products are the weights of the numerator; a list of such pairs, the
+        largest sum of whose products is the denominator (empty without one); and the values. Features are
+        ``[batch, heads, seq, features]``, 0 at masked keys.
     """
     if q.shape[2] < 0 and not whole_sequence:
         raise ValueError("linear attention that is causal or has segment_ids needs a known length in static graphs")
@@ -279,7 +278,10 @@ def _prepare(q, k, v, rotate, key_mask, feature_map, normalizer, segment_ids, pl
         plain_k = scaled(plain_k, key_mask.unsqueeze([1, 3]))
     turned_q = phi.after_rotation(rotate_at("q", plain_q, rotate, placement))
     turned_k = phi.after_rotation(rotate_at("k", plain_k, rotate, placement), key_mask)
-    below = {"unrotated": (plain_q, plain_k), "rotated": (turned_q, turned_k)}.get(normalizer)
+    below = {"unrotated": [(plain_q, plain_k)], "rotated": [(turned_q, turned_k)]}.get(normalizer, [])
+    if normalizer == "unrotated" and rotate is not None and set("qk") & set(placement):
+        spread_q = plain_q.mean(axis=-1, keepdim=True) * MIN_OVERLAP
+        below.append((spread_q, plain_k.sum(axis=-1, keepdim=True)))
     return (turned_q, turned_k), below, rotate_at("v", v, rotate, placement)
 
 
@@ -301,12 +303,13 @@ def _mean_and_covariance(phi_q, phi_k, v, key_mask, segment_ids):
     return (total(v) + products * phi_q.shape[-1] ** -0.5) / count
 
 
-def _finish(numerator, denominator, normalizer, rotate, placement, dtype):
-    """What every form ends with: numerator / max(denominator, ``MIN_DENOMINATOR``), or numerator / its root mean square
-    where ``denominator`` is None; the rotation of o; ``dtype``."""
-    if denominator is None:
+def _finish(numerator, denominators, normalizer, rotate, placement, dtype):
+    """What every form ends with: numerator / max(denominators, ``MIN_DENOMINATOR``), or numerator / its root mean
+    square where there are none; the rotation of o; ``dtype``."""
+    if not denominators:
         output = numerator / paddle.sqrt(numerator.square().mean(axis=-1, keepdim=True) + _MIN_MEAN_SQUARE)
     else:
+        denominator = reduce(paddle.maximum, denominators)
         output = numerator / paddle.clip(denominator, min=MIN_DENOMINATOR[normalizer])
     return rotate_at("o", output, rotate, placement).astype(dtype)
 
@@ -317,11 +320,19 @@ def _state_after(state, phi_k, below, v, decay):
     side = decay_of_state(decay, seq, v.dtype)
     to_state, keep = (None, None) if side is None else (side.to_state, side.keep)
     key_values = paddle.matmul(_times(phi_k, to_state), v, transpose_x=True)
-    keys = None if below is None else _times(below[1], to_state).sum(axis=2).unsqueeze(-1)
+    keys = _times(below[0][1], to_state).sum(axis=2).unsqueeze(-1) if below else None
     if state is None:
         return LinearAttentionState(key_values, keys, seq)
     keys = None if keys is None else keys + _times(state.keys, keep)
     return LinearAttentionState(key_values + _times(state.key_values, keep), keys, state.length + seq)
+
+
+def _of_state(state, below):
+    """sum_j of the products of each pair of ``below``, over the keys that ``state`` remembers, without decay."""
+    if not below:
+        return []
+    sums = state.keys, state.keys.sum(axis=2, keepdim=True)
+    return [paddle.matmul(of_queries, of_keys) for (of_queries, _), of_keys in zip(below, sums)]
 
 
 def _times(x, factor):

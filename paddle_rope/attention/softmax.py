@@ -8,7 +8,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
 
-from paddle_rope.attention.fused import MASKED_SCORE, fits_fused_kernels, fused_weighted_values
+from paddle_rope.attention.fused import fits_fused_kernels, fused_weighted_values, masked_score
 from paddle_rope.attention.placement import Rotation, check_placement, rotate_at
 from paddle_rope.attention.sums import check_segments
 from paddle_rope.layers import scaled
@@ -143,7 +143,7 @@ def weighted_values(
     if visible is not None:
         visible.stop_gradient = True  # which the expansion of bool in static graphs insists on
         shown = visible.expand(scores.shape if paddle.in_dynamic_mode() else paddle.shape(scores))
-        scores = paddle.where(shown, scores, paddle.full_like(scores, MASKED_SCORE))
+        scores = paddle.where(shown, scores, paddle.full_like(scores, masked_score(scores.dtype)))
     weights = F.thresholded_relu(F.softmax(scores, axis=-1), _SMALLEST_WEIGHT)
     if dropout is not None:
         weights = dropout(weights)

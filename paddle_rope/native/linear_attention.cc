@@ -15,6 +15,7 @@ constexpr int64_t kDecayChunk = 64;
 constexpr int64_t kHeadsTogether = 4;  // without decay
 constexpr float kSmallestPower = 1e-30f;  // of gamma; products of smaller ones are slow, and lost in float32 sums
 constexpr float kMinDenominator = 1e-30f;   // as in attention/linear.py
+constexpr float kMinOverlap = 0.01f;        // as there
 constexpr float kMinMeanSquare = 1e-12f;
 
 struct Matrix {  // rows side by side
@@ -77,6 +78,13 @@ void sums(const Matrix& a, const Matrix& b, const Matrix& c, int64_t seq, float 
   }
 }
 
+inline float total(const float* row, int64_t size) {
+  float sum = 0.0f;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t f = 0; f < size; ++f) sum += row[f];
+  return sum;
+}
+
 inline float feature(float x) { return x >= 0.0f ? x + 1.0f : exponential(x); }
 
 struct LinearAttention {
@@ -89,6 +97,12 @@ struct LinearAttention {
 
   int64_t stride() const { return heads * dim; }
   float gamma(int64_t head) const { return gammas ? gammas[head] : 1.0f; }
+
+  // A denominator under a rotated numerator has a lower bound. A divisor that is the bound is written as a negative number.
+  bool bounds() const { return divides && rotation.cosine; }
+
+  // What the bound makes of the features of a query, and of their gradients: kMinOverlap times the mean of all.
+  void spread(float* row) const { std::fill_n(row, dim, kMinOverlap / dim * total(row, dim)); }
 
   int64_t kept_size() const { return (dim + 1) * dim; }
 
@@ -113,7 +127,7 @@ struct LinearAttention {
       for (int64_t f = 0; f < dim; ++f) square += numerator[f] * numerator[f];
       divisor = std::sqrt(square / dim + kMinMeanSquare);
     }
-    const float inverse = 1.0f / std::max(divisor, kMinDenominator);
+    const float inverse = 1.0f / std::max(std::abs(divisor), kMinDenominator);
 #pragma omp simd
     for (int64_t f = 0; f < dim; ++f) out[f] = inverse * numerator[f];
   }
@@ -123,9 +137,9 @@ struct LinearAttention {
     float along = 0.0f;
 #pragma omp simd reduction(+ : along)
     for (int64_t f = 0; f < dim; ++f) along += o[f] * d[f];
-    const float inverse = 1.0f / std::max(divisor, kMinDenominator);
+    const float inverse = 1.0f / std::max(std::abs(divisor), kMinDenominator);
     const float part = divides ? 0.0f : along / dim;
-    if (divides) d_divisor = divisor > kMinDenominator ? -along * inverse : 0.0f;
+    if (divides) d_divisor = std::abs(divisor) > kMinDenominator ? -along * inverse : 0.0f;
 #pragma omp simd
     for (int64_t f = 0; f < dim; ++f) d_numerator[f] = (d[f] - part * o[f]) * inverse;
   }
@@ -215,6 +229,8 @@ struct Whole {
       std::copy_n(matrix(state, head), a.dim * a.dim, kept + head * a.kept_size());
       std::copy_n(key_sums.data() + head * a.dim, a.dim, kept + head * a.kept_size() + a.dim * a.dim);
     }
+    std::vector<float> totals(heads);
+    for (int64_t head = 0; head < heads; ++head) totals[head] = total(key_sums.data() + head * a.dim, a.dim);
     each_chunk([&](int64_t start, int64_t rows) {
       features(q, false, start, rows);
       for (int64_t head = 0; head < heads; ++head)
@@ -228,6 +244,8 @@ struct Whole {
 #pragma omp simd reduction(+ : sum)
           for (int64_t f = 0; f < a.dim; ++f) sum += row[f] * sums[f];
           divisor = sum;
+          const float bound = a.bounds() ? kMinOverlap / a.dim * total(row, a.dim) * totals[head] : 0.0f;
+          if (bound > sum) divisor = -bound;
         }
         a.divide_row(of(above, head, i), divisor, out + place);
       });
@@ -254,15 +272,18 @@ struct Whole {
                 matrix(d_state, head), a.dim);
         product(rows, a.dim, a.dim, 1.0f, of(above, head), a.dim, false, matrix(state, head), a.dim, false, 0.0f,
                 of(d_turned, head), a.dim);
-        if (a.divides)
-          add_rows(of(plain, head), d_divisors.data() + head * kChunk, rows, d_key_sums.data() + head * a.dim);
       }
       each_row(start, rows, [&](int64_t head, int64_t i, int64_t place) {
         const float d_divisor = d_divisors[head * kChunk + i], *sums = key_sums.data() + head * a.dim;
         for (int64_t f = 0; a.divides && f < a.dim; ++f) d_plain[f] = d_divisor * sums[f];
+        const bool bounded = divisors[head * a.seq + start + i] < 0.0f;
+        if (bounded) a.spread(d_plain.data());
         a.gradient_row(of(plain, head, i), a.divides ? d_plain.data() : nullptr, of(d_turned, head, i), text, start + i,
                        back.data(), d_q + place);
+        if (bounded) a.spread(of(plain, head, i));
       });
+      for (int64_t head = 0; a.divides && head < heads; ++head)
+        add_rows(of(plain, head), d_divisors.data() + head * kChunk, rows, d_key_sums.data() + head * a.dim);
     });
     for (int64_t head = 0; head < heads; ++head) transpose(matrix(d_state, head), matrix(state, head));  // which is used up
     each_chunk([&](int64_t start, int64_t rows) {
@@ -320,6 +341,17 @@ struct Decaying {
          sums_of.data(), scratch);
     if (a.divides)
       sums(side_by_side(plain_q, a.dim), side_by_side(plain_k, a.dim), side_by_side(ones, 1), a.seq, gamma, a.sides, divisor, scratch);
+    if (a.bounds()) {
+      std::vector<float> totals_q(a.seq), totals_k(a.seq), bound(a.seq);
+      for (int64_t i = 0; i < a.seq; ++i) {
+        totals_q[i] = kMinOverlap / a.dim * total(plain_q.data() + i * a.dim, a.dim);
+        totals_k[i] = total(plain_k.data() + i * a.dim, a.dim);
+      }
+      sums(side_by_side(totals_q, 1), side_by_side(totals_k, 1), side_by_side(ones, 1), a.seq, gamma, a.sides, bound.data(),
+           scratch);
+      for (int64_t i = 0; i < a.seq; ++i)
+        if (bound[i] > divisor[i]) divisor[i] = -bound[i];
+    }
     for (int64_t i = 0; i < a.seq; ++i)
       a.divide_row(sums_of.data() + i * a.dim, divisor[i], out + a.place(text, head, i));
   }
@@ -343,7 +375,11 @@ struct Decaying {
       std::memcpy(d_v + a.place(text, head, i), sums_of.data() + i * a.dim, a.dim * sizeof(float));
     sums(above, rows_v, rows_k, a.seq, gamma, a.sides, d_turned.data(), scratch);
     if (extra) sums(below, one, side_by_side(plain_k, a.dim), a.seq, gamma, a.sides, extra, scratch);
+    for (int64_t i = 0; i < a.seq; ++i)
+      if (divisor[i] < 0.0f) a.spread(extra + i * a.dim);
     gradients(text, head, plain_q, extra, d_turned, d_q);
+    for (int64_t i = 0; i < a.seq; ++i)
+      if (divisor[i] < 0.0f) a.spread(plain_q.data() + i * a.dim);
     sums(rows_v, above, rows_q, a.seq, gamma, back, d_turned.data(), scratch);
     if (extra) sums(one, below, side_by_side(plain_q, a.dim), a.seq, gamma, back, extra, scratch);
     gradients(text, head, plain_k, extra, d_turned, d_k);  // 0 at padding, as the features there

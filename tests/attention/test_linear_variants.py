@@ -1,17 +1,21 @@
 """Bidirectional linear attention with every feature map and normalizer, against the double sum."""
 
+from functools import partial
+
 import numpy as np
 import paddle
 import pytest
 
-from paddle_rope import RotaryPositionEmbedding, linear_attention, reference
+from paddle_rope import RotaryPositionEmbedding, causal_linear_attention, linear_attention, reference
 from paddle_rope.attention import (
     MIN_DENOMINATOR,
+    MIN_OVERLAP,
     OnePlusCosine,
     OrthogonalRandomFeatures,
     SoftmaxExp,
     elu_plus_one,
     exp,
+    linear_attention_step,
     relu,
     squared_relu,
 )
@@ -172,6 +176,70 @@ def test_a_denominator_under_the_bound_is_cut_at_the_bound():
     numerator = values[0] - values[1] - values[2]
     np.testing.assert_allclose(attended.numpy()[0, 0, 0], numerator / MIN_DENOMINATOR["rotated"], rtol=1e-10)
     np.testing.assert_allclose(attended.numpy()[0, 0, 1], -numerator, rtol=1e-10)
+
+
+def in_two_pieces(q, k, v, rotary, **options):
+    state, first = causal_linear_attention(*(x[:, :, :4] for x in (q, k, v)), rotary, return_state=True, **options)
+    rest = (x[:, :, 4:] for x in (q, k, v))
+    return paddle.concat([first, causal_linear_attention(*rest, partial(rotary, offset=4), state=state, **options)], 2)
+
+
+SEGMENTS = [[0, 0, 0, 1, 1, 2, 2], [3] * 7]
+FORMS = {
+    "bidirectional": (linear_attention, {}, {}),
+    "packed": (linear_attention, {"segment_ids": paddle.to_tensor(SEGMENTS)}, {"segment_ids": SEGMENTS}),
+    "decay": (linear_attention, {"decay": [0.9, 0.5], "chunk_size": 3}, {"decay": [0.9, 0.5]}),
+    "causal": (causal_linear_attention, {"chunk_size": 3}, {"causal": True}),
+    "causal, decay": (
+        causal_linear_attention,
+        {"decay": [0.9, 0.5], "chunk_size": 3},
+        {"decay": [0.9, 0.5], "causal": True},
+    ),
+    "with a state": (in_two_pieces, {"decay": [0.9, 0.5]}, {"decay": [0.9, 0.5], "causal": True}),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_features_that_hardly_overlap_are_bounded_as_in_the_double_sum(name):
+    attend, options, plain_options = FORMS[name]
+    q, k, v = random_qkv(2, 2, 7, 4, 3)
+    apart = paddle.to_tensor([30.0, -30.0, 30.0, -30.0], dtype="float64")  # most pairs have one small factor each
+    q, k = 20 * q.detach() + apart, 20 * k.detach() - apart
+    q.stop_gradient = k.stop_gradient = False
+    attended = attend(q, k, v, RotaryPositionEmbedding(4), **options)
+    expected = reference.linear_attention(q, k, v, range(7), **plain_options)
+    assert_same_with_gradients(attended, expected, [q, k, v], [q, k, v], tolerance=1e-8)
+    assert float(attended.abs().max()) > 10  # some are bounded: otherwise they are averages
+
+
+@pytest.mark.parametrize(
+    "phi, q, k",
+    [(relu, (1, -1), (-1, 1)), (squared_relu, (1, -1), (-1, 1)), (elu_plus_one, (30, -30), (-30, 30))],
+    ids=["relu", "squared_relu", "elu_plus_one"],
+)
+def test_a_rotated_numerator_without_overlap_of_features_stays_within_the_bound(phi, q, k):
+    # phi(q) . phi(k) is 0, or nearly; R_1 phi(k) has the sine of 1 along phi(q)
+    q, k = (paddle.to_tensor(x, dtype="float32").expand([1, 1, 2, 2]) for x in (q, k))
+    v, rotary, state = paddle.ones([1, 1, 2, 1]), RotaryPositionEmbedding(2), None
+    both = linear_attention(q, k, v, rotary, feature_map=phi).flatten().numpy()
+    np.testing.assert_allclose(both, np.array([-1, 1]) * np.sin(1) / MIN_OVERLAP, rtol=1e-3)
+    causal = causal_linear_attention(q, k, v, rotary, feature_map=phi).flatten().numpy()
+    np.testing.assert_allclose(causal, both * [0, 1], rtol=1e-3, atol=1e-3)
+    for i, expected in enumerate(causal):
+        here = slice(i, i + 1)
+        state, y = linear_attention_step(state, q[:, :, here], k[:, :, here], v[:, :, here], rotary, phi)
+        assert y.item() == pytest.approx(expected, rel=1e-4, abs=1e-4)
+
+
+@pytest.mark.parametrize("phi", [relu, squared_relu, elu_plus_one], ids=["relu", "squared_relu", "elu_plus_one"])
+def test_no_output_exceeds_the_largest_value_by_more_than_the_bound(phi):
+    rotary = RotaryPositionEmbedding(8)
+    for kernel in (linear_attention, causal_linear_attention):
+        q, k, v = random_qkv(16, 8, 16, 8, 8, dtype="float32")
+        attended = kernel(5 * q, 5 * k, v, rotary, feature_map=phi)
+        gradients = paddle.grad(attended.sum(), [q, k, v])
+        assert float(attended.abs().max()) <= 8 / MIN_OVERLAP * float(v.abs().max())
+        assert all(float(x.abs().max()) < 1e5 for x in gradients)
 
 
 @pytest.mark.parametrize("phi", [relu, squared_relu], ids=["relu", "squared_relu"])

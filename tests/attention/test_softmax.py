@@ -1,10 +1,13 @@
 """Softmax attention against its reference."""
 
+from functools import partial
+
 import numpy as np
 import paddle
+import pytest
 
-from paddle_rope import RotaryPositionEmbedding, reference, softmax_attention
-from paddle_rope.attention.softmax import MASKED_SCORE
+from paddle_rope import RotaryPositionEmbedding, reference, softmax_attention, window_attention
+from paddle_rope.attention.softmax import masked_score
 from paddle_rope.layers import Dropout
 from tests.attention.qkv import SHAPES, ragged_mask, random_qkv
 from tests.pairwise import pairwise
@@ -45,11 +48,25 @@ def test_a_text_of_padding_alone_gives_no_nan():
     assert all(bool(paddle.isfinite(x).all()) for x in (attended, *gradients))
 
 
-def test_padding_has_no_weight_beside_scores_of_minus_9000_and_its_score_is_a_float16():
-    q, k, v = (paddle.to_tensor(x).reshape([1, 1, -1, 1]) for x in ([1.0, 1.0], [-9000.0, 0.0], [2.0, 5.0]))
-    attended = softmax_attention(q, k, v, key_mask=paddle.to_tensor([[True, False]]))
-    assert attended.flatten().tolist() == [2, 2]
-    assert np.isfinite(np.float16(MASKED_SCORE))
+@pytest.mark.parametrize("score", [-9e3, -1e4, -2e4, -1e8])
+@pytest.mark.parametrize("attend", [softmax_attention, partial(window_attention, window=2)], ids=["softmax", "window"])
+def test_what_is_masked_has_no_weight_however_low_the_real_scores_are(attend, score):
+    seq = 90  # of several blocks
+    q, v = paddle.ones([1, 1, seq, 1]), paddle.arange(seq, dtype="float32").reshape([1, 1, seq, 1])
+    k = paddle.where(v % 3 == 2, paddle.zeros_like(v), paddle.full_like(v, score))
+    mask = (v % 3 != 2).reshape([1, seq])
+    for options in ({"key_mask": mask}, {"causal": True}, {"segment_ids": paddle.arange(seq).unsqueeze(0) // 2}):
+        v.stop_gradient = False
+        attended = attend(q, k, v, **options)
+        gradient = paddle.grad(attended[0, 0, 1].sum(), [v])[0].flatten().numpy()  # the weights of token 1
+        hidden = np.arange(seq) > 1 if "key_mask" not in options else ~mask.numpy()[0]
+        assert (gradient[hidden] == 0).all()
+        np.testing.assert_allclose(gradient.sum(), 1, rtol=1e-6)
+
+
+def test_the_score_of_what_is_masked_is_finite_in_its_dtype():
+    assert np.isfinite(np.float16(masked_score(paddle.float16)))
+    assert all(np.isfinite(np.float32(masked_score(dtype))) for dtype in (paddle.bfloat16, paddle.float32))
 
 
 def test_outputs_see_relative_positions_only():

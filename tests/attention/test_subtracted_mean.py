@@ -52,6 +52,25 @@ def test_outputs_and_gradients_equal_the_double_sum(shape, name, placement, mask
     assert_same_with_gradients(attended, expected, qkv)
 
 
+def test_random_features_equal_the_double_sum_with_the_gradient_of_their_largest_exponent():
+    # the scale exp(-max) of a query stays in the output here: it cancels in a quotient only
+    qkv = random_qkv(2, 2, 5, 4, 3)
+    phi = OrthogonalRandomFeatures(4)
+
+    def exponents(x):
+        return paddle.matmul(x / 4**0.25, phi.projection.astype("float64"), transpose_y=True)
+
+    def formula_q(q):
+        return paddle.exp(exponents(q) - exponents(q).max(axis=-1, keepdim=True))
+
+    def formula_k(k):
+        return paddle.exp(exponents(k) - k.square().sum(axis=-1, keepdim=True) / 4)
+
+    attended = linear_attention(*qkv, RotaryPositionEmbedding(4), None, phi, NORMALIZER)
+    expected = reference.subtracted_mean_attention(*qkv, range(5), None, formula_q, formula_k)
+    assert_same_with_gradients(attended, expected, qkv)
+
+
 @pytest.mark.parametrize("masked", [False, True], ids=["no mask", "mask"])
 @pytest.mark.parametrize("rotated", [False, True], ids=["no position", "rope"])
 def test_means_are_taken_within_segments(rotated, masked):

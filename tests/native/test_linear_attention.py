@@ -48,6 +48,22 @@ def test_attention_equals_the_plain_form(layout, normalizer, decay, causal, seq)
     )
 
 
+@pytest.mark.parametrize("causal", [False, True], ids=["", "causal"])
+@pytest.mark.parametrize("decay", [None, (0.1, 0.97)], ids=["", "decay"])
+def test_features_that_hardly_overlap_are_bounded_as_in_the_plain_form(decay, causal):
+    apart = paddle.to_tensor([30.0, -30.0]).tile([HEADS * DIM // 2])
+    at_query = apart * (paddle.arange(150) % 2).astype("float32").unsqueeze(-1)  # every other one is far from all keys
+    q, k, v = (tensor(2, 150, HEADS * DIM) for _ in range(3))
+    mask, rotate = paddle.to_tensor(np.arange(150) < np.array([[150], [130]])), RotaryPositionEmbedding(DIM).at(None)
+    options = {"decay": decay, "causal": causal}
+    native, plain = (
+        lambda: native_linear_attention(10 * q + at_query, 10 * k - apart, v, HEADS, rotate, mask, **options),
+        lambda: plainly(10 * q + at_query, 10 * k - apart, v, rotate, mask, **options),
+    )
+    assert float(native().abs().max()) > 8  # some are bounded: otherwise they are averages
+    assert_same(native, plain, [q, k, v], tolerance=2e-4)
+
+
 @pytest.mark.parametrize("normalizer", ["unrotated", "none"])
 @pytest.mark.parametrize("decay", [None, (1, 1, 0.9, 1, 1, 1), (0.5, 1, 1, 1, 1, 0.8)], ids=["none", "third", "outer"])
 def test_heads_that_are_computed_together_do_not_mix(decay, normalizer):
