@@ -1,6 +1,5 @@
 from paddle_rope.attention.feature_maps import (
     FeatureMap,
-    Hedgehog,
     Identity,
     OnePlusCosine,
     OrthogonalRandomFeatures,
@@ -9,7 +8,6 @@ from paddle_rope.attention.feature_maps import (
     exp,
     make_feature_map,
     relu,
-    squared_relu,
 )
 from paddle_rope.attention.linear import (
     MIN_DENOMINATOR,
@@ -28,7 +26,6 @@ __all__ = [
     "MIN_DENOMINATOR",
     "MIN_OVERLAP",
     "FeatureMap",
-    "Hedgehog",
     "Identity",
     "KeyValueState",
     "LinearAttentionState",
@@ -45,6 +42,5 @@ __all__ = [
     "make_feature_map",
     "relu",
     "softmax_attention",
-    "squared_relu",
     "window_attention",
 ]

@@ -48,21 +48,18 @@ _KINDS = {
     "version": integer(0, 9),
     "attention": either(TEXT, list_of(TEXT, MOST_LAYERS)),
     "attention_window": integer(0, MOST_ROWS),
-    "score_scaling_length": integer(0, MOST_ROWS, optional=True),
     "max_position_embeddings": integer(0, MOST_ROWS, optional=True),
     "rotary_base": number(0),
     "rotary_dim": integer(0, WIDEST, optional=True),
     "rotary_scaling": one_of("an object", dict, optional=True),
     "num_random_features": integer(1, 2**12, optional=True),
-    "decay": either(TEXT, list_of(number(), WIDEST), optional=True),
-    "convolutions": list_of(TEXT, len(choices.CONVOLUTIONS)),
-    "convolution_size": integer(0, 2**10),
+    "decay": list_of(number(), WIDEST, optional=True),
     **dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), share()),
     "embedding_dropout_prob": share(optional=True),
     "initializer_range": number(0, optional=True),
     "layer_norm_eps": number(0, 0.001),  # what Paddle's layer_norm takes
     "pad_token_id": integer(0, MOST_ROWS),
-    **dict.fromkeys(("causal", "rotary_learned", "share_kv", "output_gate"), TRUTH),
+    **dict.fromkeys(("causal", "rotary_learned", "share_kv", "convolutions", "output_gate"), TRUTH),
 }
 _DTYPES = ("float16", "bfloat16", "float32", "float64")
 _PADDLENLP_KINDS = {
@@ -72,6 +69,48 @@ _PADDLENLP_KINDS = {
         ("dtype", "torch_dtype"), Kind(f"one of {', '.join(_DTYPES)}", lambda value: value in _DTYPES, optional=True)
     ),
 }
+
+
+# Options and values that experiments found useless, with what means that they are not used. Commit e394b37 has them.
+REMOVED = {
+    "score_scaling_length": (None,),
+    "convolution_size": (3,),
+    "position_gaps": (None,),
+}
+REMOVED_VALUES = {
+    "feature_map": ("hedgehog", "identity", "squared_relu"),
+    "normalizer": ("subtracted_mean",),
+    "decay": ("token",),
+}
+_THREE_CONVOLUTIONS = {"input", "value", "output"}
+
+
+def without_removed(options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a file of an earlier version in today's terms.
+
+    Raises:
+        ValueError: an option that was removed is used.
+    """
+    options = dict(options)
+    for name, unused in REMOVED.items():
+        if name in options and (value := options.pop(name)) not in unused:
+            raise ValueError(_removed(name, value))
+    for name, values in REMOVED_VALUES.items():
+        if isinstance(options.get(name), str) and options[name] in values:
+            raise ValueError(_removed(name, options[name]))
+    if isinstance(options.get("convolutions"), (list, tuple)):
+        given = {*map(str, options["convolutions"])}
+        if given and given != _THREE_CONVOLUTIONS:
+            raise ValueError(_removed("convolutions", options["convolutions"]))
+        options["convolutions"] = bool(given)
+    return options
+
+
+def _removed(name, value):
+    return (
+        f"{name} {shown(value)} is no longer supported, since it did not help (docs/experiments/attention.md); "
+        "commit e394b37 is the last version with it"
+    )
 
 
 class RoFormerConfig(PretrainedConfig):
@@ -94,9 +133,6 @@ class RoFormerConfig(PretrainedConfig):
             near by (linear in length); a list gives one of them for each layer.
         attention_window: of ``"window"``: token i sees token j where |i - j| is at most this, and with ``causal`` j is
             not behind i.
-        score_scaling_length: the scores of softmax and window are multiplied by log(n) / log(this), n being the number
-            of tokens that a token sees (kexue.fm 8823), so that attention stays as sharp in longer texts; best the
-            length of the training texts, at least 2. None: not.
         causal: no token sees a later one.
         position_embedding: where RoPE rotates, some of the letters ``qkvo`` in this order (``"o"``: the output is
             rotated back; kexue.fm 10862; ``"qkv"`` is what others call rotary_value); or ``"sinusoidal"``,
@@ -109,18 +145,15 @@ class RoFormerConfig(PretrainedConfig):
             (:func:`~paddle_rope.rotary_frequencies.frequency_scaling`); None for none.
         rotary_learned: train the frequencies.
         share_kv: one projection for keys and values.
-        feature_map: phi of linear attention: ``"elu_plus_one"``, ``"relu"``, ``"squared_relu"``, ``"exp"``,
-            ``"softmax_exp"``, ``"one_plus_cosine"``, ``"favor"``, ``"hedgehog"`` (learned) or ``"identity"``.
+        feature_map: phi of linear attention: ``"elu_plus_one"``, ``"relu"``, ``"exp"``,
+            ``"softmax_exp"``, ``"one_plus_cosine"`` or ``"favor"``.
         num_random_features: of ``"favor"``; None for ``head_dim``.
-        normalizer: of linear attention: ``"unrotated"``, ``"rotated"``, ``"none"`` or ``"subtracted_mean"``.
+        normalizer: of linear attention: ``"unrotated"``, ``"rotated"`` or ``"none"``.
         decay: of linear attention, a number gamma in (0, 1] for each head: numerator and denominator have the factor
-            gamma^|i-j|; or ``"token"``: each token chooses a gamma for each head; None for none. Not with
-            ``"subtracted_mean"``.
-        convolutions: short depthwise convolutions over neighboring tokens in each block (arXiv 2405.16605), some of
-            ``"input"``, ``"value"`` and ``"output"``; c being a
-            :class:`~paddle_rope.convolution.DepthwiseConvolution`: x + c(x) in the place of the block's input x,
-            values SiLU(c(W_v x)), attended + c(values). Not with ``causal``.
-        convolution_size: tokens that a convolution sees, odd.
+            gamma^|i-j|; None for none.
+        convolutions: three short depthwise convolutions over neighboring tokens in each block (MILA, arXiv 2405.16605),
+            c being a :class:`~paddle_rope.convolution.DepthwiseConvolution`: x + c(x) replaces the block's input x, the
+            values are SiLU(c(W_v x)), and attended + c(values) is the output. Not with ``causal``.
         output_gate: gate the output of attention by its input, W_o [attended * SiLU(W_g x)].
         hidden_dropout_prob: dropout after embedding, attention and feed-forward.
         embedding_dropout_prob: dropout after embedding, if it is to differ; None for ``hidden_dropout_prob``.
@@ -152,7 +185,6 @@ class RoFormerConfig(PretrainedConfig):
         hidden_act: str = "gelu",
         attention: str | Sequence[str] = "softmax",
         attention_window: int = 64,
-        score_scaling_length: int | None = None,
         causal: bool = False,
         position_embedding: str = "qk",
         max_position_embeddings: int | None = None,
@@ -165,9 +197,8 @@ class RoFormerConfig(PretrainedConfig):
         feature_map: str = "elu_plus_one",
         num_random_features: int | None = None,
         normalizer: str = "unrotated",
-        decay: Sequence[float] | str | None = None,
-        convolutions: Sequence[str] = (),
-        convolution_size: int = 3,
+        decay: Sequence[float] | None = None,
+        convolutions: bool = False,
         output_gate: bool = False,
         hidden_dropout_prob: float = 0.1,
         embedding_dropout_prob: float | None = None,
@@ -186,7 +217,6 @@ class RoFormerConfig(PretrainedConfig):
         given["embedding_size"] = hidden_size if embedding_size is None else embedding_size
         given["attention"] = list(attention) if isinstance(attention, (list, tuple)) else attention
         given["decay"] = list(decay) if isinstance(decay, (list, tuple)) else decay
-        given["convolutions"] = list(convolutions or ())
         super().__init__(pad_token_id=pad_token_id, **kwargs)
         for name, value in given.items():
             setattr(self, name, value)
@@ -217,6 +247,7 @@ class RoFormerConfig(PretrainedConfig):
         almost an option of the encoder is an error.
         """
         options = {name: value for name, value in config_dict.items() if name not in _WRITTEN_BY_LIBRARIES}
+        options = without_removed(options)
         kind = str(options.pop("model_type", cls.model_type))
         if kind != cls.model_type and kind.startswith("paddle_rope"):
             known, encoder = cls.options(), inspect.signature(RoFormerConfig).parameters
@@ -272,8 +303,6 @@ class RoFormerConfig(PretrainedConfig):
             )
         if self.attention_window < 1:
             raise ValueError(f"attention_window must be at least 1, got {self.attention_window}")
-        if self.score_scaling_length is not None and self.score_scaling_length < 2:
-            raise ValueError(f"score_scaling_length must be at least 2, got {self.score_scaling_length}")
         if self.position_embedding == "alibi" and "window" in self.layer_attention:
             raise ValueError(
                 "position_embedding 'alibi' is added to the scores of softmax attention to all tokens, not to those of "
@@ -288,16 +317,13 @@ class RoFormerConfig(PretrainedConfig):
             raise ValueError("position_embedding 'learned' needs max_position_embeddings, the number of positions")
         if self.position_embedding == "sinusoidal" and self.embedding_size % 2:
             raise ValueError(f"sinusoidal positions need an even embedding_size, got {self.embedding_size}")
-        if self.decay not in (None, "token") and (
-            isinstance(self.decay, str)
-            or len(self.decay) != self.num_attention_heads
-            or not all(0 < gamma <= 1 for gamma in self.decay)
+        if self.decay is not None and (
+            len(self.decay) != self.num_attention_heads or not all(0 < gamma <= 1 for gamma in self.decay)
         ):
             raise ValueError(
-                f"decay must be {self.num_attention_heads} numbers in (0, 1], one for each head, or 'token', "
-                f"got {self.decay!r}"
+                f"decay must be {self.num_attention_heads} numbers in (0, 1], one for each head, got {self.decay!r}"
             )
-        check_convolutions(self.convolutions, self.convolution_size, self.causal)
+        check_convolutions(self.convolutions, self.causal)
         scaling = frequency_scaling(self.rotary_scaling)
         if scaling and scaling.amplitude != 1 and self.has_rotary and "linear" in self.layer_attention:
             raise ValueError(
@@ -308,7 +334,7 @@ class RoFormerConfig(PretrainedConfig):
 
 def _is_default(name, value):
     """Whether None stands for no value, as it does where an option has a default of another kind."""
-    return value is None and name in ("embedding_size", "convolutions")
+    return value is None and name == "embedding_size"
 
 
 @functools.cache

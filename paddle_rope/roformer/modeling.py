@@ -53,21 +53,15 @@ class RoFormerBlock(nn.Layer):
             share_kv=config.share_kv,
             bias=config.version == 1,
             causal=config.causal,
-            feature_map=make_feature_map(
-                *(config.feature_map, config.head_dim, config.num_random_features),
-                seed=index,
-                num_heads=config.num_attention_heads,
-            ),
+            feature_map=make_feature_map(config.feature_map, config.head_dim, config.num_random_features, seed=index),
             normalizer=config.normalizer,
             decay=config.decay,
             window=config.attention_window,
-            score_scaling_length=config.score_scaling_length,
             convolutions=config.convolutions,
-            convolution_size=config.convolution_size,
             output_gate=config.output_gate,
         )
-        if "input" in config.convolutions:
-            self.input_convolution = DepthwiseConvolution(config.hidden_size, config.convolution_size)
+        if config.convolutions:
+            self.input_convolution = DepthwiseConvolution(config.hidden_size)
         self.attention_norm = make_norm(config, config.hidden_size)
         self.feed_forward_in = make_linear(config, config.hidden_size, config.intermediate_size)
         self.feed_forward_out = make_linear(config, config.intermediate_size, config.hidden_size)
@@ -182,9 +176,8 @@ class RoFormerModel(RoFormerPretrainedModel):
         self.dropout = Dropout(config.hidden_dropout_prob if own_dropout is None else own_dropout)
         if config.has_rotary:
             self.rotary = self._make_rotary(config.head_dim)
-            features = 2 * config.head_dim if config.feature_map == "hedgehog" else config.num_random_features
-            if features not in (None, config.head_dim):
-                self.feature_rotary = self._make_rotary(features)
+            if config.num_random_features not in (None, config.head_dim):
+                self.feature_rotary = self._make_rotary(config.num_random_features)
         self.blocks = nn.LayerList([RoFormerBlock(config, index) for index in range(config.num_hidden_layers)])
         self.enable_recompute = False
 

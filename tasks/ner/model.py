@@ -7,7 +7,6 @@ from paddle_rope.choices import check_choice
 from paddle_rope.global_pointer import EfficientGlobalPointer, GlobalPointer, decode_spans
 from paddle_rope.global_pointer.heads import check_max_span_length
 from paddle_rope.option_kinds import NAMES, TRUTH, integer
-from paddle_rope.positions import positions_with_gaps
 from paddle_rope.roformer import RoFormerConfig, RoFormerModel, RoFormerPretrainedModel
 from tasks.common.inference import evaluated
 from tasks.ner.feature_embedding import FeatureEmbedding, check_sizes
@@ -37,8 +36,6 @@ class NerConfig(RoFormerConfig):
         character_dropout: in training, share of the text's tokens that become ``[UNK]``.
         feature_dropout: in training, share of the values of the features' columns that become unknown.
         unk_token_id: id of ``[UNK]``, for ``character_dropout``.
-        position_gaps: in training, positions of a text are drawn from so many, see
-            :func:`paddle_rope.positions.positions_with_gaps`; None for 0, 1, 2, ..., as in evaluation.
         window_tokens: tokens that prediction reads at once by default, a length that training covered well: see
             :func:`tasks.ner.lengths.window_length`; None for ``max_tokens``.
         longest_text, longest_entity: tokens of the longest training text and entity; None where that is not known.
@@ -66,7 +63,6 @@ class NerConfig(RoFormerConfig):
         character_dropout=0.0,
         feature_dropout=0.0,
         unk_token_id=None,
-        position_gaps=None,
         window_tokens=None,
         longest_text=None,
         longest_entity=None,
@@ -88,8 +84,6 @@ class NerConfig(RoFormerConfig):
         for name, value in (("character_dropout", character_dropout), ("feature_dropout", feature_dropout)):
             if not 0 <= value < 1:
                 raise ValueError(f"{name} must be at least 0 and less than 1, got {value!r}")
-        if position_gaps is not None and (not isinstance(position_gaps, int) or position_gaps < 1):
-            raise ValueError(f"position_gaps must be a positive integer or None, got {position_gaps!r}")
         if character_dropout and unk_token_id is None:
             raise ValueError("character_dropout needs unk_token_id, the id of [UNK]")
         self.types = list(types)
@@ -105,7 +99,6 @@ class NerConfig(RoFormerConfig):
         self.character_dropout = character_dropout
         self.feature_dropout = feature_dropout
         self.unk_token_id = unk_token_id
-        self.position_gaps = position_gaps
         self.window_tokens = window_tokens
         self.longest_text = longest_text
         self.longest_entity = longest_entity
@@ -151,12 +144,10 @@ class NerModel(RoFormerPretrainedModel):
             is_hidden = (columns > 0) & _drawn(columns, config.feature_dropout)
             columns = paddle.where(is_hidden, paddle.full_like(columns, UNKNOWN), columns)
         added = None if config.features is None else self.feature_embedding(columns, flags)
-        draws_positions = self.training and config.position_gaps is not None
-        positions = positions_with_gaps(attention_mask, config.position_gaps) if draws_positions else None
-        hidden = self.roformer(input_ids, attention_mask, positions=positions, added_embeddings=added)
+        hidden = self.roformer(input_ids, attention_mask, added_embeddings=added)
         if labels is None:
-            return self.head(hidden, token_mask, positions)
-        return self.head.loss(hidden, labels, token_mask, positions).mean()
+            return self.head(hidden, token_mask)
+        return self.head.loss(hidden, labels, token_mask).mean()
 
     def find_spans(self, batch, thresholds=None):
         """Entities of a batch of arrays, named as the arguments of :meth:`forward`, in evaluation mode; as

@@ -19,7 +19,6 @@ from tasks.common.tool.device import is_first_process
 from tasks.common.visible import visible
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator
-from tasks.ner.data.joining import join_share_of
 from tasks.ner.data.reading import check_labeled, entity_types, read_examples, read_lines
 from tasks.ner.data.splits import has_overlap, read_more_texts, read_splits
 from tasks.ner.examples import Example, as_record, without_overlaps
@@ -66,12 +65,6 @@ class NerRecipe(Recipe):
 
     def read(self, run: Run) -> None:
         run.examples = self.read_examples(run)
-        run.texts_read = len(run.examples["train"])
-        keys = run.keys
-        if keys.join_share:
-            run.examples["train"] = join_share_of(
-                run.examples["train"], keys.join_share, keys.join_characters, run.training.seed
-            )
         run.more_texts = read_more_texts(run.keys)
         run.features = None
         if run.keys.features is not None:
@@ -132,17 +125,6 @@ class NerRecipe(Recipe):
         for split, examples in run.examples.items():
             print_first_texts(split, examples)
         print_data_report(run.datasets)
-        if run.keys.join_share:
-            lengths = [len(example.text) for example in run.examples["train"]]
-            print(
-                tr(
-                    "train: {texts_read} texts joined to {count} of {shortest} to {longest} characters",
-                    texts_read=run.texts_read,
-                    count=len(lengths),
-                    shortest=min(lengths),
-                    longest=max(lengths),
-                )
-            )
         config = run.model.config
         named = ", ".join(config.types[:TYPES_NAMED]) + (", ..." if len(config.types) > TYPES_NAMED else "")
         overlap = Message("may overlap") if config.allow_overlap else Message("do not overlap")

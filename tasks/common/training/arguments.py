@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Optional
 
-from paddle_rope.choices import ACTIVATIONS, CONVOLUTIONS, FEATURE_MAPS, NORMALIZERS
+from paddle_rope.choices import ACTIVATIONS, FEATURE_MAPS, NORMALIZERS
 from tasks.common.errors import InputError
 from tasks.common.language import Message
 
@@ -78,8 +78,8 @@ WITHOUT_DEV = LAST_KEPT._replace(fixed={**LAST_KEPT.fixed, **NOT_EVALUATED})
 # Options of the encoder. With ``pretrained`` the sizes, and the other options unless given, are those of the folder.
 SIZE_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
 ENCODER_KEYS = (
-    "attention", "attention_window", "score_scaling_length", "position_embedding",
-    "feature_map", "num_random_features", "normalizer", "decay", "convolutions", "convolution_size", "output_gate",
+    "attention", "attention_window", "position_embedding",
+    "feature_map", "num_random_features", "normalizer", "decay", "convolutions", "output_gate",
     "hidden_act",
     "hidden_dropout_prob", "attention_probs_dropout_prob", "embedding_dropout_prob",
 )  # fmt: skip
@@ -98,19 +98,13 @@ class EncoderArguments:
     pretrained: Optional[str] = option(None, "folder of weights and tokenizer to start from")
     attention: str = option("softmax", "`softmax`, `linear` or `window`, or one of them per layer, separated by commas")
     attention_window: int = option(64, "of `window`: how many tokens to each side a token sees")
-    score_scaling_length: Optional[int] = option(
-        None, "scores of softmax and window times log(tokens seen) / log(this); empty: not"
-    )
     feature_map: str = option("elu_plus_one", f"feature map of linear attention: {', '.join(FEATURE_MAPS)}")
     num_random_features: Optional[int] = option(None, "of `favor`, an even number; empty: the size of a head")
     normalizer: str = option("unrotated", f"denominator of linear attention: {', '.join(NORMALIZERS)}")
     decay: Optional[str] = option(
-        None, "decay of linear attention: numbers in (0, 1] between commas, one per head, or `token`; empty: none"
+        None, "decay of linear attention: numbers in (0, 1] between commas, one per head; empty: none"
     )
-    convolutions: Optional[str] = option(
-        None, f"short convolutions over neighboring tokens, between commas: {', '.join(CONVOLUTIONS)}; empty: none"
-    )
-    convolution_size: int = option(3, "tokens that a convolution sees, an odd number")
+    convolutions: bool = option(False, "three short convolutions over neighboring tokens in each block")
     output_gate: bool = option(False, "gate the output of attention by its input")
     position_embedding: str = option("qk", "what RoPE rotates: `qk`, `vo`, ...; or `none`")
     hidden_size: int = option(256, "width of the hidden states")
@@ -142,7 +136,7 @@ class EncoderArguments:
     @classmethod
     def normalized(cls, config):
         """A configuration with each value in the form of the command line: YAML also has lists."""
-        return with_commas(config, "attention", "decay", "convolutions")
+        return with_commas(config, "attention", "decay")
 
     def check(self, config):
         """Raise InputError for keys that contradict each other; ``config`` is the configuration as the user gave it."""
@@ -157,15 +151,12 @@ class EncoderArguments:
         return {
             **dict.fromkeys((*SIZE_KEYS, "num_random_features", "attention_window"), POSITIVE),
             "checkpoint_minutes": (lambda value: 0 <= value < float("inf"), "at least 0"),
-            "score_scaling_length": (lambda value: value is None or value >= 2, "at least 2"),
             **dict.fromkeys(shares, SHARE),
             "dev_fraction": (lambda value: 0 < value < 1, "greater than 0 and less than 1"),
             "hidden_act": one_of(ACTIVATIONS),
             "feature_map": one_of(FEATURE_MAPS),
             "normalizer": one_of(NORMALIZERS),
-            "decay": (self._fits_decay, "`token` or numbers in (0, 1] between commas, one for each head"),
-            "convolutions": some_of(CONVOLUTIONS),
-            "convolution_size": (lambda value: value > 0 and value % 2 == 1, "an odd number greater than 0"),
+            "decay": (self._fits_decay, "numbers in (0, 1] between commas, one for each head"),
         }
 
     def _fits_decay(self, decay):
@@ -173,7 +164,7 @@ class EncoderArguments:
             gammas = read_decay(decay)
         except ValueError:
             return False
-        if gammas in (None, "token"):
+        if gammas is None:
             return True
         heads = self.num_attention_heads if self.pretrained is None else len(gammas)
         return len(gammas) == heads and all(0 < gamma <= 1 for gamma in gammas)
@@ -190,8 +181,6 @@ class EncoderArguments:
             options["attention"] = words(options["attention"])
         if "decay" in options:
             options["decay"] = read_decay(options["decay"])
-        if "convolutions" in options:
-            options["convolutions"] = words(options["convolutions"])
         return options
 
 
@@ -237,21 +226,12 @@ class RecipeArguments(EncoderArguments):
 
 def read_decay(words):
     """The option ``decay`` of a RoFormerConfig: "0.9, 1" -> [0.9, 1.0]; ValueError where a word is no number."""
-    if words == "token":
-        return words
     return [float(word) for word in words.split(",")] if words else None
 
 
 def one_of(names):
     """The range of a key that takes one of some names."""
     return (lambda value: value in names), Message("one of {names}", names=", ".join(map(str, names)))
-
-
-def some_of(names):
-    """The range of a key that takes some names between commas, or nothing."""
-    return (lambda value: {*words(value)} <= {*names}), Message(
-        "some of {names}, between commas", names=", ".join(names)
-    )
 
 
 def words(value):
