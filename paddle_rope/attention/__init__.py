@@ -1,6 +1,5 @@
 from paddle_rope.attention.feature_maps import (
     FeatureMap,
-    Identity,
     OnePlusCosine,
     OrthogonalRandomFeatures,
     SoftmaxExp,
@@ -26,7 +25,6 @@ __all__ = [
     "MIN_DENOMINATOR",
     "MIN_OVERLAP",
     "FeatureMap",
-    "Identity",
     "KeyValueState",
     "LinearAttentionState",
     "MultiHeadAttention",

@@ -27,7 +27,6 @@ KERNELS = {
         partial(reference.softmax_attention, window=4),
         {},
     ),
-    "scaled softmax": (softmax_attention, reference.softmax_attention, {"score_scaling_length": 3}),
     "linear": (linear_attention, reference.linear_attention, {}),
     "causal linear": (
         lambda *args, causal, **kwargs: causal_linear_attention(*args, chunk_size=3, **kwargs),

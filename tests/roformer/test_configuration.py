@@ -24,7 +24,6 @@ from tasks.ner.model import NerConfig, NerModel
         ({"attention": ["softmax"] * 11}, "attention lists 11 layers, num_hidden_layers is 12"),
         ({"attention": ["softmax"] * 11 + ["lstm"]}, "attention must be one of softmax, linear, window, got 'lstm'"),
         ({"attention_window": 0}, "attention_window must be at least 1, got 0"),
-        ({"score_scaling_length": 1}, "score_scaling_length must be at least 2, got 1"),
         ({"position_embedding": "alibi", "attention": "window"}, "not to those of a window"),
         ({"embedding_size": 0}, "embedding_size"),
         ({"version": 3}, "version must be one of 1, 2, got 3"),

@@ -20,11 +20,10 @@ SIZES = {
 FORMS = {
     "softmax": {},
     "linear": {"attention": "linear"},
-    "window": {"attention": "window", "attention_window": 3, "score_scaling_length": 5},
+    "window": {"attention": "window", "attention_window": 3},
     "window mixed": {"attention": ["linear", "window"], "attention_window": 2},
     "mixed": {"attention": ["linear", "softmax"]},
     "decay": {"attention": "linear", "causal": True, "decay": [0.9, 0.7, 1.0]},
-    "decay by the token": {"attention": "linear", "causal": True, "decay": "token"},
     "favor": {"attention": "linear", "feature_map": "favor", "num_random_features": 10},
     "cosine": {"attention": "linear", "feature_map": "one_plus_cosine", "normalizer": "rotated"},
     "no denominator": {"attention": "linear", "normalizer": "none"},

@@ -256,15 +256,6 @@ def test_layers_have_random_features_of_their_own_that_are_always_the_same():
     np.testing.assert_array_equal(again.blocks[1].attention.feature_map.projection.numpy(), second)
 
 
-@pytest.mark.parametrize("size", [4, 8])
-def test_a_model_undoes_its_rotation_of_queries_and_of_their_features(size):
-    model = roformer("linear", feature_map="hedgehog")  # features are twice as many
-    x, positions = paddle.randn([1, 3, 5, size]), paddle.to_tensor([[0, 1, 5, 9, 700]])
-    rotate = model._rotation(positions)
-    assert float((rotate(x) - x).abs().max()) > 0.1
-    np.testing.assert_allclose(rotate(rotate(x), inverse=True).numpy(), x.numpy(), rtol=0, atol=1e-5)
-
-
 def test_nothing_is_recomputed_outside_of_training(monkeypatch):
     recomputed = []
 

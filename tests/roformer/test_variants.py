@@ -35,7 +35,6 @@ def test_a_model_equals_its_plain_reference(form):
     "form",
     [
         *("version 1", "linear", "causal mixed", "convolutions", "convolutions, linear", "gate"),
-        *("hedgehog", "causal hedgehog", "subtracted mean", "subtracted mean, vo"),
     ],
 )
 def test_packed_texts_equal_each_text_alone(form):
