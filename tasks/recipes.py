@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paddle_rope.small_files import read_json_object
+from paddle_rope.json_files import read_json_object
 from tasks.common.errors import InputError
 from tasks.common.model_folder import refuse_incomplete
 

@@ -190,20 +190,20 @@ def _orthogonal_vectors(count, size, seed):
     return (np.concatenate(blocks) * lengths).astype("float32")
 
 
-def make_feature_map(name: str, head_dim: int, num_random_features: int | None = None, seed: int = 0) -> FeatureMapLike:
+def make_feature_map(name: str, head_dim: int, seed: int = 0) -> FeatureMapLike:
     """The feature map that a configuration names.
 
     Args:
         name: one of :data:`~paddle_rope.choices.FEATURE_MAPS`; ``"favor"`` is :class:`OrthogonalRandomFeatures`.
         head_dim: size of queries and keys.
-        num_random_features, seed: of ``"favor"``.
+        seed: of ``"favor"``.
 
     Raises:
         ValueError: the name is unknown.
     """
     check_choice("feature_map", name, FEATURE_MAPS)
     if name == "favor":
-        return OrthogonalRandomFeatures(head_dim, num_random_features, seed)
+        return OrthogonalRandomFeatures(head_dim, seed=seed)
     classes = {"softmax_exp": SoftmaxExp, "one_plus_cosine": OnePlusCosine}
     if name in classes:
         return classes[name]()

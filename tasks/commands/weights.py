@@ -91,7 +91,7 @@ def write(model, folder, options):
     if options.to == "huggingface":
         write_huggingface(model, folder, longest_text(options.source))
     else:
-        model.save_pretrained(str(folder), safe_serialization=True)
+        model.save_pretrained(folder)
     if (options.source / VOCAB_FILE).is_file():
         tokenizer = load_tokenizer(options.source)
         kind = type(tokenizer).__name__
@@ -102,8 +102,8 @@ def write(model, folder, options):
 
 def longest_text(source):
     """The longest text in the source's configuration, or Hugging Face's usual one."""
+    from paddle_rope.json_files import read_json_object
     from paddle_rope.roformer.checkpoints.settings import CONFIG_FILES, TENSORFLOW_CONFIG
-    from paddle_rope.small_files import read_json_object
 
     path = next(source / name for name in (*CONFIG_FILES, TENSORFLOW_CONFIG) if (source / name).is_file())
     longest = read_json_object(path).get("max_position_embeddings")

@@ -55,7 +55,7 @@ NEAR = {
 }
 # Whoever gives one of these chooses the attention.
 _OF_ATTENTION = {
-    *NEAR, "attention_window", "feature_map", "num_random_features",
+    *NEAR, "attention_window", "feature_map",
     "position_embedding", "num_attention_heads",
 }  # fmt: skip
 FROM_FOLDER = {"learning_rate": 5e-4, "hidden_dropout_prob": 0.1, "embedding_dropout_prob": 0.3}

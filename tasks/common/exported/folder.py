@@ -5,7 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from paddle_rope.small_files import read_json_object
+from paddle_rope.json_files import read_json_object
 from tasks.common.errors import InputError
 from tasks.common.files import file_sha256, write_files
 from tasks.common.language import Message

@@ -79,7 +79,7 @@ WITHOUT_DEV = LAST_KEPT._replace(fixed={**LAST_KEPT.fixed, **NOT_EVALUATED})
 SIZE_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
 ENCODER_KEYS = (
     "attention", "attention_window", "position_embedding",
-    "feature_map", "num_random_features", "normalizer", "decay", "convolutions", "output_gate",
+    "feature_map", "normalizer", "decay", "convolutions", "output_gate",
     "hidden_act",
     "hidden_dropout_prob", "attention_probs_dropout_prob", "embedding_dropout_prob",
 )  # fmt: skip
@@ -99,7 +99,6 @@ class EncoderArguments:
     attention: str = option("softmax", "`softmax`, `linear` or `window`, or one of them per layer, separated by commas")
     attention_window: int = option(64, "of `window`: how many tokens to each side a token sees")
     feature_map: str = option("elu_plus_one", f"feature map of linear attention: {', '.join(FEATURE_MAPS)}")
-    num_random_features: Optional[int] = option(None, "of `favor`, an even number; empty: the size of a head")
     normalizer: str = option("unrotated", f"denominator of linear attention: {', '.join(NORMALIZERS)}")
     decay: Optional[str] = option(
         None, "decay of linear attention: numbers in (0, 1] between commas, one per head; empty: none"
@@ -149,7 +148,7 @@ class EncoderArguments:
         """dict from key to (function of the value that says whether it fits, what is wanted in words)."""
         shares = ("hidden_dropout_prob", "attention_probs_dropout_prob", "embedding_dropout_prob")
         return {
-            **dict.fromkeys((*SIZE_KEYS, "num_random_features", "attention_window"), POSITIVE),
+            **dict.fromkeys((*SIZE_KEYS, "attention_window"), POSITIVE),
             "checkpoint_minutes": (lambda value: 0 <= value < float("inf"), "at least 0"),
             **dict.fromkeys(shares, SHARE),
             "dev_fraction": (lambda value: 0 < value < 1, "greater than 0 and less than 1"),

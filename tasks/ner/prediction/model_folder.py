@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from paddle_rope.json_files import read_json_object
 from paddle_rope.machine import import_paddle
-from paddle_rope.small_files import read_json_object
 from tasks.common import model_folder
 from tasks.common.errors import InputError
 from tasks.common.exported.folder import is_exported
