@@ -26,9 +26,7 @@ def convert_weights(words):
     options = parser.parse_args(words)
     prepare()
     from tasks.common.files import atomic_folder
-    from tasks.common.tool.quiet import quiet_paddlenlp
 
-    quiet_paddlenlp()
     try:
         with atomic_folder(options.target) as folder:
             model = read_model(options.source)

@@ -8,7 +8,6 @@ from paddle_rope.roformer import load_tokenizer
 from tasks.common.errors import InputError
 from tasks.common.language import Message
 from tasks.common.tool.device import choose_device
-from tasks.common.tool.quiet import quiet_paddlenlp
 
 MODEL_FILES = ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json")
 _ASK = Message("ask its owner for it, or run as another user")
@@ -92,7 +91,6 @@ def open_model(folder, device, model_class, check=lambda config: None):
     there."""
     refuse_incomplete(folder, MODEL_FILES)
     choose_device(device)
-    quiet_paddlenlp()
     return load_model(folder, model_class, check)
 
 
