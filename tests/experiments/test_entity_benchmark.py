@@ -47,7 +47,7 @@ def demo(tmp_path_factory):
     )  # fmt: skip
     folder = tmp_path_factory.mktemp("models") / "run" / "model"
     folder.mkdir(parents=True)
-    model.save_pretrained(str(folder), safe_serialization=True)
+    model.save_pretrained(str(folder))
     tokenizer.save_pretrained(str(folder))
     return folder, dev
 

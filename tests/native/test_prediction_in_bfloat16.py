@@ -47,7 +47,7 @@ def folders(tmp_path_factory):
         folders[recipe] = tmp_path_factory.mktemp("models") / recipe
         tokenizer.save_pretrained(folders[recipe])
         of_recipe = randomise(model(config(vocab_size=len(tokenizer), **SIZES, **options)))
-        of_recipe.save_pretrained(folders[recipe], safe_serialization=True)
+        of_recipe.save_pretrained(folders[recipe])
     return folders
 
 

@@ -12,7 +12,6 @@ SIZES = {
     "num_hidden_layers": 2,
     "num_attention_heads": 3,
     "intermediate_size": 10,
-    "initializer_range": 0.5,
 }
 # What a stranger may combine; each is compared with a plain reference.
 FORMS = {
@@ -35,7 +34,7 @@ FORMS = {
     "cosine": {"attention": "linear", "feature_map": "one_plus_cosine", "normalizer": "rotated"},
     "softmax exp": {"attention": "linear", "feature_map": "softmax_exp"},
     "favor": {"attention": "linear", "feature_map": "favor"},
-    "favor, more features": {"attention": "linear", "feature_map": "favor", "num_random_features": 6},
+    "favor, more features": {"attention": "linear", "feature_map": "favor"},
     "convolutions": {"convolutions": True, "output_gate": True},
     "convolutions, shared": {"convolutions": True, "share_kv": True, "position_embedding": "qkv"},
     "convolutions, linear": {"convolutions": True, "attention": "linear", "version": 2},
@@ -51,7 +50,9 @@ FORMS = {
 def make(model_class, **options):
     model = model_class(RoFormerConfig(**{**SIZES, **options}))
     for name, parameter in model.named_parameters():  # biases, norms, convolutions and feature maps too
-        if parameter.ndim != 2 or "convolution" in name:
+        if parameter.ndim == 2 and "convolution" not in name:
+            parameter.set_value((0.5 * np.random.standard_normal(parameter.shape)).astype("float32"))
+        else:
             parameter.set_value(parameter + paddle.to_tensor(np.random.standard_normal(parameter.shape) / 3, "float32"))
     model.eval()
     return model

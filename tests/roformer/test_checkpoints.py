@@ -129,7 +129,7 @@ def test_a_round_trip_through_hugging_face_is_bit_equal(kind, options, tmp_path,
         np.testing.assert_array_equal(state_again[name].numpy(), state[name].numpy())
     ids = paddle.to_tensor(np.random.randint(0, 40, (2, 30)))
     np.testing.assert_array_equal(evaluated(again, ids), evaluated(model, ids))
-    again.save_pretrained(str(tmp_path / "ours"), safe_serialization=True)
+    again.save_pretrained(str(tmp_path / "ours"))
     loaded = kind.from_pretrained(tmp_path / "ours").state_dict()
     assert all((loaded[name].numpy() == state_again[name].numpy()).all() for name in state_again)
 
@@ -142,11 +142,11 @@ def test_a_round_trip_through_hugging_face_is_bit_equal(kind, options, tmp_path,
         ({"attention": ["softmax", "linear"]}, "attention .*linear"),
         ({"position_embedding": "vo"}, "position_embedding 'vo'"),
         ({"position_embedding": "none"}, "position_embedding 'none'"),
-        ({"rotary_base": 500.0}, "rotary_base 500.0"),
-        ({"rotary_layout": "half"}, "rotary_layout 'half'"),
-        ({"rotary_dim": 4}, "rotary_dim 4"),
-        ({"rotary_scaling": {"type": "ntk", "factor": 4}}, "rotary_scaling"),
-        ({"rotary_learned": True}, "rotary_learned True"),
+        ({"rotary": {"base": 500.0}}, "rotary"),
+        ({"rotary": {"layout": "half"}}, "rotary"),
+        ({"rotary": {"rotary_dim": 4}}, "rotary"),
+        ({"rotary": {"scaling": {"type": "ntk", "factor": 4}}}, "rotary"),
+        ({"rotary": {"learned": True}}, "rotary"),
         ({"share_kv": True}, "share_kv True"),
         ({"attention": "window"}, "attention .*window"),
         ({"convolutions": True}, "convolutions True"),
@@ -245,7 +245,7 @@ def test_convolutions_and_gate_are_kept_and_new_ones_are_named(tmp_path, reporte
 
 def test_folders_of_ours_report_what_is_new_and_what_is_not_used(tmp_path, reported):
     model = RoFormerForMaskedLM(RoFormerConfig(**OURS))
-    model.save_pretrained(str(tmp_path), safe_serialization=True)
+    model.save_pretrained(str(tmp_path))
     classifier = RoFormerForSequenceClassification.from_pretrained(tmp_path, num_labels=4, hidden_dropout_prob=0.0)
     assert (classifier.config.num_labels, classifier.config.hidden_dropout_prob) == (4, 0.0)
     assert reported().splitlines() == [
@@ -284,7 +284,7 @@ def test_a_ner_model_takes_its_encoder_from_hugging_face(tmp_path, reported):
     encoder = RoFormerModel.from_pretrained(DATA / "hf_tiny")
     for name, weight in encoder.state_dict().items():
         np.testing.assert_array_equal(model.roformer.state_dict()[name].numpy(), weight.numpy())
-    model.save_pretrained(str(tmp_path), safe_serialization=True)
+    model.save_pretrained(str(tmp_path))
     assert NerModel.from_pretrained(tmp_path).config.types == ["人名", "place"]
 
 

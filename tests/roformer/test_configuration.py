@@ -39,12 +39,12 @@ from tasks.ner.model import NerConfig, NerModel
         ({"decay": [0.5] * 11 + [1.5]}, "decay must be 12 numbers in"),
         ({"decay": "tokens"}, "or 'token', got 'tokens'"),
         ({"pooling": "max"}, "pooling must be one of first, mean"),
-        ({"rotary_scaling": {"factor": 2}}, "type of rotary_scaling must be one of linear, ntk, yarn, got None"),
-        ({"rotary_scaling": {"type": "yarn", "factor": 2}}, "'yarn' takes factor, original_length"),
-        ({"rotary_scaling": {"type": "ntk", "factor": 0.5}}, "factor must be"),
+        ({"rotary": {"scaling": {"factor": 2}}}, "type of rotary scaling must be one of linear, ntk, yarn, got None"),
+        ({"rotary": {"scaling": {"type": "yarn", "factor": 2}}}, "'yarn' takes factor, original_length"),
+        ({"rotary": {"scaling": {"type": "ntk", "factor": 0.5}}}, "factor must be"),
         (
             {
-                "rotary_scaling": {"type": "yarn", "factor": 2, "original_length": 9},
+                "rotary": {"scaling": {"type": "yarn", "factor": 2, "original_length": 9}},
                 "attention": ["linear"] + ["softmax"] * 11,
             },
             "'yarn' multiplies the scores of softmax attention",
@@ -105,7 +105,7 @@ def test_an_unknown_option_in_a_file_is_an_error_that_names_the_nearest(saved, r
     model = {RoFormerConfig: RoFormerModel, NerConfig: NerModel}
     sizes = {"hidden_size": 16, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 8}
     config = saved(vocab_size=9, **sizes, **({"types": ["place"]} if saved is NerConfig else {}))
-    model[saved](config).save_pretrained(str(tmp_path), safe_serialization=True)
+    model[saved](config).save_pretrained(str(tmp_path))
     add_to_file(tmp_path, **{name: "linear"})
     settings = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
     for load in (
@@ -133,7 +133,7 @@ def test_every_value_survives_saving_and_loading(config, tmp_path):
         "num_attention_heads": 4,
         "intermediate_size": 17,
         "attention": "linear",
-        "rotary_base": 500.0,
+        "rotary": {"base": 500.0},
         "hidden_dropout_prob": 0.25,
         "attention_probs_dropout_prob": 0.5,
         "initializer_range": 0.125,
@@ -168,10 +168,10 @@ def test_every_form_survives_saving_and_loading(tmp_path):
         "hidden_act": "relu",
         "causal": True,
         "position_embedding": "qkvo",
-        "rotary_layout": "half",
+        "rotary": {"layout": "half"},
         "rotary_dim": 32,
-        "rotary_scaling": {"type": "ntk", "factor": 4.0},
-        "rotary_learned": True,
+        "rotary": {"scaling": {"type": "ntk", "factor": 4.0}},
+        "rotary": {"learned": True},
         "share_kv": True,
         "feature_map": "favor",
         "num_random_features": 96,

@@ -106,7 +106,7 @@ def test_saving_and_loading_is_bit_equal_and_keeps_nothing_positional(attention,
     model = roformer(attention)
     ids = paddle.to_tensor(np.random.randint(0, 23, (2, 700)))
     hidden = model(ids).numpy()
-    model.save_pretrained(str(tmp_path), safe_serialization=True)
+    model.save_pretrained(str(tmp_path))
     loaded = RoFormerModel.from_pretrained(str(tmp_path))
     loaded.eval()
     assert loaded.config.attention == attention
@@ -127,7 +127,7 @@ def test_a_ner_model_is_saved_and_loaded_bit_equal(span_head, tmp_path):
     model = ner_model(span_head=span_head)
     batch = as_tensors(SpanCollator(0, with_labels=False)(random_texts(6, 9)))
     logits = model(**batch).numpy()
-    model.save_pretrained(str(tmp_path), safe_serialization=True)
+    model.save_pretrained(str(tmp_path))
     loaded = NerModel.from_pretrained(str(tmp_path))
     loaded.eval()
     assert loaded.config.types == ["a", "b", "c"]

@@ -54,7 +54,7 @@ def test_recompute_trains_blocks_above_frozen_ones(frozen):
 
 def test_recompute_trains_learned_frequencies():
     gradients = []
-    model = make(RoFormerModel, rotary_learned=True, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    model = make(RoFormerModel, rotary={"learned": True}, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     model.train()
     ids = random_ids(2, 7)
     for enabled in (False, True):

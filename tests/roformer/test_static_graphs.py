@@ -29,7 +29,7 @@ FORMS = {
     },
     "cosine": {"attention": "linear", "feature_map": "one_plus_cosine", "normalizer": "rotated"},
     "softmax exp": {"attention": "linear", "feature_map": "softmax_exp", "position_embedding": "none"},
-    "favor": {"attention": "linear", "feature_map": "favor", "num_random_features": 6},
+    "favor": {"attention": "linear", "feature_map": "favor"},
     "convolutions": {"convolutions": True, "output_gate": True},
     "convolutions, shared": {"convolutions": True, "share_kv": True, "position_embedding": "qkv"},
     "convolutions, linear": {
@@ -73,7 +73,7 @@ def saved_and_loaded(layer, folder):
     [
         {"attention": ["softmax", "linear", "window"], "num_hidden_layers": 3, "attention_window": 2},
         {"attention": "linear", "decay": [0.9, 0.7, 1.0, 0.5]},
-        {"attention": "window", "attention_window": 90, "rotary_learned": True},
+        {"attention": "window", "attention_window": 90, "rotary": {"learned": True}},
         {"position_embedding": "vo"},
         {"position_embedding": "alibi"},
     ],

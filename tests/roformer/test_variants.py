@@ -61,11 +61,11 @@ def test_rotary_options_reach_the_rotation():
     plain = make(RoFormerModel)
     ids = random_ids(1, 30)
     for options in (
-        {"rotary_base": 100.0},
-        {"rotary_layout": "half"},
-        {"rotary_dim": 2},
-        {"rotary_scaling": {"type": "linear", "factor": 4}},
-        {"rotary_scaling": {"type": "yarn", "factor": 4, "original_length": 8}},
+        {"rotary": {"base": 100.0}},
+        {"rotary": {"layout": "half"}},
+        {"rotary": {"rotary_dim": 2}},
+        {"rotary": {"scaling": {"type": "linear", "factor": 4}}},
+        {"rotary": {"scaling": {"type": "yarn", "factor": 4, "original_length": 8}}},
     ):
         model = make(RoFormerModel, **options)
         model.set_state_dict(plain.state_dict())
@@ -78,7 +78,7 @@ def test_rotary_options_reach_the_rotation():
 def test_forms_are_saved_and_loaded_bit_equal(form, tmp_path):
     model = make(RoFormerModel, **FORMS[form])
     ids = random_ids(2, 6)
-    model.save_pretrained(str(tmp_path), safe_serialization=True)
+    model.save_pretrained(str(tmp_path))
     loaded = RoFormerModel.from_pretrained(str(tmp_path))
     loaded.eval()
     np.testing.assert_array_equal(loaded(ids).numpy(), model(ids).numpy())

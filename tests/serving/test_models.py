@@ -42,7 +42,7 @@ def trained(tmp_path_factory):
         folders[name] = tmp_path_factory.mktemp("trained") / name
         tokenizer.save_pretrained(folders[name])
         of_recipe = randomise(model(config(vocab_size=len(tokenizer), **SIZES, **options)))
-        of_recipe.save_pretrained(folders[name], safe_serialization=True)
+        of_recipe.save_pretrained(folders[name])
     return folders
 
 

@@ -44,7 +44,7 @@ SIZES = {
             **{"attention": "linear", "normalizer": "none", "convolutions": True},
             **{"output_gate": True, "features": {"tables": {"words": 9}, "flags": 3}},
         },
-        {"attention": "linear", "version": 2, "rotary_learned": True},
+        {"attention": "linear", "version": 2, "rotary": {"learned": True}},
     ],
     ids=str,
 )
