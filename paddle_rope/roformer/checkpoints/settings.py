@@ -35,7 +35,6 @@ SAME_KEYS = (
     *DEFAULT_SIZES,
     "hidden_dropout_prob",
     "attention_probs_dropout_prob",
-    "initializer_range",
     "layer_norm_eps",
     "pad_token_id",
 )
