@@ -19,8 +19,7 @@ EXPRESSED = (*SAME_KEYS, "embedding_size", "hidden_act", "causal")
 # Options without effect on the outputs of softmax attention with RoPE; the last two: unless there is a classifier.
 UNUSED = (
     *("attention_window", "feature_map", "num_random_features", "normalizer", "decay"),
-    *("max_position_embeddings", "convolution_size", "embedding_dropout_prob"),
-    *("pooling", "classifier_activation"),
+    *("max_position_embeddings", "embedding_dropout_prob", "pooling", "classifier_activation"),
 )
 KNOWN = ("RoFormerModel", "RoFormerForMaskedLM", "RoFormerForCausalLM", "RoFormerForSequenceClassification")
 
