@@ -25,6 +25,8 @@ from paddle_rope.option_kinds import (
     share,
     shown,
 )
+from paddle_rope.removed import OPTIONS as REMOVED
+from paddle_rope.removed import without_removed
 from paddle_rope.rotary_frequencies import frequency_scaling
 
 _SIZES = (
@@ -69,48 +71,6 @@ _PADDLENLP_KINDS = {
         ("dtype", "torch_dtype"), Kind(f"one of {', '.join(_DTYPES)}", lambda value: value in _DTYPES, optional=True)
     ),
 }
-
-
-# Options and values that experiments found useless, with what means that they are not used. Commit e394b37 has them.
-REMOVED = {
-    "score_scaling_length": (None,),
-    "convolution_size": (3,),
-    "position_gaps": (None,),
-}
-REMOVED_VALUES = {
-    "feature_map": ("hedgehog", "identity", "squared_relu"),
-    "normalizer": ("subtracted_mean",),
-    "decay": ("token",),
-}
-_THREE_CONVOLUTIONS = {"input", "value", "output"}
-
-
-def without_removed(options: dict[str, Any]) -> dict[str, Any]:
-    """The options of a file of an earlier version in today's terms.
-
-    Raises:
-        ValueError: an option that was removed is used.
-    """
-    options = dict(options)
-    for name, unused in REMOVED.items():
-        if name in options and (value := options.pop(name)) not in unused:
-            raise ValueError(_removed(name, value))
-    for name, values in REMOVED_VALUES.items():
-        if isinstance(options.get(name), str) and options[name] in values:
-            raise ValueError(_removed(name, options[name]))
-    if isinstance(options.get("convolutions"), (list, tuple)):
-        given = {*map(str, options["convolutions"])}
-        if given and given != _THREE_CONVOLUTIONS:
-            raise ValueError(_removed("convolutions", options["convolutions"]))
-        options["convolutions"] = bool(given)
-    return options
-
-
-def _removed(name, value):
-    return (
-        f"{name} {shown(value)} is no longer supported, since it did not help (docs/experiments/attention.md); "
-        "commit e394b37 is the last version with it"
-    )
 
 
 class RoFormerConfig(PretrainedConfig):
@@ -234,6 +194,10 @@ class RoFormerConfig(PretrainedConfig):
         """Raise ValueError, with the nearest option, if one of ``names`` is none of the options."""
         known = cls.options()
         for name in names:
+            if name in REMOVED:
+                raise ValueError(
+                    f"{cls.__name__}: {name} was removed, because it did not help; commit e394b37 is the last with it"
+                )
             if name not in known:
                 nearest = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0)[0]
                 raise ValueError(f"{cls.__name__} has no option {shown(name)}; the nearest is {nearest!r}")

@@ -82,7 +82,7 @@ def folder(tmp_path):
         ({"rotary_scaling": "ntk"}, "rotary_scaling must be an object"),
         ({"rotary_scaling": {"type": ["ntk"], "factor": 2}}, "rotary_scaling must be one of"),
         ({"attention": [["softmax"]]}, "attention must be a text, or a list"),
-        ({"decay": [None, 1]}, "decay must be a text, or a list"),
+        ({"decay": [None, 1]}, "decay must be a list"),
         ({"layer_norm_eps": float("inf")}, "layer_norm_eps must be a number"),
         ({"causal": "yes"}, "causal must be true or false"),
         ({"init_args": 3}, "init_args is no list of objects"),

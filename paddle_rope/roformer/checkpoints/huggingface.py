@@ -87,7 +87,6 @@ def _check_expressible(config, kind):
         "attention": ("softmax", ["softmax"] * config.num_hidden_layers),
         "position_embedding": ("qk", "qkv"),
         "rotary_dim": (None, config.head_dim),
-        "convolutions": ([],),
     }
     if kind == "RoFormerForSequenceClassification":
         allowed.update(pooling=("first",), classifier_activation=(config.hidden_act,))
