@@ -5,6 +5,7 @@ from paddle import Tensor, nn
 
 from paddle_rope.layers import outer
 from paddle_rope.native.convolution import native_convolution
+from paddle_rope.option_kinds import TRUTH
 
 
 class DepthwiseConvolution(nn.Layer):
@@ -69,6 +70,7 @@ class DepthwiseConvolution(nn.Layer):
 
 
 def check_convolutions(convolutions: bool, causal: bool) -> None:
-    """Raise ValueError if there are convolutions in a causal model."""
+    """Raise ValueError if there are convolutions in a causal model, or if ``convolutions`` is not true or false."""
+    TRUTH.check("convolutions", convolutions)
     if convolutions and causal:
         raise ValueError("convolutions see the token after as well as the one before: they are not for causal models")

@@ -22,8 +22,6 @@ from paddle_rope.precision import Float32Layer
 _JUST_ABOVE_ZERO = 1e-30
 # Added to squared lengths, so that the slope of x / |x| is finite at 0.
 _SMALLEST_SQUARE = 1e-12
-# Of the initial W of Hedgehog: larger features are farther from uniform.
-HEDGEHOG_SCALE = 2.0
 # Exponent of padded keys: exp of it is 0 in float32 and float64 beside any real key.
 _MASKED_EXPONENT = -1e30
 

@@ -33,6 +33,7 @@ from paddle_rope.option_kinds import (
     share,
     shown,
 )
+from paddle_rope.removed import without_removed
 from paddle_rope.rotary_frequencies import check_rotary
 
 CONFIG_FILE = "config.json"
@@ -44,19 +45,6 @@ _OF_LIBRARIES = {
     *("architectures", "model_type", "paddlenlp_version", "transformers_version", "dtype", "torch_dtype"),
     *("name_or_path", "_name_or_path", "initializer_range"),
 }
-# Options of earlier versions that experiments found useless, with the values that mean "not used".
-REMOVED: dict[str, tuple] = {
-    "score_scaling_length": (None,),
-    "convolution_size": (3,),
-    "position_gaps": (None,),
-    "num_random_features": (None,),
-}
-REMOVED_VALUES = {
-    "feature_map": ("hedgehog", "identity", "squared_relu"),
-    "normalizer": ("subtracted_mean",),
-    "decay": ("token",),
-}
-_THREE_CONVOLUTIONS = {"input", "value", "output"}
 # Options of version 0.2 -> keys of ``rotary`` and their defaults
 _ROTARY = {
     "rotary_base": ("base", 10000),
@@ -174,10 +162,11 @@ class RoFormerConfig(Options):
         Raises:
             ValueError: an option is unknown (the nearest is named), was removed, or does not fit.
         """
+        changes = without_removed(changes)
         cls.check_names(changes)
         settings = {cls.RENAMED.get(name, name): value for name, value in settings.items()}
         kind = str(settings.get("model_type", cls.model_type))
-        settings = _in_todays_terms({**settings, **changes})
+        settings = {**_in_todays_terms(settings), **changes}
         of_others = kind != cls.model_type and kind.startswith("paddle_rope")
         known, encoder = cls.names(), RoFormerConfig.names()
         for name in settings.keys() - known:
@@ -304,33 +293,15 @@ class SequenceClassificationConfig(RoFormerConfig):
 HEAD_OPTIONS = SequenceClassificationConfig.names() - RoFormerConfig.names() | {"num_classes"}
 
 
-def _in_todays_terms(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings of any version without what has no effect, ``rotary_base`` and the like in ``rotary``.
+def _in_todays_terms(settings):
+    """Settings of any version without those that have no effect, and with ``rotary_base`` and the like in ``rotary``.
 
     Raises:
-        ValueError: an option that was removed is used.
+        RemovedOption: an option that was removed is used.
     """
-    settings = {name: value for name, value in settings.items() if name not in _OF_LIBRARIES}
-    for name, unused in REMOVED.items():
-        if name in settings and (value := settings.pop(name)) not in unused:
-            raise ValueError(_removed(name, value))
-    for name, values in REMOVED_VALUES.items():
-        if isinstance(settings.get(name), str) and settings[name] in values:
-            raise ValueError(_removed(name, settings[name]))
-    if isinstance(settings.get("convolutions"), (list, tuple)):
-        given = {*map(str, settings["convolutions"])}
-        if given and given != _THREE_CONVOLUTIONS:
-            raise ValueError(_removed("convolutions", settings["convolutions"]))
-        settings["convolutions"] = bool(given)
+    settings = without_removed({name: value for name, value in settings.items() if name not in _OF_LIBRARIES})
     rotary = {new: settings.pop(old, default) for old, (new, default) in _ROTARY.items()}
     rotary = {new: rotary[new] for new, default in _ROTARY.values() if rotary[new] != default}
     if rotary and settings.get("rotary") is None:
         settings["rotary"] = rotary
     return settings
-
-
-def _removed(name, value):
-    return (
-        f"{name} {shown(value)} is no longer supported, since it did not help (docs/experiments/attention.md); "
-        "commit e394b37 is the last version with it"
-    )

@@ -4,6 +4,7 @@ import contextlib
 import os
 from pathlib import Path
 
+from paddle_rope.removed import RemovedOption
 from paddle_rope.roformer import load_tokenizer
 from tasks.common.errors import InputError
 from tasks.common.language import Message
@@ -48,6 +49,8 @@ def damage_reported(folder, what, whole=_WHOLE, is_other=lambda error: False):
         yield
     except InputError:
         raise
+    except RemovedOption as error:
+        raise InputError(f"{folder}: {what}: {error}") from None
     except Exception as error:  # a damaged file can raise anything in the libraries that read it
         if is_other(error):
             raise

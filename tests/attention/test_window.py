@@ -163,14 +163,6 @@ def test_dropout_acts_on_the_weights():
     np.testing.assert_allclose(dropped[kept], 2 * weights[kept], rtol=1e-5)
 
 
-def test_scores_among_as_many_keys_as_the_scaling_length_stay_as_they_are():
-    q, k, v = random_qkv(1, 2, 16, 4, 3)
-    scaled = softmax_attention(q, k, v, score_scaling_length=16)
-    np.testing.assert_allclose(scaled.numpy(), softmax_attention(q, k, v).numpy(), rtol=0, atol=1e-12)
-    squared = softmax_attention(q, k, v, score_scaling_length=4)  # log 16 / log 4 = 2
-    np.testing.assert_allclose(squared.numpy(), softmax_attention(2 * q, k, v).numpy(), rtol=0, atol=1e-12)
-
-
 def test_wrong_arguments_are_an_error():
     qkv = random_qkv(1, 1, 5, 4, 3)
     with pytest.raises(ValueError, match="window must be at least 1, got 0"):
@@ -178,8 +170,6 @@ def test_wrong_arguments_are_an_error():
     with pytest.raises(ValueError, match="window must be at least 1, got -1"):
         MultiHeadAttention(12, 2, "window", window=-1)
     for attend in (softmax_attention, lambda *args, **options: window_attention(*args, 2, **options)):
-        with pytest.raises(ValueError, match="score_scaling_length must be at least 2, got 1"):
-            attend(*qkv, score_scaling_length=1)
         with pytest.raises(ValueError, match="placement"):
             attend(*qkv, placement="kq")
         with pytest.raises(ValueError, match="int32 or int64"):

@@ -6,6 +6,7 @@ import paddle
 import pytest
 
 from paddle_rope import RoFormerConfig, RoFormerModel
+from paddle_rope.removed import RemovedOption
 from tasks.ner.model import NerConfig, NerModel
 
 
@@ -37,7 +38,9 @@ from tasks.ner.model import NerConfig, NerModel
         ({"normalizer": None}, "normalizer must be one of"),
         ({"decay": [0.5]}, "decay must be 12 numbers in"),
         ({"decay": [0.5] * 11 + [1.5]}, "decay must be 12 numbers in"),
-        ({"decay": "tokens"}, "or 'token', got 'tokens'"),
+        ({"decay": "token"}, "decay must be a list of at most .* or None, got 'token'"),
+        ({"convolutions": ["value"]}, "convolutions must be true or false, got"),
+        ({"position_gaps": 9}, "position_gaps was removed, .* commit e394b37 is the last with it"),
         ({"pooling": "max"}, "pooling must be one of first, mean"),
         ({"rotary": {"scaling": {"factor": 2}}}, "type of rotary scaling must be one of linear, ntk, yarn, got None"),
         ({"rotary": {"scaling": {"type": "yarn", "factor": 2}}}, "'yarn' takes factor, original_length"),
@@ -122,6 +125,53 @@ def test_what_libraries_write_into_a_file_is_no_unknown_option(tmp_path):
     written = {"architectures": ["NerModel"], "paddlenlp_version": None, "dtype": "float32", "torch_dtype": "float32"}
     add_to_file(tmp_path, transformers_version="4.1", _name_or_path="x", max_length=77, **written)
     assert NerConfig.from_pretrained(str(tmp_path)).types == ["place"]
+
+
+def save_small(config, folder):
+    options = {"types": ["place"]} if config is NerConfig else {}
+    config(hidden_size=24, num_attention_heads=2, **options).save_pretrained(folder)
+
+
+# What a file of before holds of the options that are gone, where none of them is in use.
+UNUSED = {"score_scaling_length": None, "convolutions": [], "convolution_size": 3, "position_gaps": None}
+
+
+@pytest.mark.parametrize("config", [RoFormerConfig, NerConfig])
+@pytest.mark.parametrize(
+    "written, convolutions",
+    [({}, False), ({"convolutions": ["input", "value", "output"]}, True), ({"convolutions": True}, True)],
+    ids=str,
+)
+def test_a_file_of_before_is_read(config, written, convolutions, tmp_path):
+    save_small(config, tmp_path)
+    add_to_file(tmp_path, **{**UNUSED, **written})
+    loaded = config.from_pretrained(str(tmp_path))
+    assert (loaded.hidden_size, loaded.convolutions) == (24, convolutions)
+    assert not {*loaded.to_dict()} & ({*UNUSED} - {"convolutions"})
+
+
+@pytest.mark.parametrize("config", [RoFormerConfig, NerConfig])
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("score_scaling_length", 64),
+        ("convolution_size", 5),
+        ("position_gaps", 1024),
+        ("feature_map", "hedgehog"),
+        ("feature_map", "identity"),
+        ("feature_map", "squared_relu"),
+        ("normalizer", "subtracted_mean"),
+        ("decay", "token"),
+        ("convolutions", ["input", "value"]),
+    ],
+)
+def test_a_file_that_uses_a_removed_option_is_refused_by_its_name(config, name, value, tmp_path):
+    save_small(config, tmp_path)
+    add_to_file(tmp_path, **{**UNUSED, name: value})
+    with pytest.raises(RemovedOption) as raised:
+        config.from_pretrained(str(tmp_path))
+    message = str(raised.value)
+    assert message.startswith(f"{name} {value!r} was removed") and "e394b37" in message and "\n" not in message
 
 
 @pytest.mark.parametrize("config", [RoFormerConfig, NerConfig])

@@ -81,7 +81,7 @@ def folder(tmp_path):
         ({"rotary_scaling": "ntk"}, "rotary scaling must be an object"),
         ({"rotary": {"scaling": {"type": ["ntk"], "factor": 2}}}, "rotary scaling must be one of"),
         ({"attention": [["softmax"]]}, "attention must be a text, or a list"),
-        ({"decay": [None, 1]}, "decay must be a text, or a list"),
+        ({"decay": [None, 1]}, "decay must be a list"),
         ({"layer_norm_eps": float("inf")}, "layer_norm_eps must be a number"),
         ({"causal": "yes"}, "causal must be true or false"),
         ({"init_args": 3}, "init_args is no list of objects"),

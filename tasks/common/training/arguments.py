@@ -285,7 +285,9 @@ def resolve_config(config, arguments_class):
     from tasks.common.tool.device import choose_device
     from tasks.common.tool.run_config import parse_arguments
     from tasks.common.training.paddlenlp_keys import check_keys
+    from tasks.common.training.removed_keys import without_removed_keys
 
+    config = without_removed_keys(config)
     metric, plan = arguments_class.METRIC, arguments_class.PLAN
     check_keys(config, arguments_class, TrainingArguments.__dataclass_fields__)
     given = config
