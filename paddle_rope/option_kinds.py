@@ -128,7 +128,11 @@ class Options:
 
     def __post_init__(self) -> None:
         for one in dataclasses.fields(self):
-            one.metadata["kind"].check(one.name, getattr(self, one.name))
+            self.check_range(one.name)
+
+    def check_range(self, name: str) -> None:
+        """Raise ValueError unless the value of an option is in its range."""
+        self.__dataclass_fields__[name].metadata["kind"].check(name, getattr(self, name))
 
     @classmethod
     def names(cls) -> set[str]:

@@ -22,6 +22,7 @@ from paddle_rope.option_kinds import (
     MOST_CLASSES,
     MOST_LAYERS,
     TRUTH,
+    Kind,
     Options,
     choice,
     either,
@@ -45,14 +46,14 @@ _OF_LIBRARIES = {
     *("architectures", "model_type", "paddlenlp_version", "transformers_version", "dtype", "torch_dtype"),
     *("name_or_path", "_name_or_path", "initializer_range"),
 }
-# Options of version 0.2 -> keys of ``rotary`` and their defaults
-_ROTARY = {
-    "rotary_base": ("base", 10000),
-    "rotary_layout": ("layout", "interleaved"),
-    "rotary_dim": ("rotary_dim", None),
-    "rotary_learned": ("learned", False),
-    "rotary_scaling": ("scaling", None),
-}
+ROTARY_DEFAULTS = {"base": 10000, "layout": "interleaved", "rotary_dim": None, "learned": False, "scaling": None}
+# Keys of ``rotary`` by the options that they were in version 0.2
+_ROTARY = {name if name == "rotary_dim" else f"rotary_{name}": name for name in ROTARY_DEFAULTS}
+NAMED = Kind(
+    "an object of names by index",
+    lambda value: isinstance(value, dict)
+    and all(str(index).isdecimal() and isinstance(name, str | int) for index, name in value.items()),
+)
 _ALMOST = 0.85  # similarity, by difflib, of a misspelled name
 
 
@@ -164,11 +165,12 @@ class RoFormerConfig(Options):
         """
         changes = without_removed(changes)
         cls.check_names(changes)
-        settings = {cls.RENAMED.get(name, name): value for name, value in settings.items()}
+        renamed = {new: settings[old] for old, new in cls.RENAMED.items() if old in settings}
+        settings = {**renamed, **{name: value for name, value in settings.items() if name not in cls.RENAMED}}
         kind = str(settings.get("model_type", cls.model_type))
         settings = {**_in_todays_terms(settings), **changes}
         of_others = kind != cls.model_type and kind.startswith("paddle_rope")
-        known, encoder = cls.names(), RoFormerConfig.names()
+        known, encoder = cls.names(), {*RoFormerConfig.names(), *_ROTARY}
         for name in settings.keys() - known:
             is_like_ours = difflib.get_close_matches(name, encoder, n=1, cutoff=_ALMOST)
             if name in HEAD_OPTIONS or (of_others and not is_like_ours):
@@ -268,29 +270,42 @@ class SequenceClassificationConfig(RoFormerConfig):
         {0: 'LABEL_0', 1: 'LABEL_1'}
     """
 
-    num_labels: int = option(2, "number of classes", integer(1, MOST_CLASSES))
-    id2label: dict | None = option(
-        None, "names of the classes; empty: LABEL_0, LABEL_1, ...", one_of("an object", dict)
+    num_labels: int | None = option(
+        None, "number of classes; empty: as many as `id2label` names, or 2", integer(1, MOST_CLASSES)
     )
-    label2id: dict | None = option(None, "the inverse of `id2label`", one_of("an object", dict))
+    id2label: dict[int, str] | None = option(None, "names of the classes; empty: LABEL_0, LABEL_1, ...", NAMED)
     pooling: str = option("first", "what is classified: the `first` token or the `mean`", choice(*POOLINGS))
     classifier_activation: str = option(
         "tanh", f"activation of the classifier: {', '.join(ACTIVATIONS)}", choice(*ACTIVATIONS)
     )
 
     def __post_init__(self) -> None:
-        if isinstance(self.id2label, dict):
-            self.id2label = {int(index): name for index, name in self.id2label.items()}  # JSON has names as keys
-            self.num_labels = len(self.id2label)
-        elif self.id2label is None and isinstance(self.num_labels, int):
-            self.id2label = {index: f"LABEL_{index}" for index in range(min(self.num_labels, MOST_CLASSES))}
-        if self.label2id is None and isinstance(self.id2label, dict):
-            self.label2id = {name: index for index, name in self.id2label.items()}
+        if self.id2label is None:
+            self.num_labels = 2 if self.num_labels is None else self.num_labels
+            self.check_range("num_labels")
+            self.id2label = {index: f"LABEL_{index}" for index in range(self.num_labels)}
+        self.check_range("id2label")
+        self.id2label = {int(index): name for index, name in self.id2label.items()}  # in JSON a key is a string
+        self.num_labels = len(self.id2label) if self.num_labels is None else self.num_labels
         super().__post_init__()
+        if self.num_labels != len(self.id2label):
+            raise ValueError(f"num_labels is {self.num_labels}, but id2label has {len(self.id2label)} names")
+
+    @property
+    def label2id(self) -> dict[str, int]:
+        """The inverse of ``id2label``."""
+        return {name: index for index, name in self.id2label.items()}
+
+    @classmethod
+    def from_dict(cls, settings: dict[str, Any], **changes: Any) -> "RoFormerConfig":
+        """As :meth:`RoFormerConfig.from_dict`; with another ``num_labels`` the names in ``settings`` do not count."""
+        if "num_labels" in changes:
+            settings = {name: value for name, value in settings.items() if name != "id2label"}
+        return super().from_dict(settings, **changes)
 
 
 # Of classifiers. Every config.json of version 0.2 has them, whatever its model.
-HEAD_OPTIONS = SequenceClassificationConfig.names() - RoFormerConfig.names() | {"num_classes"}
+HEAD_OPTIONS = {*SequenceClassificationConfig.names() - RoFormerConfig.names(), "label2id", "num_classes"}
 
 
 def _in_todays_terms(settings):
@@ -300,8 +315,8 @@ def _in_todays_terms(settings):
         RemovedOption: an option that was removed is used.
     """
     settings = without_removed({name: value for name, value in settings.items() if name not in _OF_LIBRARIES})
-    rotary = {new: settings.pop(old, default) for old, (new, default) in _ROTARY.items()}
-    rotary = {new: rotary[new] for new, default in _ROTARY.values() if rotary[new] != default}
+    rotary = {new: settings.pop(old) for old, new in _ROTARY.items() if old in settings}
+    rotary = {name: value for name, value in rotary.items() if value != ROTARY_DEFAULTS[name]}
     if rotary and settings.get("rotary") is None:
         settings["rotary"] = rotary
     return settings

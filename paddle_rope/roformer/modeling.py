@@ -96,6 +96,9 @@ class RoFormerPretrainedModel(nn.Layer):
     config_class: ClassVar[type[RoFormerConfig]] = RoFormerConfig
 
     def __init__(self, config: RoFormerConfig) -> None:
+        if not isinstance(config, self.config_class):
+            expected = self.config_class.__name__
+            raise TypeError(f"{type(self).__name__} takes a {expected}, got {type(config).__name__}")
         super().__init__()
         self.config = config
 

@@ -25,7 +25,7 @@ class ClassificationConfig(SequenceClassificationConfig):
     def __post_init__(self):
         NAMES.check("classes", self.classes)
         self.classes = list(self.classes)
-        self.id2label, self.label2id = dict(enumerate(self.classes)), None
+        self.num_labels, self.id2label = None, dict(enumerate(self.classes))
         super().__post_init__()
 
 

@@ -45,7 +45,7 @@ class MatchingConfig(SequenceClassificationConfig):
     RENAMED: ClassVar[dict[str, str]] = {"max_length": "max_tokens", "segment_ids": "token_type_ids"}  # version 0.1
 
     def __post_init__(self):
-        self.num_labels, self.id2label, self.label2id = 1, None, None
+        self.num_labels, self.id2label = 1, None
         super().__post_init__()
         if self.grades is not None and not (len(self.grades) == 2 and self.grades[0] < self.grades[1]):
             raise ValueError(f"grades must be the lowest and the highest label, got {shown(self.grades)}")

@@ -4,7 +4,7 @@ import numpy as np
 import paddle
 import paddle.nn.functional as F
 
-from paddle_rope import RoFormerConfig, alibi_slopes, reference, sinusoidal_embedding
+from paddle_rope import alibi_slopes, reference, sinusoidal_embedding
 
 SIZES = {
     "vocab_size": 23,
@@ -34,7 +34,6 @@ FORMS = {
     "cosine": {"attention": "linear", "feature_map": "one_plus_cosine", "normalizer": "rotated"},
     "softmax exp": {"attention": "linear", "feature_map": "softmax_exp"},
     "favor": {"attention": "linear", "feature_map": "favor"},
-    "favor, more features": {"attention": "linear", "feature_map": "favor"},
     "convolutions": {"convolutions": True, "output_gate": True},
     "convolutions, shared": {"convolutions": True, "share_kv": True, "position_embedding": "qkv"},
     "convolutions, linear": {"convolutions": True, "attention": "linear", "version": 2},
@@ -48,7 +47,7 @@ FORMS = {
 
 
 def make(model_class, **options):
-    model = model_class(RoFormerConfig(**{**SIZES, **options}))
+    model = model_class(model_class.config_class(**{**SIZES, **options}))
     for name, parameter in model.named_parameters():  # biases, norms, convolutions and feature maps too
         if parameter.ndim == 2 and "convolution" not in name:
             parameter.set_value((0.5 * np.random.standard_normal(parameter.shape)).astype("float32"))

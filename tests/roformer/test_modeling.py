@@ -134,23 +134,9 @@ def test_a_ner_model_is_saved_and_loaded_bit_equal(span_head, tmp_path):
     np.testing.assert_array_equal(loaded(**batch).numpy(), logits)
 
 
-@each_attention
-def test_weights_start_with_the_initializer_range_and_biases_with_zero(attention):
-    config = NerConfig(types=list("abcdefgh"), head_size=32, attention=attention, **{**SIZES, "hidden_size": 96})
-    for name, parameter in NerModel(config).named_parameters():
-        value = parameter.numpy()
-        if "norm" in name:
-            assert (value == (1 if name.endswith("weight") else 0)).all(), name
-        elif name.endswith("bias"):
-            assert (value == 0).all(), name
-        else:
-            assert abs(value.std() / 0.5 - 1) < 0.15, name
-            assert abs(value.mean()) < 0.1, name
-
-
 @pytest.mark.parametrize("size", [48, 192])
-def test_without_an_initializer_range_linear_layers_start_by_their_inputs(size):
-    sizes = {**SIZES, "vocab_size": 200, "hidden_size": size, "intermediate_size": 400, "initializer_range": None}
+def test_linear_layers_start_by_their_inputs_and_biases_with_zero(size):
+    sizes = {**SIZES, "vocab_size": 200, "hidden_size": size, "intermediate_size": 400}
     model = NerModel(NerConfig(types=list("abcdefgh"), features={"tables": {"words": 200}, "flags": 40}, **sizes))
     started = 0
     for path, layer in model.named_sublayers():
@@ -161,6 +147,9 @@ def test_without_an_initializer_range_linear_layers_start_by_their_inputs(size):
             assert abs(layer.weight.numpy().std() / expected - 1) < 0.15, path
             started += 1
     assert started > 10
+    for name, parameter in model.named_parameters():
+        if name.endswith("bias") or "norm" in name:
+            assert (parameter.numpy() == (1 if name.endswith("norm.weight") else 0)).all(), name
 
 
 @each_attention

@@ -73,7 +73,7 @@ def test_rotary_options_reach_the_rotation():
 
 
 @pytest.mark.parametrize(
-    "form", ["favor, more features", "shared", "decay", "version 2", "learned", "window mixed", "convolutions"]
+    "form", ["favor", "shared", "decay", "version 2", "learned", "window mixed", "convolutions"]
 )
 def test_forms_are_saved_and_loaded_bit_equal(form, tmp_path):
     model = make(RoFormerModel, **FORMS[form])

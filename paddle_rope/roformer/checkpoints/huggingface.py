@@ -13,7 +13,7 @@ from safetensors.numpy import save
 
 from paddle_rope.roformer.checkpoints.names import HUGGINGFACE, classifier_weights, encoder_weights, lm_head_weights
 from paddle_rope.roformer.checkpoints.settings import SAME_KEYS
-from paddle_rope.roformer.config import RoFormerConfig
+from paddle_rope.roformer.config import ROTARY_DEFAULTS, RoFormerConfig
 
 if TYPE_CHECKING:
     from paddle_rope.roformer.modeling import RoFormerPretrainedModel
@@ -92,7 +92,6 @@ def _check_expressible(config, kind):
     allowed = {
         "attention": ("softmax", ["softmax"] * config.num_hidden_layers),
         "position_embedding": ("qk", "qkv"),
-        "rotary": (None, {"rotary_dim": config.head_dim}),
     }
     defaults = {one.name: one.default for one in dataclasses.fields(RoFormerConfig)}
     if kind == "RoFormerForSequenceClassification":
@@ -100,6 +99,9 @@ def _check_expressible(config, kind):
     problems = []
     for name, default in defaults.items():
         value = getattr(config, name)
+        if name == "rotary" and isinstance(value, dict):
+            all_features = ROTARY_DEFAULTS, {**ROTARY_DEFAULTS, "rotary_dim": config.head_dim}
+            value = None if {**ROTARY_DEFAULTS, **value} in all_features else value
         if name not in (*EXPRESSED, *UNUSED) and value not in allowed.get(name, (default,)):
             problems.append(f"{name} {value!r}")
     if problems:

@@ -49,8 +49,6 @@ def load_pretrained(
         sources = {name: name for name in tensors}
     else:
         settings, tensors, sources, unused, _ = read_checkpoint(folder)
-    if "num_labels" in changes:
-        settings = {name: value for name, value in settings.items() if name not in ("id2label", "label2id")}
     config = config_class.from_dict(settings, **changes) if config is None else config
     with _BUILDING:
         check_sizes(model_class, config, tensors, folder)

@@ -124,7 +124,7 @@ def _convert(folder, tensors, config, layout, architecture):
         bias = f"{'classifier.out_proj' if layout is HUGGINGFACE else 'classifier'}.bias"
         config = {**config, "num_labels": tensors[bias].size}
         if len(config.get("id2label", ())) != config["num_labels"]:
-            config = {key: value for key, value in config.items() if key not in ("id2label", "label2id")}
+            config = {key: value for key, value in config.items() if key != "id2label"}
         weights, head = weights + classifier_weights(config, layout), "classifier"
     _check(folder, tensors, weights, layout)
     sources = {weight.name: weight.source for weight in weights}

@@ -136,11 +136,10 @@ def _activation(folder, settings, key):
 
 def _labels(folder, settings):
     """The names of the classes, where they were given."""
-    labels = {key: settings[key] for key in ("id2label", "label2id") if settings.get(key)}
-    for key, value in labels.items():
-        if not isinstance(value, dict):
-            raise ValueError(f"{folder}: {key} is {shown(value)} in its configuration, not an object")
-    return labels
+    labels = settings.get("id2label")
+    if labels and not isinstance(labels, dict):
+        raise ValueError(f"{folder}: id2label is {shown(labels)} in its configuration, not an object")
+    return {"id2label": labels} if labels else {}
 
 
 def _refuse(folder, settings, **wanted):
