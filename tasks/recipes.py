@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paddle_rope.small_files import read_json_object
+from paddle_rope.json_files import read_json_object
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_dir
 from tasks.common.model_folder import MODEL_TYPE, check_pretrained, refuse_incomplete
@@ -27,7 +27,6 @@ _HOMES = {
     "classification": "tasks.classification.recipe:ClassificationRecipe",
     "pretraining": "tasks.pretraining.recipe:PretrainingRecipe",
     "language_model": "tasks.language_model.recipe:LanguageModelRecipe",
-    "annotation": "tasks.experiments.annotation.recipe:AnnotationRecipe",
     "crf": "tasks.experiments.crf.recipe:CrfRecipe",
     "relative_position": "tasks.experiments.relative_position.recipe:RelativePositionRecipe",
 }

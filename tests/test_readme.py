@@ -22,7 +22,7 @@ from paddle_rope.__main__ import main
 from tasks.common.tool.run_config import read_run_config
 from tasks.experiments.cells import check_configs
 from tasks.experiments.plan import read_plan
-from tasks.ner.demo.corpus import UNSEEN_SENTENCES
+from tasks.ner.demo import UNSEEN_SENTENCES
 from tasks.recipes import get_recipe
 from tests.catalogue import read as read_catalogue
 from tests.document_keys import keys_of, with_tables

@@ -30,9 +30,8 @@ Download a public NER data set to where configs/ner/ expects it: OUTPUT/ner/NAME
 
     paddle-rope download cluener
 
-An interrupted download continues when run again; files that are there are checked and kept. A file takes an hour at
-most, and 256 MB where its size is not published. Where the network
-is closed, the message says which address to fetch by hand and where to put it. The READMEs of the publishers state no
+Files that are already there are checked and kept. If the network is closed, the message says which address to fetch
+yourself and where to put it. The READMEs of the publishers state no
 license: ask them before any use but research."""
 DEMOS = {
     "ner": Message(
@@ -145,29 +144,28 @@ def demo(words):
     task, words = choose("paddle-rope demo", Message("task"), words, DEMOS)
     parser = new_parser(f"demo {task}", Message("Write {demos}.", demos=DEMOS[task]))
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="where to write; new or empty")
-    parser.add_argument("--seed", type=int, default=0, help="another seed gives other texts (default: 0)")
     options = parser.parse_args(words)
     if options.folder.is_dir() and any(options.folder.iterdir()):
         raise InputError("{folder}: is not empty; give another FOLDER", folder=options.folder)
     check_makeable(options.folder, "FOLDER")
     options.folder.mkdir(parents=True, exist_ok=True)
-    {"ner": write_ner_demo, "matching": write_matching_demo}[task](options.folder, options.seed)
+    {"ner": write_ner_demo, "matching": write_matching_demo}[task](options.folder)
     return 0
 
 
-def write_ner_demo(folder, seed):
+def write_ner_demo(folder):
     from tasks.ner.data.reading import read_examples
-    from tasks.ner.demo.corpus import ENTITY_TYPES, write_demo_corpus
+    from tasks.ner.demo import ENTITY_TYPES, write_demo_corpus
 
-    for path in write_demo_corpus(folder, seed):
+    for path in write_demo_corpus(folder):
         examples = read_examples(path)
         counts = Counter(entity.type for example in examples for entity in example.entities)
         types = ", ".join(f"{kind} {counts[kind]}" for kind in ENTITY_TYPES)
         print(tr("{path}: {count} sentences, {types}", path=path, count=len(examples), types=types))
 
 
-def write_matching_demo(folder, seed):
+def write_matching_demo(folder):
     from tasks.matching.demo_data import write_demo_data
 
-    for path in write_demo_data(folder, seed):
+    for path in write_demo_data(folder):
         print(tr("{path}: {count} lines", path=path, count=len(path.read_text(encoding="utf-8").splitlines())))

@@ -26,9 +26,7 @@ def convert_weights(words):
     options = parser.parse_args(words)
     prepare()
     from tasks.common.files import atomic_folder
-    from tasks.common.tool.quiet import quiet_paddlenlp
 
-    quiet_paddlenlp()
     try:
         with atomic_folder(options.target) as folder:
             model = read_model(options.source)
@@ -91,7 +89,7 @@ def write(model, folder, options):
     if options.to == "huggingface":
         write_huggingface(model, folder, longest_text(options.source))
     else:
-        model.save_pretrained(str(folder), safe_serialization=True)
+        model.save_pretrained(folder)
     if (options.source / VOCAB_FILE).is_file():
         tokenizer = load_tokenizer(options.source)
         kind = type(tokenizer).__name__
@@ -102,8 +100,8 @@ def write(model, folder, options):
 
 def longest_text(source):
     """The longest text in the source's configuration, or Hugging Face's usual one."""
+    from paddle_rope.json_files import read_json_object
     from paddle_rope.roformer.checkpoints.settings import CONFIG_FILES, TENSORFLOW_CONFIG
-    from paddle_rope.small_files import read_json_object
 
     path = next(source / name for name in (*CONFIG_FILES, TENSORFLOW_CONFIG) if (source / name).is_file())
     longest = read_json_object(path).get("max_position_embeddings")

@@ -4,14 +4,14 @@ import contextlib
 import os
 from pathlib import Path
 
+from paddle_rope.json_files import read_json_object
+from paddle_rope.removed import RemovedOption
 from paddle_rope.roformer import load_tokenizer
 from paddle_rope.roformer.checkpoints.settings import read_settings
-from paddle_rope.small_files import read_json_object
 from tasks.common.errors import InputError
 from tasks.common.language import Message
 from tasks.common.tool.device import choose_device
 from tasks.common.tool.own_command import own_command, quoted
-from tasks.common.tool.quiet import quiet_paddlenlp
 
 MODEL_FILES = ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json")
 MODEL_TYPE = "paddle_rope_"  # in config.json, with the name of the recipe behind it
@@ -81,6 +81,8 @@ def damage_reported(folder, what, whole=_WHOLE, is_other=lambda error: False):
         yield
     except (InputError, ModuleNotFoundError):  # the second: paddle is not installed
         raise
+    except RemovedOption as error:
+        raise InputError(f"{folder}: {what}: {error}") from None
     except Exception as error:  # a damaged file can raise anything in the libraries that read it
         if is_other(error):
             raise
@@ -124,7 +126,6 @@ def open_model(folder, device, model_class, check=lambda config: None):
     there."""
     refuse_incomplete(folder, MODEL_FILES)
     choose_device(device)
-    quiet_paddlenlp()
     return load_model(folder, model_class, check)
 
 

@@ -29,7 +29,6 @@ from tasks.common.recipe_hooks import RecipeHooks
 from tasks.common.run import Run
 from tasks.common.runs import life
 from tasks.common.runs.interruption import interruptible
-from tasks.common.runs.room import Load, free_bytes, lighter_loads, room_note
 from tasks.common.tool.device import is_first_process
 from tasks.common.tool.own_command import own_command
 from tasks.common.tool.quiet import quiet_paddlenlp
@@ -279,7 +278,6 @@ class Recipe(RecipeHooks):
                 print(tr("no dev data: the last epoch is kept"))
             elif self.arguments.PLAN is BY_EPOCHS and not run.keys.keep_best:
                 print(tr("keep_best is false: the last epoch is kept"))
-            self._note_room(run, parameters)
             life.claim(run.config, checkpoint, run.claimed, in_memory, is_begun)
         run.trainer = self.make_trainer(run)
         training_started = time.perf_counter()
@@ -299,21 +297,6 @@ class Recipe(RecipeHooks):
         history = run.trainer.state.log_history if self.arguments.PLAN is BY_EPOCHS else ()
         life.finish(run.output_dir, metrics, started, self.next_step, history, self.scores)
         return metrics
-
-    def _note_room(self, run: Run, parameters: int) -> None:
-        """Say it if training will need more memory than this machine has free."""
-        if self.arguments.PLAN is not BY_EPOCHS or run.config["device"] != "cpu":
-            return
-        training, lengths = run.training, self.lengths(run)
-        batch = min(training.per_device_train_batch_size, len(lengths))
-        load = Load(
-            parameters, run.model.config, batch, max(lengths, default=0), self.scores_of(run), training.recompute
-        )
-        free = free_bytes()
-        ways = lighter_loads(load, free, training.gradient_accumulation_steps)
-        note = room_note(load, free, {**ways, **self.lighter_loads(run, load)})
-        if note is not None:
-            print(tr(note))
 
     def score_and_save(self, run: Run) -> dict[str, Any]:
         """Score the trained model, write its folder and its predictions; returns the scores of each split."""

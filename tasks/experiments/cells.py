@@ -14,7 +14,7 @@ from tasks.common.runs.locks import locked
 from tasks.common.tool.device import is_first_process
 from tasks.common.training.complete import has_checkpoint
 from tasks.experiments.apart import BUSY, call_apart
-from tasks.experiments.plan import PREVIOUS_RUN, Cell, check_unchanged
+from tasks.experiments.plan import Cell, check_unchanged
 from tasks.recipes import get_recipe
 
 TAKEN = Message("is being trained by another process")
@@ -55,7 +55,7 @@ def _keys_file(cell):
 
 def _compared(cell, recipe, config):
     """The keys of a run without those that say where it is."""
-    places = ("device", "output_dir", *(["pretrained", PREVIOUS_RUN] if cell.starts_from is not None else ()))
+    places = ("device", "output_dir", *(["pretrained"] if cell.starts_from is not None else ()))
     return {"recipe": recipe, **{key: value for key, value in config.items() if key not in places}}
 
 

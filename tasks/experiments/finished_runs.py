@@ -4,7 +4,6 @@ import json
 
 from tasks.common.errors import InputError
 from tasks.common.reports.tables import as_markdown
-from tasks.common.tool.yaml_text import load_yaml
 
 
 def compare_runs(folders):
@@ -28,7 +27,7 @@ def read_run(folder):
     import yaml
 
     read = []
-    for name, parse in (("config.yaml", load_yaml), ("metrics.json", json.loads)):
+    for name, parse in (("config.yaml", yaml.safe_load), ("metrics.json", json.loads)):
         try:
             content = parse((folder / name).read_text(encoding="utf-8"))
         except OSError as error:

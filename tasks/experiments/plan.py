@@ -13,7 +13,6 @@ from tasks.common.runs.life import MODEL_FOLDER
 from tasks.common.texts.text_files import shown
 from tasks.common.tool.run_config import read_run_config
 from tasks.common.training.arguments import LARGEST_SEED, SIZE_KEYS
-from tasks.experiments.reports import OF_CASES
 
 _TEXT, _MAPPING, _NUMBER = (str,), (dict,), (int, float)
 KEYS = {  # of a plan -> types of their values
@@ -32,8 +31,6 @@ TYPE_NAMES = {
 NAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")
 START_FROM = "start_from"  # of a variant: the variant whose trained weights it starts from
 RECIPE, CONFIG = "recipe", "config"  # of a variant: instead of those of the plan
-PREVIOUS = "previous"  # of a case: the case before it, whose runs it goes on from
-PREVIOUS_RUN = "previous_run"  # the configuration key that then has the folder of that run
 TWIN = "-no-rope"
 # What a run cannot be given with ``pretrained``.
 OF_NEW_MODELS = (*SIZE_KEYS, "vocab_min_count")
@@ -150,8 +147,7 @@ def read_plan(path: str | Path, output_dir=None, seeds=None, settings: dict[str,
     cases = {str(name): _mapping(path, "cases", keys) for name, keys in (plan.get("cases") or {"": {}}).items()}
     if list(cases) != [""]:
         _check_names(path, "cases", cases)
-        _check_previous(path, cases)
-        if plan.get("report") and plan["report"] not in OF_CASES:
+        if plan.get("report"):
             raise InputError(
                 "{path}: the report {report!r} is of variants alone; leave cases or report out",
                 path=path,
@@ -303,17 +299,14 @@ def _recipe_and_base(plan, keys):
 
 
 def _cell(recipe, output_dir, case, variant, seed, config):
-    def folder(variant, case=case):
+    def folder(variant):
         return output_dir / "runs" / case / variant / f"seed_{seed}"
 
-    start, previous = config.pop(START_FROM, None), config.pop(PREVIOUS, None)
-    starts_from = None if start is None else folder(start)
+    start, starts_from = config.pop(START_FROM, None), None
     if start is not None:
+        starts_from = folder(start)
         config = {key: value for key, value in config.items() if key not in OF_NEW_MODELS}
-        config["pretrained"] = str(folder(start) / MODEL_FOLDER)
-    if previous is not None:
-        starts_from = folder(variant, str(previous))
-        config[PREVIOUS_RUN] = str(starts_from)
+        config["pretrained"] = str(starts_from / MODEL_FOLDER)
     config.update(seed=seed, output_dir=str(folder(variant)))
     return Cell(recipe, config, {"case": case, "variant": variant, "seed": seed}, starts_from)
 
@@ -329,20 +322,6 @@ def _mapping(path, key, value):
             value=value,
         )
     return value
-
-
-def _check_previous(path, cases):
-    """Raise InputError unless each case goes on from one that stands before it."""
-    before = []
-    for name, keys in cases.items():
-        if PREVIOUS in keys and str(keys[PREVIOUS]) not in before:
-            raise InputError(
-                "{path}: case {name!r} goes on from {start!r}, which is not a case before it",
-                path=path,
-                name=name,
-                start=keys[PREVIOUS],
-            )
-        before.append(name)
 
 
 def _named(path, key, names):

@@ -90,10 +90,6 @@ class LanguageModelArguments(common.EncoderArguments):
             **super().ranges(),
             **dict.fromkeys(("vocab_min_count", "length", "held_out_windows", "theta_rate"), POSITIVE),
             "version": one_of((1, 2)),
-            "num_random_features": (
-                lambda value: value is None or (value > 0 and value % 2 == 0),
-                "a positive even number: features turn in pairs",
-            ),
         }
 
     def check(self, config):
@@ -125,7 +121,7 @@ class LanguageModelArguments(common.EncoderArguments):
             "version": self.version,
             "causal": True,
             "max_position_embeddings": self.length,
-            "rotary_learned": self.rotary_learned,
+            "rotary": {"learned": True} if self.rotary_learned else None,
         }
 
 

@@ -52,12 +52,12 @@ NEAR = {
     "attention": "linear",
     "normalizer": "none",
     "decay": "0.5,0.8,0.95,1",  # of four heads
-    "convolutions": "input,value,output",
+    "convolutions": True,
     "output_gate": True,
 }
 # Whoever gives one of these chooses the attention.
 _OF_ATTENTION = {
-    *NEAR, "attention_window", "score_scaling_length", "feature_map", "num_random_features", "convolution_size",
+    *NEAR, "attention_window", "feature_map",
     "position_embedding", "num_attention_heads",
 }  # fmt: skip
 FROM_FOLDER = {"learning_rate": 5e-4, "hidden_dropout_prob": 0.1, "embedding_dropout_prob": 0.3}

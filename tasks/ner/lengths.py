@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 from tasks.common.language import Message
@@ -17,8 +15,6 @@ WINDOW_SHARE, LEAST_TEXTS, SHARE_OF_FEW = 0.01, 10, 0.1
 LONGEST_FACTOR = 1.25
 # Spans of more tokens than the longest training entity times this are not found, nor counted as too long below that.
 ENTITY_FACTOR, LEAST_ENTITY_BOUND = 2, 32
-SHORT_SPANS, WINDOW = 64, 512  # tokens, for runs that need less memory
-BAND_BLOCKS = 4  # what the scores of short spans take on the way, as a multiple of them
 
 
 class TrainingLengths(NamedTuple):
@@ -116,28 +112,3 @@ def describe_lengths(config: Any) -> str:
         windows=reading.windows,
         max_entity_tokens=reading.max_entity_tokens,
     )
-
-
-def span_scores(keys, types, tokens):
-    """Scores that the span head makes of a text, and the queries and keys of a dense one."""
-    longest = keys.max_span_length
-    ends = tokens if longest is None or longest >= tokens else min(tokens, BAND_BLOCKS * longest)
-    made = BAND_BLOCKS * tokens * types * keys.head_size if keys.span_head == "dense" else 0
-    return types * tokens * ends + made
-
-
-def shorter_loads(load, keys, types):
-    """The loads of a run with short spans only, and with texts cut into windows: dict from words of the command line.
-
-    Args:
-        load: of the run, a :class:`tasks.common.runs.room.Load`.
-        keys: :class:`tasks.ner.arguments.NerArguments` of the run.
-        types: number of entity types.
-    """
-    ways = {}
-    if keys.max_span_length is None or keys.max_span_length > SHORT_SPANS:
-        scores_of = partial(span_scores, replace(keys, max_span_length=SHORT_SPANS), types)
-        ways[f"--max_span_length {SHORT_SPANS}"] = load._replace(scores_of=scores_of)
-    if load.tokens > WINDOW:
-        ways[f"--max_characters {WINDOW} --cut_long_texts true"] = load._replace(tokens=WINDOW)
-    return ways

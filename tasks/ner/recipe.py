@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +15,17 @@ from tasks.common.language import Message, tr
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
 from tasks.common.runs.life import MODEL_FOLDER
-from tasks.common.runs.room import Load
 from tasks.common.tool.device import is_first_process
 from tasks.common.visible import visible
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator, refuse_longer
-from tasks.ner.data.joining import join_share_of
 from tasks.ner.data.reading import entity_types, read_examples, read_lines
 from tasks.ner.data.splits import has_overlap, read_more_texts, read_splits
 from tasks.ner.evaluation import evaluate_predictor, scores_and_errors
 from tasks.ner.examples import Example, as_record, without_overlaps
 from tasks.ner.features import WordFeatures
 from tasks.ner.fitting import FEWEST_STEPS, fit_keys
-from tasks.ner.lengths import TrainingLengths, describe_lengths, shorter_loads, span_scores, training_lengths
+from tasks.ner.lengths import TrainingLengths, describe_lengths, training_lengths
 from tasks.ner.masked_lm import pretrain
 from tasks.ner.metrics import score_predictions
 from tasks.ner.model import NerModel
@@ -67,14 +64,8 @@ class NerRecipe(Recipe):
 
     def read(self, run: Run) -> None:
         run.examples = self.read_examples(run)
-        run.texts_read = len(run.examples["train"])
-        keys = run.keys
-        if not keys.cut_long_texts:
-            refuse_longer(run.examples["train"], keys.max_characters)
-        if keys.join_share:
-            run.examples["train"] = join_share_of(
-                run.examples["train"], keys.join_share, keys.join_characters, run.training.seed
-            )
+        if not run.keys.cut_long_texts:
+            refuse_longer(run.examples["train"], run.keys.max_characters)
         run.more_texts = read_more_texts(run.keys)
         run.features = None
         if run.keys.features is not None:
@@ -130,27 +121,10 @@ class NerRecipe(Recipe):
     def collator(self, run: Run) -> SpanCollator:
         return SpanCollator(run.tokenizer.pad_token_id)
 
-    def scores_of(self, run: Run) -> Callable[[int], int]:
-        return partial(span_scores, run.keys, len(run.model.config.types))
-
-    def lighter_loads(self, run: Run, load: Load) -> dict[str, Load]:
-        return shorter_loads(load, run.keys, len(run.model.config.types))
-
     def describe(self, run: Run) -> None:
         for split, examples in run.examples.items():
             print_first_texts(split, examples)
         print_data_report(run.datasets)
-        if run.keys.join_share:
-            lengths = [len(example.text) for example in run.examples["train"]]
-            print(
-                tr(
-                    "train: {texts_read} texts joined to {count} of {shortest} to {longest} characters",
-                    texts_read=run.texts_read,
-                    count=len(lengths),
-                    shortest=min(lengths),
-                    longest=max(lengths),
-                )
-            )
         config = run.model.config
         named = ", ".join(config.types[:TYPES_NAMED]) + (", ..." if len(config.types) > TYPES_NAMED else "")
         overlap = Message("may overlap") if config.allow_overlap else Message("do not overlap")

@@ -27,7 +27,6 @@ KERNELS = {
         partial(reference.softmax_attention, window=4),
         {},
     ),
-    "scaled softmax": (softmax_attention, reference.softmax_attention, {"score_scaling_length": 3}),
     "linear": (linear_attention, reference.linear_attention, {}),
     "causal linear": (
         lambda *args, causal, **kwargs: causal_linear_attention(*args, chunk_size=3, **kwargs),
@@ -78,9 +77,7 @@ def test_sums_within_segments_do_not_depend_on_the_size_of_the_chunks(chunk_size
 
 
 @pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("float16", 4e-3), ("bfloat16", 3e-2)])
-@pytest.mark.parametrize(
-    "name", ["softmax", "causal softmax", "window softmax", "scaled softmax", "linear", "causal linear"]
-)
+@pytest.mark.parametrize("name", ["softmax", "causal softmax", "window softmax", "linear", "causal linear"])
 def test_packed_texts_equal_each_text_alone(name, dtype, tolerance):
     kernel, _, options = KERNELS[name]
     lengths = [1, 70, 3, 130, 64, 5]

@@ -26,7 +26,7 @@ from tasks.experiments.benchmarks.entities.measured import (
 )
 from tasks.experiments.benchmarks.entities.reports import as_report
 from tasks.ner.data.reading import read_examples
-from tasks.ner.demo.corpus import write_demo_corpus
+from tasks.ner.demo import write_demo_corpus
 from tasks.ner.examples import Entity, Example
 from tasks.ner.model import NerConfig, NerModel
 
@@ -47,7 +47,7 @@ def demo(tmp_path_factory):
     )  # fmt: skip
     folder = tmp_path_factory.mktemp("models") / "run" / "model"
     folder.mkdir(parents=True)
-    model.save_pretrained(str(folder), safe_serialization=True)
+    model.save_pretrained(str(folder))
     tokenizer.save_pretrained(str(folder))
     return folder, dev
 

@@ -54,7 +54,7 @@ def write_pretrained(folder, kind, vocab):
         return
     ours = folder if form == "ours" else folder.with_name("ours_before")
     config = RoFormerConfig(**SIZES, vocab_size=len(vocab), type_vocab_size=2)
-    RoFormerForMaskedLM(config).save_pretrained(str(ours), safe_serialization=True)
+    RoFormerForMaskedLM(config).save_pretrained(str(ours))
     write_tokenizer(ours, "WordTokenizer" if words else "CharTokenizer", vocab, True)
     if form == "huggingface":
         assert convert_weights.main([str(ours), str(folder), "--to", "huggingface"]) == 0

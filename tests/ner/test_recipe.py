@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -182,16 +181,6 @@ def test_configuration_of_one_data_set_trains_on_another_in_any_format(train, tm
     run = train(tmp_path / "run", num_train_epochs=1, **files)
     assert run.model_config["types"] == list(run.metrics["dev"]["per_type"]) == ["LOC", "PER"]
     assert CharTokenizer.from_pretrained(run.model).encode("张").ids[1] not in (0, 1)
-
-
-def test_share_of_the_training_texts_stands_in_joined_texts(train, tmp_path, few_texts, capsys):
-    options = {"train_file": few_texts.train, "dev_file": few_texts.dev, "features": "words,gazetteer"}
-    joining = {"join_share": 1, "join_characters": 110, "max_characters": 110, "num_train_epochs": 1}
-    run = train(tmp_path / "run", **options, **joining)
-    report = capsys.readouterr().out
-    texts, longest = map(int, re.search(r"train: 45 texts joined to (\d+) of \d+ to (\d+) characters", report).groups())
-    assert texts < 30 and 80 < longest <= 110
-    assert run.model_config["max_tokens"] == 110 and run.model_config["position_gaps"] is None
 
 
 def test_rare_characters_become_unknown_by_vocab_min_count(train, tmp_path, trained):

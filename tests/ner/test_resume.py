@@ -41,9 +41,6 @@ OPTIONS = {
     "masked_lm_epochs": 1,
     "ema_decay": 0.8,
     "max_characters": 120,
-    "join_share": 0.4,
-    "join_characters": 120,
-    "position_gaps": 160,
 }
 
 

@@ -9,12 +9,14 @@ import sys
 from pathlib import Path
 
 import evaluate_ner
-import inspect_data
 import predict_ner
 import pytest
 import train_ner
 
 from tasks.common.tool.streams import standard_output
+from tests.verbs import verb
+
+inspect_data = verb("inspect")
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

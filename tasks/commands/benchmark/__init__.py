@@ -9,7 +9,6 @@ def benchmark(words):
     kinds = {
         "length": (encoders.benchmark_length, Message("time and memory against the length of the text")),
         "layers": (encoders.benchmark_layers, Message("our layers against Paddle's")),
-        "costs": (encoders.benchmark_costs, Message("operations, bytes and memory on paper")),
         "native": (encoders.benchmark_native, Message("native operators against their plain forms")),
         "peers": (encoders.benchmark_peers, Message("our RoFormer beside PaddleNLP's and Hugging Face's")),
         "prediction": (models.benchmark_prediction, Message("a NER model in Paddle, ONNX, OpenVINO and PyTorch")),

@@ -5,7 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from paddle_rope.small_files import read_json_object, read_text
+from paddle_rope.json_files import read_json_object
 from tasks.common.errors import InputError
 from tasks.common.files import file_sha256, write_files
 from tasks.common.language import Message
@@ -41,7 +41,7 @@ def check_folder(folder: str | os.PathLike) -> None:
         raise InputError("{folder}: was exported by version 0.1; export the trained model again", folder=folder)
     refuse_incomplete(folder, [*SETTINGS_FILES, CHECKSUMS_FILE])
     with damage_reported(folder, CHECKSUMS_FILE, Message("the exported folder")):
-        lines = read_text(folder / CHECKSUMS_FILE).splitlines()
+        lines = (folder / CHECKSUMS_FILE).read_text(encoding="utf-8").splitlines()
         written = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
         has_graph = ONNX_FILE in written or (WEIGHTS_FILE in written and not written.keys().isdisjoint(GRAPH_FILES))
         if not written.keys() >= set(SETTINGS_FILES) or not has_graph:

@@ -71,7 +71,7 @@ def claim(config, checkpoint, stack, in_memory=(), is_begun=False):
 def save_model(output_dir, model, *others):
     """Write the model of a run, and the tokenizer and others that have a ``save_pretrained``, into one folder."""
     folder = Path(output_dir) / MODEL_FOLDER
-    model.save_pretrained(str(folder), safe_serialization=True)
+    model.save_pretrained(folder)
     for other in others:
         other.save_pretrained(folder)
 

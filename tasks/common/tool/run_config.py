@@ -10,7 +10,6 @@ from tasks.common.errors import InputError, did_you_mean
 from tasks.common.language import Message
 from tasks.common.texts.text_files import shown
 from tasks.common.tool.shipped import shipped, shipped_names
-from tasks.common.tool.yaml_text import load_yaml
 
 KINDS = {int: "a whole number", float: "a number", bool: "true or false"}
 TRUTH = {
@@ -45,7 +44,9 @@ def read_run_config(config_file, overrides=()):
             "{path}: cannot be read ({error}); give a YAML file in UTF-8", path=path, error=error
         ) from None
     try:
-        config = load_yaml(text, _Loader)
+        config = yaml.load(text, _Loader)
+    except RecursionError:
+        raise InputError(f"{path}: broken YAML (nested too deep); write one 'key: value' a line") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""

@@ -20,7 +20,7 @@ VARIANTS = {
     "softmax": {},
     "linear": {"attention": "linear"},
     "linear-decay": _DECAY,
-    "linear-near": {**_DECAY, "convolutions": ("input", "value", "output"), "output_gate": True},
+    "linear-near": {**_DECAY, "convolutions": True, "output_gate": True},
 }
 SIDES = {"plain": plain_forms, "native": contextlib.nullcontext, "bfloat16": bfloat16_products}
 JOBS = {"train": "training", "predict": "inference"}

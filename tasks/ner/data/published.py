@@ -132,7 +132,7 @@ def fetch_dataset(files, folder, report=print, **options):
         files: list of :class:`PublishedFile`.
         folder: where to put them; is made.
         report: called with one line for each file.
-        options: ``timeout``, ``wait`` and ``show_progress`` of :func:`tasks.ner.data.download.download`.
+        options: ``show_progress`` of :func:`tasks.ner.data.download.download`.
 
     Raises:
         InputError: a file cannot be downloaded, or is there with another content; those before it stay.

@@ -8,7 +8,6 @@ from pathlib import Path
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_file, write_json
 from tasks.common.language import Message, tr
-from tasks.common.tool.quiet import quiet_paddlenlp
 from tasks.common.visible import visible
 from tasks.ner.batching import check_types
 from tasks.ner.data.reading import check_labeled, read_examples
@@ -54,7 +53,6 @@ def tune_model(
     """
     if only not in (None, *TUNED):
         raise InputError("only {only!r}: must be {tuned}", only=only, tuned=" or ".join(TUNED))
-    quiet_paddlenlp()
     examples = read_examples(data_file)
     check_labeled(examples, data_file)
     refuse_exported([model_dir], Message("is exported; tune the trained model, then export it"))

@@ -78,7 +78,7 @@ def test_broken_yaml_is_an_error_with_its_line(write, content, line, problem):
 
 def test_yaml_nested_deep_is_an_error(write):
     path = write(f"a: {'[' * 5000}\n")
-    assert error_of(read_run_config, path, []).startswith(f"{path}: broken YAML (nested more than 50 deep)")
+    assert error_of(read_run_config, path, []).startswith(f"{path}: broken YAML (nested too deep)")
 
 
 @pytest.mark.parametrize("content", ["- a\n- b\n", "word\n", "1: one\n"])

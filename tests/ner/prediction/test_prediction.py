@@ -346,6 +346,28 @@ def test_damaged_model_file_is_one_line_with_the_folder_and_the_remedy(fails, tr
     assert len(message) < len(str(folder)) + 450
 
 
+def copy_with(trained, folder, **options):
+    """The trained model in another folder, with further options in its config.json."""
+    shutil.copytree(trained.model, folder)
+    settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps({**settings, **options}), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "option, value", [("position_gaps", 1024), ("feature_map", "hedgehog"), ("convolutions", ["input", "value"])]
+)
+def test_model_that_uses_a_removed_option_is_one_line_that_names_it(fails, trained, tmp_path, corpus, option, value):
+    folder = copy_with(trained, tmp_path / "model", **{option: value})
+    message = fails(predict_ner, folder, "--input", corpus.dev, "--output", "found.jsonl")
+    assert message.startswith(f"{folder}: config.json: {option} {value!r} was removed") and "e394b37" in message
+
+
+def test_model_of_before_finds_what_it_found(trained, predictor, tmp_path, dev_texts):
+    unused = {"score_scaling_length": None, "convolutions": [], "convolution_size": 3, "position_gaps": None}
+    assert NerPredictor(copy_with(trained, tmp_path / "model", **unused), "cpu")(dev_texts) == predictor(dev_texts)
+
+
 def test_missing_model_file_is_named(fails, trained, tmp_path, corpus):
     folder = tmp_path / "model"
     shutil.copytree(trained.model, folder)
