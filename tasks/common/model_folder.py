@@ -7,7 +7,6 @@ from pathlib import Path
 from paddle_rope.json_files import read_json_object
 from paddle_rope.removed import RemovedOption
 from paddle_rope.roformer import load_tokenizer
-from paddle_rope.roformer.checkpoints.settings import read_settings
 from tasks.common.errors import InputError
 from tasks.common.language import Message
 from tasks.common.tool.device import choose_device
@@ -67,6 +66,8 @@ def refuse_other_recipe(folder, recipe):
 
 def check_pretrained(folder):
     """Raise InputError unless a folder of weights has a configuration."""
+    from paddle_rope.roformer.checkpoints.settings import read_settings  # prediction needs no safetensors
+
     try:
         read_settings(folder)
     except ValueError as error:
