@@ -7,7 +7,6 @@ setup(
     package_dir={"tasks.configs": "configs"},
     package_data={
         "": ["*.yaml", "*.jsonl.gz", "*.css", "py.typed", "*.cc", "*.h"],
-        "tasks": ["locale/*/LC_MESSAGES/*.mo"],
         "tasks.configs": ["*/*.yaml", "*/*.jsonl"],
     },
 )

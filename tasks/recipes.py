@@ -53,7 +53,7 @@ def get_recipe(name: str) -> Recipe:
         InputError: there is no such recipe.
     """
     if name not in _HOMES:
-        raise InputError("no recipe {name!r}; the recipes are {recipes}", name=name, recipes=", ".join(RECIPES))
+        raise InputError(f"no recipe {name!r}; the recipes are {', '.join(RECIPES)}")
     return pkgutil.resolve_name(_HOMES[name])()
 
 
@@ -131,8 +131,6 @@ def recipe_of_model(folder: str | os.PathLike) -> str:
         name = None
     if name not in _PREDICTORS:
         raise InputError(
-            "{folder}: config.json is not that of a model for {predictors}; give such a folder",
-            folder=folder,
-            predictors=", ".join(_PREDICTORS),
+            f"{folder}: config.json is not that of a model for {', '.join(_PREDICTORS)}; give such a folder"
         )
     return name

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from tasks.commands.options import new_parser
 from tasks.common.errors import InputError
-from tasks.common.language import tr
 from tasks.common.tool.process import prepare
 
 CONVERT_WEIGHTS = """\
@@ -33,7 +32,7 @@ def convert_weights(words):
             write(model, folder, options)
     except (ValueError, OSError) as error:
         raise InputError(" ".join(str(error).split())) from error
-    print(tr("{target}: {kind} as {to}", target=options.target, kind=type(model).__name__, to=options.to))
+    print(f"{options.target}: {type(model).__name__} as {options.to}")
     return 0
 
 

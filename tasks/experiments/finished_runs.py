@@ -32,14 +32,12 @@ def read_run(folder):
             content = parse((folder / name).read_text(encoding="utf-8"))
         except OSError as error:
             raise InputError(
-                "{file}: cannot be read ({reason}); give the OUTPUT_DIR of a finished training run",
-                file=folder / name,
-                reason=error.strerror,
+                f"{folder / name}: cannot be read ({error.strerror}); give the OUTPUT_DIR of a finished training run"
             ) from None
         except (ValueError, RecursionError, yaml.YAMLError):
             content = None
         if not isinstance(content, dict):
-            raise InputError("{file}: is damaged; give the OUTPUT_DIR of a finished training run", file=folder / name)
+            raise InputError(f"{folder / name}: is damaged; give the OUTPUT_DIR of a finished training run")
         read.append(content)
     return read
 

@@ -19,5 +19,5 @@ def get_report(name: str) -> Callable[[list[dict]], dict[str, str | bytes]]:
     elif name == "performer":
         from tasks.experiments.performer.report import report
     else:
-        raise InputError("report {name!r}: there is none; take one of {reports}", name=name, reports=", ".join(REPORTS))
+        raise InputError(f"report {name!r}: there is none; take one of {', '.join(REPORTS)}")
     return report

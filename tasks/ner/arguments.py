@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Optional
 
 from tasks.common.errors import InputError
-from tasks.common.language import Message
 from tasks.common.training.arguments import POSITIVE, SHARE, RecipeArguments, option, with_commas
 from tasks.ner.features import FEATURE_KINDS, check_kinds
 
@@ -52,7 +51,7 @@ class NerArguments(RecipeArguments):
             ),
             "character_dropout": SHARE,
             "feature_dropout": SHARE,
-            "masked_lm_epochs": (lambda value: value >= 0, Message("at least 0")),
+            "masked_lm_epochs": (lambda value: value >= 0, "at least 0"),
         }
 
     @classmethod
@@ -89,4 +88,4 @@ def feature_names(value):
     try:
         return ",".join(check_kinds([name for name in names if name])) or None
     except ValueError as error:
-        raise InputError("configuration: {error}", error=error) from None
+        raise InputError(f"configuration: {error}") from None

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tasks.common.language import Message
-
 # A window is so long that this share of the training texts, and so many of them, are at least as long; of few texts a
 # tenth.
 WINDOW_SHARE, LEAST_TEXTS, SHARE_OF_FEW = 0.01, 10, 0.1
@@ -73,11 +71,7 @@ class Reading(NamedTuple):
     @property
     def windows(self) -> str:
         """How longer texts are read, in words."""
-        return Message(
-            "read in windows of {max_tokens} tokens, {overlap} of them shared with the next",
-            max_tokens=self.max_tokens,
-            overlap=self.overlap + 1,
-        )
+        return f"read in windows of {self.max_tokens} tokens, {self.overlap + 1} of them shared with the next"
 
 
 def reading_of(
@@ -103,12 +97,8 @@ def reading_of(
 def describe_lengths(config: Any) -> str:
     """The lengths of training in words, and what follows from them."""
     reading = reading_of(config)
-    return Message(
-        "training texts of up to {longest_text} tokens, entities of up to {longest_entity}; texts of "
-        "more than {max_tokens} are {windows}; entities of up to {max_entity_tokens} are found",
-        longest_text=config.longest_text,
-        longest_entity=config.longest_entity,
-        max_tokens=reading.max_tokens,
-        windows=reading.windows,
-        max_entity_tokens=reading.max_entity_tokens,
+    return (
+        f"training texts of up to {config.longest_text} tokens, entities of up to {config.longest_entity}; texts of "
+        f"more than {reading.max_tokens} are {reading.windows}; entities of up to {reading.max_entity_tokens} are "
+        "found"
     )

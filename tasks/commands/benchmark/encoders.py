@@ -7,7 +7,6 @@ from paddle_rope.machine import machine_in_words
 from tasks.commands.options import new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_file
-from tasks.common.language import tr
 from tasks.common.tool.process import prepare
 
 LENGTH = """\
@@ -96,7 +95,7 @@ def benchmark_native(words):
     parser.add_argument("--figure", metavar="FILE", help="PNG to write: time a token against the length")
     options = parser.parse_args(words)
     if options.rounds < 1:
-        raise InputError("--rounds {rounds}: must be 1 or more", rounds=options.rounds)
+        raise InputError(f"--rounds {options.rounds}: must be 1 or more")
     prepare()
     from tasks.common.files import atomic_writer, check_output_file, write_json
     from tasks.experiments.benchmarks.native import as_table, draw, measure_native
@@ -133,7 +132,7 @@ def benchmark_peers(words):
     parser.add_argument("--output", metavar="FILE", help="JSON file to write")
     options = parser.parse_args(words)
     if not {"native", "plain"} & set(options.sides):
-        raise InputError("--sides {sides}: add native or plain", sides=" ".join(options.sides))
+        raise InputError(f"--sides {' '.join(options.sides)}: add native or plain")
     prepare()
     from tasks.common.files import check_output_file, write_json
     from tasks.experiments.benchmarks.peers.measured import as_memory_table, as_table, measure_peers
@@ -148,7 +147,7 @@ def benchmark_peers(words):
     print(as_table(measured))
     print(as_memory_table(measured), end="")
     for note in measured["notes"]:
-        print(tr("note: {note}", note=note))
+        print(f"note: {note}")
     return 0
 
 

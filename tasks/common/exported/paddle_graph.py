@@ -14,7 +14,6 @@ from tasks.common.errors import InputError
 from tasks.common.exported.folder import GRAPH_FILES, WEIGHTS_FILE
 from tasks.common.exported.operators import check_operators
 from tasks.common.exported.weights import check_weights
-from tasks.common.language import Message
 from tasks.common.model_folder import damage_reported
 from tasks.common.tool.device import choose_device
 
@@ -38,14 +37,12 @@ class PaddleGraph:
         graph = next(file for name in GRAPH_FILES if (file := Path(folder) / name).is_file())
         if paddle.__version__.startswith("2.") and graph.name == GRAPH_FILES[0]:
             raise InputError(
-                "{folder}: was exported by Paddle 3, which this Paddle {version} cannot read; export the "
-                "model with this one (Paddle 3 reads that, too), or to ONNX",
-                folder=folder,
-                version=paddle.__version__,
+                f"{folder}: was exported by Paddle 3, which this Paddle {paddle.__version__} cannot read; export the "
+                "model with this one (Paddle 3 reads that, too), or to ONNX"
             )
         check_operators(graph)
         check_weights(Path(folder) / WEIGHTS_FILE)
-        with damage_reported(folder, WEIGHTS_FILE, Message("the exported folder")):
+        with damage_reported(folder, WEIGHTS_FILE, "the exported folder"):
             self._predictor = inference.create_predictor(_settings(graph, Path(folder) / WEIGHTS_FILE))
         self.outputs = self._predictor.get_output_names()
         self._lock = threading.Lock()  # its inputs and outputs are the same objects for every caller

@@ -30,9 +30,7 @@ def check_weights(path: str | os.PathLike) -> None:
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
                 _walk(content)
     except (ValueError, OSError) as error:
-        raise InputError(
-            "{path}: is damaged or holds no weights ({error}); copy the whole folder again", path=path, error=error
-        ) from None
+        raise InputError(f"{path}: is damaged or holds no weights ({error}); copy the whole folder again") from None
 
 
 def _walk(content):

@@ -52,9 +52,8 @@ def check_fingerprints(before, now):
     for path, digest in before.items():
         if now.get(path) != digest:
             raise InputError(
-                "{path}: has changed since the run began, which cannot resume with other data; put it back as it was, "
-                "or train anew in another --output_dir",
-                path=path,
+                f"{path}: has changed since the run began, which cannot resume with other data; put it back as it "
+                "was, or train anew in another --output_dir"
             )
 
 

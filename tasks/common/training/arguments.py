@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from paddle_rope.choices import ACTIVATIONS, ATTENTION_KINDS, FEATURE_MAPS, NORMALIZERS, POSITION_EMBEDDINGS
 from tasks.common.errors import InputError
-from tasks.common.language import Message
 
 if TYPE_CHECKING:
     from paddlenlp.trainer import TrainingArguments
@@ -71,7 +70,7 @@ class TrainingPlan(NamedTuple):
 
 BY_EPOCHS = TrainingPlan(
     TRAINING_DEFAULTS, FIXED_TRAINING_ARGUMENTS, (*CLOSED_KEYS, "eval_steps", "save_steps"),
-    Message("the recipe evaluates each epoch and keeps the best by dev {metric}, or the last with keep_best false"),
+    "the recipe evaluates each epoch and keeps the best by dev {metric}, or the last with keep_best false",
 )  # fmt: skip
 LAST_KEPT = BY_EPOCHS._replace(fixed={**FIXED_TRAINING_ARGUMENTS, "load_best_model_at_end": False})
 # Without dev data nothing is evaluated, and the last weights are kept.
@@ -216,7 +215,7 @@ class RecipeArguments(EncoderArguments):
         return {
             **super().ranges(),
             "early_stopping_patience": POSITIVE,
-            "dev_fraction": (lambda value: 0 <= value < 1, Message("at least 0 and less than 1")),
+            "dev_fraction": (lambda value: 0 <= value < 1, "at least 0 and less than 1"),
             "dev_split": (lambda value: not value or value in DEV_SPLITS, one_of(DEV_SPLITS)[1]),
             "ema_decay": SHARE,
         }
@@ -229,7 +228,7 @@ class RecipeArguments(EncoderArguments):
     def check_dev(self, key):
         """Raise InputError if ``key``, which needs dev data, is set and there are none."""
         if getattr(self, key) and not self.has_dev:
-            raise InputError("configuration: {key} needs dev data; give a dev_file or a dev_fraction above 0", key=key)
+            raise InputError(f"configuration: {key} needs dev data; give a dev_file or a dev_fraction above 0")
 
 
 def read_decay(words):
@@ -239,7 +238,7 @@ def read_decay(words):
 
 def one_of(names):
     """The range of a key that takes one of some names."""
-    return (lambda value: value in names), Message("one of {names}", names=", ".join(map(str, names)))
+    return (lambda value: value in names), f"one of {', '.join(map(str, names))}"
 
 
 def some_of(names):
@@ -252,8 +251,8 @@ def words(value):
     return [word.strip() for word in value.split(",")] if value else []
 
 
-POSITIVE = (lambda value: value is None or 0 < value < float("inf")), Message("greater than 0")
-SHARE = (lambda value: value is None or 0 <= value < 1), Message("at least 0 and less than 1")
+POSITIVE = (lambda value: value is None or 0 < value < float("inf")), "greater than 0"
+SHARE = (lambda value: value is None or 0 <= value < 1), "at least 0 and less than 1"
 TRAINING_RANGES = {
     "num_train_epochs": POSITIVE,
     "per_device_train_batch_size": POSITIVE,
@@ -265,7 +264,7 @@ TRAINING_RANGES = {
     "logging_steps": POSITIVE,
     "eval_steps": POSITIVE,
     "dataloader_num_workers": (lambda value: 0 <= value <= MOST_WORKERS, f"from 0 to {MOST_WORKERS}"),
-    "seed": (lambda value: 0 <= value <= LARGEST_SEED, Message("from 0 to {largest_seed}", largest_seed=LARGEST_SEED)),
+    "seed": (lambda value: 0 <= value <= LARGEST_SEED, f"from 0 to {LARGEST_SEED}"),
 }
 
 
@@ -383,12 +382,10 @@ def _check_precision(training):
     if training.fp16:
         raise InputError("configuration: fp16 needs a GPU; leave it out")
     if training.bf16 and training.fp16_opt_level != "O1":
-        raise InputError(
-            "configuration: fp16_opt_level {level} needs a GPU; on CPU bf16 is O1", level=training.fp16_opt_level
-        )
+        raise InputError(f"configuration: fp16_opt_level {training.fp16_opt_level} needs a GPU; on CPU bf16 is O1")
     why = why_no_bfloat16() if training.bf16 else None
     if why is not None:
-        raise InputError("configuration: bf16 cannot be on this CPU: {why}; leave it out", why=why)
+        raise InputError(f"configuration: bf16 cannot be on this CPU: {why}; leave it out")
 
 
 def _check_ranges(keys, training):

@@ -12,7 +12,6 @@ from paddlenlp.transformers import RoFormerModel as PaddleNLPRoFormer
 from paddle_rope import RoFormerConfig, RoFormerModel, RotaryPositionEmbedding, linear_attention, softmax_attention
 from paddle_rope.global_pointer import losses
 from paddle_rope.layers import Dropout, Linear, projections, scaled
-from tasks.common.language import tr
 
 BATCH, SEQ, HIDDEN, TYPES = 32, 40, 256, 10
 SPAN_SIZES = [(40, 10), (178, 8)]  # length, types
@@ -123,15 +122,7 @@ def print_layer_times():
         cases[f"packed attention, softmax against linear, {batch} x {seq}"] = packed_attention_case(batch, seq)
     for batch, seq in ENCODER_SIZES:
         cases[f"RoFormer, 4 layers of 256, PaddleNLP's against ours, {batch} x {seq}"] = encoder_case(batch, seq)
-    print(
-        tr(
-            "batch {batch}, length {seq}, hidden {hidden}; milliseconds forward + backward, median of {rounds}",
-            batch=BATCH,
-            seq=SEQ,
-            hidden=HIDDEN,
-            rounds=ROUNDS,
-        )
-    )
+    print(f"batch {BATCH}, length {SEQ}, hidden {HIDDEN}; milliseconds forward + backward, median of {ROUNDS}")
     print("| layer | other | ours | other / ours |")
     print("|---|---|---|---|")
     for name, (other_layer, our_layer, inputs) in cases.items():

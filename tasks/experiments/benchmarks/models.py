@@ -91,13 +91,9 @@ def check_options(task: str, where: str, options: dict[str, Any]) -> None:
     try:
         made = MODELS[task].config(**config)
     except (TypeError, ValueError) as error:
-        raise InputError("{where}: {error}", where=where, error=error) from None
+        raise InputError(f"{where}: {error}") from None
     if task == "ner" and (made.max_span_length or LONGEST_ENTITY) < LONGEST_ENTITY:
-        raise InputError(
-            "{where}: max_span_length must be {longest_entity} or more, the longest entity of its texts",
-            where=where,
-            longest_entity=LONGEST_ENTITY,
-        )
+        raise InputError(f"{where}: max_span_length must be {LONGEST_ENTITY} or more, the longest entity of its texts")
 
 
 def measure(task: str, job: str, options: dict[str, Any], length: int, device: str = "cpu") -> dict[str, float]:

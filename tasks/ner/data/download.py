@@ -65,19 +65,9 @@ def check_file(path, name, size=None, sha256=None):
     """Raise InputError unless the file has this size and SHA-256; ``name`` stands for it in the message."""
     found = Path(path).stat().st_size
     if size is not None and found != size:
-        raise InputError(
-            "{name}: has {found} bytes instead of {size}; the file has changed or was not meant",
-            name=name,
-            found=found,
-            size=size,
-        )
+        raise InputError(f"{name}: has {found} bytes instead of {size}; the file has changed or was not meant")
     if sha256 is not None and (digest := file_sha256(path)) != sha256:
-        raise InputError(
-            "{name}: has SHA-256 {digest} instead of {sha256}; the file has changed or was damaged",
-            name=name,
-            digest=digest,
-            sha256=sha256,
-        )
+        raise InputError(f"{name}: has SHA-256 {digest} instead of {sha256}; the file has changed or was damaged")
 
 
 def read_zip_member(path, member, name):
@@ -96,12 +86,7 @@ def read_zip_member(path, member, name):
             ]
             if len(found) != 1 or found[0].file_size > _LARGEST_MEMBER:
                 held = ", ".join(archive.namelist()[:8])
-                raise InputError(
-                    "{name}: does not hold one {member} (but {held}); the archive has changed",
-                    name=name,
-                    member=member,
-                    held=held,
-                )
+                raise InputError(f"{name}: does not hold one {member} (but {held}); the archive has changed")
             return archive.read(found[0])
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError) as error:
-        raise InputError("{name}: is no zip archive that can be read ({error})", name=name, error=error) from None
+        raise InputError(f"{name}: is no zip archive that can be read ({error})") from None

@@ -58,7 +58,7 @@ def refuse_exported(folders: list[Folder], what: str) -> None:
     """Raise InputError if one of several folders is exported; ``what`` says what is wrong with that."""
     for folder in folders:
         if is_exported(folder):
-            raise InputError("{folder}: {what}", folder=folder, what=what)
+            raise InputError(f"{folder}: {what}")
 
 
 def _check_config(config):

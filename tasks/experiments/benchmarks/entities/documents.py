@@ -85,9 +85,7 @@ def most_frequent_type(examples: Sequence[Example]) -> str:
     """The type with the most entities; raises InputError if there is no entity."""
     counts = Counter(entity.type for example in examples for entity in example.entities)
     if not counts:
-        raise InputError(
-            "{where}: no entity is labeled in the texts that are measured; give other data", where=examples[0].where
-        )
+        raise InputError(f"{examples[0].where}: no entity is labeled in the texts that are measured; give other data")
     return min(counts, key=lambda kind: (-counts[kind], kind))
 
 
