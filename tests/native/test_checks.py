@@ -68,9 +68,9 @@ def model(**options):
     return lambda: encoder(ids, **options)[0], []
 
 
-def norm_of_sum(norm, residual_shape):
+def norm_of_sum(norm, residual_shape, p=0.0):
     residual, x = tensor(*residual_shape), tensor(BATCH, SEQ, HIDDEN)
-    return lambda: residual_norm(norm, residual, x, Dropout(0.0)), [residual, x]
+    return lambda: residual_norm(norm, residual, x, Dropout(p)), [residual, x]
 
 
 def several(features, *sizes):
@@ -93,6 +93,7 @@ CALLS = {
     "norm: more features": lambda: layer_on(LayerNorm(8), 3, 12),
     "norm: residual of another batch": lambda: norm_of_sum(LayerNorm(HIDDEN), (3, SEQ, HIDDEN)),
     "norm: residual that broadcasts": lambda: norm_of_sum(RMSNorm(), (1, SEQ, HIDDEN)),
+    "norm: a negative dropout": lambda: norm_of_sum(RMSNorm(), (BATCH, SEQ, HIDDEN), -0.5),
     "dropout: a negative probability": lambda: layer_on(Dropout(-0.5), 3, 6),
     "convolution: other features": lambda: layer_on(DepthwiseConvolution(8, 3), BATCH, SEQ, 6),
     "convolution: no batch": lambda: layer_on(DepthwiseConvolution(8, 3), SEQ, 8),

@@ -26,7 +26,7 @@ def dropped(x):
 
 def of_projections(x, first, second, bias):
     outputs = native_projections(x, [first, second], [bias, None])
-    return paddle.concat([y.transpose([2, 1, 0]) for y in outputs], axis=0).transpose([2, 1, 0])
+    return paddle.concat([y.transpose([1, 0]) for y in outputs], axis=0).transpose([1, 0])
 
 
 def turned(head_dim):
@@ -43,7 +43,7 @@ OPERATORS = {
     "linear": (native_linear, [(2, 5, 6), (6, 4), (4,)]),
     "linear with relu": (lambda x, w, b: native_linear(x, w, b, "relu"), [(7, 6), (6, 4), (4,)]),
     "linear with gelu": (lambda x, w, b: native_linear(x, w, b, "gelu"), [(2, 5, 6), (6, 4), (4,)]),
-    "projections": (of_projections, [(2, 5, 6), (6, 4), (6, 3), (4,)]),
+    "projections": (of_projections, [(7, 6), (6, 4), (6, 3), (4,)]),
     "layer norm": (lambda r, x, w, b: native_residual_norm(r, x, w, b, 1e-6), [(2, 5, 6), (2, 5, 6), (6,), (6,)]),
     "RMS norm": (lambda x: native_residual_norm(None, x, None, None, 1e-6), [(2, 5, 6)]),
     "dropout": (dropped, [(2, 5, 6)]),
