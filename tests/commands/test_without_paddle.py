@@ -75,7 +75,7 @@ def call(folder, *words):
     """The command line without paddle, in a process of its own."""
     (folder / "without_paddle.py").write_text(WITHOUT_PADDLE, encoding="utf-8")
     command = [sys.executable, str(folder / "without_paddle.py"), *map(str, words)]
-    environment = {"PYTHONPATH": str(REPOSITORY), "LANGUAGE": "en"}
+    environment = {"PYTHONPATH": str(REPOSITORY)}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
 
 
