@@ -161,9 +161,8 @@ def test_training_without_a_configuration_shows_the_usage(fails, words):
         (["--save_steps", "50"], "key 'save_steps' of PaddleNLP does nothing here: a checkpoint is written at each"),
         (["--eval_steps", "50"], "key 'eval_steps' cannot be set: the recipe evaluates each epoch"),
         (["--load_best_model_at_end", "false"], "keeps the best by dev f1, or the last with keep_best false"),
-        (["--do_predict"], "key 'do_predict' of PaddleNLP does nothing here: a run trains, scores dev_file"),
         (["--sharding", "stage1"], "key 'sharding' of PaddleNLP does nothing here: each process holds the whole"),
-        (["--past_index", "1"], "key 'past_index' of PaddleNLP does nothing here: leave it out"),
+        (["--past_index", "1"], "unknown key 'past_index'"),
         (["--foo", "1"], "unknown key 'foo'; --help after the name of the recipe lists them"),
         (["--batch_size", "1"], "did you mean 'per_device_eval_batch_size' or 'per_device_train_batch_size'?"),
         (

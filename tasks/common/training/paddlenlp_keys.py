@@ -1,5 +1,5 @@
-"""Keys of PaddleNLP's ``TrainingArguments``: which do something in the recipes, and why others are refused. PaddleNLP
-is not imported, because importing it takes seconds: help and the first check of a configuration need this module."""
+"""Keys of PaddleNLP's ``TrainingArguments`` that do something in the recipes. PaddleNLP is not imported, because that
+takes seconds: help and the first check of a configuration need this module."""
 
 from __future__ import annotations
 
@@ -67,49 +67,18 @@ KEYS = {
 TrainingKeys = make_dataclass(
     "TrainingKeys", [(name, key.kind or type(key.default), field(default=key.default)) for name, key in KEYS.items()]
 )
-_OTHER_PLACE = "a run trains, scores dev_file and test_file and ends; predict and export are verbs of paddle-rope"
-_WHOLE = (
-    "each process holds the whole model, and several share the batches: python -m paddle.distributed.launch; leave it "
-    "out"
-)
-_EVALUATION = "dev data are scored whole, after each epoch, in batches of per_device_eval_batch_size; leave it out"
-# Why a key of PaddleNLP does nothing here, and what stands in its place.
-REASONS = {
+# Keys of PaddleNLP that would contradict a recipe, and what to use instead.
+INSTEAD = {
     "resume_from_checkpoint": "write --resume OUTPUT_DIR in place of the configuration file; the run keeps its own",
     "overwrite_output_dir": "a run never writes over another; name a new output_dir",
-    "save_steps": "a checkpoint is written at each evaluation and every checkpoint_minutes; set that",
-    "save_strategy": "a checkpoint is written at each evaluation and every checkpoint_minutes; set that",
-    **dict.fromkeys(("do_predict", "do_export"), _OTHER_PLACE),
-    **dict.fromkeys(("run_name", "wandb_api_key"), "VisualDL shows a run under the name of its output_dir"),
-    "no_cuda": "write --device cpu",
-    "disable_tqdm": "progress bars are shown on a terminal only; leave it out",
-    "logging_strategy": "the loss is logged every logging_steps; set that",
-    "optim": "the optimizer is AdamW; leave it out",
-    "ignore_data_skip": "a resumed run goes on with the batches that it has not seen; leave it out",
     **dict.fromkeys(
-        ("minimum_eval_times", "max_evaluate_steps", "eval_accumulation_steps", "prediction_loss_only",
-         "bf16_full_eval", "fp16_full_eval"),
-        _EVALUATION,
+        ("save_steps", "save_strategy"),
+        "a checkpoint is written at each evaluation and every checkpoint_minutes; set that",
     ),
-}  # fmt: skip
-_OF_PROCESSES = (
-    "parallel", "shard", "hybrid", "unified", "distributed", "on_each_node", "local_rank", "reshard",
-)  # fmt: skip
-
-
-# Other keys of PaddleNLP that do nothing here, without a reason of their own.
-OTHER_KEYS = (
-    "do_train", "do_eval", "evaluation_strategy", "log_on_each_node", "logging_dir", "save_total_limit",
-    "save_on_each_node", "sharding", "sharding_degree", "sharding_parallel_degree", "save_sharded_model",
-    "load_sharded_model", "tensor_parallel_degree", "pipeline_parallel_degree", "sep_parallel_degree",
-    "data_parallel_config", "tensor_parallel_config", "pipeline_parallel_config", "sharding_parallel_config",
-    "hybrid_parallel_topo_order", "local_rank", "dataloader_drop_last", "past_index", "remove_unused_columns",
-    "label_names", "load_best_model_at_end", "metric_for_best_model", "greater_is_better", "report_to",
-    "skip_memory_metrics", "flatten_param_grads", "lazy_data_processing", "skip_profile_timer",
-    "distributed_dataloader", "unified_checkpoint", "to_static", "unified_checkpoint_config",
-    "ignore_load_lr_and_optim", "ignore_save_lr_and_optim", "force_reshard_pp", "enable_auto_parallel",
-    "use_expert_parallel",
-)  # fmt: skip
+    "no_cuda": "write --device cpu",
+    "optim": "the optimizer is AdamW; leave it out",
+    "sharding": "each process holds the whole model; several share the batches: python -m paddle.distributed.launch",
+}
 
 
 def usable_keys(arguments_class: type[EncoderArguments]) -> dict[str, Key]:
@@ -142,10 +111,10 @@ def check_keys(
             raise InputError(f"key {key!r} is called {arguments_class.RENAMED[key]!r} now; rename it")
         if key in usable:
             continue
-        if key in plan.closed and (key not in REASONS or key in plan.reason):
+        if key in plan.closed and (key not in INSTEAD or key in plan.reason):
             raise InputError(f"key {key!r} cannot be set: {plan.reason.format(metric=arguments_class.METRIC)}")
-        if key in {*KEYS, *REASONS, *OTHER_KEYS}:
-            raise InputError(f"key {key!r} of PaddleNLP does nothing here: {reason_of(key)}")
+        if key in INSTEAD:
+            raise InputError(f"key {key!r} of PaddleNLP does nothing here: {INSTEAD[key]}")
         suggestion = did_you_mean(key, usable)
         others = [name for name, other in (recipes or {}).items() if key in other.__dataclass_fields__]
         if others:
@@ -153,8 +122,3 @@ def check_keys(
                 f"key {key!r} is a key of {', '.join(others)}, not of this recipe; {suggestion or 'leave it out'}"
             )
         raise InputError(f"unknown key {key!r}; {suggestion or '--help after the name of the recipe lists them'}")
-
-
-def reason_of(key: str) -> str:
-    """Why a key of PaddleNLP that is not in :data:`KEYS` is refused, and what to do."""
-    return REASONS.get(key) or (_WHOLE if any(word in key for word in _OF_PROCESSES) else "leave it out")
