@@ -32,7 +32,7 @@ VERBS = {  # name -> (function of the words after it, what it does)
     "download": (data.download, "download a public NER data set: download cluener"),
     "demo": (data.demo, "write demo data: demo ner FOLDER"),
     "experiment": (experiment.experiment, "compare the variants of a plan: experiment PLAN.yaml"),
-    "benchmark": (benchmark.benchmark, "measure time and memory: benchmark layers"),
+    "benchmark": (benchmark.benchmark, "measure time and memory: benchmark length"),
     "compare": (experiment.compare, "finished runs side by side: compare OUTPUT_DIR ..."),
     "convert-weights": (
         weights.convert_weights,

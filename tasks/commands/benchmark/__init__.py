@@ -7,8 +7,6 @@ from tasks.commands.options import choose
 def benchmark(words):
     kinds = {
         "length": (encoders.benchmark_length, "time and memory against the length of the text"),
-        "layers": (encoders.benchmark_layers, "our layers against Paddle's"),
-        "native": (encoders.benchmark_native, "native operators against their plain forms"),
         "peers": (encoders.benchmark_peers, "our RoFormer beside PaddleNLP's and Hugging Face's"),
         "prediction": (models.benchmark_prediction, "a NER model in Paddle, ONNX, OpenVINO and PyTorch"),
         "entities": (models.benchmark_entities, "F1 of NER models against length and position"),

@@ -1,6 +1,5 @@
 """paddle-rope benchmark: time and memory of layers and encoders."""
 
-import os
 from pathlib import Path
 
 from paddle_rope.machine import machine_in_words
@@ -18,22 +17,6 @@ Measure time and peak memory against the length of the text, training and predic
 Each cell (job, variant, length) has a process of its own, whose peak memory is then its own; the fastest of two or
 three runs counts. A length is left out where the lengths before it foresee that it would pass a limit of the plan.
 Writes speed.csv, speed.md and speed.png. Call it again to resume: what is in the table is not measured again."""
-
-LAYERS = """\
-Time our layers against Paddle's, the sparse loss against the dense one, packed linear attention against softmax
-attention, and our RoFormer against PaddleNLP's, forward and backward, side by side on CPU."""
-
-
-NATIVE = """\
-Compare the native operators of this machine with their plain forms in whole models: a training step (forward, backward,
-AdamW) and an inference of an encoder with dropout 0.1, on random tokens. Where the processor multiplies bfloat16, the
-operators are measured with products in it, too.
-
-    OMP_NUM_THREADS=1 paddle-rope benchmark native
-    OMP_NUM_THREADS=1 paddle-rope benchmark native --sizes 4x256,1x512 4x256,1x2048 --figure native.png
-
-The sides take turns in one process. Counted is processor time, of which other programs take less than of the
-clock's; the median of the ratios counts."""
 
 PEERS = """\
 Time our RoFormer, with native operators and without, beside PaddleNLP's and Hugging Face's, on CPU in float32: a step
@@ -71,46 +54,6 @@ def benchmark_length(words):
     from tasks.experiments.benchmarks.speed import run_speed_plan
 
     print(run_speed_plan(options.plan, options.output_dir, options.device))
-    return 0
-
-
-def benchmark_layers(words):
-    new_parser("benchmark layers", LAYERS).parse_args(words)
-    prepare()
-    from tasks.experiments.benchmarks.layers import print_layer_times
-
-    print_layer_times()
-    return 0
-
-
-def benchmark_native(words):
-    parser = new_parser("benchmark native", NATIVE)
-    sizes = ["4x256,32x40", "4x256,8x256", "12x768,8x128"]
-    shown = f"layers x hidden size, texts x length (default: {' '.join(sizes)})"
-    parser.add_argument("--sizes", nargs="+", default=sizes, metavar="SIZE", help=shown)
-    kinds = ["softmax", "linear", "linear-decay", "linear-near"]
-    parser.add_argument("--attention", nargs="+", choices=kinds, default=kinds[:1], help="(default: softmax)")
-    parser.add_argument("--rounds", type=int, default=8, help="turns of each side (default: 8)")
-    parser.add_argument("--output", metavar="FILE", help="JSON file to write")
-    parser.add_argument("--figure", metavar="FILE", help="PNG to write: time a token against the length")
-    options = parser.parse_args(words)
-    if options.rounds < 1:
-        raise InputError(f"--rounds {options.rounds}: must be 1 or more")
-    prepare()
-    from tasks.common.files import atomic_writer, check_output_file, write_json
-    from tasks.experiments.benchmarks.native import as_table, draw, measure_native
-
-    for file in filter(None, (options.output, options.figure)):
-        check_output_file(file, [])
-    rows = measure_native(options.sizes, options.attention, options.rounds)
-    machine = f"{machine_in_words()}, {os.environ['OMP_NUM_THREADS']} threads"
-    if options.output:
-        write_json(options.output, {"machine": machine, "rows": rows})
-    if options.figure:
-        with atomic_writer(options.figure, binary=True) as file:
-            file.write(draw(rows))
-    print(machine)
-    print(as_table(rows), end="")
     return 0
 
 
