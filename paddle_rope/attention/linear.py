@@ -100,14 +100,14 @@ def linear_attention(
         if decay is not None:
             weights = decay_weights(decay, values, segment_ids, chunk_size)
             numerator = weights.sums(phi_q, phi_k, values)
-            denominators = [weights.sums(*pair, paddle.ones_like(values[..., :1])) for pair in below]
+            denominators = [weights.sums(a, b, paddle.ones_like(values[..., :1])) for a, b in below]
         elif not packed:
             key_values = paddle.matmul(phi_k, values, transpose_x=True)  # [batch, heads, features, value_dim]
             numerator = paddle.matmul(phi_q, key_values)
             denominators = [paddle.matmul(a, b.sum(axis=2, keepdim=True), transpose_y=True) for a, b in below]
         else:
             numerator = segment_sums(phi_q, phi_k, values, segment_ids)
-            denominators = [segment_weights(*pair, segment_ids) for pair in below]
+            denominators = [segment_weights(a, b, segment_ids) for a, b in below]
         return _finish(numerator, denominators, normalizer, rotate, placement, q.dtype)
 
 
@@ -169,7 +169,7 @@ def causal_linear_attention(
         else:
             sums = partial(causal_sums, decay=gammas, segment_ids=segment_ids, chunk_size=chunk_size)
             numerator = sums(phi_q, phi_k, values)
-            denominators = [sums(*pair, paddle.ones_like(values[..., :1])) for pair in below]
+            denominators = [sums(a, b, paddle.ones_like(values[..., :1])) for a, b in below]
             if state is not None:
                 side = decay_of_state(gammas, values.shape[2], values.dtype)
                 decayed = side and side.from_state

@@ -77,9 +77,7 @@ def test_sums_within_segments_do_not_depend_on_the_size_of_the_chunks(chunk_size
 
 
 @pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("float16", 4e-3), ("bfloat16", 3e-2)])
-@pytest.mark.parametrize(
-    "name", ["softmax", "causal softmax", "window softmax", "linear", "causal linear"]
-)
+@pytest.mark.parametrize("name", ["softmax", "causal softmax", "window softmax", "linear", "causal linear"])
 def test_packed_texts_equal_each_text_alone(name, dtype, tolerance):
     kernel, _, options = KERNELS[name]
     if "softmax" in name and dtype != "float32":

@@ -89,7 +89,7 @@ def _check_expressible(config, kind):
     """Raise ValueError unless each option is one that Hugging Face's RoFormer has, or has its default."""
     if kind not in KNOWN:
         raise ValueError(f"{kind} has no counterpart in Hugging Face's RoFormer; save one of {', '.join(KNOWN)}")
-    allowed = {
+    allowed: dict[str, tuple] = {
         "attention": ("softmax", ["softmax"] * config.num_hidden_layers),
         "position_embedding": ("qk", "qkv"),
     }

@@ -16,7 +16,7 @@ from tests.common.exported.all_kinds import ALL_KINDS, write_graph
 from tests.common.exported.graph_bytes import field, onnx_model, onnx_node, program
 
 IS_PADDLE_2 = paddle.__version__.startswith("2.")
-QUANTIZED = (0, 2, 5, 21)
+QUANTIZED = (0, 2, 5, 19)
 
 
 @pytest.mark.parametrize("value", [*choices.FEATURE_MAPS, *choices.ACTIVATIONS, *choices.NORMALIZERS])
