@@ -189,6 +189,7 @@ class RoFormerModel(RoFormerPretrainedModel):
             self.embedding_projection = make_linear(config, config.embedding_size, config.hidden_size)
         own_dropout = config.embedding_dropout_prob
         self.dropout = Dropout(config.hidden_dropout_prob if own_dropout is None else own_dropout)
+        self.rotary = None
         if config.has_rotary:
             arguments = {**(config.rotary or {})}
             scaling = frequency_scaling(arguments.pop("scaling", None))
@@ -293,7 +294,7 @@ class RoFormerModel(RoFormerPretrainedModel):
 
     def _rotation(self, positions):
         """``rotate(x, inverse=False)`` at ``positions``; None without RoPE."""
-        return self.rotary.at(positions) if self.config.has_rotary else None
+        return None if self.rotary is None else self.rotary.at(positions)
 
     def _score_bias(self, input_ids, *positions):
         """ALiBi between the positions of queries and those of keys; None without ALiBi."""

@@ -57,10 +57,11 @@ def build(checkpoint, source):
     import paddle_rope.roformer as roformer
     from paddle_rope.roformer.checkpoints.loading import report, set_weights
 
-    config = roformer.RoFormerConfig(**checkpoint.config)
-    language_model = roformer.RoFormerForCausalLM if config.causal else roformer.RoFormerForMaskedLM
+    is_causal = checkpoint.config.get("causal", False)
+    language_model = roformer.RoFormerForCausalLM if is_causal else roformer.RoFormerForMaskedLM
     heads = {"lm": language_model, "classifier": roformer.RoFormerForSequenceClassification}
-    model = heads.get(checkpoint.head, roformer.RoFormerModel)(config)
+    model_class = heads.get(checkpoint.head, roformer.RoFormerModel)
+    model = model_class(model_class.config_class.from_dict(checkpoint.config))
     new, _ = set_weights(model, checkpoint.tensors, source)
     report(model, source, new, checkpoint.unused)
     return model

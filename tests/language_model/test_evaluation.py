@@ -46,7 +46,7 @@ def test_scaling_keeps_the_weights_and_turns_more_slowly(model, corpus):
         assert (scaled.state_dict()[name].numpy() == weight.numpy()).all()
     assert (scaled.roformer.rotary.theta <= model.roformer.rotary.theta).all()
     assert np.abs(held_out_losses(scaled, corpus.held_out, 32) - plain).max() > 1e-3
-    assert model.config.rotary_scaling is None
+    assert model.config.rotary is None
 
 
 def test_losses_are_measured_at_the_lengths_and_scalings_that_the_keys_name(model, corpus, resolve):
@@ -65,6 +65,6 @@ def test_losses_are_measured_at_the_lengths_and_scalings_that_the_keys_name(mode
 
 
 def test_learned_frequencies_start_where_rope_has_them(make_model, corpus, keys):
-    result = measure(make_model(rotary={"learned": True}), corpus.held_out, keys)
+    result = measure(make_model(rotary_learned=True), corpus.held_out, keys)
     np.testing.assert_allclose(result["theta_start"], 10000.0 ** (-np.arange(0, 8, 2) / 8), rtol=1e-6)
     np.testing.assert_allclose(result["theta_start"], result["theta_end"], rtol=1e-6)
