@@ -93,7 +93,9 @@ def test_prediction_with_a_trained_folder_imports_no_paddlenlp(model_class, opti
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
     model_class(model_class.config_class(vocab_size=len(tokenizer), **sizes, **options)).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    program = f"import sys; folder = {str(tmp_path)!r}; {predict}; print([name for name in {HEAVY} if name in sys.modules])"
+    program = (
+        f"import sys; folder = {str(tmp_path)!r}; {predict}; print([name for name in {HEAVY} if name in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "['paddle']"
