@@ -82,7 +82,7 @@ class RoFormerConfig(Options):
         12, "attention heads per block; divides `hidden_size` into an even `head_dim`", integer(1, WIDEST)
     )
     intermediate_size: int = option(3072, "inner width of the feed-forward layers", integer(1, 8 * WIDEST))
-    embedding_size: int | None = option(
+    embedding_size: int = option(
         None, "columns of the embeddings; empty: `hidden_size`, otherwise a projection follows", integer(1, 8 * WIDEST)
     )
     type_vocab_size: int = option(0, "rows of the token type embedding; 0: none", integer(0, MOST_ROWS))
@@ -275,7 +275,7 @@ class SequenceClassificationConfig(RoFormerConfig):
     num_labels: int | None = option(
         None, "number of classes; empty: as many as `id2label` names, or 2", integer(1, MOST_CLASSES)
     )
-    id2label: dict[int, str] | None = option(None, "names of the classes; empty: LABEL_0, LABEL_1, ...", NAMED)
+    id2label: dict[int, str] = option(None, "names of the classes; empty: LABEL_0, LABEL_1, ...", NAMED)
     pooling: str = option("first", "what is classified: the `first` token or the `mean`", choice(*POOLINGS))
     classifier_activation: str = option(
         "tanh", f"activation of the classifier: {', '.join(ACTIVATIONS)}", choice(*ACTIVATIONS)

@@ -132,6 +132,7 @@ class RoFormerForSequenceClassification(RoFormerPretrainedModel):
     """
 
     config_class = SequenceClassificationConfig
+    config: SequenceClassificationConfig
 
     def __init__(self, config: SequenceClassificationConfig) -> None:
         super().__init__(config)

@@ -75,7 +75,7 @@ def write_huggingface(
         "is_decoder": config.causal,
         "tie_word_embeddings": True,
     }
-    if kind == "RoFormerForSequenceClassification":
+    if isinstance(config, SequenceClassificationConfig):
         settings.update(id2label=config.id2label, label2id=config.label2id)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
