@@ -13,7 +13,7 @@ from safetensors.numpy import save
 
 from paddle_rope.roformer.checkpoints.names import HUGGINGFACE, classifier_weights, encoder_weights, lm_head_weights
 from paddle_rope.roformer.checkpoints.settings import SAME_KEYS
-from paddle_rope.roformer.config import ROTARY_DEFAULTS, RoFormerConfig
+from paddle_rope.roformer.config import ROTARY_DEFAULTS, RoFormerConfig, SequenceClassificationConfig
 
 if TYPE_CHECKING:
     from paddle_rope.roformer.modeling import RoFormerPretrainedModel
