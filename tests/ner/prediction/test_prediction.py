@@ -317,7 +317,7 @@ DAMAGES = {
         "one for each of 6",
         replace_in("config.json", '"types"', '"thresholds": [1], "types"'),
     ),
-    "config of no max_tokens": ("max_tokens is 'a'", replace_in("config.json", 'max_tokens": 64', 'max_tokens": "a"')),
+    "config of no max_tokens": ("max_tokens must be", replace_in("config.json", 'max_tokens": 64', 'max_tokens": "a"')),
     "empty weights": ("model.safetensors", cut("model.safetensors", 0)),
     "weights cut in the header": ("model.safetensors", cut("model.safetensors", 100)),
     "weights cut short": ("model.safetensors", cut("model.safetensors", -1000)),
