@@ -39,7 +39,12 @@ class DecayWeights(NamedTuple):
     def sums(self, phi_q: Tensor, phi_k: Tensor, v: Tensor) -> Tensor:
         """s_i = sum_j w_ij (phi_q_i . phi_k_j) v_j; features and values ``[batch, heads, seq, size]``."""
         phi_q, phi_k, v = (_split(x, self.size, self.seq) for x in (phi_q, phi_k, v))
-        sums = paddle.matmul(scaled(paddle.matmul(phi_q, phi_k, transpose_y=True), self.within), v)
+        keys = phi_k.transpose([0, 1, 2, 4, 3])
+        if phi_k.shape[-1] == 1 and not paddle.in_dynamic_mode():
+            products = phi_q * keys  # oneDNN's matrix product of one feature is wrong in graphs of paddle 3.3.1
+        else:
+            products = paddle.matmul(phi_q, keys)
+        sums = paddle.matmul(scaled(products, self.within), v)
         for side, reverse in zip(self.sides, (False, True)):
             updates = paddle.matmul(scaled(phi_k, side.to_state), v, transpose_x=True)
             states = running_states(updates, side.keep, reverse)

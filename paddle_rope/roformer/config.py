@@ -186,11 +186,12 @@ class RoFormerConfig(Options):
         return cls.from_dict(read_json_object(Path(folder) / CONFIG_FILE), **changes)
 
     def save_pretrained(self, folder: str | os.PathLike, architecture: str | None = None) -> None:
-        """Write ``config.json`` into ``folder``."""
+        """Write ``config.json`` into ``folder``, which is made if it is missing."""
         written = {"model_type": self.model_type, **self.to_dict()}
         if architecture is not None:
             written["architectures"] = [architecture]
         text = json.dumps(written, ensure_ascii=False, indent=2, sort_keys=True)
+        Path(folder).mkdir(parents=True, exist_ok=True)
         (Path(folder) / CONFIG_FILE).write_text(text + "\n", encoding="utf-8")
 
     @classmethod

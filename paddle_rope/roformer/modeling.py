@@ -128,11 +128,9 @@ class RoFormerPretrainedModel(nn.Layer):
 
     def save_pretrained(self, folder: str | os.PathLike) -> None:
         """Write ``config.json`` and ``model.safetensors`` into ``folder``, which is made if it is missing."""
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
         self.config.save_pretrained(folder, architecture=type(self).__name__)
         state = {name: tensor.numpy() for name, tensor in self.state_dict().items()}
-        (folder / WEIGHTS_FILE).write_bytes(save(state, metadata={"format": "np"}))
+        (Path(folder) / WEIGHTS_FILE).write_bytes(save(state, metadata={"format": "np"}))
 
     def init_weights(self) -> None:
         """Initialize the layers that no model inside has initialized yet."""
