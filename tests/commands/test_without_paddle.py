@@ -10,7 +10,7 @@ import pytest
 from paddle_rope import CharTokenizer, RoFormerConfig, RoFormerModel
 from tasks.classification.model import ClassificationConfig, ClassificationModel
 from tasks.matching.model import MatchingConfig, MatchingModel
-from tasks.ner.demo.corpus import UNSEEN_SENTENCES
+from tasks.ner.demo import UNSEEN_SENTENCES
 from tasks.ner.model import NerConfig, NerModel
 from tests.exports import FORMATS, export, fails
 from tests.roformer.small_models import randomise

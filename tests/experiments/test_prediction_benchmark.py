@@ -27,6 +27,7 @@ from tasks.ner.features import FEATURE_KINDS, WordFeatures
 from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.prediction.predictor import NerPredictor
 from tests.exports import FORMATS
+from tests.roformer.small_models import randomise
 
 GRAPH = "onnx" if "onnx" in FORMATS else "paddle"
 
@@ -43,9 +44,10 @@ def demo(tmp_path_factory):
     model = NerModel(
         NerConfig(
             types=["person", "place"], vocab_size=len(tokenizer), intermediate_size=32, head_size=8, thresholds=1.0,
-            features=features.sizes, initializer_range=0.5, max_tokens=64, **sizes,
+            features=features.sizes, max_tokens=64, **sizes,
         )
     )  # fmt: skip
+    randomise(model, 0.5)
     folder = tmp_path_factory.mktemp("model")
     model.save_pretrained(str(folder))
     tokenizer.save_pretrained(str(folder))

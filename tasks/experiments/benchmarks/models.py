@@ -10,7 +10,7 @@ import numpy as np
 import paddle
 
 from paddle_rope.native.adamw import AdamW
-from paddle_rope.roformer import RoFormerConfig, RoFormerForSequenceClassification
+from paddle_rope.roformer import RoFormerForSequenceClassification, SequenceClassificationConfig
 from tasks.common.errors import InputError
 from tasks.experiments.apart import call_apart
 from tasks.experiments.benchmarks.lengths import fastest_seconds, peak_megabytes
@@ -35,7 +35,7 @@ class Classifier:
 
     @classmethod
     def config(cls, **options):
-        return RoFormerConfig(vocab_size=cls.vocabulary, pooling="mean", **options)
+        return SequenceClassificationConfig(vocab_size=cls.vocabulary, pooling="mean", **options)
 
     def random_text(self, length):
         return paddle.randint(1, self.vocabulary, [1, length])
