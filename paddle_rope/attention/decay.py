@@ -40,7 +40,7 @@ class DecayWeights(NamedTuple):
         """s_i = sum_j w_ij (phi_q_i . phi_k_j) v_j; features and values ``[batch, heads, seq, size]``."""
         phi_q, phi_k, v = (_split(x, self.size, self.seq) for x in (phi_q, phi_k, v))
         keys = phi_k.transpose([0, 1, 2, 4, 3])
-        if phi_k.shape[-1] == 1 and not paddle.in_dynamic_mode():
+        if phi_k.shape[-1] == 1 and not paddle.in_dynamic_mode():  # noqa: SIM108  two comments
             products = phi_q * keys  # oneDNN's matrix product of one feature is wrong in graphs of paddle 3.3.1
         else:
             products = paddle.matmul(phi_q, keys)
