@@ -116,7 +116,7 @@ def _work(pipe, job):
     except (EOFError, BrokenPipeError, ConnectionResetError):  # the run has ended
         return
     except InputError as error:
-        pipe.send(("refused", error.message))
+        pipe.send(("refused", str(error)))
     except Exception:
         pipe.send(("failed", traceback.format_exc()))
 

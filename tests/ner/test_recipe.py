@@ -193,8 +193,8 @@ def test_types_of_the_dev_file_that_train_lacks_are_told_and_count_as_missed(tra
     for path, content in zip(files.values(), (BIO, BIO.replace("LOC", "GPE"))):
         path.write_text(content * 3, encoding="utf-8")
     run = train(tmp_path / "run", num_train_epochs=1, **files)
-    note = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("note: "))
-    assert str(files["dev_file"]) in note and "GPE" in note
+    notes = [line for line in capsys.readouterr().out.splitlines() if line.startswith("note: ") and "GPE" in line]
+    assert len(notes) == 1 and str(files["dev_file"]) in notes[0]
     assert run.metrics["dev"]["per_type"]["GPE"]["support"] == 3
 
 

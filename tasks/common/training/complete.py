@@ -88,7 +88,7 @@ def _damage(checkpoint, step):
     try:
         state = read_trainer_state(checkpoint)
     except InputError as error:
-        return error.message
+        return str(error)
     if state.global_step != step:
         return f"{TRAINER_STATE_FILE} is of step {state.global_step}"
     best = state.best_model_checkpoint
