@@ -89,8 +89,9 @@ def check_options(task: str, where: str, options: dict[str, Any]) -> None:
     """Raise InputError, which begins with ``where``, unless the model of a task takes the options."""
     config = {name: value for name, value in options.items() if name != "recompute"}
     try:
+        {"ner": NerConfig, "classification": SequenceClassificationConfig}[task].check_names(config)
         made = MODELS[task].config(**config)
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise InputError(f"{where}: {error}") from None
     if task == "ner" and (made.max_span_length or LONGEST_ENTITY) < LONGEST_ENTITY:
         raise InputError(f"{where}: max_span_length must be {LONGEST_ENTITY} or more, the longest entity of its texts")
