@@ -55,7 +55,7 @@ def folders(tmp_path_factory):
     for recipe, (model, config, options) in kinds.items():
         tokenizer.save_pretrained(home / recipe)
         of_recipe = randomise(model(config(vocab_size=len(tokenizer), **SIZES, **options)))
-        of_recipe.save_pretrained(home / recipe, safe_serialization=True)
+        of_recipe.save_pretrained(home / recipe)
     return {recipe: home / recipe for recipe in kinds}
 
 
