@@ -148,7 +148,6 @@ def test_training_without_a_configuration_shows_the_usage(fails, words):
         (["--logging_steps", "0"], "logging_steps"),
         (["--dataloader_num_workers", "100000"], "dataloader_num_workers must be from 0 to 64, got 100000"),
         (["--dataloader_num_workers", "-1"], "dataloader_num_workers must be from 0 to 64, got -1"),
-        (["--position_gaps", "100000000"], "position_gaps must be from 1 to 16777216, got 100000000"),
         (["--learning_rate", "-1"], "learning_rate must be greater than 0, got -1.0"),
         (["--learning_rate", "nan"], "learning_rate must be greater than 0, got nan"),
         (["--seed", "-1"], "seed must be from 0 to 4294967295, got -1"),

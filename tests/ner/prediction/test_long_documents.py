@@ -1,5 +1,7 @@
 """One document of 100,000 characters, as a whole: linear attention and a band."""
 
+import re
+
 import numpy as np
 import paddle
 import pytest
@@ -15,7 +17,8 @@ LENGTH = 100_000
 @pytest.fixture(scope="module")
 def document(corpus):
     """The sentences of the corpus again and again, as one text."""
-    examples = read_examples(corpus.train)
+    # without letters and digits, runs of which are one token, each character is a token
+    examples = [one for one in read_examples(corpus.train) if not re.search("[A-Za-z0-9\uff10-\uff19 .-]", one.text)]
     text, entities, number = "", [], 0
     while len(text) + 60 < LENGTH:
         example = examples[number % len(examples)]
@@ -39,8 +42,7 @@ def test_one_document_is_trained_on_and_predicted_whole(train, document, corpus,
     batch = SpanCollator(0, with_labels=False)([tokenized(predictor.tokenizer, document.text)])
     with paddle.no_grad():
         logits = predictor.model(**{name: paddle.to_tensor(array) for name, array in batch.items()}).numpy()
-    tokens = batch["input_ids"].shape[1]  # a run of letters or digits is one token
-    assert logits.shape == (1, len(predictor.types), tokens, 16) and tokens > 0.99 * LENGTH
+    assert logits.shape == (1, len(predictor.types), LENGTH + 2, 16)
     bound = float(np.partition(logits.ravel(), -300)[-300])
     (found,) = predictor.find([document.text], thresholds=bound)
     assert len(found) > 200
