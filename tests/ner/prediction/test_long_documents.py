@@ -18,7 +18,7 @@ LENGTH = 100_000
 def document(corpus):
     """The sentences of the corpus again and again, as one text."""
     # without letters and digits, runs of which are one token, each character is a token
-    examples = [one for one in read_examples(corpus.train) if not re.search("[A-Za-z0-9\uff10-\uff19 .-]", one.text)]
+    examples = [one for one in read_examples(corpus.train) if not re.search("[A-Za-z0-9\uff10-\uff19 .\ufe0f-]", one.text)]
     text, entities, number = "", [], 0
     while len(text) + 60 < LENGTH:
         example = examples[number % len(examples)]
