@@ -18,7 +18,8 @@ LENGTH = 100_000
 def document(corpus):
     """The sentences of the corpus again and again, as one text."""
     # without letters and digits, runs of which are one token, each character is a token
-    examples = [one for one in read_examples(corpus.train) if not re.search("[A-Za-z0-9\uff10-\uff19 .\ufe0f-]", one.text)]
+    no_character = re.compile("[A-Za-z0-9\uff10-\uff19 .\ufe0f-]")
+    examples = [one for one in read_examples(corpus.train) if not no_character.search(one.text)]
     text, entities, number = "", [], 0
     while len(text) + 60 < LENGTH:
         example = examples[number % len(examples)]
