@@ -6,8 +6,7 @@ setup(
     packages=[*find_packages(include=["paddle_rope*", "tasks*"]), "tasks.configs"],
     package_dir={"tasks.configs": "configs"},
     package_data={
-        "": ["*.yaml", "*.css", "py.typed", "*.cc", "*.h"],
-        "tasks": ["locale/*/LC_MESSAGES/*.mo"],
+        "": ["*.yaml", "*.jsonl.gz", "*.css", "py.typed", "*.cc", "*.h"],
         "tasks.configs": ["*/*.yaml", "*/*.jsonl"],
     },
 )

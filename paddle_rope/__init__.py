@@ -1,20 +1,15 @@
 """Rotary position embedding, RoFormer and GlobalPointer in PaddlePaddle.
 
-Names are loaded when they are first asked for: ``import paddle_rope`` imports neither paddle nor PaddleNLP, nor do the
-tokenizers; the layers import paddle alone; only the RoFormer models import PaddleNLP.
+Names are loaded when they are first asked for: ``import paddle_rope`` does not import paddle, nor do the tokenizers.
+Nothing here imports PaddleNLP, and importing changes nothing in the process.
 """
 
 import zlib  # noqa: F401  paddle 2.6.2 exports zlib symbols of its own: load the system's first
 from typing import TYPE_CHECKING
 
-from paddle_rope.home import ensure_home
 from paddle_rope.lazy import lazy_names
-from paddle_rope.quiet import quiet_paddle
 
 __version__ = "0.2.0.dev0"
-
-ensure_home()
-quiet_paddle()
 
 if TYPE_CHECKING:  # the same names for type checkers
     from paddle_rope.attention import (

@@ -6,13 +6,8 @@ from collections.abc import Collection
 from paddle_rope.option_kinds import shown
 
 ATTENTION_KINDS = ("softmax", "linear", "window")
-FEATURE_MAPS = (
-    *("elu_plus_one", "relu", "squared_relu", "exp", "softmax_exp", "one_plus_cosine", "favor"),
-    *("hedgehog", "identity"),
-)
-NORMALIZERS = ("unrotated", "rotated", "none", "subtracted_mean")
-# Where a layer convolves: on its input, on the values, beside the output of the attention.
-CONVOLUTIONS = ("input", "value", "output")
+FEATURE_MAPS = ("elu_plus_one", "relu", "exp", "softmax_exp", "one_plus_cosine", "favor")
+NORMALIZERS = ("unrotated", "rotated", "none")
 # What RoPE rotates: every subset of q, k, v, o in this order; "o" is the inverse rotation of the output.
 PLACEMENTS = tuple("".join(letter for bit, letter in enumerate("qkvo") if subset >> bit & 1) for subset in range(1, 16))
 # What a model can know of positions: where RoPE rotates, or another embedding in its place.

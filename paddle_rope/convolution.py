@@ -1,13 +1,11 @@
 """Short depthwise convolutions over the tokens of a text."""
 
-from collections.abc import Collection
-
 import paddle
 from paddle import Tensor, nn
 
-from paddle_rope.choices import CONVOLUTIONS, check_choice
 from paddle_rope.layers import outer
 from paddle_rope.native.convolution import native_convolution
+from paddle_rope.option_kinds import TRUTH
 
 
 class DepthwiseConvolution(nn.Layer):
@@ -31,7 +29,8 @@ class DepthwiseConvolution(nn.Layer):
 
     def __init__(self, hidden_size: int, size: int = 3, center: float = 0.0) -> None:
         super().__init__()
-        _check_size(size)
+        if size < 1 or size % 2 == 0:
+            raise ValueError(f"size must be odd and positive, got {size}")
         self.radius = size // 2
         self.weight = self.create_parameter([size, hidden_size], default_initializer=nn.initializer.Constant(0.0))
         if center:
@@ -70,16 +69,8 @@ class DepthwiseConvolution(nn.Layer):
         return y
 
 
-def check_convolutions(names: Collection[str], size: int, causal: bool) -> None:
-    """Raise ValueError for ``names`` that are none of :data:`~paddle_rope.choices.CONVOLUTIONS`, a ``size`` without a
-    middle, or ``names`` with ``causal``."""
-    for name in names:
-        check_choice("convolutions", name, CONVOLUTIONS)
-    _check_size(size)
-    if names and causal:
+def check_convolutions(convolutions: bool, causal: bool) -> None:
+    """Raise ValueError if there are convolutions in a causal model, or if ``convolutions`` is not true or false."""
+    TRUTH.check("convolutions", convolutions)
+    if convolutions and causal:
         raise ValueError("convolutions see the token after as well as the one before: they are not for causal models")
-
-
-def _check_size(size):
-    if size < 1 or size % 2 == 0:
-        raise ValueError(f"convolution_size must be odd and positive, got {size}")

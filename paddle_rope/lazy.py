@@ -5,6 +5,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from paddle_rope.quiet import paddle_quieted
+
 
 def lazy_names(package: str, names: dict[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """``__getattr__``, ``__dir__`` and ``__all__`` of a package.
@@ -21,7 +23,8 @@ def lazy_names(package: str, names: dict[str, str]) -> tuple[Callable[[str], Any
     def load(name: str) -> Any:
         if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(home_of[name]), name)
+        with paddle_quieted():
+            value = getattr(importlib.import_module(home_of[name]), name)
         setattr(sys.modules[package], name, value)
         return value
 

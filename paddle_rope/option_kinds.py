@@ -1,12 +1,14 @@
-"""What the options of a configuration may be, asked before anything is computed with them: files can hold anything.
+"""Options that carry their meaning and range, checked before anything is computed with them: files can hold anything.
 
 This module imports neither paddle nor PaddleNLP.
 """
 
+import dataclasses
 import math
 import reprlib
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
 
@@ -79,6 +81,15 @@ def list_of(kind: Kind, most: int, optional: bool = False) -> Kind:
     return Kind(f"a list of at most {most:,}, each {kind.description}", fits, optional)
 
 
+def choice(*known: Any) -> Kind:
+    """One of some names or numbers."""
+
+    def fits(value):
+        return isinstance(value, str | int) and not isinstance(value, bool) and value in known
+
+    return Kind(f"one of {', '.join(map(str, known))}", fits)
+
+
 def either(first: Kind, second: Kind, optional: bool = False) -> Kind:
     """A value of one of two kinds."""
     return Kind(
@@ -98,3 +109,41 @@ def check_kinds(kinds: Mapping[str, Kind], options: Mapping[str, Any]) -> None:
 TEXT, TRUTH = one_of("a text", str), one_of("true or false", bool)
 MOST_CLASSES, MOST_LAYERS = 1_000_000, 1000  # far above any model
 NAMES = list_of(TEXT, MOST_CLASSES)
+
+
+def option(default: Any, help: str, kind: Kind) -> Any:
+    """A field of :class:`Options`: its default, its meaning as help and documents show it, and its range.
+
+    A default that is a list or dict is copied for each instance.
+    """
+    metadata = {"help": help, "kind": kind}
+    if isinstance(default, (list, dict)):
+        return field(default_factory=lambda: type(default)(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass
+class Options:
+    """Base of dataclasses whose fields are made by :func:`option`; checks the range of each."""
+
+    def __post_init__(self) -> None:
+        for one in dataclasses.fields(self):
+            self.check_range(one.name)
+
+    def check_range(self, name: str) -> None:
+        """Raise ValueError unless the value of an option is in its range."""
+        self.__dataclass_fields__[name].metadata["kind"].check(name, getattr(self, name))
+
+    @classmethod
+    def names(cls) -> set[str]:
+        """The names of the options."""
+        return {one.name for one in dataclasses.fields(cls)}
+
+    @classmethod
+    def help(cls, name: str) -> str:
+        """The meaning of an option."""
+        return cls.__dataclass_fields__[name].metadata["help"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options by name, copied."""
+        return dataclasses.asdict(self)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import paddle
 from paddle import Tensor, nn
 
@@ -86,29 +85,3 @@ def alibi_bias(slopes: Sequence[float], query_positions: Tensor, key_positions: 
     distance = paddle.maximum(difference, -difference).astype("float32")
     slope = paddle.to_tensor(slopes, dtype="float32").reshape([1, -1, 1, 1])
     return -slope * distance.unsqueeze(1)
-
-
-def positions_with_gaps(key_mask: Tensor, count: int) -> Tensor:
-    """Positions for training: of a text of n tokens, n of 0 .. ``count`` - 1, drawn without replacement and sorted
-    (randomized positional encodings, arXiv 2305.16843). A short text so trains the distances of long ones.
-
-    They are drawn by numpy's generator, as dropout on CPU: paddle 2.6.2 does not restore its own when a run is resumed.
-
-    Args:
-        key_mask: bool or 0/1 ``[batch, seq]``, 0 at padding, whose positions are 0.
-        count: of the positions to draw from.
-
-    Returns:
-        int64 ``[batch, seq]``.
-
-    Raises:
-        ValueError: a text has more than ``count`` tokens.
-    """
-    is_token = key_mask.numpy().astype(bool)
-    longest = is_token.sum(1).max()
-    if longest > count:
-        raise ValueError(f"a text has {longest} tokens, more than the {count} positions to draw from")
-    positions = np.zeros(is_token.shape, np.int64)
-    for of_text, tokens in zip(positions, is_token):
-        of_text[tokens] = np.sort(np.random.permutation(count)[: tokens.sum()])
-    return paddle.to_tensor(positions)

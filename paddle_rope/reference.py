@@ -53,7 +53,6 @@ def softmax_attention(
     placement: str = "qk",
     slopes: Sequence[float] | None = None,
     window: int | None = None,
-    score_scaling_length: int | None = None,
 ) -> Tensor:
     r"""o_i = sum_j exp(s_ij) v_j / sum_j exp(s_ij), s_ij = (R_i q_i) . (R_j k_j) / sqrt(head_dim) - slope |i - j|.
 
@@ -70,21 +69,16 @@ def softmax_attention(
         placement: the letters of what R turns.
         slopes: a number for each head (ALiBi, arXiv 2108.12409); None for 0.
         window: i sees the j with \|i - j\| <= window only; None for all.
-        score_scaling_length: m in (R_i q_i) . (R_j k_j) / sqrt(head_dim) * log n / log m, n being the number of keys
-            that i sees (kexue.fm 8823); None for no such factor.
 
     Returns:
         ``[batch, heads, seq, value_dim]``.
     """
-    batch, _, seq, head_dim = q.shape
-    keys = _visible_keys(batch, seq, key_mask, segment_ids, causal, window)
+    head_dim = q.shape[-1]
     q, k, v = _rotate_some(q, k, v, positions, placement)
 
     def weight(row, head, i, j):
         bias = 0.0 if slopes is None else -slopes[head] * abs(i - j)
         score = (q[row, head, i] * k[row, head, j]).sum() / math.sqrt(head_dim)
-        if score_scaling_length is not None:
-            score = score * math.log(len(keys[row][i])) / math.log(score_scaling_length)
         return paddle.exp(score + bias)
 
     attended = _weighted_sums(weight, [weight], v, key_mask, segment_ids, causal, window)
@@ -118,9 +112,7 @@ def linear_attention(
 
     Args:
         phi_q, phi_k: functions of ``[batch, heads, seq, head_dim]`` that give the features.
-        decay: gamma, a number or tensor for each head; None for g_ij = 1. Or a tensor ``[batch, heads, seq]``, gamma_t
-            of each token t: g_ij = gamma_{j+1} .. gamma_i for j < i, gamma_i .. gamma_{j-1} for j > i, without those
-            of padding.
+        decay: gamma, a number or tensor for each head; None for g_ij = 1.
         q, k, v, positions, key_mask, segment_ids, causal, placement: as :func:`softmax_attention`.
 
     Returns:
@@ -130,15 +122,7 @@ def linear_attention(
     rotated_q, rotated_k, v = _rotate_some(plain_q, plain_k, v, positions, placement)
 
     def kept(row, head, i, j):
-        if decay is None:
-            return 1.0
-        if not isinstance(decay, Tensor) or len(decay.shape) == 1:
-            return decay[head] ** abs(i - j)
-        product = paddle.ones([], dtype=v.dtype)
-        for token in range(j + 1, i + 1) if j < i else range(i, j):
-            if key_mask is None or key_mask[row][token]:
-                product = product * decay[row, head, token]
-        return product
+        return 1.0 if decay is None else decay[head] ** abs(i - j)
 
     def rotated(row, head, i, j):
         return kept(row, head, i, j) * (rotated_q[row, head, i] * rotated_k[row, head, j]).sum()
@@ -154,40 +138,6 @@ def linear_attention(
     if normalizer == "unrotated" and positions is not None and ("q" in placement or "k" in placement):
         below.append(even)
     return _turn_back(_weighted_sums(rotated, below, v, key_mask, segment_ids, causal), positions, placement)
-
-
-def subtracted_mean_attention(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    positions: Positions = None,
-    key_mask: Mask = None,
-    phi_q: Callable = elu_plus_one,
-    phi_k: Callable = elu_plus_one,
-    segment_ids: Mask = None,
-    placement: str = "qk",
-) -> Tensor:
-    r"""o_i = sum_j (s_ij - mean_l s_il + 1) / N v_j, s_ij = (R_i phi(q_i)) . (R_j phi(k_j)) / sqrt(features).
-
-    InLine attention, arXiv 2412.06590, eq. (5), where phi(q) holds the factor 1 / (N sqrt(features)); j and l run over
-    the N keys that i sees. A query that sees no key gets 0.
-
-    Args and returns:
-        As :func:`linear_attention`.
-    """
-    batch, heads, seq, _ = v.shape
-    seen = _visible_keys(batch, seq, key_mask, segment_ids, causal=False)
-    q, k, v = _rotate_some(phi_q(q), phi_k(k), v, positions, placement)
-
-    def attend(row, head, i):
-        keys = seen[row][i]
-        products = [(q[row, head, i] * k[row, head, j]).sum() / math.sqrt(q.shape[-1]) for j in keys]
-        mean = sum(products) / max(1, len(keys))
-        parts = [(product - mean + 1) / len(keys) * v[row, head, j] for product, j in zip(products, keys)]
-        return sum(parts, paddle.zeros_like(v[row, head, i]))
-
-    outputs = [attend(row, head, i) for row, head, i in itertools.product(range(batch), range(heads), range(seq))]
-    return _turn_back(paddle.stack(outputs).reshape(v.shape), positions, placement)
 
 
 def cosine_attention(

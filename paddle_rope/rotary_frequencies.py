@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from paddle_rope.choices import check_choice
+from paddle_rope.choices import ROTARY_LAYOUTS, check_choice
+from paddle_rope.option_kinds import TRUTH, integer, number, one_of
 
 
 def rotary_frequencies(rotary_dim: int, base: float = 10000.0) -> np.ndarray:
@@ -159,9 +160,30 @@ def frequency_scaling(settings: dict[str, Any] | None) -> FrequencyScaling | Non
         return None
     arguments = dict(settings)
     kind = arguments.pop("type", None)
-    check_choice("the type of rotary_scaling", kind, SCALINGS)
+    check_choice("the type of rotary scaling", kind, SCALINGS)
     try:
         return SCALINGS[kind](**arguments)
     except TypeError:
         names = ", ".join(field.name for field in fields(SCALINGS[kind]))
-        raise ValueError(f"rotary_scaling {kind!r} takes {names}; got {', '.join(arguments) or 'none'}") from None
+        raise ValueError(f"rotary scaling {kind!r} takes {names}; got {', '.join(arguments) or 'none'}") from None
+
+
+_ROTARY_ARGUMENTS = ("base", "layout", "rotary_dim", "scaling", "learned")
+
+
+def check_rotary(arguments: dict[str, Any]) -> FrequencyScaling | None:
+    """The scaling in ``arguments`` of a :class:`~paddle_rope.RotaryPositionEmbedding`, ``scaling`` being a dict as of
+    :func:`frequency_scaling`.
+
+    Raises:
+        ValueError: an argument is unknown or out of its range, as far as that is known without ``head_dim``.
+    """
+    for name in arguments:
+        check_choice("a key of rotary", name, _ROTARY_ARGUMENTS)
+    base, rotary_dim = arguments.get("base", 10000), arguments.get("rotary_dim")
+    number(0).check("rotary base", base)
+    integer(2, 2**16, optional=True).check("rotary rotary_dim", rotary_dim)
+    check_choice("rotary layout", arguments.get("layout", "interleaved"), ROTARY_LAYOUTS)
+    TRUTH.check("rotary learned", arguments.get("learned", False))
+    one_of("an object", dict, optional=True).check("rotary scaling", arguments.get("scaling"))
+    return frequency_scaling(arguments.get("scaling"))

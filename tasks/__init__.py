@@ -1,1 +1,7 @@
-import paddle_rope  # noqa: F401  before paddle and PaddleNLP: it sees to a home folder for them
+"""Recipes around the library: training, prediction, serving, experiments."""
+
+from paddle_rope.quiet import quiet_paddle
+from tasks.common.tool.home import ensure_home
+
+quiet_paddle()
+ensure_home()  # before paddle and PaddleNLP are imported, which make folders there

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paddle_rope.small_files import read_json_object
+from paddle_rope.json_files import read_json_object
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_dir
 from tasks.common.model_folder import MODEL_TYPE, check_pretrained, refuse_incomplete
@@ -27,7 +27,6 @@ _HOMES = {
     "classification": "tasks.classification.recipe:ClassificationRecipe",
     "pretraining": "tasks.pretraining.recipe:PretrainingRecipe",
     "language_model": "tasks.language_model.recipe:LanguageModelRecipe",
-    "annotation": "tasks.experiments.annotation.recipe:AnnotationRecipe",
     "crf": "tasks.experiments.crf.recipe:CrfRecipe",
     "relative_position": "tasks.experiments.relative_position.recipe:RelativePositionRecipe",
 }
@@ -54,7 +53,7 @@ def get_recipe(name: str) -> Recipe:
         InputError: there is no such recipe.
     """
     if name not in _HOMES:
-        raise InputError("no recipe {name!r}; the recipes are {recipes}", name=name, recipes=", ".join(RECIPES))
+        raise InputError(f"no recipe {name!r}; the recipes are {', '.join(RECIPES)}")
     return pkgutil.resolve_name(_HOMES[name])()
 
 
@@ -132,8 +131,6 @@ def recipe_of_model(folder: str | os.PathLike) -> str:
         name = None
     if name not in _PREDICTORS:
         raise InputError(
-            "{folder}: config.json is not that of a model for {predictors}; give such a folder",
-            folder=folder,
-            predictors=", ".join(_PREDICTORS),
+            f"{folder}: config.json is not that of a model for {', '.join(_PREDICTORS)}; give such a folder"
         )
     return name

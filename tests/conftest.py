@@ -10,7 +10,6 @@ from paddle_rope.machine import import_paddle, prepare_process
 # from the beginning, equal runs are equal to the bit. Models of tests are no faster with more.
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["PADDLE_ROPE_NATIVE"] = "0"  # equal numbers whether or not the operators are built; tests/native has them
-os.environ["LANGUAGE"] = "en"  # what tests expect, wherever they run
 # What is built and kept for later belongs to the tests: with native operators in the user's own folder, all trainings
 # of that user would compute with them. One folder for all runs and processes; what is in it appears there whole.
 os.environ["XDG_CACHE_HOME"] = str(Path(__file__).resolve().parents[1] / ".pytest_cache" / "home")

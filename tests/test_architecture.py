@@ -84,10 +84,8 @@ RULES = {
         and not is_in(one, "tasks.ner.demo")
         and not is_in(one, "tasks.commands")
     ),
-    "tools import the entry point of the command and the language of messages only": lambda one, other: (
-        is_in(one, "tools")
-        and not is_in(other, "tools")
-        and other not in ("paddle_rope.__main__", "tasks.common", "tasks.common.language")
+    "tools import the entry point of the command only": lambda one, other: (
+        is_in(one, "tools") and not is_in(other, "tools") and other not in ("paddle_rope.__main__",)
     ),
 }
 

@@ -79,10 +79,8 @@ def test_saved_graphs_take_any_batch_and_length(tmp_path):
 @pytest.mark.parametrize(
     "options, words",
     [
-        ({"convolutions": ["values"]}, "convolutions must be one of input, value, output, got 'values'"),
-        ({"convolutions": ["value"], "convolution_size": 4}, "convolution_size must be odd and positive, got 4"),
-        ({"convolutions": ["value"], "convolution_size": -1}, "convolution_size must be"),
-        ({"convolutions": ["output"], "causal": True}, "not for causal models"),
+        ({"convolutions": True, "causal": True}, "not for causal models"),
+        ({"convolutions": ["value"]}, "convolutions must be true or false"),
     ],
     ids=str,
 )
@@ -91,3 +89,9 @@ def test_what_does_not_fit_is_an_error(options, words):
         MultiHeadAttention(8, 2, **options)
     with pytest.raises(ValueError, match=words):
         RoFormerConfig(**options)
+
+
+@pytest.mark.parametrize("size", [4, 0, -1])
+def test_a_convolution_without_a_middle_is_an_error(size):
+    with pytest.raises(ValueError, match=f"size must be odd and positive, got {size}"):
+        DepthwiseConvolution(8, size)

@@ -12,7 +12,12 @@ import pytest
 
 from paddle_rope import RoFormerConfig, layers
 from paddle_rope.global_pointer import span_loss
-from paddle_rope.roformer import RoFormerForCausalLM, RoFormerForMaskedLM, RoFormerForSequenceClassification
+from paddle_rope.roformer import (
+    RoFormerForCausalLM,
+    RoFormerForMaskedLM,
+    RoFormerForSequenceClassification,
+    SequenceClassificationConfig,
+)
 from tasks.ner.batching import SpanCollator, TokenizedText
 from tasks.ner.model import NerConfig, NerModel
 from tests.roformer.plain_model import SIZES
@@ -64,7 +69,7 @@ def language_model(kind, **options):
 
 def classes(**options):
     ids, mask = tokens()
-    model = RoFormerForSequenceClassification(RoFormerConfig(**SIZES, num_labels=3, **options))
+    model = RoFormerForSequenceClassification(SequenceClassificationConfig(**SIZES, num_labels=3, **options))
     return model, lambda model: model(ids, mask, labels=paddle.to_tensor([0, 1, 2]))
 
 

@@ -9,6 +9,10 @@ import pytest
 
 import paddle_rope
 import paddle_rope.roformer
+from paddle_rope import CharTokenizer
+from tasks.classification.model import ClassificationModel
+from tasks.matching.model import MatchingModel
+from tasks.ner.model import NerModel
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 HEAVY = ("paddle", "paddlenlp")
@@ -28,9 +32,14 @@ HEAVY = ("paddle", "paddlenlp")
             "from paddle_rope import MultiHeadAttention, decode_spans, alibi_bias",
             ["paddle"],
         ),
-        ("from paddle_rope import RoFormerConfig", ["paddle", "paddlenlp"]),
         ("from tasks.ner import NerPredictor", []),
         ("import tasks.ner.recipe", ["paddle", "paddlenlp"]),
+        ("from paddle_rope import RoFormerConfig", []),
+        (
+            "from paddle_rope.roformer import RoFormerConfig, RoFormerModel; "
+            "RoFormerModel(RoFormerConfig(9, 8, 1, 2, 8))",
+            ["paddle"],
+        ),
     ],
 )
 def test_an_import_loads_no_more_than_it_needs(program, loaded):
@@ -43,7 +52,7 @@ def test_an_import_loads_no_more_than_it_needs(program, loaded):
 def test_a_static_graph_is_made_without_notes_of_paddle(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
-        "import paddle_rope, paddle\n"
+        "import paddle_rope\nfrom paddle_rope import RotaryPositionEmbedding\nimport paddle\n"
         "@paddle.jit.to_static(input_spec=[paddle.static.InputSpec([2])], full_graph=True)\n"
         "def graph(x):\n"
         "    return x + paddle.zeros([2])\n"
@@ -53,6 +62,43 @@ def test_a_static_graph_is_made_without_notes_of_paddle(tmp_path):
     environment["PYTHONPATH"] = str(REPOSITORY)
     done = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("[1.0, 1.0]\n", "")
+
+
+def test_an_import_changes_nothing_in_the_environment():
+    program = "import os; before = dict(os.environ); import paddle_rope, paddle_rope.roformer.config; "
+    program += "from paddle_rope import CharTokenizer; assert dict(os.environ) == before"
+    environment = {"HOME": "/nowhere", "PATH": os.environ["PATH"]}
+    subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, env=environment, check=True)
+
+
+@pytest.mark.parametrize(
+    "model_class, options, predict",
+    [
+        (NerModel, {"types": ["place"]}, "from tasks.ner import NerPredictor; NerPredictor(folder)(['医院'])"),
+        (
+            MatchingModel,
+            {},
+            "from tasks.matching.prediction import MatchingPredictor; MatchingPredictor(folder).score([('医', '院')])",
+        ),
+        (
+            ClassificationModel,
+            {"classes": ["a", "b"]},
+            "from tasks.classification.prediction import Classifier; Classifier(folder)(['医院'])",
+        ),
+    ],
+    ids=["ner", "matching", "classification"],
+)
+def test_prediction_with_a_trained_folder_imports_no_paddlenlp(model_class, options, predict, tmp_path):
+    tokenizer = CharTokenizer.from_corpus(["护士长在医院。"])
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    model_class(model_class.config_class(vocab_size=len(tokenizer), **sizes, **options)).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    program = (
+        f"import sys; folder = {str(tmp_path)!r}; {predict}; print([name for name in {HEAVY} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "['paddle']"
 
 
 @pytest.mark.parametrize("package", [paddle_rope, paddle_rope.roformer], ids=lambda package: package.__name__)

@@ -98,11 +98,6 @@ def test_every_shipped_file_is_installed(installed):
     assert [path for path in data if not (installed / path).is_file()] == []
 
 
-def test_messages_are_chinese_where_the_locale_is(run):
-    words = [sys.executable, "-m", "paddle_rope", "--help"]
-    assert "训练模型" in run(*words, LANGUAGE="zh_CN") and "训练模型" not in run(*words)
-
-
 @pytest.mark.parametrize("command", ["module", "script"])
 def test_tasks_of_the_user_do_no_harm(run, installed, foreign, command):
     words = ["-m", "paddle_rope"] if command == "module" else [installed / "bin/paddle-rope"]

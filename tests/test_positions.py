@@ -16,7 +16,6 @@ from paddle_rope import (
     sinusoidal_embedding,
     softmax_attention,
 )
-from paddle_rope.positions import positions_with_gaps
 
 
 def test_sinusoidal_positions_are_those_of_the_equation_up_to_a_million():
@@ -116,33 +115,3 @@ def test_attention_with_alibi_does_not_see_a_shift_of_all_positions():
         for shifted in (positions, positions + 1000)
     )
     np.testing.assert_array_equal(here, there)
-
-
-def test_positions_with_gaps_are_distinct_sorted_and_below_the_count():
-    mask = paddle.to_tensor([[1] * 5 + [0] * 3, [1] * 8, [0] * 6 + [1] * 2]).astype("bool")
-    np.random.seed(5)
-    drawn = [positions_with_gaps(mask, 40).numpy() for _ in range(200)]
-    for positions in drawn:
-        for of_text, tokens in zip(positions, mask.numpy()):
-            assert (np.diff(of_text[tokens]) > 0).all() and (of_text[~tokens] == 0).all()
-    all_drawn = np.concatenate([positions[1] for positions in drawn])
-    assert all_drawn.min() == 0 and all_drawn.max() == 39
-    # the mean of the first of n of N is (N + 1) / (n + 1) - 1, of a short text as of a long one
-    assert np.mean([positions[1, 0] for positions in drawn]) == pytest.approx(41 / 9 - 1, abs=1)
-    assert np.mean([positions[2, 6] for positions in drawn]) == pytest.approx(41 / 3 - 1, abs=2.5)
-
-
-def test_positions_with_gaps_come_from_numpys_generator():
-    mask = paddle.ones([2, 6])
-    np.random.seed(1)
-    first, second = positions_with_gaps(mask, 50).numpy(), positions_with_gaps(mask, 50).numpy()
-    np.random.seed(1)
-    assert (positions_with_gaps(mask, 50).numpy() == first).all()
-    assert (first != second).any() and (first[0] != first[1]).any()
-
-
-def test_positions_without_gaps_are_those_of_the_text():
-    mask = paddle.to_tensor([[1] * 6, [1] * 4 + [0] * 2])
-    assert positions_with_gaps(mask, 6).numpy()[0].tolist() == [0, 1, 2, 3, 4, 5]
-    with pytest.raises(ValueError, match="6 tokens, more than the 5 positions"):
-        positions_with_gaps(mask, 5)

@@ -22,9 +22,8 @@ from paddle_rope.__main__ import main
 from tasks.common.tool.run_config import read_run_config
 from tasks.experiments.cells import check_configs
 from tasks.experiments.plan import read_plan
-from tasks.ner.demo.corpus import UNSEEN_SENTENCES
+from tasks.ner.demo import UNSEEN_SENTENCES
 from tasks.recipes import get_recipe
-from tests.catalogue import read as read_catalogue
 from tests.document_keys import keys_of, with_tables
 from tests.exports import FORMATS
 from tests.ner.conftest import blank_pictures
@@ -127,8 +126,7 @@ def check_command(words):
             config.pop("seeds", None)
             get_recipe(rest[1]).resolve({**config, "device": "cpu"})
         else:
-            everywhere = ("--language", "--help")  # options of every verb
-            options = [word.partition("=")[0] for word in rest if word.startswith("--") and word not in everywhere]
+            options = [word.partition("=")[0] for word in rest if word.startswith("--") and word != "--help"]
             verbs = rest[: 2 if rest[0] in VERBS_WITH_TASKS else 1]
             assert help_of(*verbs).strip()
             unknown = [option for option in options if f"{option} " not in f"{help_of(*verbs)} "]
@@ -218,14 +216,6 @@ def test_chinese_meanings_are_those_of_the_keys_that_are_shown():
     for name, given in own.items():
         keys = {key for key, _, _ in keys_of(name)}
         assert given <= keys <= given | set(meanings)
-
-
-@pytest.mark.parametrize("name", ["ner", "shared", "matching", "classification", "pretraining"])
-def test_chinese_meanings_are_those_of_the_catalogue_of_messages(name):
-    meanings, catalogue = yaml.safe_load(text_of("docs/keys.zh.yaml")), read_catalogue()
-    own = {**meanings, **meanings.get(name, {})}
-    found = {key: message.string for key, _, help in keys_of(name) if (message := catalogue.get(help))}
-    assert found and {key: own[key] for key in found} == found
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.endswith(".zh.md")])

@@ -3,7 +3,7 @@ work.
 
     .venv/bin/python tools/check_environment.py
 
-In Chinese with --language zh, or in a Chinese locale. It needs the standard library alone, so that it answers where
+It needs the standard library alone, so that it answers where
 nothing else does. The limits, and their reasons, are read from the requirements and constraints of the repository.
 """
 
@@ -17,8 +17,6 @@ from typing import NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
-from tasks.common import language  # noqa: E402
-from tasks.common.language import Message, tr  # noqa: E402
 
 PADDLE = ("paddlepaddle", "paddlepaddle-gpu")
 SHARED = ("requirements-common.txt", "requirements-cpu.txt")
@@ -87,19 +85,17 @@ def problems(version_of, requires_of, environment, repository=REPOSITORY):
     if not paddles:
         found.append(
             (
-                Message("{name} is not installed", name="paddlepaddle"),
-                Message("bash tools/test.sh, or pip install -r requirements.txt"),
+                "paddlepaddle is not installed",
+                "bash tools/test.sh, or pip install -r requirements.txt",
             )
         )
     if len(paddles) > 1:
-        remedy = Message(
-            "pip uninstall -y paddlepaddle, then pip install --force-reinstall --no-deps paddlepaddle-gpu==2.6.2"
-        )
-        found.append((Message("paddlepaddle and paddlepaddle-gpu are both installed, into the same folder"), remedy))
+        remedy = "pip uninstall -y paddlepaddle, then pip install --force-reinstall --no-deps paddlepaddle-gpu==2.6.2"
+        found.append(("paddlepaddle and paddlepaddle-gpu are both installed, into the same folder", remedy))
     limits = [limit for name in SHARED for limit in read_limits(repository / name)]
     for limit in limits:
         if limit.name not in PADDLE and version_of(limit.name) is None:
-            found.append((Message("{name} is not installed", name=limit.name), limit.remedy))
+            found.append((f"{limit.name} is not installed", limit.remedy))
     for version in sorted(set(paddles.values())):
         constraints = repository / f"constraints-{version}.txt"
         limits += read_limits(constraints) if constraints.is_file() else []
@@ -107,31 +103,19 @@ def problems(version_of, requires_of, environment, repository=REPOSITORY):
         version = version_of(limit.name)
         if version is not None and not limit.allows(version):
             reason = f": {limit.reason}" if limit.reason else ""
-            what = Message(
-                "{name} {version} is installed, not {bounds}{reason}",
-                name=limit.name,
-                version=version,
-                bounds=limit.bounds,
-                reason=reason,
-            )
+            what = f"{limit.name} {version} is installed, not {limit.bounds}{reason}"
             found.append((what, limit.remedy))
     numpy = version_of("numpy")
     for name in BUILT_ON_NUMPY:
         # a line for each range of Python: one of them is for this one
         bounds = [match[1] for line in requires_of(name) if (match := re.match(r"numpy\s*([<>=][^;]*)", line))]
         if numpy and bounds and not any(Limit("numpy", one, "").allows(numpy) for one in bounds):
-            what = Message(
-                "{name} {version} wants numpy{bounds}, and numpy {numpy} is installed",
-                name=name,
-                version=version_of(name),
-                bounds=bounds[0].strip(),
-                numpy=numpy,
-            )
+            what = f"{name} {version_of(name)} wants numpy{bounds[0].strip()}, and numpy {numpy} is installed"
             found.append((what, f'pip install --force-reinstall "{name}" "numpy=={numpy}"'))
     threads = environment.get("OMP_NUM_THREADS")
     if threads is not None and not (threads.isascii() and threads.isdigit() and int(threads)):
-        what = Message("OMP_NUM_THREADS={threads!r} is no number of threads", threads=threads)
-        found.append((what, Message("export OMP_NUM_THREADS=1, or unset it: the default is all physical cores")))
+        what = f"OMP_NUM_THREADS={threads!r} is no number of threads"
+        found.append((what, "export OMP_NUM_THREADS=1, or unset it: the default is all physical cores"))
     return found
 
 
@@ -147,13 +131,13 @@ def try_paddle(python=sys.executable, environment=None):
         native, last = done.stdout.splitlines()[-2:]
         return (*last.split(), native), None
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    ended = Message("exit status {code}", code=done.returncode)
+    ended = f"exit status {done.returncode}"
     if done.returncode < 0:
-        ended = Message("signal {number}", number=-done.returncode)
+        ended = f"signal {-done.returncode}"
     shown = next((line for line in reversed(lines) if re.match(r"[\w.]*(Error|Exception|Interrupt)\b", line)), "")
-    remedy = Message("set up a new environment: bash tools/test.sh (paddle 2.6.2: bash tools/test.sh --paddle 2.6.2)")
-    shown = shown[:300] or Message("no message")
-    what = Message("paddle and paddlenlp cannot be imported ({ended}): {shown}", ended=ended, shown=shown)
+    remedy = "set up a new environment: bash tools/test.sh (paddle 2.6.2: bash tools/test.sh --paddle 2.6.2)"
+    shown = shown[:300] or "no message"
+    what = f"paddle and paddlenlp cannot be imported ({ended}): {shown}"
     return None, (what, remedy)
 
 
@@ -170,8 +154,6 @@ def requires_of(name):
 
 def main():
     """Print versions, device, threads and what does not work; returns the exit status."""
-    name, _ = language.option_of(sys.argv[1:])
-    language.use(name if name in language.LANGUAGES else language.of_environment())
     print(f"Python {sys.version.split()[0]}, {sys.executable}")
     names = [*PADDLE, *(limit.name for name in SHARED for limit in read_limits(REPOSITORY / name))]
     names += [limit.name for path in REPOSITORY.glob("constraints-*.txt") for limit in read_limits(path)]
@@ -181,16 +163,16 @@ def main():
     found = problems(version_of, requires_of, os.environ)
     answer, problem = try_paddle()
     if answer:
-        print(tr("device {device}, threads {threads}", device=answer[0], threads=answer[1]))
+        print(f"device {answer[0]}, threads {answer[1]}")
         print(answer[2])
     else:
         found.append(problem)
     if "2.6.2" in map(version_of, PADDLE):
-        print(tr("note: paddle 2.6.2 exports zlib symbols of its own: import zlib, or paddle_rope, before paddle"))
+        print("note: paddle 2.6.2 exports zlib symbols of its own: import zlib, or paddle_rope, before paddle")
     for what, remedy in found:
-        print(f"error: {tr(what)}\n  {tr('remedy: {remedy}', remedy=remedy)}", file=sys.stderr)
+        print(f"error: {what}\n  remedy: {remedy}", file=sys.stderr)
     if not found:
-        print(tr("Everything works together."))
+        print("Everything works together.")
     return 2 if found else 0
 
 

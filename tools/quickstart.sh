@@ -17,7 +17,7 @@ paddle=
 
 echo
 echo "Three sentences that are in no file:"
-"$PYTHON" -c 'from tasks.ner.demo.corpus import UNSEEN_SENTENCES; print(*UNSEEN_SENTENCES, sep="\n")' |
+"$PYTHON" -c 'from tasks.ner.demo import UNSEEN_SENTENCES; print(*UNSEEN_SENTENCES, sep="\n")' |
   "$venv/bin/paddle-rope" predict ner "$folder/run/model"
 
 echo

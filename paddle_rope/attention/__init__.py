@@ -1,7 +1,5 @@
 from paddle_rope.attention.feature_maps import (
     FeatureMap,
-    Hedgehog,
-    Identity,
     OnePlusCosine,
     OrthogonalRandomFeatures,
     SoftmaxExp,
@@ -9,7 +7,6 @@ from paddle_rope.attention.feature_maps import (
     exp,
     make_feature_map,
     relu,
-    squared_relu,
 )
 from paddle_rope.attention.linear import (
     MIN_DENOMINATOR,
@@ -28,8 +25,6 @@ __all__ = [
     "MIN_DENOMINATOR",
     "MIN_OVERLAP",
     "FeatureMap",
-    "Hedgehog",
-    "Identity",
     "KeyValueState",
     "LinearAttentionState",
     "MultiHeadAttention",
@@ -45,6 +40,5 @@ __all__ = [
     "make_feature_map",
     "relu",
     "softmax_attention",
-    "squared_relu",
     "window_attention",
 ]

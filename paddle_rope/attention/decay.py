@@ -1,17 +1,7 @@
-"""Decay: weights w_ij in (0, 1] that fall with the distance between i and j, to the left and to the right.
+"""Decay: weights w_ij = gamma^|i - j| that fall with the distance between i and j, gamma in (0, 1] for each head.
 
-Constant, one gamma for each head:
-
-    w_ij = gamma^|i - j|.
-
-Chosen by the token, one gamma_t for each token t (as the gates of arXiv 2312.06635, there causal and one for each
-feature):
-
-    w_ij = gamma_{j+1} ... gamma_i for j < i,    w_ii = 1,    w_ij = gamma_i ... gamma_{j-1} for j > i.
-
-What comes from j is multiplied by the gamma of each token on its way, at last by that of i, from both sides alike: the
-sums over j <= i are those of causal attention, S_i = gamma_i S_{i-1} + phi(k_i) v_i^T, those over j >= i are those of
-the text read backwards, and j = i counts once. Where all gammas are equal this is gamma^|i - j|.
+The sums over j <= i are those of causal attention, S_i = gamma S_{i-1} + phi(k_i) v_i^T, those over j >= i are those of
+the text read backwards, and j = i counts once.
 
 Within a chunk of tokens the weights are a table. What lies outside it enters through a state for each side. No exponent
 of a gamma is negative, and time and memory are linear in seq.
@@ -28,8 +18,6 @@ from paddle_rope.layers import scaled
 # A text up to this length is one table of weights; longer ones are cut into chunks.
 _ONE_TABLE = 128
 _CHUNK = 64
-# Lower bound of the gammas of tokens, so that their logarithm is finite.
-_SMALLEST_GAMMA = 1e-12
 
 
 class Side(NamedTuple):
@@ -46,12 +34,17 @@ class DecayWeights(NamedTuple):
     seq: int  # tokens; -1 where a static graph does not know it
     size: int  # tokens of a chunk; seq if there is one alone
     within: Tensor  # between the tokens of a chunk, [.., .., .., size, size]
-    sides: tuple[Side, ...]  # the left one and, unless it is causal, the right one; none of one chunk alone
+    sides: tuple[Side, ...]  # the left one and the right one; none of one chunk alone
 
     def sums(self, phi_q: Tensor, phi_k: Tensor, v: Tensor) -> Tensor:
         """s_i = sum_j w_ij (phi_q_i . phi_k_j) v_j; features and values ``[batch, heads, seq, size]``."""
         phi_q, phi_k, v = (_split(x, self.size, self.seq) for x in (phi_q, phi_k, v))
-        sums = paddle.matmul(scaled(paddle.matmul(phi_q, phi_k, transpose_y=True), self.within), v)
+        keys = phi_k.transpose([0, 1, 2, 4, 3])
+        if phi_k.shape[-1] == 1 and not paddle.in_dynamic_mode():  # noqa: SIM108  two comments
+            products = phi_q * keys  # oneDNN's matrix product of one feature is wrong in graphs of paddle 3.3.1
+        else:
+            products = paddle.matmul(phi_q, keys)
+        sums = paddle.matmul(scaled(products, self.within), v)
         for side, reverse in zip(self.sides, (False, True)):
             updates = paddle.matmul(scaled(phi_k, side.to_state), v, transpose_x=True)
             states = running_states(updates, side.keep, reverse)
@@ -64,27 +57,19 @@ def decay_weights(
     like: Tensor,
     segment_ids: Tensor | None = None,
     chunk_size: int | None = None,
-    causal: bool = False,
 ) -> DecayWeights:
     """The weights of a batch.
 
     Args:
-        decay: gamma ``[heads]``, or ``[batch, heads, seq]`` of each token, in (0, 1].
+        decay: gamma ``[heads]``, in (0, 1].
         like: ``[batch, heads, seq, size]``, whose length and dtype are those of the sums. Where a static graph does not
             know the length, one table has the weights of all tokens, quadratic in seq.
         segment_ids: integer ``[batch, seq]``, equal ids side by side: w_ij = 0 between different ids.
         chunk_size: any positive number; None for one that is fast.
-        causal: w_ij = 0 for j > i.
     """
     seq = like.shape[2]
     size = seq if seq <= (chunk_size or _ONE_TABLE) else (chunk_size or _CHUNK)  # where seq is -1, too, one table
-    decay = decay.astype(like.dtype)
-    if len(decay.shape) == 1:
-        within, left, right = _constant(decay, size if size >= 0 else paddle.shape(like)[2])
-    else:
-        within, left, right = _by_token(_split(decay.unsqueeze(-1), size, seq))
-    if causal:
-        within = paddle.tril(within)
+    within, left, right = _tables(decay.astype(like.dtype), size if size >= 0 else paddle.shape(like)[2])
     if segment_ids is not None:
         ids = _split(segment_ids.unsqueeze([1, 3]), size, seq)
         within = within * (ids == ids.transpose([0, 1, 2, 4, 3])).astype(within.dtype)
@@ -94,7 +79,7 @@ def decay_weights(
         after = paddle.concat([first[:, :, 1:], first[:, :, -1:]], axis=2)
         left = _where(left, ids == before, ids == last, last == before)
         right = _where(right, ids == after, ids == first, first == after)
-    sides = () if size == seq else (left,) if causal else (left, right)
+    sides = () if size == seq else (left, right)
     return DecayWeights(seq, size, within, sides)
 
 
@@ -102,32 +87,18 @@ def decay_of_state(decay: Tensor | None, seq: int, dtype: paddle.dtype) -> Side 
     """The left side of ``seq`` tokens as one chunk, without the axis of chunks; None without decay."""
     if decay is None:
         return None
-    decay = decay.astype(dtype)
-    if len(decay.shape) == 3:
-        return Side(*(x.squeeze(2) for x in _by_token(decay.unsqueeze([2, 4]))[1]))
-    gamma = decay.reshape([1, -1, 1, 1])
+    gamma = decay.astype(dtype).reshape([1, -1, 1, 1])
     powers = range(1, seq + 1), range(seq - 1, -1, -1), range(seq, seq + 1)
     return Side(*(gamma ** paddle.arange(x.start, x.stop, x.step).astype(dtype).unsqueeze(-1) for x in powers))
 
 
-def _constant(gamma, size):
+def _tables(gamma, size):
     """gamma ``[heads]`` -> the weights within a chunk of ``size`` tokens, its left side and its right one."""
     gamma = gamma.reshape([1, -1, 1, 1, 1])
     index = paddle.arange(size).astype(gamma.dtype).unsqueeze(1)
     within = gamma ** (index - index.transpose([1, 0])).abs()
     left = Side(gamma ** (index + 1), gamma ** (size - 1 - index), gamma**size)
     return within, left, Side(gamma ** (size - index), gamma**index, left.keep)
-
-
-def _by_token(gamma):
-    """As :func:`_constant` for gamma ``[batch, heads, chunks, size, 1]`` of each token."""
-    lengths = -paddle.log(paddle.clip(gamma, min=_SMALLEST_GAMMA))
-    ends = paddle.cumsum(lengths, axis=3)  # on a line where each token takes up its length
-    starts, whole = ends - lengths, ends[:, :, :, -1:]
-    to_left, to_right = (x - x.transpose([0, 1, 2, 4, 3]) for x in (ends, starts))
-    within = paddle.exp(-paddle.maximum(to_left, -to_right))  # of the two, one is negative
-    left = Side(paddle.exp(-ends), paddle.exp(ends - whole), paddle.exp(-whole))
-    return within, left, Side(paddle.exp(starts - whole), paddle.exp(-starts), left.keep)
 
 
 def _where(side, *conditions):

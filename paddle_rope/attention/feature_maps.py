@@ -1,7 +1,7 @@
 """Feature maps phi that turn softmax attention into linear attention: sim(q, k) = phi(q) . phi(k).
 
 Where a map is asked for, a function of any shape, the same for queries and keys (:func:`elu_plus_one`, :func:`relu`,
-:func:`squared_relu`, :func:`exp`), serves as well as a :class:`FeatureMap`.
+:func:`exp`), serves as well as a :class:`FeatureMap`.
 
 The rotation turns the features: it is made for their number, which is ``head_dim`` except where a map says otherwise.
 """
@@ -12,7 +12,7 @@ from typing import Union
 import numpy as np
 import paddle
 import paddle.nn.functional as F
-from paddle import Tensor, nn
+from paddle import Tensor
 
 from paddle_rope.choices import FEATURE_MAPS, check_choice
 from paddle_rope.layers import scaled
@@ -22,8 +22,6 @@ from paddle_rope.precision import Float32Layer
 _JUST_ABOVE_ZERO = 1e-30
 # Added to squared lengths, so that the slope of x / |x| is finite at 0.
 _SMALLEST_SQUARE = 1e-12
-# Of the initial W of Hedgehog: larger features are farther from uniform.
-HEDGEHOG_SCALE = 2.0
 # Exponent of padded keys: exp of it is 0 in float32 and float64 beside any real key.
 _MASKED_EXPONENT = -1e30
 
@@ -42,11 +40,6 @@ def relu(x: Tensor) -> Tensor:
     return F.relu(x)
 
 
-def squared_relu(x: Tensor) -> Tensor:
-    """phi(x) = max(x, 0)^2, not negative; as :func:`relu`, but smooth at 0 (an activation in arXiv 2109.08668)."""
-    return F.relu(x).square()
-
-
 def exp(x: Tensor) -> Tensor:
     """phi(x) = exp(x), positive. In float32 the products hold while a query and a key feature sum to less than 80."""
     return paddle.exp(x)
@@ -58,12 +51,10 @@ class FeatureMap:
     Attributes:
         over_sequence: each key sees the whole sequence: the map is neither causal nor for packed texts.
         rotates_denominator: the products may be negative unless numerator and denominator are rotated alike.
-        signed: the products may be negative, rotated or not: no sum of them is a denominator.
     """
 
     over_sequence = False
     rotates_denominator = False
-    signed = False
 
     def query(self, x: Tensor) -> Tensor:
         """``[batch, heads, seq, head_dim]`` -> ``[batch, heads, seq, features]``."""
@@ -94,15 +85,6 @@ FeatureMapLike = Union[FeatureMap, Callable[[Tensor], Tensor]]
 def as_feature_map(feature_map: FeatureMapLike) -> FeatureMap:
     """A :class:`FeatureMap` as it is, a function as an :class:`Elementwise` one."""
     return feature_map if isinstance(feature_map, FeatureMap) else Elementwise(feature_map)
-
-
-class Identity(FeatureMap):
-    """phi(x) = x, as in InLine attention (arXiv 2412.06590), for a normalizer without denominator."""
-
-    signed = True
-
-    def query(self, x: Tensor) -> Tensor:
-        return x
 
 
 class SoftmaxExp(FeatureMap):
@@ -148,35 +130,6 @@ class OnePlusCosine(FeatureMap):
         if key_mask is not None:
             one = scaled(one, key_mask.unsqueeze([1, 3]))
         return paddle.concat([features, one], axis=-1)
-
-
-class Hedgehog(nn.Layer, FeatureMap):
-    r"""phi(x) = softmax over the features of [W x, -W x], twice as many as x has: learned (arXiv 2402.04347).
-
-    Each head has a W, queries and keys have their own; it begins as 2 I. The features are positive and sum to 1. A
-    rotation is made for 2 ``head_dim`` features.
-
-    Args:
-        num_heads: heads of the queries and keys.
-        head_dim: their size.
-    """
-
-    def __init__(self, num_heads: int, head_dim: int) -> None:
-        super().__init__()
-        for name in ("query_weight", "key_weight"):  # [heads, head_dim, head_dim], row by row W^T
-            identity = np.tile(np.eye(head_dim), [num_heads, 1, 1])
-            assign = nn.initializer.Assign(HEDGEHOG_SCALE * identity)
-            setattr(self, name, self.create_parameter(identity.shape, default_initializer=assign))
-
-    def query(self, x: Tensor) -> Tensor:
-        return self._features(x, self.query_weight)
-
-    def key(self, x: Tensor, key_mask: Tensor | None = None) -> Tensor:
-        return self._features(x, self.key_weight)
-
-    def _features(self, x, weight):
-        y = paddle.matmul(x, weight.astype(x.dtype).unsqueeze(0))
-        return F.softmax(paddle.concat([y, -y], axis=-1), axis=-1)
 
 
 class OrthogonalRandomFeatures(Float32Layer, FeatureMap):
@@ -235,26 +188,21 @@ def _orthogonal_vectors(count, size, seed):
     return (np.concatenate(blocks) * lengths).astype("float32")
 
 
-def make_feature_map(
-    name: str, head_dim: int, num_random_features: int | None = None, seed: int = 0, num_heads: int = 1
-) -> FeatureMapLike:
+def make_feature_map(name: str, head_dim: int, seed: int = 0) -> FeatureMapLike:
     """The feature map that a configuration names.
 
     Args:
         name: one of :data:`~paddle_rope.choices.FEATURE_MAPS`; ``"favor"`` is :class:`OrthogonalRandomFeatures`.
         head_dim: size of queries and keys.
-        num_random_features, seed: of ``"favor"``.
-        num_heads: of ``"hedgehog"``.
+        seed: of ``"favor"``.
 
     Raises:
         ValueError: the name is unknown.
     """
     check_choice("feature_map", name, FEATURE_MAPS)
     if name == "favor":
-        return OrthogonalRandomFeatures(head_dim, num_random_features, seed)
-    if name == "hedgehog":
-        return Hedgehog(num_heads, head_dim)
-    classes = {"softmax_exp": SoftmaxExp, "one_plus_cosine": OnePlusCosine, "identity": Identity}
+        return OrthogonalRandomFeatures(head_dim, seed=seed)
+    classes = {"softmax_exp": SoftmaxExp, "one_plus_cosine": OnePlusCosine}
     if name in classes:
         return classes[name]()
-    return {"elu_plus_one": elu_plus_one, "relu": relu, "squared_relu": squared_relu, "exp": exp}[name]
+    return {"elu_plus_one": elu_plus_one, "relu": relu, "exp": exp}[name]

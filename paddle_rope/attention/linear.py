@@ -3,7 +3,7 @@
 All forms begin with :func:`_prepare` and end with :func:`_finish`; in between each takes its own sums.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial, reduce
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from paddle import Tensor
 from paddle_rope.attention.decay import decay_of_state, decay_weights
 from paddle_rope.attention.feature_maps import FeatureMapLike, as_feature_map, elu_plus_one
 from paddle_rope.attention.placement import Rotation, check_placement, rotate_at
-from paddle_rope.attention.sums import causal_sums, check_segments, segment_sums, segment_totals, segment_weights
+from paddle_rope.attention.sums import causal_sums, check_segments, segment_sums, segment_weights
 from paddle_rope.choices import NORMALIZERS, check_choice
 from paddle_rope.layers import scaled
 from paddle_rope.precision import at_least_float32, without_amp
@@ -67,18 +67,14 @@ def linear_attention(
             :class:`~paddle_rope.attention.feature_maps.FeatureMap`.
         normalizer: ``"unrotated"``, as above; ``"rotated"``: R in the denominator too, which can vanish or turn
             negative and is then cut at the bound (kept to show why not; right for ``OnePlusCosine``); ``"none"``: o_i
-            is the numerator over its root mean square, sqrt(mean over value_dim + 1e-12); ``"subtracted_mean"``
-            (InLine attention, arXiv 2412.06590, eq. 5, with the scale of its authors' program): o_i = 1/N sum_j
-            [1 + (s_ij - mean_l s_il) / sqrt(features)] v_j, with s_ij = (R_i phi(q_i)) . (R_j phi(k_j)) and N real
-            keys. These weights sum to 1; each may be negative, and so may phi.
+            is the numerator over its root mean square, sqrt(mean over value_dim + 1e-12).
         segment_ids: integer ``[batch, seq]`` for packed sequences: j runs over the tokens with the id of i. Equal ids
             stand side by side. Still linear in seq, whatever the number of segments.
         placement: what R rotates, some of the letters ``qkvo``: with v and o, o_i = R_i^T sum_j .. R_j v_j
             (kexue.fm 10862; see :mod:`~paddle_rope.attention.placement`).
         decay: gamma, one for each head in (0, 1]: a list or a tensor ``[heads]``, which may be trained. The terms of
             both sums are multiplied by gamma^|i-j| (LION, arXiv 2502.16249): by chunks, linear in seq. Distance counts
-            positions, padding included. Or a tensor ``[batch, heads, seq]`` of a gamma for each token, see
-            :mod:`~paddle_rope.attention.decay`; at padding it counts as 1. None for 1.
+            positions, padding included. None for 1.
         chunk_size: of the sums with decay, positive; None for one that is fast. The numbers do not depend on it except
             for rounding.
 
@@ -95,17 +91,14 @@ def linear_attention(
     if chunk_size is not None and chunk_size < 1:
         raise ValueError(f"chunk_size must be positive, got {chunk_size}")
     packed = segment_ids is not None
-    check_linear_options(feature_map, normalizer, placement, whole_sequence=not packed, decays=decay is not None)
+    check_linear_options(feature_map, normalizer, placement, whole_sequence=not packed)
     decay = _checked_decay(decay, q)
     with without_amp():  # which would take the sums in half precision
         (phi_q, phi_k), below, values = _prepare(
             q, k, v, rotate, key_mask, feature_map, normalizer, segment_ids, placement, whole_sequence=not packed
         )
-        if normalizer == "subtracted_mean":
-            output = _mean_and_covariance(phi_q, phi_k, values, key_mask, segment_ids)
-            return rotate_at("o", output, rotate, placement).astype(q.dtype)
         if decay is not None:
-            weights = decay_weights(_without_padding(decay, key_mask), values, segment_ids, chunk_size)
+            weights = decay_weights(decay, values, segment_ids, chunk_size)
             numerator = weights.sums(phi_q, phi_k, values)
             denominators = [weights.sums(a, b, paddle.ones_like(values[..., :1])) for a, b in below]
         elif not packed:
@@ -163,8 +156,8 @@ def causal_linear_attention(
         raise ValueError(f"chunk_size must be positive, got {chunk_size}")
     if segment_ids is not None and (state is not None or return_state):
         raise ValueError("a state is of one text: give it without segment_ids")
-    check_linear_options(feature_map, normalizer, placement, causal=True)
-    gammas = _without_padding(_checked_decay(decay, q), key_mask)
+    check_linear_options(feature_map, normalizer, placement)
+    gammas = _checked_decay(decay, q)
     with without_amp():
         (phi_q, phi_k), below, values = _prepare(
             q, k, v, rotate, key_mask, feature_map, normalizer, segment_ids, placement, whole_sequence=False
@@ -174,11 +167,7 @@ def causal_linear_attention(
             numerator = paddle.matmul(phi_q, after.key_values)
             denominators = _of_state(after, below)
         else:
-            sums: Callable[..., Tensor]
-            if gammas is not None and len(gammas.shape) == 3:
-                sums = decay_weights(gammas, values, segment_ids, chunk_size, causal=True).sums
-            else:
-                sums = partial(causal_sums, decay=gammas, segment_ids=segment_ids, chunk_size=chunk_size)
+            sums = partial(causal_sums, decay=gammas, segment_ids=segment_ids, chunk_size=chunk_size)
             numerator = sums(phi_q, phi_k, values)
             denominators = [sums(a, b, paddle.ones_like(values[..., :1])) for a, b in below]
             if state is not None:
@@ -233,15 +222,12 @@ def check_linear_options(
     normalizer: str,
     placement: str,
     whole_sequence: bool = False,
-    causal: bool = False,
-    decays: bool = False,
 ) -> None:
     """Raise ValueError for options that contradict each other.
 
     Args:
         whole_sequence: a query sees all keys of its row.
-        decays: there is a decay.
-        feature_map, normalizer, placement, causal: as of the attention.
+        feature_map, normalizer, placement: as of the attention.
     """
     check_placement(placement)
     check_choice("normalizer", normalizer, NORMALIZERS)
@@ -249,12 +235,6 @@ def check_linear_options(
     name = type(phi).__name__
     if normalizer == "unrotated" and phi.rotates_denominator:
         raise ValueError(f"{name} is rotated in the denominator too: give normalizer='rotated'")
-    if normalizer in MIN_DENOMINATOR and phi.signed:
-        raise ValueError(f"{name} has products of either sign: give normalizer='subtracted_mean' or 'none'")
-    if normalizer == "subtracted_mean" and causal:
-        raise ValueError("normalizer 'subtracted_mean' takes means over all keys of a text: it is not causal")
-    if normalizer == "subtracted_mean" and decays:
-        raise ValueError("normalizer 'subtracted_mean' weighs all keys of a text alike: it has no decay")
     if not whole_sequence and phi.over_sequence:
         raise ValueError(f"{name} looks at the whole sequence: it is neither causal nor for packed ones; take exp")
 
@@ -283,24 +263,6 @@ def _prepare(q, k, v, rotate, key_mask, feature_map, normalizer, segment_ids, pl
         spread_q = plain_q.mean(axis=-1, keepdim=True) * MIN_OVERLAP
         below.append((spread_q, plain_k.sum(axis=-1, keepdim=True)))
     return (turned_q, turned_k), below, rotate_at("v", v, rotate, placement)
-
-
-def _mean_and_covariance(phi_q, phi_k, v, key_mask, segment_ids):
-    """mean(v) + phi_q_i^T mean((phi_k - mean(phi_k)) v^T) / sqrt(features), means over the keys that i sees."""
-
-    def total(x):
-        return x.sum(axis=2, keepdim=True) if segment_ids is None else segment_totals(x, segment_ids)
-
-    is_key = paddle.ones_like(v[:, :1, :, :1]) if key_mask is None else key_mask.unsqueeze([1, 3]).astype(v.dtype)
-    is_key.stop_gradient = True
-    count = paddle.clip(total(is_key), min=1.0)
-    centered = scaled(phi_k - total(phi_k) / count, is_key)
-    v = scaled(v, is_key)
-    if segment_ids is None:
-        products = paddle.matmul(phi_q, paddle.matmul(centered, v, transpose_x=True))
-    else:
-        products = segment_sums(phi_q, centered, v, segment_ids)
-    return (total(v) + products * phi_q.shape[-1] ** -0.5) / count
 
 
 def _finish(numerator, denominators, normalizer, rotate, placement, dtype):
@@ -340,25 +302,14 @@ def _times(x, factor):
     return x if factor is None else x * factor
 
 
-def _without_padding(decay, key_mask):
-    """gammas of tokens, 1 at padding; constant ones as they are."""
-    if decay is None or key_mask is None or len(decay.shape) == 1:
-        return decay
-    is_token = key_mask.astype(decay.dtype).unsqueeze(1)
-    return decay * is_token + (1 - is_token)
-
-
 def _checked_decay(decay, q):
-    """Tensor ``[heads]`` in (0, 1] or ``[batch, heads, seq]``, or None."""
+    """Tensor ``[heads]`` in (0, 1], or None."""
     if decay is None:
         return None
     is_tensor = hasattr(decay, "stop_gradient")  # in static graphs it is no Tensor
-    if is_tensor and (not paddle.in_dynamic_mode() or len(decay.shape) == 3 and decay.shape == q.shape[:3]):
-        return decay  # in static graphs its numbers are not known; to read those of all tokens takes time
+    if is_tensor and not paddle.in_dynamic_mode():
+        return decay  # its numbers are not known
     given, heads = decay.numpy() if is_tensor else np.asarray(decay), q.shape[1]
     if given.shape != (heads,) or not ((given > 0) & (given <= 1)).all():
-        raise ValueError(
-            f"decay must be {heads} numbers in (0, 1], one for each head, or [batch, heads, seq] of them, "
-            f"got {given.tolist() if given.size < 100 else list(given.shape)}"
-        )
+        raise ValueError(f"decay must be {heads} numbers in (0, 1], one for each head, got {given.tolist()}")
     return decay if is_tensor else paddle.to_tensor(given, dtype="float64")

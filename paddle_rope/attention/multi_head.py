@@ -1,9 +1,8 @@
 """Multi-head self-attention: projections around an attention kernel."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
 import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
@@ -16,19 +15,13 @@ from paddle_rope.attention.linear import (
     linear_attention,
 )
 from paddle_rope.attention.placement import Rotation, check_placement, rotate_at
-from paddle_rope.attention.softmax import check_score_scaling, softmax_attention
+from paddle_rope.attention.softmax import softmax_attention
 from paddle_rope.attention.window import window_attention
 from paddle_rope.choices import ATTENTION_KINDS, check_choice
 from paddle_rope.convolution import DepthwiseConvolution, check_convolutions
 from paddle_rope.layers import Dropout, Linear, first_two, projections
 from paddle_rope.native.linear_attention import native_linear_attention
 from paddle_rope.native.softmax_attention import native_softmax_attention
-from paddle_rope.precision import at_least_float32, without_amp
-
-# 1 - gamma of the first head and of the last one, where the token chooses the decay and its input is 0.
-_FORGOTTEN = (0.2, 0.001)
-# Kinds of a decay that is no weight.
-_CONSTANT = (list, tuple, type(None))
 
 
 class KeyValueState(NamedTuple):
@@ -54,16 +47,11 @@ class MultiHeadAttention(nn.Layer):
         bias: whether the projections have biases.
         causal: no token sees a later one.
         feature_map, normalizer: of linear attention, as :func:`~paddle_rope.linear_attention`.
-        decay: of linear attention, a number gamma in (0, 1] for each head (:mod:`~paddle_rope.attention.decay`); or
-            ``"token"``: gamma_i = sigmoid(w . x_i + b) from the input x_i of the layer, w and b of each head, with b so
-            that the gammas of w = 0 go from 0.8 in the first head to 0.999 in the last one, 1 - gamma in equal ratios.
-            None for none.
+        decay: of linear attention, a number gamma in (0, 1] for each head (:mod:`~paddle_rope.attention.decay`); None
+            for none.
         window: largest distance of a key that ``"window"`` sees (:func:`~paddle_rope.window_attention`).
-        score_scaling_length: of softmax and window, as :func:`~paddle_rope.softmax_attention`.
-        convolutions: some of ``"value"``: v = SiLU(c(W_v x)), ``"output"``: attended + c(v), v before any rotation
-            (MILA, arXiv 2405.16605); c is a :class:`~paddle_rope.convolution.DepthwiseConvolution`. (``"input"`` is
-            the block's.) Not for ``causal`` attention.
-        convolution_size: of c, odd.
+        convolutions: v = SiLU(c(W_v x)), and attended + c(v) with v before any rotation (MILA, arXiv 2405.16605); each
+            c is a :class:`~paddle_rope.convolution.DepthwiseConvolution`. Not for ``causal`` attention.
         output_gate: W_o [attended * SiLU(W_g x)] in the place of W_o attended (arXiv 2307.08621, eq. 8; MILA).
 
     Raises:
@@ -83,55 +71,42 @@ class MultiHeadAttention(nn.Layer):
         causal: bool = False,
         feature_map: FeatureMapLike = elu_plus_one,
         normalizer: str = "unrotated",
-        decay: Sequence[float] | Tensor | str | None = None,
+        decay: Sequence[float] | Tensor | None = None,
         window: int = 64,
-        score_scaling_length: int | None = None,
-        convolutions: Collection[str] = (),
-        convolution_size: int = 3,
+        convolutions: bool = False,
         output_gate: bool = False,
     ) -> None:
         super().__init__()
         if hidden_size % num_heads:
             raise ValueError(f"hidden_size {hidden_size} is not a multiple of num_heads {num_heads}")
         check_choice("attention", kind, ATTENTION_KINDS)
-        check_convolutions(convolutions, convolution_size, causal)
+        check_convolutions(convolutions, causal)
         check_placement(placement)
-        check_score_scaling(score_scaling_length)
         if window < 1:
             raise ValueError(f"window must be at least 1, got {window}")
         if kind == "linear":
-            check_linear_options(
-                feature_map, normalizer, placement, whole_sequence=not causal, causal=causal, decays=decay is not None
-            )
+            check_linear_options(feature_map, normalizer, placement, whole_sequence=not causal)
         self.num_heads = num_heads
         self.kind = kind
         self.placement = placement
         self.share_kv = share_kv
         self.causal = causal
         self.dropout = Dropout(dropout)
-        learns = isinstance(feature_map, nn.Layer) and feature_map.parameters()
-        self.feature_map = None if kind != "linear" and learns else feature_map  # no weights without use
+        self.feature_map = feature_map
         self.normalizer = normalizer
         self.decay = decay
         self.window = window
-        self.score_scaling_length = score_scaling_length
         bias_attr = None if bias else False
         self.query = Linear(hidden_size, hidden_size, bias_attr=bias_attr)
         self.key = Linear(hidden_size, hidden_size, bias_attr=bias_attr)
         if not share_kv:
             self.value = Linear(hidden_size, hidden_size, bias_attr=bias_attr)
         self.output = Linear(hidden_size, hidden_size, bias_attr=bias_attr)
-        if "value" in convolutions:
-            self.value_convolution = DepthwiseConvolution(hidden_size, convolution_size, center=1.0)
-        if "output" in convolutions:
-            self.output_convolution = DepthwiseConvolution(hidden_size, convolution_size)
+        if convolutions:
+            self.value_convolution = DepthwiseConvolution(hidden_size, center=1.0)
+            self.output_convolution = DepthwiseConvolution(hidden_size)
         if output_gate:
             self.gate = Linear(hidden_size, hidden_size, bias_attr=bias_attr)
-        if kind == "linear" and isinstance(decay, str):
-            check_choice("decay", decay, ("token",))
-            forgotten = np.geomspace(*_FORGOTTEN, num_heads)
-            bias = nn.initializer.Assign(np.log(1 / forgotten - 1).astype("float32"))
-            self.token_decay = Linear(hidden_size, num_heads, bias_attr=paddle.ParamAttr(initializer=bias))
 
     def forward(
         self,
@@ -157,7 +132,7 @@ class MultiHeadAttention(nn.Layer):
         q, k, v, beside, factor = self._project(hidden, key_mask, segment_ids)
         attended = self._attend_natively(q, k, v, rotate, key_mask, segment_ids, score_bias)
         if attended is None:
-            attended = self._attend(hidden, q, k, v, rotate, key_mask, segment_ids, score_bias)
+            attended = self._attend(q, k, v, rotate, key_mask, segment_ids, score_bias)
         return self._merge(attended, beside, factor)
 
     def _attend_natively(self, q, k, v, rotate, key_mask, segment_ids, score_bias):
@@ -165,16 +140,16 @@ class MultiHeadAttention(nn.Layer):
         if self.placement != "qk":
             return None
         if self.kind == "linear":
-            if self.feature_map is not elu_plus_one or segment_ids is not None or not isinstance(self.decay, _CONSTANT):
+            if self.feature_map is not elu_plus_one or segment_ids is not None or isinstance(self.decay, Tensor):
                 return None
             options = self.normalizer, self.decay, self.causal
             return native_linear_attention(q, k, v, self.num_heads, rotate, key_mask, *options)
-        if self.kind == "window" or score_bias is not None or self.score_scaling_length:
+        if self.kind == "window" or score_bias is not None:
             return None
         p = self.dropout.p if self.dropout.training else 0.0
         return native_softmax_attention(q, k, v, self.num_heads, rotate, key_mask, p, segment_ids, self.causal)
 
-    def _attend(self, hidden, q, k, v, rotate, key_mask, segment_ids, score_bias):
+    def _attend(self, q, k, v, rotate, key_mask, segment_ids, score_bias):
         """``[batch, seq, hidden]`` -> ``[batch, seq, hidden]``, the heads side by side."""
         q, k, v = self._split_all(q, k, v)
         if self.kind != "linear":
@@ -182,12 +157,10 @@ class MultiHeadAttention(nn.Layer):
             attended = self._attend_by_softmax(q, k, v, rotate, key_mask, score_bias, **shared)
         elif self.causal:
             attended = causal_linear_attention(
-                q, k, v, rotate, key_mask, segment_ids=segment_ids, decay=self._decay(hidden), **self._linear_options()
+                q, k, v, rotate, key_mask, segment_ids=segment_ids, **self._linear_options()
             )
         else:
-            attended = linear_attention(
-                q, k, v, rotate, key_mask, segment_ids=segment_ids, decay=self._decay(hidden), **self._linear_options()
-            )
+            attended = linear_attention(q, k, v, rotate, key_mask, segment_ids=segment_ids, **self._linear_options())
         return self._join_heads(attended)
 
     def extend(
@@ -220,7 +193,7 @@ class MultiHeadAttention(nn.Layer):
             state, attended = self._extend_softmax(q, k, v, state, rotate, key_mask, score_bias)
         else:
             new_keys = None if key_mask is None else key_mask[:, -k.shape[2] :]
-            options = {"decay": self._decay(hidden), "state": state, "return_state": True, **self._linear_options()}
+            options = {"state": state, "return_state": True, **self._linear_options()}
             state, attended = causal_linear_attention(q, k, v, rotate, new_keys, **options)
         return self._merge(self._join_heads(attended), beside, factor), state
 
@@ -238,21 +211,18 @@ class MultiHeadAttention(nn.Layer):
 
     def _attend_by_softmax(self, q, k, v, rotate, key_mask, score_bias, **options):
         """To all tokens or those of the window; ``options`` are others of :func:`softmax_attention`."""
-        options |= {"dropout": self.dropout, "score_scaling_length": self.score_scaling_length}
+        options |= {"dropout": self.dropout}
         if self.kind == "window":
             return window_attention(q, k, v, self.window, rotate, key_mask, **options)
         return softmax_attention(q, k, v, rotate, key_mask, score_bias=score_bias, **options)
 
-    def _decay(self, hidden):
-        """gamma as the kernels take it: numbers of the heads, or ``[batch, heads, seq]``."""
-        if not isinstance(self.decay, str):
-            return self.decay
-        (scores,) = at_least_float32(self.token_decay(hidden))
-        with without_amp():
-            return F.sigmoid(scores).transpose([0, 2, 1])
-
     def _linear_options(self):
-        return {"feature_map": self.feature_map, "normalizer": self.normalizer, "placement": self.placement}
+        return {
+            "feature_map": self.feature_map,
+            "normalizer": self.normalizer,
+            "placement": self.placement,
+            "decay": self.decay,
+        }
 
     def _project(self, hidden, key_mask=None, segment_ids=None):
         """q, k, v ``[batch, seq, hidden]``, and of the same shape what the convolution of v adds to the output and what

@@ -30,7 +30,6 @@ def softmax_attention(
     causal: bool = False,
     placement: str = "qk",
     score_bias: Tensor | None = None,
-    score_scaling_length: int | None = None,
 ) -> Tensor:
     r"""o_i = sum_j softmax_j((R_i q_i) . (R_j k_j) / sqrt(head_dim)) v_j  (arXiv 2104.09864, eq. 2, 14-16).
 
@@ -49,27 +48,22 @@ def softmax_attention(
             (kexue.fm 10862; see :mod:`~paddle_rope.attention.placement`).
         score_bias: added to the scores, broadcast to ``[batch, heads, queries, seq]``:
             :func:`~paddle_rope.positions.alibi_bias`.
-        score_scaling_length: m: the scores of i (without ``score_bias``) are multiplied by log n_i / log m, n_i being
-            the number of keys that i sees (kexue.fm 8823): weights stay as sharp in long texts as they are among m
-            keys. Under m keys the factor is less than 1. None: no factor.
 
     Returns:
         ``[batch, heads, queries, value_dim]`` in the dtype of ``q``; time and memory are quadratic in seq. With
         ``segment_ids`` or ``causal`` a query that sees no key gets 0.
 
     Raises:
-        ValueError: ``segment_ids`` is not integer ``[batch, seq]``, ``placement`` is unknown, or
-            ``score_scaling_length`` is less than 2.
+        ValueError: ``segment_ids`` is not integer ``[batch, seq]``, or ``placement`` is unknown.
     """
     check_placement(placement)
-    check_score_scaling(score_scaling_length)
     if segment_ids is not None:
         check_segments(segment_ids, k.shape[0], k.shape[2])
     dtype, (q, k, v) = q.dtype, computable(q, k, v)
     q, k, v = (rotate_at(place, x, rotate, placement) for place, x in zip("qkv", (q, k, v)))
     visible = visible_keys(q, k, key_mask, segment_ids, causal)
     some_see_none = causal or segment_ids is not None
-    attended = weighted_values(q, k, v, visible, some_see_none, dropout, score_bias, score_scaling_length)
+    attended = weighted_values(q, k, v, visible, some_see_none, dropout, score_bias)
     attended = rotate_at("o", attended, rotate, placement)
     return attended if attended.dtype == dtype else attended.astype(dtype)
 
@@ -77,12 +71,6 @@ def softmax_attention(
 def computable(*tensors: Tensor) -> Sequence[Tensor]:
     """float32 instead of half precision on CPU, where Paddle multiplies no matrices in half precision."""
     return at_least_float32(*tensors) if computes_on_cpu() else tensors
-
-
-def check_score_scaling(score_scaling_length: int | None) -> None:
-    """Raise ValueError unless log(``score_scaling_length``) can divide."""
-    if score_scaling_length is not None and score_scaling_length < 2:
-        raise ValueError(f"score_scaling_length must be at least 2, got {score_scaling_length}")
 
 
 def visible_keys(
@@ -125,7 +113,6 @@ def weighted_values(
     some_see_none: bool,
     dropout: Callable[[Tensor], Tensor] | None = None,
     score_bias: Tensor | None = None,
-    score_scaling_length: int | None = None,
 ) -> Tensor:
     """sum_j softmax_j(q_i . k_j / sqrt(head_dim)) v_j over the visible j, of what is rotated already.
 
@@ -135,13 +122,11 @@ def weighted_values(
         v: ``[..., seq, value_dim]``.
         visible: bool that broadcasts to ``[..., queries, seq]``, True where i sees j; None for all.
         some_see_none: whether there may be queries without visible keys that count: they get 0.
-        dropout, score_bias, score_scaling_length: as :func:`softmax_attention`.
+        dropout, score_bias: as :func:`softmax_attention`.
 
     Returns:
         ``[..., queries, value_dim]``.
     """
-    if score_scaling_length is not None:
-        q = q * _score_factor(k, visible, score_scaling_length, q.dtype)
     if score_bias is None and fits_fused_kernels(q, k, v, dropout):
         return fused_weighted_values(q, k, v, visible, some_see_none, dropout)
     q = q * (1.0 / math.sqrt(q.shape[-1]))
@@ -159,13 +144,3 @@ def weighted_values(
     if some_see_none and visible is not None:  # without any visible key the softmax spreads over all
         values = scaled(values, visible.astype("float32").max(axis=-1, keepdim=True))
     return values
-
-
-def _score_factor(k, visible, score_scaling_length, dtype):
-    """log n_i / log m of a shape that broadcasts to ``[..., queries, 1]``."""
-    exact = "float64" if dtype == paddle.float64 else "float32"
-    if visible is None:
-        count = paddle.full([1], k.shape[-2] if k.shape[-2] >= 0 else paddle.shape(k)[-2], exact)
-    else:
-        count = visible.astype(exact).sum(axis=-1, keepdim=True)
-    return (paddle.log(paddle.clip(count, min=1.0)) / math.log(score_scaling_length)).astype(dtype)

@@ -9,7 +9,7 @@ import paddle
 from paddle import Tensor
 
 from paddle_rope.attention.placement import Rotation, check_placement, rotate_at
-from paddle_rope.attention.softmax import check_score_scaling, computable, visible_keys, weighted_values
+from paddle_rope.attention.softmax import computable, visible_keys, weighted_values
 from paddle_rope.attention.sums import check_segments
 
 # Smallest block of queries: in narrower ones Paddle's overhead for each block outweighs the products that they save.
@@ -28,7 +28,6 @@ def window_attention(
     segment_ids: Tensor | None = None,
     causal: bool = False,
     placement: str = "qk",
-    score_scaling_length: int | None = None,
 ) -> Tensor:
     r"""o_i = sum_{|i-j| <= w} softmax_j((R_i q_i) . (R_j k_j) / sqrt(head_dim)) v_j, the softmax over the same j.
 
@@ -45,7 +44,7 @@ def window_attention(
         dropout: layer applied to the attention weights, ``[batch, heads, blocks, block, keys of a block]`` or, in short
             texts, ``[batch, heads, queries, seq]``; None for none.
         causal: 0 <= i - j <= w.
-        rotate, key_mask, segment_ids, placement, score_scaling_length: as :func:`~paddle_rope.softmax_attention`.
+        rotate, key_mask, segment_ids, placement: as :func:`~paddle_rope.softmax_attention`.
 
     Returns:
         ``[batch, heads, queries, value_dim]`` in the dtype of ``q``; 0 where a query sees no key.
@@ -54,7 +53,6 @@ def window_attention(
         ValueError: ``window`` is less than 1; otherwise as :func:`~paddle_rope.softmax_attention`.
     """
     check_placement(placement)
-    check_score_scaling(score_scaling_length)
     if window < 1:
         raise ValueError(f"window must be at least 1, got {window}")
     if segment_ids is not None:
@@ -64,14 +62,14 @@ def window_attention(
     size = max(window, _SMALLEST_BLOCK)
     if 0 <= k.shape[2] <= size + 2 * window:  # not more products than in blocks
         visible = visible_keys(q, k, key_mask, segment_ids, causal, window)
-        attended = weighted_values(q, k, v, visible, True, dropout, None, score_scaling_length)
+        attended = weighted_values(q, k, v, visible, True, dropout)
     else:
-        attended = _in_blocks(q, k, v, window, size, key_mask, dropout, segment_ids, causal, score_scaling_length)
+        attended = _in_blocks(q, k, v, window, size, key_mask, dropout, segment_ids, causal)
     attended = rotate_at("o", attended, rotate, placement)
     return attended if attended.dtype == dtype else attended.astype(dtype)
 
 
-def _in_blocks(q, k, v, window, size, key_mask, dropout, segment_ids, causal, score_scaling_length):
+def _in_blocks(q, k, v, window, size, key_mask, dropout, segment_ids, causal):
     """:func:`window_attention` of what is rotated already. Number m of the keys of a block is ``window`` before its
     query number r where m = r."""
     queries = paddle.shape(q)[2] if q.shape[2] < 0 else q.shape[2]
@@ -102,7 +100,7 @@ def _in_blocks(q, k, v, window, size, key_mask, dropout, segment_ids, causal, sc
     if segment_ids is not None:
         ids = segment_ids.unsqueeze([1, 3])
         visible = paddle.logical_and(visible, own(ids[:, :, earlier:]) == near(ids).transpose([0, 1, 2, 4, 3]))
-    attended = weighted_values(own(q), near(k), near(v), visible, True, dropout, None, score_scaling_length)
+    attended = weighted_values(own(q), near(k), near(v), visible, True, dropout)
     attended = attended.reshape([-1, v.shape[1], blocks * size, v.shape[3]])
     return paddle.index_select(attended, paddle.arange(queries), axis=2)
 

@@ -1,11 +1,11 @@
-"""Names are loaded when they are first asked for: the tokenizers import neither paddle nor PaddleNLP."""
+"""Names are loaded when they are first asked for: the tokenizers do not import paddle."""
 
 from typing import TYPE_CHECKING
 
 from paddle_rope.lazy import lazy_names
 
 if TYPE_CHECKING:  # the same names for type checkers
-    from paddle_rope.roformer.configuration import RoFormerConfig
+    from paddle_rope.roformer.config import RoFormerConfig, SequenceClassificationConfig
     from paddle_rope.roformer.heads import RoFormerForCausalLM, RoFormerForMaskedLM, RoFormerForSequenceClassification
     from paddle_rope.roformer.modeling import RoFormerCache, RoFormerModel, RoFormerPretrainedModel
     from paddle_rope.roformer.tokenization import CharTokenizer, Encoding, WordTokenizer, load_tokenizer
@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # the same names for type checkers
 __getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {
-        "configuration": "RoFormerConfig",
+        "config": "RoFormerConfig SequenceClassificationConfig",
         "heads": "RoFormerForCausalLM RoFormerForMaskedLM RoFormerForSequenceClassification",
         "modeling": "RoFormerCache RoFormerModel RoFormerPretrainedModel",
         "tokenization": "CharTokenizer Encoding WordTokenizer load_tokenizer",

@@ -1,13 +1,13 @@
 """RoFormers with a head: masked language model, causal language model, sequence classification."""
 
-import copy
+import dataclasses
 
 import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_rope.layers import Dropout, Linear
-from paddle_rope.roformer.configuration import RoFormerConfig
+from paddle_rope.roformer.config import RoFormerConfig, SequenceClassificationConfig
 from paddle_rope.roformer.generation import generate
 from paddle_rope.roformer.modeling import (
     RoFormerCache,
@@ -68,6 +68,7 @@ class RoFormerLanguageModel(RoFormerPretrainedModel):
         super().__init__(config)
         self.roformer = RoFormerModel(config)
         self.lm_head = LanguageModelHead(config)
+        self.init_weights()
 
     def forward(
         self,
@@ -108,10 +109,7 @@ class RoFormerForCausalLM(RoFormerLanguageModel):
     """
 
     def __init__(self, config: RoFormerConfig) -> None:
-        if not config.causal:
-            config = copy.deepcopy(config)
-            config.causal = True
-        super().__init__(config)
+        super().__init__(config if config.causal else dataclasses.replace(config, causal=True))
 
     def extend(
         self,
@@ -133,10 +131,14 @@ class RoFormerForSequenceClassification(RoFormerPretrainedModel):
     logits = V act(W pooled + a) + b, with ``config.classifier_activation``.
     """
 
-    def __init__(self, config: RoFormerConfig) -> None:
+    config_class = SequenceClassificationConfig
+    config: SequenceClassificationConfig
+
+    def __init__(self, config: SequenceClassificationConfig) -> None:
         super().__init__(config)
         self.roformer = RoFormerModel(config)
         self.classifier = ClassificationHead(config)
+        self.init_weights()
 
     def forward(
         self,
@@ -158,7 +160,7 @@ class RoFormerForSequenceClassification(RoFormerPretrainedModel):
 class ClassificationHead(nn.Layer):
     """``[batch, hidden]`` -> ``[batch, labels]`` by one hidden layer."""
 
-    def __init__(self, config: RoFormerConfig) -> None:
+    def __init__(self, config: SequenceClassificationConfig) -> None:
         super().__init__()
         self.dropout = Dropout(config.hidden_dropout_prob)
         self.dense = Linear(config.hidden_size, config.hidden_size)

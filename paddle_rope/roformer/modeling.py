@@ -1,13 +1,12 @@
 """RoFormer: a transformer encoder whose notion of position is RoPE (arXiv 2104.09864), or what it is compared with."""
 
 import os
-import shutil
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import paddle
 from paddle import Tensor, nn
-from paddlenlp.transformers import PretrainedModel
+from safetensors.numpy import save
 
 from paddle_rope.attention import MultiHeadAttention, make_feature_map
 from paddle_rope.convolution import DepthwiseConvolution
@@ -15,11 +14,12 @@ from paddle_rope.layers import Dropout, LayerNorm, Linear, RMSNorm, residual_nor
 from paddle_rope.positions import LearnedPositionEmbedding, alibi_bias, alibi_slopes, sinusoidal_embedding
 from paddle_rope.recompute import recompute_layer
 from paddle_rope.roformer.checkpoints.loading import load_pretrained
-from paddle_rope.roformer.configuration import RoFormerConfig
+from paddle_rope.roformer.config import RoFormerConfig
 from paddle_rope.rotary import RotaryPositionEmbedding
 from paddle_rope.rotary_frequencies import frequency_scaling
 
-# Initial weights where the configuration has no initializer_range
+WEIGHTS_FILE = "model.safetensors"
+# Standard deviation of initial weights of version 1; a linear layer's is the gain over sqrt(inputs)
 EMBEDDING_DEVIATION = 0.02
 LINEAR_GAIN = 0.5
 
@@ -53,21 +53,15 @@ class RoFormerBlock(nn.Layer):
             share_kv=config.share_kv,
             bias=config.version == 1,
             causal=config.causal,
-            feature_map=make_feature_map(
-                *(config.feature_map, config.head_dim, config.num_random_features),
-                seed=index,
-                num_heads=config.num_attention_heads,
-            ),
+            feature_map=make_feature_map(config.feature_map, config.head_dim, seed=index),
             normalizer=config.normalizer,
             decay=config.decay,
             window=config.attention_window,
-            score_scaling_length=config.score_scaling_length,
             convolutions=config.convolutions,
-            convolution_size=config.convolution_size,
             output_gate=config.output_gate,
         )
-        if "input" in config.convolutions:
-            self.input_convolution = DepthwiseConvolution(config.hidden_size, config.convolution_size)
+        if config.convolutions:
+            self.input_convolution = DepthwiseConvolution(config.hidden_size)
         self.attention_norm = make_norm(config, config.hidden_size)
         self.feed_forward_in = make_linear(config, config.hidden_size, config.intermediate_size)
         self.feed_forward_out = make_linear(config, config.intermediate_size, config.hidden_size)
@@ -93,12 +87,20 @@ class RoFormerBlock(nn.Layer):
         return residual_norm(self.feed_forward_norm, hidden, inner, self.dropout)
 
 
-class RoFormerPretrainedModel(PretrainedModel):
-    """Ties RoFormer to PaddleNLP's loading and saving, and initializes weights."""
+class RoFormerPretrainedModel(nn.Layer):
+    """Base of all models: initial weights, loading and saving.
 
-    config_class = RoFormerConfig
-    base_model_prefix = "roformer"
-    model_config_file = "config.json"
+    A subclass calls :meth:`init_weights` at the end of its ``__init__``.
+    """
+
+    config_class: ClassVar[type[RoFormerConfig]] = RoFormerConfig
+
+    def __init__(self, config: RoFormerConfig) -> None:
+        if not isinstance(config, self.config_class):
+            expected = self.config_class.__name__
+            raise TypeError(f"{type(self).__name__} takes a {expected}, got {type(config).__name__}")
+        super().__init__()
+        self.config = config
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike, config: RoFormerConfig | None = None, **changes: Any) -> Self:
@@ -124,31 +126,36 @@ class RoFormerPretrainedModel(PretrainedModel):
         """
         return load_pretrained(cls, folder, config, **changes)
 
-    def save_pretrained(self, save_dir: str | os.PathLike, *args: Any, **kwargs: Any) -> None:
-        """As PaddleNLP's, but weights have the permissions of the configuration, those of the umask: safetensors makes
-        its files for their owner alone."""
-        super().save_pretrained(str(save_dir), *args, **kwargs)
-        for weights in Path(save_dir).glob("*.safetensors"):
-            shutil.copymode(Path(save_dir) / self.model_config_file, weights)
+    def save_pretrained(self, folder: str | os.PathLike) -> None:
+        """Write ``config.json`` and ``model.safetensors`` into ``folder``, which is made if it is missing."""
+        self.config.save_pretrained(folder, architecture=type(self).__name__)
+        state = {name: tensor.numpy() for name, tensor in self.state_dict().items()}
+        (Path(folder) / WEIGHTS_FILE).write_bytes(save(state, metadata={"format": "np"}))
+
+    def init_weights(self) -> None:
+        """Initialize the layers that no model inside has initialized yet."""
+        self.apply(self._init_once)
+
+    def _init_once(self, layer):
+        if not getattr(layer, "_is_initialized", False):
+            self._init_weights(layer)
+            layer._is_initialized = True
 
     def _init_weights(self, layer):
         """Normal weights for linear and embedding layers; biases stay 0.
 
-        The standard deviation of version 1 is ``initializer_range``, or without one 0.02 of an embedding and
-        0.5 / sqrt(inputs) of a linear layer. For 768 inputs that is about BERT's 0.02; in narrow models 0.02 leaves the
-        products of attention, feed-forward layers and span heads so near to 0 that training hardly starts. In version 2
-        it is 1 / sqrt(size * layers), where size is the number of inputs of a linear layer or the columns of an
-        embedding (bert4keras, RoFormerV2).
+        The standard deviation of version 1 is 0.02 of an embedding and 0.5 / sqrt(inputs) of a linear layer. For 768
+        inputs that is about BERT's 0.02; in narrow models 0.02 leaves the products of attention, feed-forward layers
+        and span heads so near to 0 that training hardly starts. In version 2 it is 1 / sqrt(size * layers), where size
+        is the number of inputs of a linear layer or the columns of an embedding (bert4keras, RoFormerV2).
         """
         if not isinstance(layer, (nn.Linear, nn.Embedding)) or not layer.weight._is_initialized():  # in a LazyGuard
             return
         is_linear = isinstance(layer, nn.Linear)
         size = layer.weight.shape[0 if is_linear else 1]
-        deviation = self.config.initializer_range
+        deviation = LINEAR_GAIN * size**-0.5 if is_linear else EMBEDDING_DEVIATION
         if self.config.version == 2:
             deviation = (size * self.config.num_hidden_layers) ** -0.5
-        elif deviation is None:
-            deviation = LINEAR_GAIN * size**-0.5 if is_linear else EMBEDDING_DEVIATION
         layer.weight.set_value(paddle.normal(std=deviation, shape=layer.weight.shape).astype(layer.weight.dtype))
 
 
@@ -180,24 +187,14 @@ class RoFormerModel(RoFormerPretrainedModel):
             self.embedding_projection = make_linear(config, config.embedding_size, config.hidden_size)
         own_dropout = config.embedding_dropout_prob
         self.dropout = Dropout(config.hidden_dropout_prob if own_dropout is None else own_dropout)
+        self.rotary = None
         if config.has_rotary:
-            self.rotary = self._make_rotary(config.head_dim)
-            features = 2 * config.head_dim if config.feature_map == "hedgehog" else config.num_random_features
-            if features not in (None, config.head_dim):
-                self.feature_rotary = self._make_rotary(features)
+            arguments = {**(config.rotary or {})}
+            scaling = frequency_scaling(arguments.pop("scaling", None))
+            self.rotary = RotaryPositionEmbedding(config.head_dim, scaling=scaling, **arguments)
         self.blocks = nn.LayerList([RoFormerBlock(config, index) for index in range(config.num_hidden_layers)])
         self.enable_recompute = False
-
-    def _make_rotary(self, size):
-        config = self.config
-        return RotaryPositionEmbedding(
-            size,
-            config.rotary_base,
-            config.rotary_layout,
-            config.rotary_dim,
-            frequency_scaling(config.rotary_scaling),
-            config.rotary_learned,
-        )
+        self.init_weights()
 
     def forward(
         self,
@@ -294,18 +291,8 @@ class RoFormerModel(RoFormerPretrainedModel):
         return hidden if config.embedding_size == config.hidden_size else self.embedding_projection(hidden)
 
     def _rotation(self, positions):
-        """``rotate(x, inverse=False)`` at ``positions``, for features of either size; None without RoPE."""
-        if not self.config.has_rotary:
-            return None
-        rotate = self.rotary.at(positions)
-        if not hasattr(self, "feature_rotary"):
-            return rotate
-        rotate_features = self.feature_rotary.at(positions)
-
-        def rotate_either(x, inverse=False):
-            return (rotate if x.shape[-1] == self.config.head_dim else rotate_features)(x, inverse=inverse)
-
-        return rotate_either
+        """``rotate(x, inverse=False)`` at ``positions``; None without RoPE."""
+        return None if self.rotary is None else self.rotary.at(positions)
 
     def _score_bias(self, input_ids, *positions):
         """ALiBi between the positions of queries and those of keys; None without ALiBi."""

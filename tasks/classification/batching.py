@@ -49,11 +49,8 @@ class ClassificationDataset:
         for example in examples:
             if example.label not in number:
                 raise InputError(
-                    "{where}: label {label!r} is unknown to the model, which knows "
-                    "{classes}; correct the label, or train a model on data that has it",
-                    where=example.where,
-                    label=example.label,
-                    classes=", ".join(classes),
+                    f"{example.where}: label {example.label!r} is unknown to the model, which knows "
+                    f"{', '.join(classes)}; correct the label, or train a model on data that has it"
                 )
             self.texts.append(TokenizedText(tokenize(example.text, tokenizer, max_characters), number[example.label]))
         beyond = [len(example.text) - max_characters for example in examples if len(example.text) > max_characters]

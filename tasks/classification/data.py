@@ -18,7 +18,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tasks.common.errors import InputError
-from tasks.common.language import Message
 from tasks.common.texts.forms import Form, form_of, records
 from tasks.common.texts.json_lines import TEXT_KEYS, check_encodable, json_text
 from tasks.common.texts.text_files import BLANKS, first_non_blank, read_text, shown, split_lines
@@ -49,11 +48,11 @@ def read_lines(lines: list[str], name: str) -> list[Example]:
     """As :func:`read_examples`, from the lines of a file called ``name``, or of records in memory."""
     first = first_non_blank(lines)
     if first is None:
-        raise InputError("{name}:1: there is no text in it; give labeled texts", name=name)
+        raise InputError(f"{name}:1: there is no text in it; give labeled texts")
     is_json = first.strip(BLANKS).startswith("{") or form_of(lines) in (Form.JSON_LIST, Form.TABLE)
     examples = list(_read_records(records(lines, name)) if is_json else _read_tab_separated(lines, name))
     if not examples:
-        raise InputError("{name}:1: there is no text in it; give labeled texts", name=name)
+        raise InputError(f"{name}:1: there is no text in it; give labeled texts")
     return examples
 
 
@@ -81,14 +80,8 @@ def _read_records(found: Iterable[tuple[str, dict]]) -> Iterator[Example]:
             before, first = known.setdefault(key, (value, where))
             if before != value:
                 raise InputError(
-                    "{where}: label {label} has the name {class_name} here, but {key} goes with "
-                    "{before} at {first}; give each label one name, on every line or on none",
-                    where=where,
-                    label=shown(label),
-                    class_name=shown(class_name),
-                    key=shown(key),
-                    before=shown(before),
-                    first=first,
+                    f"{where}: label {shown(label)} has the name {shown(class_name)} here, but {shown(key)} goes with "
+                    f"{shown(before)} at {first}; give each label one name, on every line or on none"
                 )
         yield Example(text, class_name, where)
 
@@ -101,38 +94,27 @@ def _read_tab_separated(lines: list[str], name: str) -> Iterator[Example]:
         fields = line.split("\t")
         if len(fields) != 2:
             raise InputError(
-                "{where}: {tabs} tabs in the line; write each line as text<TAB>label, with a space for a "
-                "tab inside the text, or give JSON lines",
-                where=where,
-                tabs=len(fields) - 1,
+                f"{where}: {len(fields) - 1} tabs in the line; write each line as text<TAB>label, with a space for a "
+                "tab inside the text, or give JSON lines"
             )
         text, label = fields
         if text in HEADER_WORDS and label in HEADER_WORDS:
-            raise InputError(
-                "{where}: {line} is a header; remove it: each line has to be text<TAB>label",
-                where=where,
-                line=shown(line),
-            )
-        yield Example(_not_blank(text, where), _label(label, Message("the label"), where), where)
+            raise InputError(f"{where}: {shown(line)} is a header; remove it: each line has to be text<TAB>label")
+        yield Example(_not_blank(text, where), _label(label, "the label", where), where)
 
 
 def _not_blank(text: str, where: str) -> str:
     if not text.strip():
-        raise InputError("{where}: the text is empty; remove the line or give it a text", where=where)
+        raise InputError(f"{where}: the text is empty; remove the line or give it a text")
     return text
 
 
 def _label(value: object, what: str, where: str) -> str:
     """A label as a string."""
     if isinstance(value, bool) or not isinstance(value, (int, str)):
-        raise InputError(
-            '{where}: {what} is {value}; give each line a number or a string as its "label"',
-            where=where,
-            what=what,
-            value=shown(value),
-        )
+        raise InputError(f'{where}: {what} is {shown(value)}; give each line a number or a string as its "label"')
     label = str(value).strip()
     if not label:
-        raise InputError("{where}: {what} is empty; name the class of the text", where=where, what=what)
+        raise InputError(f"{where}: {what} is empty; name the class of the text")
     check_encodable(label, what, where)
     return label

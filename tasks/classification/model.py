@@ -1,36 +1,32 @@
 """The classification model: RoFormer, pooling and a classifier, with the names of the classes."""
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import paddle.nn.functional as F
 
-from paddle_rope.option_kinds import NAMES, integer
-from paddle_rope.roformer import RoFormerConfig, RoFormerForSequenceClassification
+from paddle_rope.choices import POOLINGS
+from paddle_rope.option_kinds import NAMES, choice, integer, option
+from paddle_rope.roformer import RoFormerForSequenceClassification, SequenceClassificationConfig
 from tasks.common.inference import evaluated
 
-_CHARACTERS = integer(1, 10**9)
 
+@dataclass
+class ClassificationConfig(SequenceClassificationConfig):
+    """A :class:`SequenceClassificationConfig` with the classes."""
 
-class ClassificationConfig(RoFormerConfig):
-    """A :class:`RoFormerConfig` with the classes.
+    classes: list[str] = option([], "names of the classes, in the order of the logits", NAMES)
+    max_characters: int = option(512, "characters of a text that are read, from its beginning", integer(1, 10**9))
+    pooling: str = option("mean", "what is classified: the `mean` of the tokens or the `first`", choice(*POOLINGS))
 
-    Args:
-        classes: names of the classes, in the order of the logits.
-        max_characters: characters of a text that are read, from its beginning.
-        pooling: ``"mean"`` over the tokens or the ``"first"`` token.
-    """
+    model_type: ClassVar[str] = "paddle_rope_classification"
+    RENAMED: ClassVar[dict[str, str]] = {"max_length": "max_characters"}  # names of version 0.1
 
-    model_type = "paddle_rope_classification"
-
-    def __init__(self, classes=(), max_characters=None, pooling="mean", **kwargs):
-        max_length = kwargs.pop("max_length", 512)  # its name in models of version 0.1
-        for name in ("id2label", "label2id", "num_labels"):  # a saved configuration has them beside the classes
-            kwargs.pop(name, None)
-        NAMES.check("classes", classes)
-        super().__init__(pooling=pooling, **kwargs)
-        self.classes = list(classes)
-        self.max_characters = max_length if max_characters is None else max_characters
-        _CHARACTERS.check("max_characters", self.max_characters)
-        self.id2label = dict(enumerate(self.classes))
-        self.label2id = {name: index for index, name in enumerate(self.classes)}
+    def __post_init__(self):
+        NAMES.check("classes", self.classes)
+        self.classes = list(self.classes)
+        self.num_labels, self.id2label = None, dict(enumerate(self.classes))
+        super().__post_init__()
 
 
 class ClassificationModel(RoFormerForSequenceClassification):

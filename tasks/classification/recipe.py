@@ -11,7 +11,6 @@ from tasks.classification.model import ClassificationModel
 from tasks.classification.prediction import Classifier, as_record, predict_probabilities
 from tasks.classification.report import print_data_report, print_scores
 from tasks.classification.splits import read_splits
-from tasks.common.language import Message, tr
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
 
@@ -23,7 +22,7 @@ class ClassificationRecipe(Recipe):
     arguments = ClassificationArguments
     model_class = ClassificationModel
     scores = ("accuracy", "macro_f1")
-    next_step = Message("predict:  {command} predict classification {model}")
+    next_step = "predict:  {command} predict classification {model}"
     read_labeled = staticmethod(read_examples)
     read_lines = staticmethod(read_lines)
     example_class = Example
@@ -53,7 +52,7 @@ class ClassificationRecipe(Recipe):
 
     def describe(self, run: Run) -> None:
         print_data_report(run.datasets)
-        print(tr("{count} classes", count=len(run.model.config.classes)))
+        print(f"{len(run.model.config.classes)} classes")
 
     def score(self, run: Run, split: str) -> tuple:
         dataset = run.datasets[split]

@@ -1,6 +1,5 @@
 """What training and evaluation print."""
 
-from tasks.common.language import tr
 from tasks.common.reports.tables import print_score_rows
 from tasks.common.visible import visible
 
@@ -32,27 +31,14 @@ def print_scores(title, scores):
     chosen = set(sorted(per_class, key=lambda name: -per_class[name]["support"])[:MOST_CLASSES])
     print_score_rows(title, "class", [(name, row) for name, row in per_class.items() if name in chosen])
     if len(chosen) < len(per_class):
-        print(tr("  and {count} classes with fewer texts", count=len(per_class) - len(chosen)))
+        print(f"  and {len(per_class) - len(chosen)} classes with fewer texts")
     print(
-        tr(
-            "{title}: accuracy {accuracy:.4f}, macro F1 {macro_f1:.4f}, {texts} texts",
-            title=visible(title),
-            accuracy=scores["accuracy"],
-            macro_f1=scores["macro_f1"],
-            texts=scores["texts"],
-        )
+        f"{visible(title)}: accuracy {scores['accuracy']:.4f}, macro F1 {scores['macro_f1']:.4f}, {scores['texts']} "
+        "texts"
     )
     confusions = scores["confusions"]
     if confusions:
-        print(
-            tr(
-                "confusions, the first {most_confusions} of {count}",
-                most_confusions=min(MOST_CONFUSIONS, len(confusions)),
-                count=len(confusions),
-            )
-        )
+        print(f"confusions, the first {min(MOST_CONFUSIONS, len(confusions))} of {len(confusions)}")
     for row in confusions[:MOST_CONFUSIONS]:
-        told = tr(
-            "  {count:>6}  gold {gold}, predicted {found}", count=row["count"], gold=row["gold"], found=row["predicted"]
-        )
+        told = f"  {row['count']:>6}  gold {row['gold']}, predicted {row['predicted']}"
         print(visible(told))

@@ -2,7 +2,6 @@
 
 from tasks.classification.data import class_names, read_examples
 from tasks.common.errors import InputError
-from tasks.common.language import Message
 from tasks.common.training.splits import hold_out_dev, note_repeated, note_unseen, read_files
 
 
@@ -21,14 +20,12 @@ def read_splits(run, memory=None):
     classes = class_names(splits["train"])
     if len(classes) < 2:
         raise InputError(
-            "{file}: all texts have the label {label!r}; give data with two classes or more",
-            file=names["train"],
-            label=classes[0],
+            f"{names['train']}: all texts have the label {classes[0]!r}; give data with two classes or more"
         )
     if len(classes) == len(splits["train"]) > 2:
         raise InputError(
-            "{file}: each text has a label of its own; is it label<TAB>text? Write text<TAB>label", file=names["train"]
+            f"{names['train']}: each text has a label of its own; is it label<TAB>text? Write text<TAB>label"
         )
     hold_out_dev(run, splits, names, lambda example: [example.label])
-    note_unseen(splits, names, Message("classes"), class_names)
+    note_unseen(splits, names, "classes", class_names)
     return splits

@@ -9,7 +9,6 @@ from pathlib import Path
 from tasks.commands.options import LABELED, choose, new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import check_makeable, check_output_file, write_json
-from tasks.common.language import Message, tr
 from tasks.common.tool.streams import check_standard_output, standard_output
 
 INSPECT = """\
@@ -30,15 +29,12 @@ Download a public NER data set to where configs/ner/ expects it: OUTPUT/ner/NAME
 
     paddle-rope download cluener
 
-An interrupted download continues when run again; files that are there are checked and kept. A file takes an hour at
-most, and 256 MB where its size is not published. Where the network
-is closed, the message says which address to fetch by hand and where to put it. The READMEs of the publishers state no
+Files that are already there are checked and kept. If the network is closed, the message says which address to fetch
+yourself and where to put it. The READMEs of the publishers state no
 license: ask them before any use but research."""
 DEMOS = {
-    "ner": Message(
-        "a corpus of Chinese sentences with nested entities: train.jsonl and dev.jsonl in the format of CLUENER"
-    ),
-    "matching": Message("pairs of texts with 0/1, pairs with grades, triples"),
+    "ner": "a corpus of Chinese sentences with nested entities: train.jsonl and dev.jsonl in the format of CLUENER",
+    "matching": "pairs of texts with 0/1, pairs with grades, triples",
 }
 SPLITS = ("train", "dev", "test")
 INTERRUPTED = 130  # as shells report it
@@ -54,7 +50,7 @@ def inspect(words):
     parser.add_argument("--output", metavar="FILE", help="write the result to FILE as JSON")
     options = parser.parse_args(words)
     if options.examples < 0:
-        raise InputError("--examples {examples}: must be 0 or more", examples=options.examples)
+        raise InputError(f"--examples {options.examples}: must be 0 or more")
     files = {split: getattr(options, split) for split in SPLITS if getattr(options, split) is not None}
     if options.output:
         check_output_file(options.output, files.values())
@@ -81,8 +77,8 @@ def convert(words):
     from tasks.ner.formats import TEXT_FORMATS
 
     samples = {name: text_format.sample for name, text_format in TEXT_FORMATS.items()}
-    samples["brat"] = Message("a folder with a text x.txt and its annotation x.ann for each document")
-    formats = tr("formats:") + "".join(f"\n  {name:17} {tr(sample)}" for name, sample in samples.items())
+    samples["brat"] = "a folder with a text x.txt and its annotation x.ann for each document"
+    formats = "formats:" + "".join(f"\n  {name:17} {sample}" for name, sample in samples.items())
     parser = new_parser("convert", CONVERT, epilog=formats)
     parser.add_argument("source", metavar="SOURCE", help="labeled file, or folder of brat; - is standard input")
     parser.add_argument("target", metavar="TARGET", help="file to write, or folder for brat; - is standard output")
@@ -92,7 +88,7 @@ def convert(words):
     options = parser.parse_args(words)
     to_stdout = options.target == STDIN
     if not to_stdout and _belongs_to(options.source, options.target):
-        raise InputError("{target}: is the source too; give another TARGET", target=options.target)
+        raise InputError(f"{options.target}: is the source too; give another TARGET")
     if to_stdout:
         check_standard_output()
     examples, source_format = read_labeled(options.source, options.source_format)
@@ -101,16 +97,9 @@ def convert(words):
         write_examples(examples, target, options.to)
     entities = sum(len(example.entities) for example in examples)
     print(
-        tr(
-            "{source} ({source_format}) -> {target} ({to}): "
-            "{texts} texts, {characters} characters, {entities} entities",
-            source=options.source,
-            source_format=source_format,
-            target=options.target,
-            to=options.to,
-            texts=len(examples),
-            characters=sum(len(example.text) for example in examples),
-            entities=entities,
+        (
+            f"{options.source} ({source_format}) -> {options.target} ({options.to}): {len(examples)} texts, "
+            f"{sum((len(example.text) for example in examples))} characters, {entities} entities"
         ),
         file=sys.stderr if to_stdout else sys.stdout,
     )
@@ -136,38 +125,37 @@ def download(words):
     try:
         fetch_dataset(DATASETS[options.name], options.output / "ner" / options.name, show_progress=sys.stderr.isatty())
     except KeyboardInterrupt:
-        print(tr("interrupted; run again to continue where it stopped"), file=sys.stderr)
+        print("interrupted; run again to continue where it stopped", file=sys.stderr)
         return INTERRUPTED
     return 0
 
 
 def demo(words):
-    task, words = choose("paddle-rope demo", Message("task"), words, DEMOS)
-    parser = new_parser(f"demo {task}", Message("Write {demos}.", demos=DEMOS[task]))
+    task, words = choose("paddle-rope demo", "task", words, DEMOS)
+    parser = new_parser(f"demo {task}", f"Write {DEMOS[task]}.")
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="where to write; new or empty")
-    parser.add_argument("--seed", type=int, default=0, help="another seed gives other texts (default: 0)")
     options = parser.parse_args(words)
     if options.folder.is_dir() and any(options.folder.iterdir()):
-        raise InputError("{folder}: is not empty; give another FOLDER", folder=options.folder)
+        raise InputError(f"{options.folder}: is not empty; give another FOLDER")
     check_makeable(options.folder, "FOLDER")
     options.folder.mkdir(parents=True, exist_ok=True)
-    {"ner": write_ner_demo, "matching": write_matching_demo}[task](options.folder, options.seed)
+    {"ner": write_ner_demo, "matching": write_matching_demo}[task](options.folder)
     return 0
 
 
-def write_ner_demo(folder, seed):
+def write_ner_demo(folder):
     from tasks.ner.data.reading import read_examples
-    from tasks.ner.demo.corpus import ENTITY_TYPES, write_demo_corpus
+    from tasks.ner.demo import ENTITY_TYPES, write_demo_corpus
 
-    for path in write_demo_corpus(folder, seed):
+    for path in write_demo_corpus(folder):
         examples = read_examples(path)
         counts = Counter(entity.type for example in examples for entity in example.entities)
         types = ", ".join(f"{kind} {counts[kind]}" for kind in ENTITY_TYPES)
-        print(tr("{path}: {count} sentences, {types}", path=path, count=len(examples), types=types))
+        print(f"{path}: {len(examples)} sentences, {types}")
 
 
-def write_matching_demo(folder, seed):
+def write_matching_demo(folder):
     from tasks.matching.demo_data import write_demo_data
 
-    for path in write_demo_data(folder, seed):
-        print(tr("{path}: {count} lines", path=path, count=len(path.read_text(encoding="utf-8").splitlines())))
+    for path in write_demo_data(folder):
+        print(f"{path}: {len(path.read_text(encoding='utf-8').splitlines())} lines")

@@ -1,41 +1,38 @@
 """paddle-rope evaluate: scores of a trained model on labeled data."""
 
-import re
-
 from paddle_rope.machine import prepare_process
 from tasks.commands.options import LABELED, add_computing, add_model_dir, add_model_dirs, choose, computing, new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_file, write_json
-from tasks.common.language import Message, tr
 
 TASKS = {  # name -> what it prints, its data
     "ner": (
-        Message(
+        (
             "Score a NER model: precision, recall and F1 of each type, the kinds of errors, which types are taken for\n"
             "each other, scores by length and nesting, and the texts with the most errors."
         ),
         LABELED,
     ),
     "matching": (
-        Message(
+        (
             "Score a model of text matching: accuracy, F1 of label 1 and Spearman correlation of pairs, accuracy of\n"
             "triples. A bi-encoder says 1 from the threshold that its dev data gave."
         ),
-        Message("labeled file: two texts and a label between tabs, or JSON lines"),
+        "labeled file: two texts and a label between tabs, or JSON lines",
     ),
     "classification": (
-        Message(
+        (
             "Score a classifier: accuracy, macro F1, the scores of each class, and which classes are taken for each "
             "other."
         ),
-        Message("labeled file: JSON lines or text<TAB>label"),
+        "labeled file: JSON lines or text<TAB>label",
     ),
 }
 
 
 def evaluate(words):
-    summaries = {name: re.split("[:：]", tr(what))[0] for name, (what, _) in TASKS.items()}
-    task, words = choose("paddle-rope evaluate", Message("task"), words, summaries)
+    summaries = {name: what.split(":")[0] for name, (what, _) in TASKS.items()}
+    task, words = choose("paddle-rope evaluate", "task", words, summaries)
     description, data = TASKS[task]
     parser = new_parser(f"evaluate {task}", description)
     (add_model_dirs if task == "ner" else add_model_dir)(parser)
@@ -48,7 +45,7 @@ def evaluate(words):
     more = {}
     if task == "ner":
         if options.examples < 0:
-            raise InputError("--examples {examples}: must be 0 or more", examples=options.examples)
+            raise InputError(f"--examples {options.examples}: must be 0 or more")
         more = {"num_examples": options.examples}
     if options.output:
         check_output_file(options.output, [options.data])

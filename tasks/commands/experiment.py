@@ -7,7 +7,6 @@ from pathlib import Path
 from tasks.commands.options import new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import check_makeable, write_files
-from tasks.common.language import tr
 from tasks.common.tool.process import prepare
 from tasks.common.tool.run_config import parse_overrides
 
@@ -87,7 +86,7 @@ def decay(words):
     options.output.mkdir(parents=True, exist_ok=True)
     write_files(options.output, dict(zip(DECAY_FILES, files)))
     print("\n".join(lines))
-    print(tr("written to {output}: {decay_files}", output=options.output, decay_files=", ".join(DECAY_FILES)))
+    print(f"written to {options.output}: {', '.join(DECAY_FILES)}")
     return 0
 
 
@@ -96,17 +95,15 @@ def check_decay(options):
     for name, (low, high) in DECAY_LIMITS.items():
         value = getattr(options, name)
         if not low <= value <= high:
-            raise InputError(
-                "--{name} {value}: must be from {low} to {high}", name=name, value=value, low=low, high=high
-            )
+            raise InputError(f"--{name} {value}: must be from {low} to {high}")
     if options.head_dim % 2:
-        raise InputError("--head_dim {head_dim}: must be even, features turn in pairs", head_dim=options.head_dim)
+        raise InputError(f"--head_dim {options.head_dim}: must be even, features turn in pairs")
     if not 1 <= options.base < math.inf:
-        raise InputError("--base {base:g}: must be a finite number, 1 or more", base=options.base)
+        raise InputError(f"--base {options.base:g}: must be a finite number, 1 or more")
     check_makeable(options.output, "--output")
     for name in DECAY_FILES:
         path = options.output / name
         if path.is_dir():
-            raise InputError("{path}: is a folder; give another --output", path=path)
+            raise InputError(f"{path}: is a folder; give another --output")
         if path.exists() and not options.overwrite:
-            raise InputError("{path}: exists already; give another --output, or --overwrite to replace it", path=path)
+            raise InputError(f"{path}: exists already; give another --output, or --overwrite to replace it")

@@ -4,7 +4,6 @@ import pkgutil
 
 from tasks.commands.options import LABELED, add_computing, add_model_dir, add_model_dirs, choose, computing, new_parser
 from tasks.common.exported.folder import FORMATS, ONNX
-from tasks.common.language import Message, tr
 from tasks.common.tool.process import prepare
 
 EXPORT = """\
@@ -13,9 +12,9 @@ Export a trained model to use it elsewhere.
 The folder it makes goes wherever a model's folder does: to paddle-rope predict, evaluate and serve, and to the
 predictors in Python. An ONNX model needs neither Paddle nor PaddleNLP there. Export compares the scores of both."""
 EXPORTERS = {
-    "ner": ("tasks.ner.export:NerExporter", Message("entities; several models become one with the mean scores")),
-    "matching": ("tasks.matching.export:MatchingExporter", Message("scores of pairs, or vectors of texts")),
-    "classification": ("tasks.classification.export:ClassificationExporter", Message("classes of texts")),
+    "ner": ("tasks.ner.export:NerExporter", "entities; several models become one with the mean scores"),
+    "matching": ("tasks.matching.export:MatchingExporter", "scores of pairs, or vectors of texts"),
+    "classification": ("tasks.classification.export:ClassificationExporter", "classes of texts"),
 }
 TUNE = """\
 Tune a trained NER model on labeled data: for each entity type a threshold, for the micro F1, and a temperature, so that
@@ -27,7 +26,7 @@ data that you report. Tuning again starts anew. Temperatures change no score and
 
 def export(words):
     summaries = {name: summary for name, (_, summary) in EXPORTERS.items()}
-    task, words = choose("paddle-rope export", Message("task"), words, summaries)
+    task, words = choose("paddle-rope export", "task", words, summaries)
     parser = new_parser(f"export {task}", EXPORT)
     (add_model_dirs if task == "ner" else add_model_dir)(parser)
     parser.add_argument("--output", required=True, metavar="FOLDER", help="folder to make; must not exist or be empty")
@@ -50,23 +49,15 @@ def export(words):
         print("|---|---|---|")
         for name, score in found.scores["trained"].items():
             print(f"| {name} | {score:.4f} | {found.scores['exported'][name]:.4f} |")
-    print(
-        tr(
-            "{output}: exported; scores differ from the trained model's by at most {difference:.1g}",
-            output=options.output,
-            difference=found.difference,
-        )
-    )
+    print(f"{options.output}: exported; scores differ from the trained model's by at most {found.difference:.1g}")
     for limit in found.limits:
-        print(tr("note: {limit}", limit=limit))
-    print(tr("predict:  paddle-rope predict {task} {output} --input FILE", task=task, output=options.output))
+        print(f"note: {limit}")
+    print(f"predict:  paddle-rope predict {task} {options.output} --input FILE")
     return 0
 
 
 def tune(words):
-    _, words = choose(
-        "paddle-rope tune", Message("task"), words, {"ner": Message("thresholds and temperatures of a NER model")}
-    )
+    _, words = choose("paddle-rope tune", "task", words, {"ner": "thresholds and temperatures of a NER model"})
     parser = new_parser("tune ner", TUNE)
     add_model_dir(parser)
     parser.add_argument("data", metavar="DEV_FILE", help=LABELED)

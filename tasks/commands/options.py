@@ -3,23 +3,23 @@
 import argparse
 import sys
 
-from tasks.commands.help import HelpFormatter
 from tasks.common.errors import InputError, OneLineArgumentParser, did_you_mean
-from tasks.common.language import Message, tr
 
-MODEL_DIR = Message("folder OUTPUT_DIR/model of a training run")
-LABELED = Message("labeled file, of a format that paddle-rope convert --help lists")
+MODEL_DIR = "folder OUTPUT_DIR/model of a training run"
+LABELED = "labeled file, of a format that paddle-rope convert --help lists"
 
 
 def new_parser(verb, *description, **options):
-    """The parser of ``paddle-rope VERB``. Parts of the description, and all help, are messages, see
-    :func:`tasks.common.language.tr`."""
+    """The parser of ``paddle-rope VERB``."""
     return OneLineArgumentParser(
-        prog=f"paddle-rope {verb}", description="".join(map(tr, description)), formatter_class=HelpFormatter, **options
+        prog=f"paddle-rope {verb}",
+        description="".join(description),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        **options,
     )
 
 
-def choose(command, kind, words, choices, more=""):
+def choose(command, kind, words, choices):
     """The first of ``words``, and the others. Prints help and exits, as argparse does, where that was asked for.
 
     Args:
@@ -27,39 +27,27 @@ def choose(command, kind, words, choices, more=""):
         kind: what the first one names, such as ``task``.
         words: of the command line.
         choices: dict from what the first may be to what it does, in a line.
-        more: the end of the help.
 
     Raises:
         InputError: there is no first word, or it is unknown.
     """
     if words[:1] in (["-h"], ["--help"]):
         width = max(map(len, choices))
-        print(tr("usage: {command} {kind} ...\n", command=command, kind=kind.upper()))
-        print("\n".join(f"  {name:{width}}  {tr(line)}" for name, line in choices.items()))
-        print(tr("\nMore: {command} {kind} --help", command=command, kind=kind.upper()) + tr(more))
+        print(f"usage: {command} {kind.upper()} ...\n")
+        print("\n".join(f"  {name:{width}}  {line}" for name, line in choices.items()))
+        print(f"\nMore: {command} {kind.upper()} --help")
         sys.exit(0)
     if not words or words[0].startswith("-"):
-        raise InputError(
-            "{command}: no {kind}; take one of {choices}; see {command} --help",
-            command=command,
-            kind=kind,
-            choices=", ".join(choices),
-        )
+        raise InputError(f"{command}: no {kind}; take one of {', '.join(choices)}; see {command} --help")
     if words[0] not in choices:
-        suggestion = did_you_mean(words[0], choices) or Message("take one of {choices}.", choices=", ".join(choices))
-        raise InputError(
-            "{command}: unknown {kind} {word!r}; {suggestion} See {command} --help",
-            command=command,
-            kind=kind,
-            word=words[0],
-            suggestion=suggestion,
-        )
+        suggestion = did_you_mean(words[0], choices) or f"take one of {', '.join(choices)}."
+        raise InputError(f"{command}: unknown {kind} {words[0]!r}; {suggestion} See {command} --help")
     return words[0], words[1:]
 
 
 def add_model_dirs(parser):
     """The argument ``model_dirs``: models whose scores are averaged."""
-    several = Message("{model_dir}; the scores of several are averaged", model_dir=MODEL_DIR)
+    several = f"{MODEL_DIR}; the scores of several are averaged"
     parser.add_argument("model_dirs", metavar="MODEL_DIR", nargs="+", help=several)
 
 
@@ -72,10 +60,10 @@ def add_model_dir(parser):
 LONGEST = {
     "ner": (
         "max_tokens",
-        Message("tokens computed at once (default: what training covered); longer texts are read in windows"),
+        "tokens computed at once (default: what training covered); longer texts are read in windows",
     ),
-    "matching": ("max_tokens", Message("tokens of a sequence, longer ones are cut (default: as trained)")),
-    "classification": ("max_characters", Message("characters of a text, the rest is cut (default: as trained)")),
+    "matching": ("max_tokens", "tokens of a sequence, longer ones are cut (default: as trained)"),
+    "classification": ("max_characters", "characters of a text, the rest is cut (default: as trained)"),
 }
 
 
@@ -85,7 +73,7 @@ def add_computing(parser, task):
     longest, meaning = LONGEST[task]
 
     def refuse(value):
-        raise InputError("--max_length is now --{longest}; write --{longest} {value}", longest=longest, value=value)
+        raise InputError(f"--max_length is now --{longest}; write --{longest} {value}")
 
     parser.add_argument(f"--{longest}", type=int, help=meaning)
     parser.add_argument("--max_length", type=refuse, help=argparse.SUPPRESS)

@@ -8,7 +8,6 @@ from tasks.commands import predict_many
 from tasks.commands.options import add_computing, add_model_dir, add_model_dirs, choose, computing, new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_file
-from tasks.common.language import Message, language_in_use, tr
 from tasks.common.texts.json_lines import json_line
 from tasks.common.texts.text_files import STDIN
 from tasks.common.texts.text_stream import FileStream, TextStream
@@ -19,7 +18,7 @@ STREAMING = """
 Results come in the order of the input: what a pipe has brought so far is read, computed in batches of like length,
 written, and then more is read. A file given as --output appears when all of it is written."""
 TASKS = {
-    "ner": Message("""\
+    "ner": """\
 Find entities in texts with a trained NER model.
 
 Reads plain text, one text a line, or the texts of JSON lines, a JSON list, a table with a header (CSV, TSV) or labeled
@@ -31,8 +30,8 @@ data, packed by gzip or not. Formats of the output; offsets count characters:
            highest score stays; a note at the end counts the others
   labelstudio  one list of tasks with predictions and their probabilities, for import into Label Studio, where
            annotators correct them
-All but the last are labeled data for the other verbs; an empty text is refused there, except in jsonl."""),
-    "matching": Message("""\
+All but the last are labeled data for the other verbs; an empty text is refused there, except in jsonl.""",
+    "matching": """\
 Score pairs or triples of texts, or embed texts, with a trained model of text matching.
 
 Reads what training reads, with or without labels: two texts a line with a tab between them, JSON lines with
@@ -41,23 +40,23 @@ Reads what training reads, with or without labels: two texts a line with a tab b
   triples   {"A": ..., "B": ..., "C": ..., "scores": [0.61, 0.58], "label": "B"}: the candidate that is closer to A
 
 With --embed it reads texts, one a line (or JSON lines with a "text"), and writes their vectors, each of length 1, as
-an array of NumPy [texts, hidden]; bi-encoders only. The dot product of two vectors is the score of the pair."""),
-    "classification": Message("""\
+an array of NumPy [texts, hidden]; bi-encoders only. The dot product of two vectors is the score of the pair.""",
+    "classification": """\
 Find the class of texts with a trained classifier.
 
 Reads plain text, one text a line, or JSON lines with a "text" or "sentence", and writes JSON lines:
-{"text": ..., "label": ..., "probability": ...}."""),
+{"text": ..., "label": ..., "probability": ...}.""",
 }
-WAITING = Message("waiting for texts on standard input, one a line; Ctrl-D ends them, and --input FILE reads a file")
+WAITING = "waiting for texts on standard input, one a line; Ctrl-D ends them, and --input FILE reads a file"
 CHUNK_BATCHES = {"ner": 64, "matching": 16, "classification": 16}  # whose texts are sorted by length together
 
 
 def predict(words):
-    summaries = {name: tr(text).split("\n", 1)[0] for name, text in TASKS.items()}
-    task, words = choose("paddle-rope predict", Message("task"), words, summaries)
+    summaries = {name: text.split("\n", 1)[0] for name, text in TASKS.items()}
+    task, words = choose("paddle-rope predict", "task", words, summaries)
     options = _parse(task, words)
     if getattr(options, "whole_files", False):
-        predict_many.refuse_options(options, Message("--whole_files reads one file after another"))
+        predict_many.refuse_options(options, "--whole_files reads one file after another")
         options.input = options.input or [STDIN]
     elif predict_many.is_asked_for(options):
         return predict_many.predict_many(task, options, chunk_size(task, options))
@@ -70,7 +69,7 @@ def predict(words):
             raise InputError("--embed writes an array: give --output FILE.npy")
     check_files(options)
     if STDIN in options.input and sys.stdin is not None and sys.stdin.isatty():
-        print(tr(WAITING), file=sys.stderr)
+        print(WAITING, file=sys.stderr)
     work(options)
     return 0
 
@@ -82,10 +81,12 @@ def _parse(task, words):
     parser.add_argument("--input", nargs="+", action="extend", metavar="FILE", help=given)
     parser.add_argument("--output", default=STDIN, metavar="FILE", help="results; - is standard output (default)")
     if task == "ner":
+        from tasks.ner.page.words import LANGUAGES
         from tasks.ner.prediction.output_formats import FORMATS
 
         parser.add_argument("--format", default="jsonl", choices=FORMATS, help="of the results (default: jsonl)")
         parser.add_argument("--html", metavar="FILE", help="also draw texts and entities as a page for a browser")
+        parser.add_argument("--html_language", default="en", choices=LANGUAGES, help="of the page (default: en)")
         overlap = "longest entity that is sure to lie whole in a window (default: that of training, if it fits)"
         parser.add_argument("--overlap", type=int, metavar="TOKENS", help=overlap)
         whole = "each --input is one document with its lines, not one text a line"
@@ -100,7 +101,7 @@ def _parse(task, words):
 def check_files(options):
     """Raise InputError if a file to write cannot be written or is another file of the command line."""
     inputs = [options.input] if isinstance(options.input, str) else options.input
-    taken = {os.path.realpath(path): Message("the input") for path in inputs if path != STDIN}
+    taken = {os.path.realpath(path): "the input" for path in inputs if path != STDIN}
     for name, path in (("--output", options.output), ("--html", getattr(options, "html", None))):
         if name == "--output" and path == STDIN:
             check_standard_output()
@@ -109,10 +110,8 @@ def check_files(options):
             continue
         check_output_file(path)
         if os.path.realpath(path) in taken:
-            raise InputError(
-                "{path}: is {use} too; give another {name}", path=path, use=taken[os.path.realpath(path)], name=name
-            )
-        taken[os.path.realpath(path)] = Message("the --output")
+            raise InputError(f"{path}: is {taken[os.path.realpath(path)]} too; give another {name}")
+        taken[os.path.realpath(path)] = "the --output"
 
 
 def open_model(task, model, options, **more):
@@ -171,7 +170,7 @@ def find_entities(options):
                 ):
                     has_windows = True
                     print(
-                        tr("note: longer texts are {windows} (--max_tokens)", windows=predictor.reading.windows),
+                        f"note: longer texts are {predictor.reading.windows} (--max_tokens)",
                         file=sys.stderr,
                     )
                 records = predictor(texts, where)
@@ -182,22 +181,19 @@ def find_entities(options):
             left_out = writer.left_out
     except SystemExit:  # the reader of standard output, such as head, has left
         if options.html:
-            raise InputError(
-                "{html}: not written, as not all results were read; give an --output", html=options.html
-            ) from None
+            raise InputError(f"{options.html}: not written, as not all results were read; give an --output") from None
         raise
     if left_out:
-        note = tr(
-            "note: {left_out} nested or overlapping entities are left out, as BIO cannot hold them; "
-            "--format jsonl keeps all",
-            left_out=left_out,
+        note = (
+            f"note: {left_out} nested or overlapping entities are left out, as BIO cannot hold them; --format jsonl "
+            "keeps all"
         )
         print(note, file=sys.stderr)
     if options.html:
         from tasks.ner.page.html import write_html
 
         with atomic_writer(options.html) as file:
-            write_html(file, drawn, predictor.types, stream.name, predictor.is_calibrated, language_in_use())
+            write_html(file, drawn, predictor.types, stream.name, predictor.is_calibrated, options.html_language)
 
 
 def classify(options):

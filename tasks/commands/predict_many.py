@@ -6,14 +6,13 @@ import os
 from paddle_rope.machine import physical_cores
 from tasks.commands.options import computing
 from tasks.common.errors import InputError
-from tasks.common.language import Message
 from tasks.common.texts.text_files import STDIN
 
-DESCRIPTION = Message("""
+DESCRIPTION = """
 
 Many documents: with a folder or several files as --input, or with one of the options for them, --output is a folder.
 Read are .txt, .jsonl, .json and .csv (each also with .gz) and .parquet. Results are JSON lines that keep the other keys
-of the input. What was rejected is in rejected.jsonl. The same command again goes on where it stopped.""")
+of the input. What was rejected is in rejected.jsonl. The same command again goes on where it stopped."""
 PART_RECORDS = 10_000
 NO_STREAM = (".parquet",)  # ends of the names of files that are read in parts only
 
@@ -44,7 +43,7 @@ def refuse_options(options, reason):
     """Raise InputError if one of the options for many documents is given; ``reason`` says why there is none."""
     for name in NAMES:
         if getattr(options, name, None) is not None:
-            raise InputError("--{name}: {reason}; leave it out", name=name, reason=reason)
+            raise InputError(f"--{name}: {reason}; leave it out")
 
 
 def is_asked_for(options):
@@ -66,16 +65,14 @@ def predict_many(task, options, chunk_records):
     if options.output == STDIN:
         raise InputError("many documents are written to a folder; give --output FOLDER")
     if getattr(options, "format", "jsonl") != "jsonl":
-        raise InputError(
-            "--format {format}: many documents are written as JSON lines; leave it out", format=options.format
-        )
+        raise InputError(f"--format {options.format}: many documents are written as JSON lines; leave it out")
     for name in ("html", "embed"):
         if getattr(options, name, None):
-            raise InputError("--{name}: is for one file of texts; leave it out, or give one --input alone", name=name)
+            raise InputError(f"--{name}: is for one file of texts; leave it out, or give one --input alone")
     for name in ("processes", "threads"):
         value = getattr(options, name)
         if value is not None and value < 1:
-            raise InputError("--{name} {value}: must be 1 or more", name=name, value=value)
+            raise InputError(f"--{name} {value}: must be 1 or more")
     processes = options.processes or 1
     threads = 1 if options.ray else max(1, physical_cores() // processes)
     from tasks.scaling.run import run_documents

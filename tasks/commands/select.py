@@ -6,7 +6,6 @@ from tasks.commands.options import LABELED, add_computing, add_model_dirs, choos
 from tasks.commands.predict import check_files, chunk_size, chunks, open_model, open_output
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_file
-from tasks.common.language import Message, tr
 from tasks.common.texts.text_files import STDIN
 
 SELECT = """\
@@ -21,12 +20,10 @@ are those of a labeled text. The formats are those of paddle-rope predict ner.""
 
 
 def select(words):
-    _, words = choose(
-        "paddle-rope select", Message("task"), words, {"ner": Message("texts whose entities a model is uncertain of")}
-    )
+    _, words = choose("paddle-rope select", "task", words, {"ner": "texts whose entities a model is uncertain of"})
     options = _parse(words)
     if options.count < 1:
-        raise InputError("--count {count}: must be 1 or more", count=options.count)
+        raise InputError(f"--count {options.count}: must be 1 or more")
     check_files(options)
     known = []
     if options.labeled:
@@ -36,11 +33,10 @@ def select(words):
 
         known = [example.text for example in read_examples(options.labeled)]
     selected, seen = _select(options, known)
-    note = Message("selected {selected} of {seen} texts", selected=selected, seen=seen)
+    note = f"selected {selected} of {seen} texts"
     if selected < options.count:
-        why = "{note}, fewer than {count}: the others are empty or near duplicates"
-        note = Message(why, note=note, count=options.count)
-    print(tr(note), file=sys.stderr)
+        note += f", fewer than {options.count}: the others are empty or near duplicates"
+    print(note, file=sys.stderr)
     return 0
 
 
@@ -54,9 +50,7 @@ def _parse(words):
         "--output", default=STDIN, metavar="FILE", help="what is selected; - is standard output (default)"
     )
     parser.add_argument("--count", type=int, required=True, metavar="N", help="how many texts to select")
-    parser.add_argument(
-        "--labeled", metavar="FILE", help=Message("texts that need no more labels: {labeled}", labeled=LABELED)
-    )
+    parser.add_argument("--labeled", metavar="FILE", help=f"texts that need no more labels: {LABELED}")
     parser.add_argument("--format", default="jsonl", choices=FORMATS, help="of the output (default: jsonl)")
     add_computing(parser, "ner")
     return parser.parse_args(words)

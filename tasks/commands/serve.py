@@ -4,7 +4,6 @@ import os
 
 from paddle_rope.machine import physical_cores, prepare_process
 from tasks.commands.options import add_bf16, new_parser
-from tasks.common.language import Message
 from tasks.serving.settings import Settings, model_sources
 
 SERVE = """\
@@ -17,19 +16,19 @@ Several models have names: serve entities=FOLDER topics=FOLDER answers /predict/
 is the default, which /predict means, too. The page /docs describes all paths and tries them. docs/serving.md has the
 rest. SIGTERM or Ctrl-C: what was accepted is answered, then the service ends; a second time: at once."""
 OPTIONS = {  # name of the option, which is that of a field of Settings -> (type, help)
-    "host": (str, Message("address to listen at; 0.0.0.0 for all of this machine")),
-    "port": (int, Message("port to listen at; 0 for a free one, which is told")),
-    "workers": (int, Message("processes; each has its own models and the cores // workers threads")),
-    "batch_size": (int, Message("texts computed together")),
-    "max_wait_ms": (float, Message("milliseconds that a text waits for others to be computed with")),
+    "host": (str, "address to listen at; 0.0.0.0 for all of this machine"),
+    "port": (int, "port to listen at; 0 for a free one, which is told"),
+    "workers": (int, "processes; each has its own models and the cores // workers threads"),
+    "batch_size": (int, "texts computed together"),
+    "max_wait_ms": (float, "milliseconds that a text waits for others to be computed with"),
     "max_queue": (int, "texts of a worker that may wait, of each request at most a batch; then 503"),
     "max_queue_characters": (int, "characters of a worker that may wait; then 503"),
     "max_texts": (int, "texts or pairs of a request"),
     "max_characters": (int, "characters of a text"),
     "max_request_characters": (int, "characters of a request of several texts"),
-    "max_body_bytes": (int, Message("bytes of a request's body")),
-    "max_seconds": (float, Message("from a request to its answer; later it is refused with 503")),
-    "stop_seconds": (float, Message("for the requests in work when the service is told to stop")),
+    "max_body_bytes": (int, "bytes of a request's body"),
+    "max_seconds": (float, "from a request to its answer; later it is refused with 503"),
+    "stop_seconds": (float, "for the requests in work when the service is told to stop"),
 }
 
 
@@ -43,7 +42,7 @@ def serve(words):
             f"--{name}",
             type=kind,
             default=default,
-            help=Message("{meaning} (default: {default})", meaning=meaning, default=default),
+            help=f"{meaning} (default: {default})",
         )
     parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
     add_bf16(parser)

@@ -3,7 +3,6 @@
 from tasks.commands.options import choose
 from tasks.common.errors import InputError
 from tasks.common.key_listing import listing
-from tasks.common.language import Message, tr
 from tasks.common.tool.process import prepare
 from tasks.common.tool.run_config import read_run_config
 from tasks.experiments.plan import parse_seeds
@@ -26,42 +25,38 @@ On several GPUs, or CPU processes: python -m paddle.distributed.launch $(which p
 
 # name -> what it trains, more options
 RECIPES = {
-    "ner": (Message("a NER model"), Message("After the last seed, the models are also scored as an ensemble.\n")),
+    "ner": ("a NER model", "After the last seed, the models are also scored as an ensemble.\n"),
     "matching": (
-        Message("a model of text matching: pairs of texts with 0/1 or a grade, or triples"),
-        Message(
+        "a model of text matching: pairs of texts with 0/1 or a grade, or triples",
+        (
             "--folds 5 cuts train_file into folds by the first text, trains once for each, into OUTPUT_DIR/fold_N, "
             "tests\non it, and prints mean and spread. With --seeds the folds are drawn anew for each seed.\n"
         ),
     ),
-    "classification": (Message("a classifier of documents"), ""),
+    "classification": ("a classifier of documents", ""),
     "pretraining": (
-        Message("a RoFormer as a masked language model"),
-        Message("OUTPUT_DIR/model is what other recipes take as --pretrained.\n"),
+        "a RoFormer as a masked language model",
+        "OUTPUT_DIR/model is what other recipes take as --pretrained.\n",
     ),
-    "language_model": (Message("a causal language model of characters"), ""),
-    "relative_position": (Message("a model on the task whose answer only relative position gives"), ""),
+    "language_model": ("a causal language model of characters", ""),
+    "relative_position": ("a model on the task whose answer only relative position gives", ""),
 }
 
 
 def train(words):
-    name, words = choose(
-        "paddle-rope train", Message("recipe"), words, {name: what for name, (what, _) in RECIPES.items()}
-    )
+    name, words = choose("paddle-rope train", "recipe", words, {name: what for name, (what, _) in RECIPES.items()})
     command = f"paddle-rope train {name}"
     if {"-h", "--help"} & {*words}:
         what, more = RECIPES[name]
-        print(tr(USAGE, what=what, command=command, more=more, keys=listing(name, get_arguments(name))))
+        print(USAGE.format(what=what, command=command, more=more, keys=listing(name, get_arguments(name))))
     elif words[:1] == ["--resume"]:
         if len(words) != 2:
-            raise InputError("usage: {command} --resume OUTPUT_DIR; the run keeps its configuration", command=command)
+            raise InputError(f"usage: {command} --resume OUTPUT_DIR; the run keeps its configuration")
         _engine().resume(name, words[1])
     elif any(word.partition("=")[0] == "--resume" for word in words):
-        raise InputError(
-            "--resume stands alone: {command} --resume OUTPUT_DIR; the run keeps its configuration", command=command
-        )
+        raise InputError(f"--resume stands alone: {command} --resume OUTPUT_DIR; the run keeps its configuration")
     elif not words or words[0].startswith("--"):
-        raise InputError("no configuration file; usage: {command} CONFIG.yaml [--key value ...]", command=command)
+        raise InputError(f"no configuration file; usage: {command} CONFIG.yaml [--key value ...]")
     else:
         config = read_run_config(words[0], words[1:])
         if config.get("seeds") is not None:

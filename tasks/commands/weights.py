@@ -5,7 +5,6 @@ from pathlib import Path
 
 from tasks.commands.options import new_parser
 from tasks.common.errors import InputError
-from tasks.common.language import tr
 from tasks.common.tool.process import prepare
 
 CONVERT_WEIGHTS = """\
@@ -26,16 +25,14 @@ def convert_weights(words):
     options = parser.parse_args(words)
     prepare()
     from tasks.common.files import atomic_folder
-    from tasks.common.tool.quiet import quiet_paddlenlp
 
-    quiet_paddlenlp()
     try:
         with atomic_folder(options.target) as folder:
             model = read_model(options.source)
             write(model, folder, options)
     except (ValueError, OSError) as error:
         raise InputError(" ".join(str(error).split())) from error
-    print(tr("{target}: {kind} as {to}", target=options.target, kind=type(model).__name__, to=options.to))
+    print(f"{options.target}: {type(model).__name__} as {options.to}")
     return 0
 
 
@@ -60,10 +57,11 @@ def build(checkpoint, source):
     import paddle_rope.roformer as roformer
     from paddle_rope.roformer.checkpoints.loading import report, set_weights
 
-    config = roformer.RoFormerConfig(**checkpoint.config)
-    language_model = roformer.RoFormerForCausalLM if config.causal else roformer.RoFormerForMaskedLM
+    is_causal = checkpoint.config.get("causal", False)
+    language_model = roformer.RoFormerForCausalLM if is_causal else roformer.RoFormerForMaskedLM
     heads = {"lm": language_model, "classifier": roformer.RoFormerForSequenceClassification}
-    model = heads.get(checkpoint.head, roformer.RoFormerModel)(config)
+    model_class = heads.get(checkpoint.head, roformer.RoFormerModel)
+    model = model_class(model_class.config_class.from_dict(checkpoint.config))
     new, _ = set_weights(model, checkpoint.tensors, source)
     report(model, source, new, checkpoint.unused)
     return model
@@ -91,7 +89,7 @@ def write(model, folder, options):
     if options.to == "huggingface":
         write_huggingface(model, folder, longest_text(options.source))
     else:
-        model.save_pretrained(str(folder), safe_serialization=True)
+        model.save_pretrained(folder)
     if (options.source / VOCAB_FILE).is_file():
         tokenizer = load_tokenizer(options.source)
         kind = type(tokenizer).__name__
@@ -102,8 +100,8 @@ def write(model, folder, options):
 
 def longest_text(source):
     """The longest text in the source's configuration, or Hugging Face's usual one."""
+    from paddle_rope.json_files import read_json_object
     from paddle_rope.roformer.checkpoints.settings import CONFIG_FILES, TENSORFLOW_CONFIG
-    from paddle_rope.small_files import read_json_object
 
     path = next(source / name for name in (*CONFIG_FILES, TENSORFLOW_CONFIG) if (source / name).is_file())
     longest = read_json_object(path).get("max_position_embeddings")

@@ -7,7 +7,6 @@ import functools
 import signal
 import sys
 
-from tasks.common.language import Message, tr
 from tasks.common.visible import one_line
 
 EXIT_BAD_INPUT = 2
@@ -21,16 +20,10 @@ class InputError(Exception):
 
     The message says what is wrong, where (file:line or option) and how to fix it, in one line that a terminal shows as
     it is, whatever names and texts of the user are in it, see :func:`tasks.common.visible.one_line`.
-    ``str`` of the error is the English message; :func:`~tasks.common.language.tr` says it in the language in use.
-
-    Args:
-        message: what is wrong, or, with ``values``, the template of it.
-        values: of the template's fields.
     """
 
-    def __init__(self, message: object = "", /, **values: object) -> None:
-        self.message = message if isinstance(message, Message) else Message(str(message), **values)
-        super().__init__(one_line(self.message))
+    def __init__(self, message: object = "") -> None:
+        super().__init__(one_line(message))
 
 
 class Interrupted(KeyboardInterrupt):
@@ -79,15 +72,11 @@ def exit_on_input_error(main):
             with missing_paddle_named():
                 return main(argv)
         except InputError as error:
-            print(f"error: {one_line(tr(error))}", file=sys.stderr)
+            print(f"error: {error}", file=sys.stderr)
             return EXIT_BAD_INPUT
         except PermissionError as error:
-            where = Message("a file") if error.filename is None else error.filename
-            told = tr(
-                "{where}: no permission ({reason}); ask its owner, or run as another user",
-                where=where,
-                reason=error.strerror,
-            )
+            where = "a file" if error.filename is None else error.filename
+            told = f"{where}: no permission ({error.strerror}); ask its owner, or run as another user"
             print(f"error: {told}", file=sys.stderr)
             return EXIT_BAD_INPUT
         except Exception as error:
@@ -97,7 +86,7 @@ def exit_on_input_error(main):
             print(f"error: not enough memory; {remedy}", file=sys.stderr)
             return EXIT_BAD_INPUT
         except KeyboardInterrupt as error:
-            print(tr(error.args[0]) if str(error) else tr("interrupted"), file=sys.stderr)
+            print(str(error) or "interrupted", file=sys.stderr)
             return 128 + getattr(error, "number", signal.SIGINT)
 
     return wrapped
@@ -107,7 +96,7 @@ class OneLineArgumentParser(argparse.ArgumentParser):
     """An argument parser whose complaints are ``InputError``: one line instead of the usage."""
 
     def error(self, message):
-        raise InputError("{message}; see {prog} --help", message=message, prog=self.prog)
+        raise InputError(f"{message}; see {self.prog} --help")
 
 
 def did_you_mean(word, known):
@@ -115,4 +104,4 @@ def did_you_mean(word, known):
     an empty string where none is near."""
     near = sorted(name for name in known if word and f"_{word}_" in f"_{name}_")[:MOST_SUGGESTED]
     near = near or difflib.get_close_matches(word, known, n=1)
-    return Message("did you mean {names}?", names=" or ".join(map(repr, near))) if near else ""
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else ""

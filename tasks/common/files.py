@@ -30,11 +30,7 @@ def atomic_writer(path, binary=False):
     except OSError as error:
         if error.errno in NO_ROOM:  # the folder is right
             raise
-        raise InputError(
-            "{path}: cannot be written ({reason}); give a file in a folder that exists",
-            path=path,
-            reason=error.strerror,
-        ) from None
+        raise InputError(f"{path}: cannot be written ({error.strerror}); give a file in a folder that exists") from None
     try:
         with file:
             yield file
@@ -68,14 +64,12 @@ def check_new_folder(path):
     """Raise InputError unless ``path`` is free for a folder of files and can be made. Makes nothing."""
     path = Path(path)
     if path.is_dir() and any(path.iterdir()):
-        raise InputError("{path}: is not empty; give another folder or remove it", path=path)
+        raise InputError(f"{path}: is not empty; give another folder or remove it")
     if path.exists() and not path.is_dir():
-        raise InputError("{path}: is a file; give another folder", path=path)
+        raise InputError(f"{path}: is a file; give another folder")
     parent = path.absolute().parent
     if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise InputError(
-            "{path}: cannot be made ({parent} is not a writable folder); give another folder", path=path, parent=parent
-        )
+        raise InputError(f"{path}: cannot be made ({parent} is not a writable folder); give another folder")
 
 
 def check_output_file(path, inputs=()):
@@ -84,17 +78,13 @@ def check_output_file(path, inputs=()):
     path = Path(path)
     place = os.path.realpath(path)
     if {place, os.path.dirname(place)} & set(map(os.path.realpath, inputs)):
-        raise InputError("{path}: is an input too; give another file to write", path=path)
+        raise InputError(f"{path}: is an input too; give another file to write")
     if os.path.isdir(path):  # not Path.is_dir, which raises OSError for a name that is too long
-        raise InputError("{path}: is a folder; give the name of a file", path=path)
+        raise InputError(f"{path}: is a folder; give the name of a file")
     if os.path.exists(path) and not os.path.isfile(path):  # which would be replaced by a file
-        raise InputError("{path}: is a device or pipe; give the name of a file", path=path)
+        raise InputError(f"{path}: is a device or pipe; give the name of a file")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise InputError(
-            "{path}: cannot be written ({parent} is not a writable folder); give another file",
-            path=path,
-            parent=path.parent,
-        )
+        raise InputError(f"{path}: cannot be written ({path.parent} is not a writable folder); give another file")
 
 
 def write_files(folder, contents):
@@ -133,13 +123,11 @@ def read_json_object(path, remedy):
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(
-            "{path}: cannot be read ({reason}); {remedy}", path=path, reason=error.strerror, remedy=remedy
-        ) from None
+        raise InputError(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
-        raise InputError("{path}: is damaged; {remedy}", path=path, remedy=remedy)
+        raise InputError(f"{path}: is damaged; {remedy}")
     return content
 
 
@@ -154,9 +142,7 @@ def claim_output_dir(path):
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(
-            "{path}: cannot be made ({reason}); give another --output_dir", path=path, reason=error.strerror
-        ) from None
+        raise InputError(f"{path}: cannot be made ({error.strerror}); give another --output_dir") from None
     return path
 
 
@@ -164,7 +150,7 @@ def check_output_dir(path):
     """Raise InputError unless ``path`` is free for a new run. Makes nothing."""
     path = Path(path)
     if path.is_dir() and any(path.iterdir()):
-        raise InputError("{path}: already holds another run; give another --output_dir or remove the folder", path=path)
+        raise InputError(f"{path}: already holds another run; give another --output_dir or remove the folder")
     check_makeable(path, "--output_dir")
 
 
@@ -172,7 +158,7 @@ def check_makeable(path, option):
     """Raise InputError unless ``path``, given as ``option``, is or can become a writable folder. Makes nothing."""
     path = Path(path)
     if path.exists() and not path.is_dir():
-        raise InputError("{path}: is a file; give another {option}", path=path, option=option)
+        raise InputError(f"{path}: is a file; give another {option}")
     existing = next(parent for parent in [path, *path.absolute().parents] if parent.exists())
     try:
         with tempfile.TemporaryFile(dir=existing):  # permissions alone do not tell: root has them on /proc too

@@ -6,7 +6,6 @@ import dataclasses
 import textwrap
 from typing import Any, NamedTuple
 
-from tasks.common.language import tr, wrapped
 from tasks.common.training.arguments import EncoderArguments, RecipeArguments
 from tasks.common.training.paddlenlp_keys import usable_keys
 
@@ -45,12 +44,12 @@ def training_rows(arguments_class: type[EncoderArguments]) -> list[Row]:
 def listing(recipe: str, arguments_class: type[EncoderArguments]) -> str:
     """All keys with default, meaning and unit: the recipe's own, those that recipes share, PaddleNLP's."""
     groups = {
-        tr("Keys of {recipe}", recipe=recipe): own_rows(arguments_class),
-        tr("Keys that recipes share"): shared_rows(arguments_class),
-        tr("Keys of PaddleNLP's TrainingArguments that do something here"): training_rows(arguments_class),
+        f"Keys of {recipe}": own_rows(arguments_class),
+        "Keys that recipes share": shared_rows(arguments_class),
+        "Keys of PaddleNLP's TrainingArguments that do something here": training_rows(arguments_class),
     }
     width = max(len(row.key) for rows in groups.values() for row in rows)
-    lines = [tr("Columns: key, default (- for none), meaning.\n")]
+    lines = ["Columns: key, default (- for none), meaning.\n"]
     for title, rows in groups.items():
         lines.append(f"{title}:")
         for row in sorted(rows, key=lambda row: row.default is not REQUIRED):
@@ -67,13 +66,10 @@ def as_yaml(value: Any) -> str:
 
 
 def _lines(row, width):
-    default = tr("required") if row.default is REQUIRED else "-" if row.default in (None, "") else as_yaml(row.default)
+    default = "required" if row.default is REQUIRED else "-" if row.default in (None, "") else as_yaml(row.default)
     head = f"  {row.key:{width}}  {default:{_DEFAULT_WIDTH}}  "
     indent = " " * len(f"  {'':{width}}  {'':{_DEFAULT_WIDTH}}  ")
-    meaning = tr(row.help).replace("`", "")
-    if not meaning.isascii():
-        first, *others = wrapped(meaning, WIDTH - len(indent))
-        return [head + first, *(indent + line for line in others)]
+    meaning = row.help.replace("`", "")
     return textwrap.wrap(
         head + meaning, WIDTH, subsequent_indent=indent, drop_whitespace=True,
         break_long_words=False, break_on_hyphens=False,

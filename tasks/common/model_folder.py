@@ -4,18 +4,17 @@ import contextlib
 import os
 from pathlib import Path
 
+from paddle_rope.json_files import read_json_object
+from paddle_rope.removed import RemovedOption
 from paddle_rope.roformer import load_tokenizer
-from paddle_rope.small_files import read_json_object
 from tasks.common.errors import InputError
-from tasks.common.language import Message
 from tasks.common.tool.device import choose_device
 from tasks.common.tool.own_command import own_command, quoted
-from tasks.common.tool.quiet import quiet_paddlenlp
 
 MODEL_FILES = ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json")
 MODEL_TYPE = "paddle_rope_"  # in config.json, with the name of the recipe behind it
-_ASK = Message("ask its owner for it, or run as another user")
-_WHOLE = Message("the whole folder OUTPUT_DIR/model of the training run")
+_ASK = "ask its owner for it, or run as another user"
+_WHOLE = "the whole folder OUTPUT_DIR/model of the training run"
 
 
 def refuse_incomplete(folder, needed):
@@ -25,22 +24,18 @@ def refuse_incomplete(folder, needed):
     try:
         missing = [name for name in needed if not (folder / name).is_file()]
     except PermissionError:
-        raise InputError("{folder}: no permission to look into it; {ask}", folder=folder, ask=_ASK) from None
+        raise InputError(f"{folder}: no permission to look into it; {_ASK}") from None
     if not missing:
         for path in (folder / name for name in needed):
             if not os.access(path, os.R_OK):  # safetensors would say that there is no such file
-                raise InputError("{path}: no permission to read it; {ask}", path=path, ask=_ASK)
+                raise InputError(f"{path}: no permission to read it; {_ASK}")
         return
     if not folder.is_dir():
-        raise InputError("{folder}: no such folder; give the folder OUTPUT_DIR/model of a training run", folder=folder)
+        raise InputError(f"{folder}: no such folder; give the folder OUTPUT_DIR/model of a training run")
     if (folder / "model" / MODEL_FILES[0]).is_file():
-        raise InputError(
-            "{folder}: is a training run, not a model; give {model}", folder=folder, model=folder / "model"
-        )
+        raise InputError(f"{folder}: is a training run, not a model; give {folder / 'model'}")
     raise InputError(
-        "{folder}: no model here ({missing} missing); give the folder OUTPUT_DIR/model of a training run",
-        folder=folder,
-        missing=", ".join(missing),
+        f"{folder}: no model here ({', '.join(missing)} missing); give the folder OUTPUT_DIR/model of a training run"
     )
 
 
@@ -82,17 +77,15 @@ def damage_reported(folder, what, whole=_WHOLE, is_other=lambda error: False):
         yield
     except (InputError, ModuleNotFoundError):  # the second: paddle is not installed
         raise
+    except RemovedOption as error:
+        raise InputError(f"{folder}: {what}: {error}") from None
     except Exception as error:  # a damaged file can raise anything in the libraries that read it
         if is_other(error):
             raise
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         reason = reason if len(reason) <= 200 else reason[:200] + "..."
         raise InputError(
-            "{folder}: {what} is damaged or does not fit the other files ({reason}); copy {whole} again",
-            folder=folder,
-            what=what,
-            reason=reason,
-            whole=whole,
+            f"{folder}: {what} is damaged or does not fit the other files ({reason}); copy {whole} again"
         ) from error
 
 
@@ -125,20 +118,19 @@ def open_model(folder, device, model_class, check=lambda config: None):
     there."""
     refuse_incomplete(folder, MODEL_FILES)
     choose_device(device)
-    quiet_paddlenlp()
     return load_model(folder, model_class, check)
 
 
 def check_least(option, value, least=1):
     """Raise InputError unless the value of a command's option is ``least`` or more, or None."""
     if value is not None and value < least:
-        raise InputError("--{option} {value}: must be {least} or more", option=option, value=value, least=least)
+        raise InputError(f"--{option} {value}: must be {least} or more")
 
 
 def load_settings(folder, config_class, check):
     """The tokenizer and the configuration of a folder; as :func:`load_model` without its weights."""
     folder = Path(folder)
-    with damage_reported(folder, Message("vocab.txt or tokenizer_config.json")):
+    with damage_reported(folder, "vocab.txt or tokenizer_config.json"):
         tokenizer = load_tokenizer(folder)
     with damage_reported(folder, "config.json"):
         config = config_class.from_pretrained(str(folder))
@@ -152,11 +144,8 @@ def check_vocabulary(folder, tokenizer, model):
     """Raise InputError unless the tokenizer and the model of a folder know as many tokens."""
     if len(tokenizer) != model.config.vocab_size:
         raise InputError(
-            "{folder}: the tokenizer has {tokens} tokens, the model embeddings for "
-            "{embeddings}; they do not belong together",
-            folder=folder,
-            tokens=len(tokenizer),
-            embeddings=model.config.vocab_size,
+            f"{folder}: the tokenizer has {len(tokenizer)} tokens, the model embeddings for "
+            f"{model.config.vocab_size}; they do not belong together"
         )
 
 

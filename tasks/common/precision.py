@@ -26,7 +26,7 @@ def predict_in_bfloat16(model: Any) -> None:
         raise InputError("--bf16 is for models on a CPU; leave it out")
     why = why_no_bfloat16()
     if why is not None:
-        raise InputError("--bf16 cannot be on this CPU: {why}; leave it out", why=why)
+        raise InputError(f"--bf16 cannot be on this CPU: {why}; leave it out")
     if bfloat16_is_faster():
         model.precision = bfloat16_products
     else:

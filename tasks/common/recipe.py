@@ -22,14 +22,12 @@ from paddle_rope.roformer import CharTokenizer, load_tokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_dir, write_json_lines
-from tasks.common.language import tr
 from tasks.common.model_folder import check_pretrained, check_vocabulary
 from tasks.common.precision import FLOAT32_NOTE
 from tasks.common.recipe_hooks import RecipeHooks
 from tasks.common.run import Run
 from tasks.common.runs import life
 from tasks.common.runs.interruption import interruptible
-from tasks.common.runs.room import Load, free_bytes, lighter_loads, room_note
 from tasks.common.tool.device import is_first_process
 from tasks.common.tool.own_command import own_command
 from tasks.common.tool.quiet import quiet_paddlenlp
@@ -112,17 +110,9 @@ class Recipe(RecipeHooks):
         quiet_paddlenlp()
         run_dir = Path(run_dir)
         if (run_dir / life.METRICS_FILE).is_file():
-            raise InputError(
-                "{run_dir}: the run is complete; its scores are in {file}",
-                run_dir=run_dir,
-                file=run_dir / life.METRICS_FILE,
-            )
+            raise InputError(f"{run_dir}: the run is complete; its scores are in {run_dir / life.METRICS_FILE}")
         if not (run_dir / life.CONFIG_FILE).is_file():
-            raise InputError(
-                "{run_dir}: no {file} here; give the OUTPUT_DIR of an interrupted run",
-                run_dir=run_dir,
-                file=life.CONFIG_FILE,
-            )
+            raise InputError(f"{run_dir}: no {life.CONFIG_FILE} here; give the OUTPUT_DIR of an interrupted run")
         life.refuse_links(run_dir)
         checkpoints, checkpoint = run_dir / life.CHECKPOINTS_FOLDER, None
         if has_checkpoint(checkpoints):
@@ -177,7 +167,7 @@ class Recipe(RecipeHooks):
             options = {**self.model_options(run, run.tokenizer), **keys.encoder_options(run.config)}
             run.model = self.model_class.from_pretrained(keys.pretrained, **options)
         except ValueError as error:
-            raise InputError("{where}: {error}", where=keys.pretrained or "configuration", error=error) from None
+            raise InputError(f"{keys.pretrained or 'configuration'}: {error}") from None
         check_vocabulary(keys.pretrained, run.tokenizer, run.model)
 
     def monitor(self, run: Run, shown: Iterable[str]) -> VisualDLMonitor:
@@ -220,7 +210,7 @@ class Recipe(RecipeHooks):
         if data is None:
             return MemoryData({}, {})
         if self.example_class is None:
-            raise InputError("data: the recipe {name} reads files only; name them in the configuration", name=self.name)
+            raise InputError(f"data: the recipe {self.name} reads files only; name them in the configuration")
         check_splits(data)
         read = {split: self._read_records(records, split) for split, records in data.items()}
         return MemoryData(
@@ -262,24 +252,17 @@ class Recipe(RecipeHooks):
         parameters = sum(int(p.size) for p in run.model.parameters())
         if is_first_process():
             self.describe(run)
-            print(
-                tr(
-                    "model: {attention} attention, {parameters:,} parameters",
-                    attention=run.model.config.attention,
-                    parameters=parameters,
-                )
-            )
+            print(f"model: {run.model.config.attention} attention, {parameters:,} parameters")
             if computes():
-                print(tr("native operators compute; PADDLE_ROPE_NATIVE=0 turns them off"))
+                print("native operators compute; PADDLE_ROPE_NATIVE=0 turns them off")
                 if run.training.bf16:
                     is_slower = is_begun and not bfloat16_is_faster()
                     why = "; the run goes on as it began, though float32 is faster on this processor"
                     print(f"training multiplies in bfloat16, evaluation in float32{why if is_slower else ''}")
             if "dev" not in run.datasets:
-                print(tr("no dev data: the last epoch is kept"))
+                print("no dev data: the last epoch is kept")
             elif self.arguments.PLAN is BY_EPOCHS and not run.keys.keep_best:
-                print(tr("keep_best is false: the last epoch is kept"))
-            self._note_room(run, parameters)
+                print("keep_best is false: the last epoch is kept")
             life.claim(run.config, checkpoint, run.claimed, in_memory, is_begun)
         run.trainer = self.make_trainer(run)
         training_started = time.perf_counter()
@@ -299,21 +282,6 @@ class Recipe(RecipeHooks):
         history = run.trainer.state.log_history if self.arguments.PLAN is BY_EPOCHS else ()
         life.finish(run.output_dir, metrics, started, self.next_step, history, self.scores)
         return metrics
-
-    def _note_room(self, run: Run, parameters: int) -> None:
-        """Say it if training will need more memory than this machine has free."""
-        if self.arguments.PLAN is not BY_EPOCHS or run.config["device"] != "cpu":
-            return
-        training, lengths = run.training, self.lengths(run)
-        batch = min(training.per_device_train_batch_size, len(lengths))
-        load = Load(
-            parameters, run.model.config, batch, max(lengths, default=0), self.scores_of(run), training.recompute
-        )
-        free = free_bytes()
-        ways = lighter_loads(load, free, training.gradient_accumulation_steps)
-        note = room_note(load, free, {**ways, **self.lighter_loads(run, load)})
-        if note is not None:
-            print(tr(note))
 
     def score_and_save(self, run: Run) -> dict[str, Any]:
         """Score the trained model, write its folder and its predictions; returns the scores of each split."""

@@ -10,7 +10,6 @@ from paddle.io import Dataset
 
 from paddle_rope.roformer import RoFormerPretrainedModel
 from tasks.common.run import Run
-from tasks.common.runs.room import Load
 from tasks.common.scores import scores_line
 from tasks.common.training.arguments import EncoderArguments
 from tasks.common.training.monitor import VisualDLMonitor
@@ -68,14 +67,6 @@ class RecipeHooks:
     def collator(self, run: Run) -> Any:
         """What makes a batch of tokenized examples."""
         raise NotImplementedError
-
-    def scores_of(self, run: Run) -> Callable[[int], int] | None:
-        """How many scores the head makes of a text of so many tokens, for the memory of training; None: few."""
-        return None
-
-    def lighter_loads(self, run: Run, load: Load) -> dict[str, Load]:
-        """Further ways of a run to need less memory: dict from words of the command line."""
-        return {}
 
     def describe(self, run: Run) -> None:
         """Print what is trained on what; nothing has been written yet."""

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 from tasks.common.errors import Interrupted
-from tasks.common.language import Message
 from tasks.common.runs.interruption import interruptible
 
 BUSY = 75  # exit status: another process has the run
@@ -42,5 +41,5 @@ def call_apart(job, given, **options):
             if error.number != signal.SIGINT:  # Ctrl-C has reached it, too
                 process.send_signal(error.number)
             process.wait()
-            raise Interrupted(error.number, Message("ended by a signal; the same command goes on")) from None
+            raise Interrupted(error.number, "ended by a signal; the same command goes on") from None
     return subprocess.CompletedProcess(words, process.returncode, output, errors)

@@ -8,16 +8,15 @@ from collections.abc import Iterator
 
 from tasks.common.errors import EXIT_BAD_INPUT, InputError
 from tasks.common.files import read_json_object, write_json
-from tasks.common.language import Message
 from tasks.common.runs.life import CHECKPOINTS_FOLDER, METRICS_FILE
 from tasks.common.runs.locks import locked
 from tasks.common.tool.device import is_first_process
 from tasks.common.training.complete import has_checkpoint
 from tasks.experiments.apart import BUSY, call_apart
-from tasks.experiments.plan import PREVIOUS_RUN, Cell, check_unchanged
+from tasks.experiments.plan import Cell, check_unchanged
 from tasks.recipes import get_recipe
 
-TAKEN = Message("is being trained by another process")
+TAKEN = "is being trained by another process"
 
 
 def is_finished(cell: Cell) -> bool:
@@ -46,7 +45,7 @@ def check_configs(cells: list[Cell]) -> None:
         try:
             recipe.resolve(dict(cell.config))
         except InputError as error:
-            raise InputError("{name}: {error}", name=cell.name, error=error) from None
+            raise InputError(f"{cell.name}: {error}") from None
 
 
 def _keys_file(cell):
@@ -55,7 +54,7 @@ def _keys_file(cell):
 
 def _compared(cell, recipe, config):
     """The keys of a run without those that say where it is."""
-    places = ("device", "output_dir", *(["pretrained", PREVIOUS_RUN] if cell.starts_from is not None else ()))
+    places = ("device", "output_dir", *(["pretrained"] if cell.starts_from is not None else ()))
     return {"recipe": recipe, **{key: value for key, value in config.items() if key not in places}}
 
 
@@ -84,13 +83,11 @@ def run_planned(cell: Cell, apart: bool) -> str:
         given = {"recipe": cell.recipe, "config": cell.config, "labels": cell.labels}
         status = call_apart("train", given).returncode
         if status == EXIT_BAD_INPUT:
-            raise InputError(
-                "{name}: the recipe cannot run it, as said above; correct the plan or the files", name=cell.name
-            )
+            raise InputError(f"{cell.name}: the recipe cannot run it, as said above; correct the plan or the files")
     else:
         status = 0 if run_cell(cell) else BUSY
     if status:
-        return TAKEN if status == BUSY else Message("failed with status {status}", status=status)
+        return TAKEN if status == BUSY else f"failed with status {status}"
     shutil.rmtree(cell.folder / CHECKPOINTS_FOLDER, ignore_errors=True)
     return ""
 

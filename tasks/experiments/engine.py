@@ -14,7 +14,6 @@ from tqdm import tqdm
 
 from tasks.common.errors import InputError, Interrupted
 from tasks.common.files import atomic_writer, check_makeable, check_output_dir, claim_output_dir
-from tasks.common.language import Message, tr
 from tasks.common.runs.life import refuse_links
 from tasks.common.tool.device import is_first_process
 from tasks.common.tool.own_command import own_command
@@ -78,11 +77,7 @@ def resume_series(folder: str | Path) -> dict[str, Any] | None:
     refuse_links(folder)
     plan = read_series(folder)
     if (Path(folder) / table.SUMMARY_JSON).is_file():
-        raise InputError(
-            "{folder}: all runs are complete; their scores are in {file}",
-            folder=folder,
-            file=Path(folder) / table.SUMMARY_JSON,
-        )
+        raise InputError(f"{folder}: all runs are complete; their scores are in {Path(folder) / table.SUMMARY_JSON}")
     return _run_series(plan)
 
 
@@ -91,13 +86,13 @@ def read_series(folder: str | Path) -> Plan:
     file = Path(folder) / SERIES_FILE
     series = read_run_config(file)
     if not isinstance(series.get("recipe"), str) or not isinstance(series.get("config"), dict) or "seeds" not in series:
-        raise InputError("{file}: is damaged; train the series anew, in another folder", file=file)
+        raise InputError(f"{file}: is damaged; train the series anew, in another folder")
     config = {**series["config"], "output_dir": str(folder)}
     try:
         seeds = None if series["seeds"] is None else parse_seeds(series["seeds"])
         get_recipe(series["recipe"]).resolve(dict(config))
     except InputError as error:
-        raise InputError("{name}: {error}", name=file, error=error) from None
+        raise InputError(f"{file}: {error}") from None
     return series_plan(series["recipe"], config, seeds)
 
 
@@ -135,9 +130,7 @@ def run_plan(
     for option, wanted, known in (("only", only, plan.variants), ("cases", cases, plan.cases)):
         for name in wanted or ():
             if name not in known:
-                raise InputError(
-                    "--{option} {name}: the plan has {known}", option=option, name=name, known=", ".join(known)
-                )
+                raise InputError(f"--{option} {name}: the plan has {', '.join(known)}")
     if plan.report is not None:
         get_report(plan.report)
     check_cells(plan.cells)
@@ -154,7 +147,7 @@ def run_plan(
                 try:
                     failed[cell.name] = run_planned(cell, plan.apart)
                 except Interrupted as error:
-                    why = Message("{folder}: ended by a signal; the same command goes on with it", folder=cell.folder)
+                    why = f"{cell.folder}: ended by a signal; the same command goes on with it"
                     raise Interrupted(error.number, why) from None
                 table.write_tables(plan)
     print(table.write_tables(plan)[1], end="")
@@ -165,21 +158,14 @@ def _run_series(plan: Plan) -> dict[str, Any] | None:
     # All looked at before the first is trained: processes that train together would else see what the first one makes.
     ways = [way_of(cell) for cell in plan.cells]
     for number, (cell, way) in enumerate(zip(plan.cells, ways), 1):
-        print(tr("---- {name} ({number} of {cells})", name=cell.name, number=number, cells=len(plan.cells)), flush=True)
+        print(f"---- {cell.name} ({number} of {len(plan.cells)})", flush=True)
         try:
             is_mine = run_cell(cell, way)
         except Interrupted as error:
-            how = Message(
-                "go on with: {command} train {recipe} --resume {output_dir}",
-                command=own_command(),
-                recipe=cell.recipe,
-                output_dir=plan.output_dir,
-            )
-            raise Interrupted(
-                error.number, Message("{output_dir}: ended by a signal; {how}", output_dir=plan.output_dir, how=how)
-            ) from None
+            how = f"go on with: {own_command()} train {cell.recipe} --resume {plan.output_dir}"
+            raise Interrupted(error.number, f"{plan.output_dir}: ended by a signal; {how}") from None
         if not is_mine:
-            raise InputError("{folder}: {taken}; wait for its end", folder=cell.folder, taken=TAKEN)
+            raise InputError(f"{cell.folder}: {TAKEN}; wait for its end")
     if not is_first_process():
         return None
     (summary,), text = table.write_tables(plan)

@@ -4,7 +4,6 @@ import json
 
 from tasks.common.errors import InputError
 from tasks.common.reports.tables import as_markdown
-from tasks.common.tool.yaml_text import load_yaml
 
 
 def compare_runs(folders):
@@ -28,19 +27,17 @@ def read_run(folder):
     import yaml
 
     read = []
-    for name, parse in (("config.yaml", load_yaml), ("metrics.json", json.loads)):
+    for name, parse in (("config.yaml", yaml.safe_load), ("metrics.json", json.loads)):
         try:
             content = parse((folder / name).read_text(encoding="utf-8"))
         except OSError as error:
             raise InputError(
-                "{file}: cannot be read ({reason}); give the OUTPUT_DIR of a finished training run",
-                file=folder / name,
-                reason=error.strerror,
+                f"{folder / name}: cannot be read ({error.strerror}); give the OUTPUT_DIR of a finished training run"
             ) from None
         except (ValueError, RecursionError, yaml.YAMLError):
             content = None
         if not isinstance(content, dict):
-            raise InputError("{file}: is damaged; give the OUTPUT_DIR of a finished training run", file=folder / name)
+            raise InputError(f"{folder / name}: is damaged; give the OUTPUT_DIR of a finished training run")
         read.append(content)
     return read
 

@@ -13,7 +13,6 @@ from tasks.common.runs.life import MODEL_FOLDER
 from tasks.common.texts.text_files import shown
 from tasks.common.tool.run_config import read_run_config
 from tasks.common.training.arguments import LARGEST_SEED, SIZE_KEYS
-from tasks.experiments.reports import OF_CASES
 
 _TEXT, _MAPPING, _NUMBER = (str,), (dict,), (int, float)
 KEYS = {  # of a plan -> types of their values
@@ -32,8 +31,6 @@ TYPE_NAMES = {
 NAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")
 START_FROM = "start_from"  # of a variant: the variant whose trained weights it starts from
 RECIPE, CONFIG = "recipe", "config"  # of a variant: instead of those of the plan
-PREVIOUS = "previous"  # of a case: the case before it, whose runs it goes on from
-PREVIOUS_RUN = "previous_run"  # the configuration key that then has the folder of that run
 TWIN = "-no-rope"
 # What a run cannot be given with ``pretrained``.
 OF_NEW_MODELS = (*SIZE_KEYS, "vocab_min_count")
@@ -150,27 +147,15 @@ def read_plan(path: str | Path, output_dir=None, seeds=None, settings: dict[str,
     cases = {str(name): _mapping(path, "cases", keys) for name, keys in (plan.get("cases") or {"": {}}).items()}
     if list(cases) != [""]:
         _check_names(path, "cases", cases)
-        _check_previous(path, cases)
-        if plan.get("report") and plan["report"] not in OF_CASES:
-            raise InputError(
-                "{path}: the report {report!r} is of variants alone; leave cases or report out",
-                path=path,
-                report=plan["report"],
-            )
+        if plan.get("report"):
+            raise InputError(f"{path}: the report {plan['report']!r} is of variants alone; leave cases or report out")
     scores = plan["scores"] if isinstance(plan["scores"], dict) else _named(path, "scores", plan["scores"])
     for place, title in scores.items():
         if not (isinstance(place, str) and isinstance(title, str)):
-            raise InputError(
-                "{path}: scores: {place} and {title} have to be texts, such as dev.f1: F1",
-                path=path,
-                place=shown(place),
-                title=shown(title),
-            )
+            raise InputError(f"{path}: scores: {shown(place)} and {shown(title)} have to be texts, such as dev.f1: F1")
     reference = plan.get("reference")
     if reference is not None and reference not in variants:
-        raise InputError(
-            "{path}: the reference {reference!r} is not one of the variants", path=path, reference=reference
-        )
+        raise InputError(f"{path}: the reference {reference!r} is not one of the variants")
     ways = {variant: _recipe_and_base(plan, keys) for variant, keys in variants.items()}
     output_dir = Path(plan["output_dir"])
     cells = [
@@ -193,7 +178,7 @@ def read_variants(path, plan):
     known = read_run_config(plan["variants_file"]) if plan.get("variants_file") else {}
     given = plan.get("variants") or known
     if not given:
-        raise InputError("{path}: no 'variants' in the plan", path=path)
+        raise InputError(f"{path}: no 'variants' in the plan")
     given = given if isinstance(given, dict) else dict.fromkeys(_named(path, "variants", given))
     given = {str(name): settings for name, settings in given.items()}
     _check_names(path, "variants", given)
@@ -201,34 +186,19 @@ def read_variants(path, plan):
     without_rope = list(given) if without_rope is True else _named(path, "without_rope", without_rope)
     for name in without_rope:
         if name not in given:
-            raise InputError(
-                "{path}: without_rope has {name!r}, which is not one of the variants", path=path, name=name
-            )
+            raise InputError(f"{path}: without_rope has {name!r}, which is not one of the variants")
     variants = {}
     for name, settings in given.items():
         if settings is None and name not in known:
             where = plan.get("variants_file") or "there is no variants_file"
-            raise InputError(
-                "{path}: variant {name!r} has no settings, and is not in {where}", path=path, name=name, where=where
-            )
+            raise InputError(f"{path}: variant {name!r} has no settings, and is not in {where}")
         settings = _mapping(path, f"variant {name}", known[name] if settings is None else settings)
         start = settings.get(START_FROM)
         if start is not None and not (isinstance(start, str) and start in variants):
-            raise InputError(
-                "{path}: variant {name!r} starts from {start!r}, which is not a variant before it",
-                path=path,
-                name=name,
-                start=start,
-            )
+            raise InputError(f"{path}: variant {name!r} starts from {start!r}, which is not a variant before it")
         for key in (RECIPE, CONFIG):
             if not isinstance(settings.get(key, ""), str):
-                raise InputError(
-                    "{path}: {key} of variant {name!r} is {value!r}; it has to be a text",
-                    path=path,
-                    key=key,
-                    name=name,
-                    value=settings[key],
-                )
+                raise InputError(f"{path}: {key} of variant {name!r} is {settings[key]!r}; it has to be a text")
         variants[name] = dict(settings)  # of its own: YAML gives one mapping to all that name it
         if name in without_rope:
             variants[name + TWIN] = {**settings, "position_embedding": "none"}
@@ -241,13 +211,13 @@ def parse_seeds(value: Any) -> list[int]:
     words = [str(word).strip() for word in (value if isinstance(value, list) else str(value).split(","))]
     given = f"--seeds {','.join(words)}"
     if not words or not all(word.isascii() and word.isdigit() for word in words):
-        raise InputError("{given}: give numbers separated by commas, such as --seeds 42,43,44", given=given)
+        raise InputError(f"{given}: give numbers separated by commas, such as --seeds 42,43,44")
     # Python refuses to read thousands of digits
     seeds = [int(word) if len(word) < 100 else LARGEST_SEED + 1 for word in words]
     if max(seeds) > LARGEST_SEED:
-        raise InputError("{given}: a seed must be from 0 to {largest_seed}", given=given, largest_seed=LARGEST_SEED)
+        raise InputError(f"{given}: a seed must be from 0 to {LARGEST_SEED}")
     if len(set(seeds)) < len(seeds):
-        raise InputError("{given}: a seed is given twice", given=given)
+        raise InputError(f"{given}: a seed is given twice")
     return seeds
 
 
@@ -266,17 +236,13 @@ def read_keys(path, types, required, output_dir=None):
     plan.update({} if output_dir is None else {"output_dir": str(output_dir)})
     for key, value in plan.items():
         if key not in types:
-            raise InputError(
-                "{path}: unknown key {key!r}; the keys are {types}", path=path, key=key, types=", ".join(types)
-            )
+            raise InputError(f"{path}: unknown key {key!r}; the keys are {', '.join(types)}")
         if value is not None and type(value) not in types[key]:
             wanted = " or ".join(dict.fromkeys(TYPE_NAMES[kind] for kind in types[key]))
-            raise InputError(
-                "{path}: {key} is {value!r}; it has to be {wanted}", path=path, key=key, value=value, wanted=wanted
-            )
+            raise InputError(f"{path}: {key} is {value!r}; it has to be {wanted}")
     for key in required:
         if not plan.get(key):
-            raise InputError("{path}: no {key!r} in the plan", path=path, key=key)
+            raise InputError(f"{path}: no {key!r} in the plan")
     return plan
 
 
@@ -285,13 +251,8 @@ def check_unchanged(name, place, before, now):
     for key in [*now, *before]:
         if before.get(key) != now.get(key):
             raise InputError(
-                "{place}: {name} was run with {key} {before!r}, and the plan now has {now!r}; "
-                "change it back, remove what is there, or give another --output_dir",
-                place=place,
-                name=name,
-                key=key,
-                before=before.get(key),
-                now=now.get(key),
+                f"{place}: {name} was run with {key} {before.get(key)!r}, and the plan now has {now.get(key)!r}; "
+                "change it back, remove what is there, or give another --output_dir"
             )
 
 
@@ -303,17 +264,14 @@ def _recipe_and_base(plan, keys):
 
 
 def _cell(recipe, output_dir, case, variant, seed, config):
-    def folder(variant, case=case):
+    def folder(variant):
         return output_dir / "runs" / case / variant / f"seed_{seed}"
 
-    start, previous = config.pop(START_FROM, None), config.pop(PREVIOUS, None)
-    starts_from = None if start is None else folder(start)
+    start, starts_from = config.pop(START_FROM, None), None
     if start is not None:
+        starts_from = folder(start)
         config = {key: value for key, value in config.items() if key not in OF_NEW_MODELS}
-        config["pretrained"] = str(folder(start) / MODEL_FOLDER)
-    if previous is not None:
-        starts_from = folder(variant, str(previous))
-        config[PREVIOUS_RUN] = str(starts_from)
+        config["pretrained"] = str(starts_from / MODEL_FOLDER)
     config.update(seed=seed, output_dir=str(folder(variant)))
     return Cell(recipe, config, {"case": case, "variant": variant, "seed": seed}, starts_from)
 
@@ -322,45 +280,19 @@ def _mapping(path, key, value):
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise InputError(
-            "{path}: {key} is {value!r}, not a mapping; write 'key: value' under it, a line each",
-            path=path,
-            key=key,
-            value=value,
-        )
+        raise InputError(f"{path}: {key} is {value!r}, not a mapping; write 'key: value' under it, a line each")
     return value
-
-
-def _check_previous(path, cases):
-    """Raise InputError unless each case goes on from one that stands before it."""
-    before = []
-    for name, keys in cases.items():
-        if PREVIOUS in keys and str(keys[PREVIOUS]) not in before:
-            raise InputError(
-                "{path}: case {name!r} goes on from {start!r}, which is not a case before it",
-                path=path,
-                name=name,
-                start=keys[PREVIOUS],
-            )
-        before.append(name)
 
 
 def _named(path, key, names):
     """The members of a list as keys and values of a dict; raises InputError unless they are texts."""
     for name in names:
         if not isinstance(name, str):
-            raise InputError(
-                "{path}: {key}: {name} is not a text; give a list of names", path=path, key=key, name=shown(name)
-            )
+            raise InputError(f"{path}: {key}: {shown(name)} is not a text; give a list of names")
     return {name: name for name in names}
 
 
 def _check_names(path, key, names):
     for name in names:
         if not NAME.fullmatch(name):
-            raise InputError(
-                "{path}: {key}: {name!r} names a folder; take letters, digits and _ . + -",
-                path=path,
-                key=key,
-                name=name,
-            )
+            raise InputError(f"{path}: {key}: {name!r} names a folder; take letters, digits and _ . + -")

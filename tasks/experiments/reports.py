@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 from tasks.common.errors import InputError
 
-REPORTS = ("positions", "performer", "annotation")
-OF_CASES = ("annotation",)  # those of plans with cases
+REPORTS = ("positions", "performer")
 
 
 def get_report(name: str) -> Callable[[list[dict]], dict[str, str | bytes]]:
@@ -19,8 +18,6 @@ def get_report(name: str) -> Callable[[list[dict]], dict[str, str | bytes]]:
         from tasks.experiments.positions.report import report
     elif name == "performer":
         from tasks.experiments.performer.report import report
-    elif name == "annotation":
-        from tasks.experiments.annotation.report import report
     else:
-        raise InputError("report {name!r}: there is none; take one of {reports}", name=name, reports=", ".join(REPORTS))
+        raise InputError(f"report {name!r}: there is none; take one of {', '.join(REPORTS)}")
     return report

@@ -11,7 +11,6 @@ import yaml
 from paddle_rope.machine import machine_in_words
 from tasks.common.errors import InputError
 from tasks.common.files import read_json_object, write_files
-from tasks.common.language import Message
 from tasks.common.reports.tables import as_csv, as_markdown, mean_and_deviation
 from tasks.common.runs.life import CONFIG_FILE, METRICS_FILE
 from tasks.experiments.cells import is_finished
@@ -33,7 +32,7 @@ def write_tables(plan: Plan) -> tuple[list[dict[str, Any]], str]:
         What :func:`summarize` gives, and the tables in Markdown.
     """
     cells = [cell for group in plan.groups.values() for cell in group if is_finished(cell)]
-    remedy = Message("remove the folder of this run, and train it anew")
+    remedy = "remove the folder of this run, and train it anew"
     runs = [(cell, read_json_object(cell.folder / METRICS_FILE, remedy)) for cell in cells]
     if not runs:
         return [], "no run is finished\n"
@@ -122,9 +121,7 @@ def _at(cell, metrics, place):
     value = metrics
     for key in place.split("."):
         if not isinstance(value, dict) or key not in value:
-            raise InputError(
-                "{file}: has no {place}; correct the scores of the plan", file=cell.folder / METRICS_FILE, place=place
-            )
+            raise InputError(f"{cell.folder / METRICS_FILE}: has no {place}; correct the scores of the plan")
         value = value[key]
     return value
 

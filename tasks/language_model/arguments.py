@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Optional
 
 from tasks.common.errors import InputError
-from tasks.common.language import Message
 from tasks.common.training import arguments as common
 from tasks.common.training.arguments import POSITIVE, one_of, option
 
@@ -90,28 +89,17 @@ class LanguageModelArguments(common.EncoderArguments):
             **super().ranges(),
             **dict.fromkeys(("vocab_min_count", "length", "held_out_windows", "theta_rate"), POSITIVE),
             "version": one_of((1, 2)),
-            "num_random_features": (
-                lambda value: value is None or (value > 0 and value % 2 == 0),
-                "a positive even number: features turn in pairs",
-            ),
         }
 
     def check(self, config):
         for key in UNUSED:
             if config.get(key) is not None:
-                raise InputError(
-                    "key {key!r}: this recipe trains from scratch and holds stretches out; leave it out", key=key
-                )
+                raise InputError(f"key {key!r}: this recipe trains from scratch and holds stretches out; leave it out")
         for key, known in (("evaluation_times", {"1", "2", "4"}), ("scaling_factors", None)):
             for word in _words(getattr(self, key)):
                 if not (word in known if known else word.replace(".", "", 1).isdigit() and float(word) >= 1):
-                    wanted = Message("some of 1, 2, 4") if known else Message("numbers of 1 or more")
-                    raise InputError(
-                        "configuration: {key} must be {wanted} between commas, got {word}",
-                        key=key,
-                        wanted=wanted,
-                        word=word,
-                    )
+                    wanted = "some of 1, 2, 4" if known else "numbers of 1 or more"
+                    raise InputError(f"configuration: {key} must be {wanted} between commas, got {word}")
         head_dim = self.hidden_size // self.num_attention_heads
         if self.scaling_factors and head_dim < 4:
             raise InputError(f"configuration: heads of {head_dim} features: NTK scaling needs 4 or more")
@@ -125,7 +113,7 @@ class LanguageModelArguments(common.EncoderArguments):
             "version": self.version,
             "causal": True,
             "max_position_embeddings": self.length,
-            "rotary_learned": self.rotary_learned,
+            "rotary": {"learned": True} if self.rotary_learned else None,
         }
 
 

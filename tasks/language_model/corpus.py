@@ -39,12 +39,8 @@ class Corpus:
         size = held_out_length + 1
         if self._ids.size < 2 * held_out_windows * size:
             raise InputError(
-                "text_files: {characters} characters, of which {held_out_windows} x {size} are to be held out: "
-                "give {least} or more, or a smaller held_out_windows",
-                characters=self._ids.size,
-                held_out_windows=held_out_windows,
-                size=size,
-                least=2 * held_out_windows * size,
+                f"text_files: {self._ids.size} characters, of which {held_out_windows} x {size} are to be held out: "
+                f"give {2 * held_out_windows * size} or more, or a smaller held_out_windows"
             )
         distance = self._ids.size // held_out_windows
         chosen = np.arange(held_out_windows)[:, None] * distance + np.arange(size)
@@ -54,9 +50,7 @@ class Corpus:
         before = is_held_out.cumsum()  # held-out ids before each
         self._starts = np.flatnonzero(before[length + 1 :] == before[: -(length + 1)])
         if not self._starts.size:
-            raise InputError(
-                "text_files: between held-out stretches no {size} characters are left; give more", size=length + 1
-            )
+            raise InputError(f"text_files: between held-out stretches no {length + 1} characters are left; give more")
 
     def training_windows(self, count, seed, step):
         """int64 ``[count, length + 1]``, drawn anew for each step; the same for the same ``seed`` and ``step``."""

@@ -1,6 +1,6 @@
 """Losses of a language model on held-out text, also at lengths that it was not trained on."""
 
-import copy
+import dataclasses
 
 import numpy as np
 import paddle
@@ -41,13 +41,12 @@ def with_scaling(model, scaling):
 
     Args:
         model: :class:`~paddle_rope.RoFormerForCausalLM` with fixed frequencies.
-        scaling: dict as ``rotary_scaling`` of :class:`~paddle_rope.RoFormerConfig`; None for ``model`` itself.
+        scaling: dict, the ``scaling`` of ``rotary`` in :class:`~paddle_rope.RoFormerConfig`; None for ``model`` itself.
     """
     if scaling is None:
         return model
-    config = copy.deepcopy(model.config)
-    config.rotary_scaling = scaling
-    scaled = RoFormerForCausalLM(config)
+    rotary = {**(model.config.rotary or {}), "scaling": scaling}
+    scaled = RoFormerForCausalLM(dataclasses.replace(model.config, rotary=rotary))
     scaled.set_state_dict(model.state_dict())
     return scaled
 
@@ -76,8 +75,8 @@ def measure(model, windows, keys):
             parts = np.array_split(losses.mean(axis=0), min(STRETCHES, keys.length) * time)
             entry = {"scaling": scaling, "length": time * keys.length, "loss": float(losses.mean())}
             result.setdefault("lengths", []).append({**entry, "by_position": [float(part.mean()) for part in parts]})
-    if model.config.rotary_learned:
-        untrained = type(model.roformer.rotary)(model.config.head_dim, model.config.rotary_base)
+    if model.config.has_rotary and model.roformer.rotary.learned:
+        untrained = type(model.roformer.rotary)(model.config.head_dim)
         result["theta_start"] = untrained.theta.tolist()
         result["theta_end"] = model.roformer.rotary.theta.numpy().astype("float64").tolist()
     return result

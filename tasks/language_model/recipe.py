@@ -9,7 +9,6 @@ from tqdm import tqdm
 from paddle_rope.machine import machine_in_words
 from paddle_rope.roformer import CharTokenizer, RoFormerConfig, RoFormerForCausalLM
 from tasks.common.errors import InputError
-from tasks.common.language import Message, tr
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
 from tasks.common.runs import life
@@ -34,15 +33,12 @@ class LanguageModelRecipe(Recipe):
     arguments = LanguageModelArguments
     model_class = RoFormerForCausalLM
     scores = ("loss",)
-    next_step = Message("use it:   RoFormerForCausalLM.from_pretrained('{model}').generate(...) in Python")
+    next_step = "use it:   RoFormerForCausalLM.from_pretrained('{model}').generate(...) in Python"
 
     def resolve(self, config: dict[str, Any]) -> Settings:
         settings = super().resolve(config)
         if settings.training.max_steps <= 0:
-            raise InputError(
-                "configuration: max_steps must be greater than 0, got {max_steps}",
-                max_steps=settings.training.max_steps,
-            )
+            raise InputError(f"configuration: max_steps must be greater than 0, got {settings.training.max_steps}")
         keys = settings.keys
         try:
             RoFormerConfig(vocab_size=1, **keys.encoder_options(), **keys.model_options())
@@ -78,25 +74,13 @@ class LanguageModelRecipe(Recipe):
 
     def describe(self, run: Run) -> None:
         facts = run.facts["text"]
-        print(
-            tr(
-                "{training:,} characters to train on, {held_out:,} held out",
-                training=facts["training_tokens"],
-                held_out=facts["held_out_tokens"],
-            )
-        )
+        print(f"{facts['training_tokens']:,} characters to train on, {facts['held_out_tokens']:,} held out")
 
     def make_trainer(self, run: Run) -> StepTrainer:
         def score_dev():
             loss = float(held_out_losses(run.model, run.datasets["dev"], run.keys.length).mean())
             if is_first_process():
-                tqdm.write(
-                    tr(
-                        "step {global_step:6}  held-out loss {loss:.4f}",
-                        global_step=run.trainer.state.global_step,
-                        loss=loss,
-                    )
-                )
+                tqdm.write(f"step {run.trainer.state.global_step:6}  held-out loss {loss:.4f}")
             return {"loss": loss}
 
         every, steps = run.training.eval_steps, run.training.max_steps

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Optional
 
 from tasks.common.errors import InputError
-from tasks.common.language import Message
 from tasks.common.training.arguments import POSITIVE, RecipeArguments, one_of, option
 
 CROSS_ENCODER, BI_ENCODER = ARCHITECTURES = ("cross_encoder", "bi_encoder")
@@ -41,7 +40,7 @@ class MatchingArguments(RecipeArguments):
             "scale": POSITIVE,
             "folds": (
                 lambda value: value is None or 2 <= value <= MOST_FOLDS,
-                Message("from 2 to {most_folds}", most_folds=MOST_FOLDS),
+                f"from 2 to {MOST_FOLDS}",
             ),
             "fold": POSITIVE,
         }
@@ -58,9 +57,7 @@ class MatchingArguments(RecipeArguments):
             )
         if self.fold is not None and not (self.folds and self.fold <= self.folds):
             raise InputError(
-                "configuration: fold must be from 1 to folds, got {fold} of {folds} folds",
-                fold=self.fold,
-                folds=self.folds or "no",
+                f"configuration: fold must be from 1 to folds, got {self.fold} of {self.folds or 'no'} folds"
             )
         if self.folds and (self.dev_file or self.test_file):
             raise InputError(

@@ -21,7 +21,6 @@ import math
 import numpy as np
 
 from tasks.common.errors import InputError
-from tasks.common.language import Message
 from tasks.common.texts.forms import Form, form_of, records
 from tasks.common.texts.json_lines import check_encodable, json_text, parse_line
 from tasks.common.texts.line_stream import LineStream
@@ -36,9 +35,7 @@ PAIR_KEYS = ("sentence1", "sentence2")
 TRIPLE_KEYS = ("A", "B", "C")
 LABEL_KEYS = ("label", "score", "similarity", "grade", "is_duplicate")  # all but the first: of grades
 EXCHANGE_SEED = 0
-FORMAT = Message(
-    'give two texts and a label between tabs, or JSON lines with "sentence1" and "sentence2", or "A", "B" and "C"'
-)
+FORMAT = 'give two texts and a label between tabs, or JSON lines with "sentence1" and "sentence2", or "A", "B" and "C"'
 
 
 def read_labeled(path):
@@ -71,8 +68,7 @@ def read_lines(lines, name):
     for example in examples:
         if example.label is None:
             raise InputError(
-                "{where}: there is no label; give two texts and a label, or use the file for prediction only",
-                where=example.where,
+                f"{example.where}: there is no label; give two texts and a label, or use the file for prediction only"
             )
     return examples
 
@@ -151,10 +147,8 @@ class _LineParser:
     def check_found(self):
         """Raise InputError if no line had an example."""
         if not self.found:
-            what = (
-                Message("there is no text in it") if self.is_json is None else Message("there is only a header in it")
-            )
-            raise InputError("{name}:1: {what}; {format}", name=self.name, what=what, format=FORMAT)
+            what = "there is no text in it" if self.is_json is None else "there is only a header in it"
+            raise InputError(f"{self.name}:1: {what}; {FORMAT}")
 
 
 def _is_json(line):
@@ -167,13 +161,7 @@ def _is_json(line):
 def _of_columns(line, where):
     columns = line.split("\t")
     if len(columns) not in (2, 3):
-        raise InputError(
-            "{where}: {columns} columns, {line}; {format}",
-            where=where,
-            columns=len(columns),
-            line=shown(line),
-            format=FORMAT,
-        )
+        raise InputError(f"{where}: {len(columns)} columns, {shown(line)}; {FORMAT}")
     label = _number(columns[2].strip(), where) if len(columns) == 3 else None
     return _example(columns[:2], label, where)
 
@@ -181,13 +169,8 @@ def _of_columns(line, where):
 def _example(texts, label, where):
     for number, text in enumerate(texts, 1):
         if not text.strip():
-            raise InputError(
-                "{where}: text {number} of {count} is empty; remove the line or give it a text",
-                where=where,
-                number=number,
-                count=len(texts),
-            )
-        check_encodable(text, Message("text {number}", number=number), where)
+            raise InputError(f"{where}: text {number} of {len(texts)} is empty; remove the line or give it a text")
+        check_encodable(text, f"text {number}", where)
     return Example(tuple(texts), label, where)
 
 
@@ -197,17 +180,13 @@ def _number(value, where):
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise InputError(
-            "{where}: label {value} is not a number; write 0, 1 or a grade such as 3.5", where=where, value=shown(value)
-        )
+        raise InputError(f"{where}: label {shown(value)} is not a number; write 0, 1 or a grade such as 3.5")
     return number
 
 
 def _closer(value, where):
     if value not in ("B", "C"):
-        raise InputError(
-            '{where}: label {value}; name the text that is closer to A, "B" or "C"', where=where, value=shown(value)
-        )
+        raise InputError(f'{where}: label {shown(value)}; name the text that is closer to A, "B" or "C"')
     return float(value == "B")
 
 
@@ -216,14 +195,10 @@ def _with_candidates_exchanged(examples):
     labeled = examples[0].label is not None
     for example in examples:
         if (example.label is not None) != labeled:
-            here, there = (Message("no label"), Message("one")) if labeled else (Message("a label"), Message("none"))
+            here, there = ("no label", "one") if labeled else ("a label", "none")
             raise InputError(
-                "{where}: there is {here} here, but {there} in {first}; label all triples or none "
-                "(then B is the closer one in all)",
-                where=example.where,
-                here=here,
-                there=there,
-                first=examples[0].where,
+                f"{example.where}: there is {here} here, but {there} in {examples[0].where}; label all triples or "
+                "none (then B is the closer one in all)"
             )
     if labeled:
         return examples

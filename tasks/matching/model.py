@@ -1,81 +1,58 @@
 """The matching model: RoFormer that reads two texts as one sequence, or each text by itself."""
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import paddle.nn.functional as F
 
-from paddle_rope.choices import check_choice
-from paddle_rope.option_kinds import TRUTH, check_kinds, integer, list_of, number, shown
+from paddle_rope.choices import POOLINGS
+from paddle_rope.option_kinds import TRUTH, choice, integer, list_of, number, option, shown
 from paddle_rope.precision import without_amp
-from paddle_rope.roformer import RoFormerConfig, RoFormerModel, RoFormerPretrainedModel
+from paddle_rope.roformer import RoFormerModel, RoFormerPretrainedModel, SequenceClassificationConfig
 from paddle_rope.roformer.heads import ClassificationHead, pool
 from tasks.common.inference import evaluated
 from tasks.matching.arguments import ARCHITECTURES, CROSS_ENCODER, SHORTEST
 from tasks.matching.examples import TASKS, TRIPLES
 from tasks.matching.losses import cosent_loss, grade_loss, ranking_loss
 
-_KINDS = {
-    "max_tokens": integer(SHORTEST, 10**9),
-    "token_type_ids": TRUTH,
-    "scale": number(1e-6, 1e6),
-    "threshold": number(optional=True),
-    "grades": list_of(number(), 2, optional=True),
-}
 
+@dataclass
+class MatchingConfig(SequenceClassificationConfig):
+    """A :class:`SequenceClassificationConfig` with what is scored, and how."""
 
-class MatchingConfig(RoFormerConfig):
-    """A :class:`RoFormerConfig` with what is scored, and how.
+    architecture: str = option(
+        CROSS_ENCODER,
+        "`cross_encoder`: a score is a function of [CLS] a [SEP] b [SEP]; `bi_encoder`: it is the cosine of the "
+        "vectors of [CLS] a [SEP] and [CLS] b [SEP]",
+        choice(*ARCHITECTURES),
+    )
+    task: str = option("pairs", "what the model was trained for: `pairs`, `grades` or `triples`", choice(*TASKS))
+    pooling: str = option(
+        "mean", "the vector of a sequence: the `mean` of its tokens or the `first`", choice(*POOLINGS)
+    )
+    max_tokens: int = option(512, "longest sequence in tokens; longer ones are cut", integer(SHORTEST, 10**9))
+    token_type_ids: bool = option(
+        False, "a cross-encoder has token type 0 for the first text and 1 for the second", TRUTH
+    )
+    scale: float = option(20.0, "scale of cosines in the losses", number(1e-6, 1e6))
+    threshold: float | None = option(None, "score from which a pair matches; empty: none", number(optional=True))
+    grades: list[float] | None = option(
+        None, "lowest and highest label of the training data; empty: scores without bounds",
+        list_of(number(), 2, optional=True),
+    )  # fmt: skip
 
-    Args:
-        architecture: ``"cross_encoder"``: a score is a function of ``[CLS] a [SEP] b [SEP]``; ``"bi_encoder"``: it is
-            the cosine of the vectors of ``[CLS] a [SEP]`` and ``[CLS] b [SEP]``.
-        task: ``"pairs"``, ``"grades"`` or ``"triples"``, what the model was trained for.
-        pooling: the vector of a sequence: ``"mean"`` over its tokens or its ``"first"``.
-        max_tokens: longest sequence in tokens; what is longer is cut, see :mod:`tasks.matching.batching`.
-        token_type_ids: whether a cross-encoder has token type 0 for the first text and 1 for the second; else 0
-            for both.
-        scale: of cosines in the losses.
-        threshold: score from which a pair matches; None for a model that says no such thing.
-        grades: lowest and highest label of the training data, between which the scores of a cross-encoder lie; None for
-            scores without bounds, which only mean something beside each other.
+    model_type: ClassVar[str] = "paddle_rope_matching"
+    RENAMED: ClassVar[dict[str, str]] = {"max_length": "max_tokens", "segment_ids": "token_type_ids"}  # version 0.1
 
-    Raises:
-        ValueError: a name is unknown, a number is out of range, or token types are wanted that the model has not.
-    """
-
-    model_type = "paddle_rope_matching"
-
-    def __init__(
-        self,
-        architecture=CROSS_ENCODER,
-        task="pairs",
-        pooling="mean",
-        max_tokens=None,
-        token_type_ids=None,
-        scale=20.0,
-        threshold=None,
-        grades=None,
-        **kwargs,
-    ):
-        # their names in models of version 0.1
-        max_length, segment_ids = kwargs.pop("max_length", 512), kwargs.pop("segment_ids", False)
-        max_tokens = max_length if max_tokens is None else max_tokens
-        token_type_ids = segment_ids if token_type_ids is None else token_type_ids
-        super().__init__(pooling=pooling, **{**kwargs, "num_labels": 1})
-        check_choice("architecture", architecture, ARCHITECTURES)
-        check_choice("task", task, TASKS)
-        check_kinds(_KINDS, dict(zip(_KINDS, (max_tokens, token_type_ids, scale, threshold, grades))))
-        if grades is not None and not (len(grades) == 2 and grades[0] < grades[1]):
-            raise ValueError(f"grades must be the lowest and the highest label, got {shown(grades)}")
-        if token_type_ids and architecture != CROSS_ENCODER:
+    def __post_init__(self):
+        self.num_labels, self.id2label = 1, None
+        super().__post_init__()
+        if self.grades is not None and not (len(self.grades) == 2 and self.grades[0] < self.grades[1]):
+            raise ValueError(f"grades must be the lowest and the highest label, got {shown(self.grades)}")
+        if self.token_type_ids and self.architecture != CROSS_ENCODER:
             raise ValueError("token_type_ids tell the two texts of a cross_encoder apart; a bi_encoder reads one text")
-        if token_type_ids and self.type_vocab_size < 2:
+        if self.token_type_ids and self.type_vocab_size < 2:
             raise ValueError("token_type_ids need a model with token types (type_vocab_size 2); leave them out")
-        self.architecture = architecture
-        self.task = task
-        self.max_tokens = max_tokens
-        self.token_type_ids = token_type_ids
-        self.scale = scale
-        self.threshold = threshold
-        self.grades = None if grades is None else list(grades)
 
     @property
     def is_cross_encoder(self):
@@ -93,6 +70,7 @@ class MatchingModel(RoFormerPretrainedModel):
         self.roformer = RoFormerModel(config)
         if config.is_cross_encoder:
             self.head = ClassificationHead(config)
+        self.init_weights()
 
     def represent(self, input_ids, attention_mask, token_type_ids=None):
         """What is known of each sequence by itself.

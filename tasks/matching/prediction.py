@@ -13,7 +13,6 @@ from tasks.common.errors import InputError
 from tasks.common.exported.folder import is_exported
 from tasks.common.exported.model import ExportedModel, open_exported
 from tasks.common.inference import Batch, outputs_of
-from tasks.common.language import Message
 from tasks.common.model_folder import check_least, check_length, open_model, refuse_other_recipe
 from tasks.common.precision import predict_in_bfloat16
 from tasks.matching.arguments import ARCHITECTURES, CROSS_ENCODER, SHORTEST
@@ -113,9 +112,8 @@ class MatchingPredictor:
         config = self.model.config
         if config.is_cross_encoder:
             raise InputError(
-                "{folder}: is a cross_encoder, which reads two texts at once and has no vector for one; "
-                "train with architecture: bi_encoder",
-                folder=self.model_dir,
+                f"{self.model_dir}: is a cross_encoder, which reads two texts at once and has no vector for one; "
+                "train with architecture: bi_encoder"
             )
         texts = _checked(texts, 1)
         if not texts:
@@ -131,15 +129,13 @@ class MatchingPredictor:
 
 def _checked(items, count):
     """Tuples of ``count`` strings; single strings are given as they are."""
-    what = {1: Message("strings"), 2: Message("pairs of strings"), 3: Message("triples of strings")}[count]
+    what = {1: "strings", 2: "pairs of strings", 3: "triples of strings"}[count]
     if isinstance(items, str):
-        raise InputError("give a list of {what}, got one string", what=what)
+        raise InputError(f"give a list of {what}, got one string")
     tuples = [(item,) if count == 1 else item for item in items]
     for number, texts in enumerate(tuples, 1):
         if isinstance(texts, str) or len(texts) != count or not all(isinstance(text, str) for text in texts):
-            raise InputError(
-                "give a list of {what}; number {number} is {texts!r:.60}", what=what, number=number, texts=texts
-            )
+            raise InputError(f"give a list of {what}; number {number} is {texts!r:.60}")
     return [tuple(texts) for texts in tuples]
 
 

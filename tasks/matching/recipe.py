@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
-from tasks.common.language import Message, tr
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
 from tasks.matching.arguments import CROSS_ENCODER, MatchingArguments
@@ -28,7 +27,7 @@ class MatchingRecipe(Recipe):
     arguments = MatchingArguments
     model_class = MatchingModel
     scores = SCORES
-    next_step = Message("predict:  {command} predict matching {model}")
+    next_step = "predict:  {command} predict matching {model}"
     read_labeled = staticmethod(read_labeled)
     read_lines = staticmethod(read_lines)
     example_class = Example
@@ -72,7 +71,7 @@ class MatchingRecipe(Recipe):
         for split, dataset in run.datasets.items():
             print(data_report(split, dataset, config.max_tokens))
         run.facts["chosen_by"] = chosen_by = self._chosen_by(run) if run.training.load_best_model_at_end else None
-        chosen = tr("; the epoch is chosen by dev {score}", score=chosen_by) if chosen_by else ""
+        chosen = f"; the epoch is chosen by dev {chosen_by}" if chosen_by else ""
         print(config.architecture + chosen)
 
     def score(self, run: Run, split: str) -> tuple[dict[str, Any], Any]:

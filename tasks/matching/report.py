@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from tasks.common.language import Message, tr
 from tasks.matching.examples import GRADES, PAIRS, task_of
 
 
@@ -11,26 +10,14 @@ def data_report(name, dataset, max_tokens):
     examples = dataset.examples
     task, labels = task_of(examples), [example.label for example in examples]
     if task == PAIRS:
-        what = Message("{count} pairs, {positive} of them with label 1", count=len(examples), positive=labels.count(1))
+        what = f"{len(examples)} pairs, {labels.count(1)} of them with label 1"
     elif task == GRADES:
-        what = Message(
-            "{count} pairs with grades from {least:g} to {most:g}",
-            count=len(examples),
-            least=min(labels),
-            most=max(labels),
-        )
+        what = f"{len(examples)} pairs with grades from {min(labels):g} to {max(labels):g}"
     else:
         different = len({example.text for example in examples})
-        what = Message("{count} triples with {different} different texts A", count=len(examples), different=different)
+        what = f"{len(examples)} triples with {different} different texts A"
     lengths = [len(sequence.ids) for sequence in dataset.sequences]
     cut = ""
     if dataset.num_cut:
-        cut = Message(", {count} of them cut to {max_tokens}", count=dataset.num_cut, max_tokens=max_tokens)
-    return tr(
-        "{name}: {what}; {count} sequences, {mean:.0f} tokens on average{cut}",
-        name=name,
-        what=what,
-        count=len(lengths),
-        mean=np.mean(lengths),
-        cut=cut,
-    )
+        cut = f", {dataset.num_cut} of them cut to {max_tokens}"
+    return f"{name}: {what}; {len(lengths)} sequences, {np.mean(lengths):.0f} tokens on average{cut}"

@@ -3,7 +3,6 @@
 import numpy as np
 
 from tasks.common.errors import InputError
-from tasks.common.language import Message
 from tasks.common.training.splits import hold_out_dev, note_repeated, read_files
 from tasks.matching.arguments import BI_ENCODER
 from tasks.matching.data import read_labeled
@@ -36,32 +35,26 @@ def read_splits(run, seed, memory=None):
     for split, examples in splits.items():
         if len(examples[0].texts) == 2 and len({example.label for example in examples}) == 1:
             raise InputError(
-                "{file}: all labels are {label:g}; give data with different labels, which can be told apart",
-                file=names[split],
-                label=examples[0].label,
+                f"{names[split]}: all labels are {examples[0].label:g}; give data with different labels, which can be "
+                "told apart"
             )
     return splits
 
 
 def _check_together(splits):
     first = splits["train"][0]
-    task, kinds = task_of(splits["train"]), {2: Message("pairs"), 3: Message("triples")}
+    task, kinds = task_of(splits["train"]), {2: "pairs", 3: "triples"}
     for examples in splits.values():
         other = examples[0]
         if len(other.texts) != len(first.texts):
             raise InputError(
-                "{where}: {kind}, but {first_where} has {first_kind}; give one kind",
-                where=other.where,
-                kind=kinds[len(other.texts)],
-                first_where=first.where,
-                first_kind=kinds[len(first.texts)],
+                f"{other.where}: {kinds[len(other.texts)]}, but {first.where} has {kinds[len(first.texts)]}; give one "
+                "kind"
             )
         for example in examples if task == PAIRS else ():
             if example.label not in (0, 1):
                 raise InputError(
-                    "{where}: label {label:g}, but those of the training data are 0 and 1",
-                    where=example.where,
-                    label=example.label,
+                    f"{example.where}: label {example.label:g}, but those of the training data are 0 and 1"
                 )
 
 
@@ -87,12 +80,7 @@ def cut_fold(examples, folds, fold, seed):
         groups.setdefault(example.text, []).append(index)
     groups = list(groups.values())
     if len(groups) < folds:
-        raise InputError(
-            "{where}: {groups} different first texts do not make {folds} folds",
-            where=examples[0].where,
-            groups=len(groups),
-            folds=folds,
-        )
+        raise InputError(f"{examples[0].where}: {len(groups)} different first texts do not make {folds} folds")
     sizes, chosen = [0] * folds, set()
     for index in np.random.RandomState(seed).permutation(len(groups)):
         smallest = sizes.index(min(sizes))

@@ -108,11 +108,8 @@ def check_types(example, types):
     for entity in example.entities:
         if entity.type not in types:
             raise InputError(
-                "{where}: entity type {type!r} is unknown to the model, which knows "
-                "{types}; correct the label, or train a model on data that has this type",
-                where=example.where,
-                type=entity.type,
-                types=", ".join(types),
+                f"{example.where}: entity type {entity.type!r} is unknown to the model, which knows "
+                f"{', '.join(types)}; correct the label, or train a model on data that has this type"
             )
 
 

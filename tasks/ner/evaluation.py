@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tasks.common.language import tr
 from tasks.common.visible import visible
 from tasks.ner.batching import NerDataset
 from tasks.ner.data.reading import check_labeled, entity_types, read_examples
@@ -35,14 +34,7 @@ def evaluate_predictor(
     print_data_report({title: dataset})
     longer = sum(len(text.ids) - 2 > predictor.max_tokens for text in dataset.texts)
     if longer:
-        print(
-            tr(
-                "  {longer} of the texts are longer than {max_tokens} tokens: {windows}",
-                longer=longer,
-                max_tokens=predictor.max_tokens,
-                windows=predictor.reading.windows,
-            )
-        )
+        print(f"  {longer} of the texts are longer than {predictor.max_tokens} tokens: {predictor.reading.windows}")
     found = predictor.find(texts)
     scores = scores_and_errors(examples, found, types)
     gold = [example.entities for example in examples]

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tasks.common.language import Message
 from tasks.common.texts.text_files import shown
 
 
@@ -41,7 +40,7 @@ class Example:
     def described(self, *entities: Entity) -> str:
         """Type, characters and offsets of one or two entities, for messages."""
         told = [f"{e.type} {shown(self.surface(e), 40)} [{e.start}, {e.end}]" for e in entities]
-        return told[0] if len(told) == 1 else Message("{one} and {other}", one=told[0], other=told[1])
+        return told[0] if len(told) == 1 else f"{told[0]} and {told[1]}"
 
 
 def make_example(text: str, entities: Iterable[Entity], where: str) -> Example:

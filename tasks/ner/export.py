@@ -13,7 +13,6 @@ from paddle.static import InputSpec
 from paddle_rope.global_pointer import MASKED_LOGIT
 from tasks.common.deployment.export import Exporter
 from tasks.common.inference import evaluated
-from tasks.common.language import Message
 from tasks.ner.batching import SpanCollator
 from tasks.ner.features import COLUMNS
 from tasks.ner.lengths import entity_bound, reading_of
@@ -82,10 +81,9 @@ class NerExporter(Exporter):
             return []
         names = [spec.name for spec in self.inputs(config)[3:] if spec]
         return [
-            Message(
-                "word features: only this package's Python makes the inputs {names} of the graph; for other languages "
-                "train with --features '', or ask paddle-rope serve",
-                names=", ".join(names),
+            (
+                f"word features: only this package's Python makes the inputs {', '.join(names)} of the graph; for "
+                "other languages train with --features '', or ask paddle-rope serve"
             )
         ]
 

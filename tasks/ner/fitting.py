@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from paddle_rope.roformer.checkpoints.settings import read_settings
 from tasks.common.errors import InputError
-from tasks.common.language import Message
 from tasks.ner.examples import Example
 
 CHARACTERS = 40  # of a text of the table: about the mean in CLUENER, People's Daily and Weibo
@@ -52,12 +51,12 @@ NEAR = {
     "attention": "linear",
     "normalizer": "none",
     "decay": "0.5,0.8,0.95,1",  # of four heads
-    "convolutions": "input,value,output",
+    "convolutions": True,
     "output_gate": True,
 }
 # Whoever gives one of these chooses the attention.
 _OF_ATTENTION = {
-    *NEAR, "attention_window", "score_scaling_length", "feature_map", "num_random_features", "convolution_size",
+    *NEAR, "attention_window", "feature_map",
     "position_embedding", "num_attention_heads",
 }  # fmt: skip
 FROM_FOLDER = {"learning_rate": 5e-4, "hidden_dropout_prob": 0.1, "embedding_dropout_prob": 0.3}
@@ -156,51 +155,36 @@ def _power_of_two(value, most):
 def _lines(given, wanted, texts, characters, more, entities, steps):
     """What is chosen, and why."""
     few = wanted.get("num_hidden_layers", 0) < 4
-    learned = (
-        Message("the folder's weights have learned before")
-        if given.get("pretrained")
-        else Message("weights from scratch")
-    )
-    unlabeled = (
-        Message("before, on the training texts and {more:,} without labels", more=more)
-        if more
-        else Message("before, on the same texts")
-    )
+    learned = "the folder's weights have learned before" if given.get("pretrained") else "weights from scratch"
+    unlabeled = f"before, on the training texts and {more:,} without labels" if more else "before, on the same texts"
     reasons = {
-        Message("more layers want more labels") if few else Message("so many labels fill them"): (
+        "more layers want more labels" if few else "so many labels fill them": (
             "num_hidden_layers", "intermediate_size", "hidden_act",
         ),
-        Message("what is near counts most, and so labels need not teach it"): tuple(NEAR),
+        "what is near counts most, and so labels need not teach it": tuple(NEAR),
         learned: (
             "learning_rate", "hidden_dropout_prob", "embedding_dropout_prob", "character_dropout", "feature_dropout",
         ),
-        Message("{steps:,} steps, the last quarter of them averaged", steps=steps): (
+        f"{steps:,} steps, the last quarter of them averaged": (
             "per_device_train_batch_size", "num_train_epochs", "ema_decay",
         ),
-        Message("spans that are likelier than half of the dev F1"): ("threshold_for_f1",),
+        "spans that are likelier than half of the dev F1": ("threshold_for_f1",),
         "training stops after so many epochs without a better dev F1": ("early_stopping_patience",),
-        Message("dev has {entities} entities, too few to choose an epoch by", entities=entities): ("keep_best",),
-        unlabeled if wanted["masked_lm_epochs"] else Message("it would bring nothing here"): ("masked_lm_epochs",),
+        f"dev has {entities} entities, too few to choose an epoch by": ("keep_best",),
+        unlabeled if wanted["masked_lm_epochs"] else "it would bring nothing here": ("masked_lm_epochs",),
     }  # fmt: skip
-    lines = [
-        Message("fit_to_data: {texts:,} training texts, {characters:,} characters", texts=texts, characters=characters)
-    ]
+    lines = [f"fit_to_data: {texts:,} training texts, {characters:,} characters"]
     for reason, keys in reasons.items():
         chosen = [f"{key} {wanted[key]}" for key in keys if key in wanted and key not in given]
         if chosen:
-            lines.append(Message("  {chosen}: {reason}", chosen=", ".join(chosen), reason=reason))
+            lines.append(f"  {', '.join(chosen)}: {reason}")
     kept = [f"{key} {given[key]}" for key in wanted if key in given]
     if kept:
-        lines.append(Message("  given, so they stand: {kept}", kept=", ".join(kept)))
+        lines.append(f"  given, so they stand: {', '.join(kept)}")
     if steps < FEWEST_STEPS:
         lines.append(
-            Message(
-                "note: {steps} optimizer steps are few; with less than about {fewest_steps} nothing may be found. "
-                "{remedy}",
-                steps=steps,
-                fewest_steps=FEWEST_STEPS,
-                remedy=_remedy(given),
-            )
+            f"note: {steps} optimizer steps are few; with less than about {FEWEST_STEPS} nothing may be found. "
+            f"{_remedy(given)}"
         )
     return lines
 
@@ -208,8 +192,4 @@ def _lines(given, wanted, texts, characters, more, entities, steps):
 def _remedy(given):
     keys = ("max_steps", "num_train_epochs", "per_device_train_batch_size", "gradient_accumulation_steps")
     set_here = [key for key in keys if key in given]
-    return (
-        Message("Leave out {set_here}, or give more epochs", set_here=" and ".join(set_here))
-        if set_here
-        else Message("Give more texts")
-    )
+    return f"Leave out {' and '.join(set_here)}, or give more epochs" if set_here else "Give more texts"

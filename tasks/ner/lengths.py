@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
-
-from tasks.common.language import Message
 
 # A window is so long that this share of the training texts, and so many of them, are at least as long; of few texts a
 # tenth.
@@ -17,8 +13,6 @@ WINDOW_SHARE, LEAST_TEXTS, SHARE_OF_FEW = 0.01, 10, 0.1
 LONGEST_FACTOR = 1.25
 # Spans of more tokens than the longest training entity times this are not found, nor counted as too long below that.
 ENTITY_FACTOR, LEAST_ENTITY_BOUND = 2, 32
-SHORT_SPANS, WINDOW = 64, 512  # tokens, for runs that need less memory
-BAND_BLOCKS = 4  # what the scores of short spans take on the way, as a multiple of them
 
 
 class TrainingLengths(NamedTuple):
@@ -77,11 +71,7 @@ class Reading(NamedTuple):
     @property
     def windows(self) -> str:
         """How longer texts are read, in words."""
-        return Message(
-            "read in windows of {max_tokens} tokens, {overlap} of them shared with the next",
-            max_tokens=self.max_tokens,
-            overlap=self.overlap + 1,
-        )
+        return f"read in windows of {self.max_tokens} tokens, {self.overlap + 1} of them shared with the next"
 
 
 def reading_of(
@@ -107,37 +97,8 @@ def reading_of(
 def describe_lengths(config: Any) -> str:
     """The lengths of training in words, and what follows from them."""
     reading = reading_of(config)
-    return Message(
-        "training texts of up to {longest_text} tokens, entities of up to {longest_entity}; texts of "
-        "more than {max_tokens} are {windows}; entities of up to {max_entity_tokens} are found",
-        longest_text=config.longest_text,
-        longest_entity=config.longest_entity,
-        max_tokens=reading.max_tokens,
-        windows=reading.windows,
-        max_entity_tokens=reading.max_entity_tokens,
+    return (
+        f"training texts of up to {config.longest_text} tokens, entities of up to {config.longest_entity}; texts of "
+        f"more than {reading.max_tokens} are {reading.windows}; entities of up to {reading.max_entity_tokens} are "
+        "found"
     )
-
-
-def span_scores(keys, types, tokens):
-    """Scores that the span head makes of a text, and the queries and keys of a dense one."""
-    longest = keys.max_span_length
-    ends = tokens if longest is None or longest >= tokens else min(tokens, BAND_BLOCKS * longest)
-    made = BAND_BLOCKS * tokens * types * keys.head_size if keys.span_head == "dense" else 0
-    return types * tokens * ends + made
-
-
-def shorter_loads(load, keys, types):
-    """The loads of a run with short spans only, and with texts cut into windows: dict from words of the command line.
-
-    Args:
-        load: of the run, a :class:`tasks.common.runs.room.Load`.
-        keys: :class:`tasks.ner.arguments.NerArguments` of the run.
-        types: number of entity types.
-    """
-    ways = {}
-    if keys.max_span_length is None or keys.max_span_length > SHORT_SPANS:
-        scores_of = partial(span_scores, replace(keys, max_span_length=SHORT_SPANS), types)
-        ways[f"--max_span_length {SHORT_SPANS}"] = load._replace(scores_of=scores_of)
-    if load.tokens > WINDOW:
-        ways[f"--max_characters {WINDOW} --cut_long_texts true"] = load._replace(tokens=WINDOW)
-    return ways

@@ -8,7 +8,6 @@ import paddle
 from paddle import nn
 from paddlenlp.trainer import IntervalStrategy
 
-from paddle_rope.positions import positions_with_gaps
 from paddle_rope.roformer.heads import IGNORED_LABEL, LanguageModelHead
 from tasks.common.training.monitor import VisualDLMonitor
 from tasks.common.training.trainer import RecipeTrainer
@@ -85,14 +84,12 @@ class NerMaskedLM(nn.Layer):
         super().__init__()
         self.roformer = model.roformer
         self.feature_embedding = getattr(model, "feature_embedding", None)
-        self.position_gaps = model.config.position_gaps
         self.lm_head = LanguageModelHead(model.config)
 
     def forward(self, input_ids, attention_mask, token_mask, labels, columns=None, flags=None):
         """(loss, logits of the labeled tokens); ``labels`` int64 ``[batch, seq]``, -100 where none is hidden."""
         added = None if self.feature_embedding is None else self.feature_embedding(columns, flags)
-        positions = None if self.position_gaps is None else positions_with_gaps(attention_mask, self.position_gaps)
-        hidden = self.roformer(input_ids, attention_mask, positions=positions, added_embeddings=added)
+        hidden = self.roformer(input_ids, attention_mask, added_embeddings=added)
         return self.lm_head.loss(hidden, self.roformer.token_embedding.weight, labels)
 
 

@@ -1,114 +1,72 @@
 """The NER model: RoFormer and a GlobalPointer head."""
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 import paddle
 
-from paddle_rope.choices import check_choice
 from paddle_rope.global_pointer import EfficientGlobalPointer, GlobalPointer, decode_spans
-from paddle_rope.global_pointer.heads import check_max_span_length
-from paddle_rope.option_kinds import NAMES, TRUTH, integer
-from paddle_rope.positions import positions_with_gaps
+from paddle_rope.global_pointer.heads import WIDEST_BAND
+from paddle_rope.option_kinds import NAMES, TRUTH, choice, either, integer, list_of, number, one_of, option, share
 from paddle_rope.roformer import RoFormerConfig, RoFormerModel, RoFormerPretrainedModel
 from tasks.common.inference import evaluated
 from tasks.ner.feature_embedding import FeatureEmbedding, check_sizes
 from tasks.ner.features.kinds import UNKNOWN
-from tasks.ner.spans import check_lengths, check_of_types, scores_of_text
+from tasks.ner.spans import check_of_types, scores_of_text
 
 SPAN_HEADS = {"efficient": EfficientGlobalPointer, "dense": GlobalPointer}
-_SIZE = integer(1, 2**16)
+_SIZE, _LENGTH, _LENGTH_OR_NONE = integer(1, 2**16), integer(1, 10**9), integer(1, 10**9, optional=True)
+_OBJECT_OR_NONE = one_of("an object", dict, optional=True)
+_OF_TYPES = either(number(), list_of(number(), 10**6))
 
 
+@dataclass
 class NerConfig(RoFormerConfig):
-    """A :class:`RoFormerConfig` with the span head and its types.
+    """A :class:`RoFormerConfig` with the span head and its types."""
 
-    Args:
-        types: names of the entity types, in the order of the head's outputs.
-        span_head: ``"efficient"`` or ``"dense"``.
-        head_size: size of the head's queries and keys.
-        max_tokens: longest text, in characters, that its training took.
-        max_span_length: longest entity, in tokens, that is scored, which makes the head linear in the length of the
-            text; None for any length.
-        thresholds: the logit above which a span is an entity, one number or one for each type.
-        temperatures: the probability of a span is sigmoid(logit / temperature); one number or one for each type.
-        span_rope: rotate the head's queries and keys; False for comparisons.
-        allow_overlap: whether entities may overlap; else the one that scores highest is taken.
-        features: :attr:`tasks.ner.features.WordFeatures.sizes` of the features that stand beside the tokens; None for
-            none.
-        character_dropout: in training, share of the text's tokens that become ``[UNK]``.
-        feature_dropout: in training, share of the values of the features' columns that become unknown.
-        unk_token_id: id of ``[UNK]``, for ``character_dropout``.
-        position_gaps: in training, positions of a text are drawn from so many, see
-            :func:`paddle_rope.positions.positions_with_gaps`; None for 0, 1, 2, ..., as in evaluation.
-        window_tokens: tokens that prediction reads at once by default, a length that training covered well: see
-            :func:`tasks.ner.lengths.window_length`; None for ``max_tokens``.
-        longest_text, longest_entity: tokens of the longest training text and entity; None where that is not known.
+    types: list[str] = option([], "names of the entity types, in the order of the head's outputs", NAMES)
+    span_head: str = option("efficient", "`efficient` or `dense` GlobalPointer", choice(*SPAN_HEADS))
+    head_size: int = option(64, "width of the queries and keys of the span head", _SIZE)
+    max_tokens: int = option(512, "longest text, in characters, that its training took", _LENGTH)
+    max_span_length: int | None = option(
+        None, "longest entity in tokens; empty: any", integer(1, WIDEST_BAND, optional=True)
+    )
+    thresholds: float | list = option(
+        0.0, "the logit above which a span is an entity, one number or one per type", _OF_TYPES
+    )
+    temperatures: float | list = option(
+        1.0, "a span's probability is sigmoid(logit / temperature); one number or one per type",
+        _OF_TYPES,
+    )  # fmt: skip
+    span_rope: bool = option(True, "RoPE in the span head; `false` for comparisons", TRUTH)
+    allow_overlap: bool = option(True, "may entities overlap; else the one that scores highest is taken", TRUTH)
+    features: dict | None = option(
+        None, "sizes of the word features; empty: none", one_of("an object", dict, optional=True)
+    )
+    character_dropout: float = option(0.0, "share of characters that training hides", share())
+    feature_dropout: float = option(0.0, "share of feature values that training hides", share())
+    unk_token_id: int | None = option(None, "id of [UNK], for `character_dropout`", integer(0, 2**24, optional=True))
+    window_tokens: int | None = option(
+        None,
+        "tokens that prediction reads at once, a length that training covered well; empty: `max_tokens`",
+        _LENGTH_OR_NONE,
+    )
+    longest_text: int | None = option(None, "tokens of the longest training text", _LENGTH_OR_NONE)
+    longest_entity: int | None = option(None, "tokens of the longest training entity", _LENGTH_OR_NONE)
 
-    Raises:
-        ValueError: ``span_head`` is unknown, ``max_span_length`` or another length is not a positive integer, the
-            thresholds or temperatures are no numbers or not one for each type, the features are no sizes, or a dropout
-            is not in [0, 1).
-    """
+    model_type: ClassVar[str] = "paddle_rope_ner"
+    RENAMED: ClassVar[dict[str, str]] = {"max_length": "max_tokens"}  # names of version 0.1
 
-    model_type = "paddle_rope_ner"
-
-    def __init__(
-        self,
-        types=(),
-        span_head="efficient",
-        head_size=64,
-        max_tokens=None,
-        max_span_length=None,
-        thresholds=0.0,
-        temperatures=1.0,
-        span_rope=True,
-        allow_overlap=True,
-        features=None,
-        character_dropout=0.0,
-        feature_dropout=0.0,
-        unk_token_id=None,
-        position_gaps=None,
-        window_tokens=None,
-        longest_text=None,
-        longest_entity=None,
-        **kwargs,
-    ):
-        max_length = kwargs.pop("max_length", 512)  # its name in models of version 0.1
-        NAMES.check("types", types)
-        _SIZE.check("head_size", head_size)
-        for name, value in (("span_rope", span_rope), ("allow_overlap", allow_overlap)):
-            TRUTH.check(name, value)
-        super().__init__(**kwargs)
-        check_choice("span_head", span_head, SPAN_HEADS)
-        check_max_span_length(max_span_length)
-        check_lengths(window_tokens=window_tokens, longest_text=longest_text, longest_entity=longest_entity)
-        check_of_types("thresholds", thresholds, len(types))
-        check_of_types("temperatures", temperatures, len(types), positive=True)
-        if features is not None:
-            check_sizes(features)
-        for name, value in (("character_dropout", character_dropout), ("feature_dropout", feature_dropout)):
-            if not 0 <= value < 1:
-                raise ValueError(f"{name} must be at least 0 and less than 1, got {value!r}")
-        if position_gaps is not None and (not isinstance(position_gaps, int) or position_gaps < 1):
-            raise ValueError(f"position_gaps must be a positive integer or None, got {position_gaps!r}")
-        if character_dropout and unk_token_id is None:
+    def __post_init__(self):
+        self.types = list(self.types) if isinstance(self.types, tuple) else self.types
+        super().__post_init__()
+        check_of_types("thresholds", self.thresholds, len(self.types))
+        check_of_types("temperatures", self.temperatures, len(self.types), positive=True)
+        if self.features is not None:
+            check_sizes(self.features)
+        if self.character_dropout and self.unk_token_id is None:
             raise ValueError("character_dropout needs unk_token_id, the id of [UNK]")
-        self.types = list(types)
-        self.span_head = span_head
-        self.head_size = head_size
-        self.max_tokens = max_length if max_tokens is None else max_tokens
-        self.max_span_length = max_span_length
-        self.thresholds = thresholds
-        self.temperatures = temperatures
-        self.span_rope = span_rope
-        self.allow_overlap = allow_overlap
-        self.features = features
-        self.character_dropout = character_dropout
-        self.feature_dropout = feature_dropout
-        self.unk_token_id = unk_token_id
-        self.position_gaps = position_gaps
-        self.window_tokens = window_tokens
-        self.longest_text = longest_text
-        self.longest_entity = longest_entity
 
 
 class NerModel(RoFormerPretrainedModel):
@@ -124,6 +82,7 @@ class NerModel(RoFormerPretrainedModel):
         self.head = SPAN_HEADS[config.span_head](
             config.hidden_size, len(config.types), config.head_size, config.span_rope, config.max_span_length
         )
+        self.init_weights()
 
     def _init_weights(self, layer):
         super()._init_weights(layer)
@@ -151,12 +110,10 @@ class NerModel(RoFormerPretrainedModel):
             is_hidden = (columns > 0) & _drawn(columns, config.feature_dropout)
             columns = paddle.where(is_hidden, paddle.full_like(columns, UNKNOWN), columns)
         added = None if config.features is None else self.feature_embedding(columns, flags)
-        draws_positions = self.training and config.position_gaps is not None
-        positions = positions_with_gaps(attention_mask, config.position_gaps) if draws_positions else None
-        hidden = self.roformer(input_ids, attention_mask, positions=positions, added_embeddings=added)
+        hidden = self.roformer(input_ids, attention_mask, added_embeddings=added)
         if labels is None:
-            return self.head(hidden, token_mask, positions)
-        return self.head.loss(hidden, labels, token_mask, positions).mean()
+            return self.head(hidden, token_mask)
+        return self.head.loss(hidden, labels, token_mask).mean()
 
     def find_spans(self, batch, thresholds=None):
         """Entities of a batch of arrays, named as the arguments of :meth:`forward`, in evaluation mode; as

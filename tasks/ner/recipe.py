@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +11,20 @@ from tqdm import tqdm
 
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError
-from tasks.common.language import Message, tr
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
 from tasks.common.runs.life import MODEL_FOLDER
-from tasks.common.runs.room import Load
 from tasks.common.tool.device import is_first_process
 from tasks.common.visible import visible
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator, refuse_longer
-from tasks.ner.data.joining import join_share_of
 from tasks.ner.data.reading import entity_types, read_examples, read_lines
 from tasks.ner.data.splits import has_overlap, read_more_texts, read_splits
 from tasks.ner.evaluation import evaluate_predictor, scores_and_errors
 from tasks.ner.examples import Example, as_record, without_overlaps
 from tasks.ner.features import WordFeatures
 from tasks.ner.fitting import FEWEST_STEPS, fit_keys
-from tasks.ner.lengths import TrainingLengths, describe_lengths, shorter_loads, span_scores, training_lengths
+from tasks.ner.lengths import TrainingLengths, describe_lengths, training_lengths
 from tasks.ner.masked_lm import pretrain
 from tasks.ner.metrics import score_predictions
 from tasks.ner.model import NerModel
@@ -56,7 +52,7 @@ class NerRecipe(Recipe):
     model_class = NerModel
     monitor_class = NerMonitor
     scores = ("precision", "recall", "f1")
-    next_step = Message("predict:  {command} predict ner {model}")
+    next_step = "predict:  {command} predict ner {model}"
     read_labeled = staticmethod(read_examples)
     read_lines = staticmethod(read_lines)
     example_class = Example
@@ -67,14 +63,8 @@ class NerRecipe(Recipe):
 
     def read(self, run: Run) -> None:
         run.examples = self.read_examples(run)
-        run.texts_read = len(run.examples["train"])
-        keys = run.keys
-        if not keys.cut_long_texts:
-            refuse_longer(run.examples["train"], keys.max_characters)
-        if keys.join_share:
-            run.examples["train"] = join_share_of(
-                run.examples["train"], keys.join_share, keys.join_characters, run.training.seed
-            )
+        if not run.keys.cut_long_texts:
+            refuse_longer(run.examples["train"], run.keys.max_characters)
         run.more_texts = read_more_texts(run.keys)
         run.features = None
         if run.keys.features is not None:
@@ -97,7 +87,7 @@ class NerRecipe(Recipe):
         )  # fmt: skip
         self.choose(run, {**fit.keys, "fit_to_data": False})  # the configuration that is saved has plain keys
         if is_first_process():
-            print("\n".join(map(tr, fit.lines)))
+            print("\n".join(fit.lines))
 
     def texts(self, run: Run) -> Iterator[str]:
         return (example.text for example in (*run.examples["train"], *run.more_texts))
@@ -130,39 +120,15 @@ class NerRecipe(Recipe):
     def collator(self, run: Run) -> SpanCollator:
         return SpanCollator(run.tokenizer.pad_token_id)
 
-    def scores_of(self, run: Run) -> Callable[[int], int]:
-        return partial(span_scores, run.keys, len(run.model.config.types))
-
-    def lighter_loads(self, run: Run, load: Load) -> dict[str, Load]:
-        return shorter_loads(load, run.keys, len(run.model.config.types))
-
     def describe(self, run: Run) -> None:
         for split, examples in run.examples.items():
             print_first_texts(split, examples)
         print_data_report(run.datasets)
-        if run.keys.join_share:
-            lengths = [len(example.text) for example in run.examples["train"]]
-            print(
-                tr(
-                    "train: {texts_read} texts joined to {count} of {shortest} to {longest} characters",
-                    texts_read=run.texts_read,
-                    count=len(lengths),
-                    shortest=min(lengths),
-                    longest=max(lengths),
-                )
-            )
         config = run.model.config
         named = ", ".join(config.types[:TYPES_NAMED]) + (", ..." if len(config.types) > TYPES_NAMED else "")
-        overlap = Message("may overlap") if config.allow_overlap else Message("do not overlap")
-        print(
-            tr(
-                "{types} types: {named}; entities {overlap}",
-                types=len(config.types),
-                named=visible(named),
-                overlap=overlap,
-            )
-        )
-        print(tr("lengths: {config}", config=describe_lengths(config)))
+        overlap = "may overlap" if config.allow_overlap else "do not overlap"
+        print(f"{len(config.types)} types: {visible(named)}; entities {overlap}")
+        print(f"lengths: {describe_lengths(config)}")
 
     def before_training(self, run: Run) -> None:
         if run.keys.masked_lm_epochs:
@@ -193,7 +159,7 @@ class NerRecipe(Recipe):
             try:
                 candidates = find_candidates(find, texts, [len(example.text) for example in examples])
             except InputError as error:
-                print(tr("note: all temperatures are 1, as {error}", error=error))
+                print(f"note: all temperatures are 1, as {error}")
                 return
         gold = [example.entities for example in examples]
         config.temperatures = temperatures_for(gold, candidates, config.types, config.allow_overlap)
@@ -223,7 +189,7 @@ class NerRecipe(Recipe):
                 "a model of few labels misses many, but it is not fitted to dev (threshold_for_f1)"
             )
         if "dev" in metrics and not metrics["dev"]["predicted"]:
-            print(tr(nothing_found(run)))
+            print(nothing_found(run))
         return metrics
 
     def _warn_early(self, run: Run, predicted: int) -> None:
@@ -232,7 +198,7 @@ class NerRecipe(Recipe):
         due = EARLY * state.max_steps
         is_first = not any("eval_f1" in entry and entry["step"] >= due for entry in state.log_history)
         if not predicted and is_first and due <= state.global_step < state.max_steps and is_first_process():
-            tqdm.write(tr(nothing_found(run)))
+            tqdm.write(nothing_found(run))
 
     def records(self, run: Run, split: str, predictions: Any) -> Iterator[dict[str, Any]]:
         return (as_record(example.text, found) for example, found in zip(run.examples[split], predictions))
@@ -265,20 +231,13 @@ def nothing_found(run):
     if state.max_steps < FEWEST_STEPS:
         epochs = math.ceil(FEWEST_STEPS / state.max_steps * training.num_train_epochs)
         enough = f"--max_steps {FEWEST_STEPS}" if training.max_steps > 0 else f"--num_train_epochs {epochs}"
-        todo = Message("These are too few: give {enough} or more", enough=enough)
+        todo = f"These are too few: give {enough} or more"
     else:
-        todo = Message(
-            "If it stays so, training does not take hold: try a lower learning_rate than "
-            "{learning_rate:g}, or a larger warmup_ratio than {warmup_ratio:g}",
-            learning_rate=training.learning_rate,
-            warmup_ratio=training.warmup_ratio,
+        todo = (
+            f"If it stays so, training does not take hold: try a lower learning_rate than {training.learning_rate:g}, "
+            f"or a larger warmup_ratio than {training.warmup_ratio:g}"
         )
-    return Message(
-        "note: nothing is found in dev after {global_step} of {max_steps} steps. {todo}",
-        global_step=state.global_step,
-        max_steps=state.max_steps,
-        todo=todo,
-    )
+    return f"note: nothing is found in dev after {state.global_step} of {state.max_steps} steps. {todo}"
 
 
 def evaluate_model(model, dataset, batch_size, watch=None):

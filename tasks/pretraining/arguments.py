@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Optional
 
 from tasks.common.errors import InputError
-from tasks.common.language import Message
 from tasks.common.training import arguments as common
 from tasks.pretraining.stages import parse_stages
 
@@ -55,8 +54,8 @@ class PretrainingArguments(common.EncoderArguments):
 
     def check(self, config):
         if self.pretrained is None and self.tokenizer == "word" and self.vocab_file is None:
-            hint = Message("give one, such as that of the Chinese RoFormer")
-            raise InputError("configuration: tokenizer word without vocab_file; {hint}", hint=hint)
+            hint = "give one, such as that of the Chinese RoFormer"
+            raise InputError(f"configuration: tokenizer word without vocab_file; {hint}")
         if self.vocab_file is not None and "vocab_min_count" in config:
             raise InputError("key 'vocab_min_count': the vocabulary is that of vocab_file; leave one of them out")
 

@@ -9,7 +9,6 @@ from typing import Any
 from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, WordTokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError
-from tasks.common.language import Message, tr
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
 from tasks.common.runs import life
@@ -32,7 +31,7 @@ class PretrainingRecipe(Recipe):
     model_class = RoFormerForMaskedLM
     monitor_class = PretrainingMonitor
     scores = ("loss", "accuracy")
-    next_step = Message("use it:   {command} train ner CONFIG.yaml --pretrained {model}")
+    next_step = "use it:   {command} train ner CONFIG.yaml --pretrained {model}"
 
     def read(self, run: Run) -> None:
         documents = read_documents([path.strip() for path in run.keys.text_files.split(",")])
@@ -50,9 +49,9 @@ class PretrainingRecipe(Recipe):
     def model_options(self, run: Run, tokenizer: Tokenizer) -> dict[str, Any]:
         where = run.keys.vocab_file or run.keys.pretrained or "configuration"
         if tokenizer.mask_token_id is None:
-            raise InputError("{where}: lacks [MASK], which pretraining needs; give another vocabulary", where=where)
+            raise InputError(f"{where}: lacks [MASK], which pretraining needs; give another vocabulary")
         if not len(WholeWordMasking(tokenizer).random_ids):
-            raise InputError("{where}: holds special tokens only; give a vocabulary with characters", where=where)
+            raise InputError(f"{where}: holds special tokens only; give a vocabulary with characters")
         return {} if run.keys.pretrained else {"pad_token_id": tokenizer.pad_token_id}
 
     def dataset(self, run: Run, split: str) -> Any:
@@ -61,11 +60,7 @@ class PretrainingRecipe(Recipe):
         shows = is_first_process() and sys.stderr.isatty()
         stream = tokenize(run.examples[split], run.tokenizer, f"words of {split}", shows)
         if not len(stream.ids):
-            raise InputError(
-                "{text_files}: the {split} documents have no token of the vocabulary",
-                text_files=run.keys.text_files,
-                split=split,
-            )
+            raise InputError(f"{run.keys.text_files}: the {split} documents have no token of the vocabulary")
         run.facts.setdefault("tokens", {})[split] = len(stream.ids)
         masking = WholeWordMasking(run.tokenizer)
         if split == "dev":
@@ -75,15 +70,8 @@ class PretrainingRecipe(Recipe):
 
     def describe(self, run: Run) -> None:
         for split, documents in run.examples.items():
-            print(
-                tr(
-                    "{split}: {documents:,} documents, {tokens:,} tokens",
-                    split=split,
-                    documents=len(documents),
-                    tokens=run.facts["tokens"][split],
-                )
-            )
-        print(tr("{tokens:,} tokens known", tokens=len(run.tokenizer)))
+            print(f"{split}: {len(documents):,} documents, {run.facts['tokens'][split]:,} tokens")
+        print(f"{len(run.tokenizer):,} tokens known")
 
     def make_trainer(self, run: Run) -> PretrainingTrainer:
         monitor, datasets = self.monitor(run, self.scores), run.datasets

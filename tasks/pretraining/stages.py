@@ -4,7 +4,6 @@ import itertools
 from typing import NamedTuple
 
 from tasks.common.errors import InputError
-from tasks.common.language import Message
 
 SHORTEST = 8  # rows of less hold hardly a word beside [CLS] and [SEP]
 
@@ -40,34 +39,19 @@ def parse_stages(value):
         raise InputError("no 'stages': give a list of max_tokens, batch_size and steps, such as --stages 512x8x1000")
     stages = []
     for number, given in enumerate(value if isinstance(value, list) else str(value).split(","), 1):
-        where = Message("configuration: stage {number} of stages", number=number)
+        where = f"configuration: stage {number} of stages"
         if isinstance(given, dict):
             if set(given) != set(KEYS):
-                raise InputError(
-                    "{where} has the keys {given}; it takes {keys}",
-                    where=where,
-                    given=", ".join(map(str, given)),
-                    keys=", ".join(KEYS),
-                )
+                raise InputError(f"{where} has the keys {', '.join(map(str, given))}; it takes {', '.join(KEYS)}")
             numbers = [given[key] for key in KEYS]
         else:
             numbers = str(given).strip().split("x")
         words = [str(word).strip() for word in numbers]
         if len(words) != len(KEYS) or not all(word.isascii() and word.isdigit() for word in words):
-            raise InputError(
-                "{where} is {given!r}; write {keys} in numbers, such as 512x8x1000",
-                where=where,
-                given=given,
-                keys="x".join(KEYS),
-            )
+            raise InputError(f"{where} is {given!r}; write {'x'.join(KEYS)} in numbers, such as 512x8x1000")
         stage = Stage(*map(int, words))
         if stage.max_tokens < SHORTEST or min(stage) < 1:
-            raise InputError(
-                "{where} is {given!r}; max_tokens must be {shortest} or more, the others 1 or more",
-                where=where,
-                given=given,
-                shortest=SHORTEST,
-            )
+            raise InputError(f"{where} is {given!r}; max_tokens must be {SHORTEST} or more, the others 1 or more")
         stages.append(stage)
     return stages
 

@@ -6,7 +6,6 @@ from tqdm import tqdm
 
 from paddle_rope.roformer.heads import IGNORED_LABEL
 from tasks.common.inference import evaluation_mode
-from tasks.common.language import tr
 from tasks.common.training.monitor import VisualDLMonitor
 from tasks.common.training.step_trainer import StepTrainer
 
@@ -27,19 +26,9 @@ class PretrainingTrainer(StepTrainer):
         scores["seconds_per_step"] = self.watch.seconds_per_step()
         if self.is_world_process_zero():
             tqdm.write(
-                tr(
-                    "stage {number} of {count}: length {max_tokens}, batch {batch_size}, "
-                    "{steps} steps  dev loss {loss:.4f}  accuracy {accuracy:.4f}  "
-                    "{seconds_per_step:.3f} s a step",
-                    number=number + 1,
-                    count=len(self.dev),
-                    max_tokens=stage.max_tokens,
-                    batch_size=stage.batch_size,
-                    steps=stage.steps,
-                    loss=scores["loss"],
-                    accuracy=scores["accuracy"],
-                    seconds_per_step=scores["seconds_per_step"],
-                )
+                f"stage {number + 1} of {len(self.dev)}: length {stage.max_tokens}, batch {stage.batch_size}, "
+                f"{stage.steps} steps  dev loss {scores['loss']:.4f}  accuracy {scores['accuracy']:.4f}  "
+                f"{scores['seconds_per_step']:.3f} s a step"
             )
         return scores
 

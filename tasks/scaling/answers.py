@@ -24,14 +24,9 @@ def texts_of(record: dict, where: str, keys: Keys) -> tuple[str, ...]:
     texts = tuple(json_text(record, where, (name,)) for name in names)
     for name, text in zip(names, texts):
         if "\0" in text:
-            raise InputError(
-                '{where}: "{name}" holds a NUL at character {position}; remove it',
-                where=where,
-                name=name,
-                position=text.index(chr(0)),
-            )
+            raise InputError(f'{where}: "{name}" holds a NUL at character {text.index(chr(0))}; remove it')
         if len(names) > 1 and not text.strip():
-            raise InputError('{where}: "{name}" is empty; give it a text', where=where, name=name)
+            raise InputError(f'{where}: "{name}" is empty; give it a text')
     return texts
 
 
@@ -85,5 +80,5 @@ def answerable(found: Found, path: str, keys: Keys) -> tuple[dict, tuple[str, ..
     """The record and its texts; raises InputError if there is something wrong with them."""
     where = f"{path}:{found.line}"
     if found.record is None:
-        raise InputError("{where}: {reason}", where=where, reason=found.reason)
+        raise InputError(f"{where}: {found.reason}")
     return found.record, texts_of(found.record, where, keys)

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from tasks.common import files
 from tasks.common.errors import InputError
-from tasks.common.language import Message
 from tasks.common.texts.forms import Form, form_of
 from tasks.common.texts.json_lines import parse_line
 from tasks.common.texts.tables import MAX_FIELD_CHARACTERS
@@ -111,10 +110,8 @@ class PlainText(Source):
         form = form_of(head) if any(line.strip(BLANKS) for line in head) else Form.PLAIN
         if form not in (Form.PLAIN, Form.JSON_LINES):
             raise InputError(
-                "{path}: is {value}, and many documents are plain text, JSON lines, CSV or Parquet, each by the "
-                "end of its name; give it as the only --input, or name it so",
-                path=path,
-                value=form.value,
+                f"{path}: is {form.value}, and many documents are plain text, JSON lines, CSV or Parquet, each by the "
+                "end of its name; give it as the only --input, or name it so"
             )
 
     def _places(self):
@@ -163,9 +160,7 @@ class Csv(Source):
         raw, fields, reason = next(self._rows(), (b"", [], ""))
         decode(raw, path)  # raises InputError if it is not UTF-8
         if reason:
-            raise InputError(
-                "{path}:1: {reason}; give a file with a header of names between commas", path=path, reason=reason
-            )
+            raise InputError(f"{path}:1: {reason}; give a file with a header of names between commas")
         self.header = [name.removeprefix(BYTE_ORDER_MARK) if not place else name for place, name in enumerate(fields)]
         self._begin = (len(raw), 1 + max(1, raw.count(b"\n")))
         if raw:
@@ -187,7 +182,7 @@ class Csv(Source):
             except StopIteration:
                 return
             except csv.Error as error:
-                fields, reason = [], Message("broken CSV ({error})", error=error)
+                fields, reason = [], f"broken CSV ({error})"
             yield b"".join(taken), fields, reason
             taken.clear()
 
@@ -214,7 +209,7 @@ class Csv(Source):
         if not fields and not reason:
             return Found(line, None, "", row)
         if not reason and len(fields) != len(self.header):
-            reason = Message("{count} columns, but the header has {header}", count=len(fields), header=len(self.header))
+            reason = f"{len(fields)} columns, but the header has {len(self.header)}"
         return Found(line, None if reason else dict(zip(self.header, fields)), reason, row)
 
 
@@ -227,15 +222,13 @@ class Parquet(Source):
             import pyarrow
             import pyarrow.parquet
         except ImportError:
-            raise InputError("{path}: Parquet needs pyarrow; pip install -r requirements-ray.txt", path=path) from None
+            raise InputError(f"{path}: Parquet needs pyarrow; pip install -r requirements-ray.txt") from None
         try:
             self._table = pyarrow.parquet.ParquetFile(self.file)
             _check_columns(self._table.schema_arrow.names, keys, path)
         except (pyarrow.ArrowException, OSError) as error:
             reason = " ".join(str(error).split())
-            raise InputError(
-                "{path}: is no Parquet file, or damaged ({reason:.200}); write it again", path=path, reason=reason
-            ) from None
+            raise InputError(f"{path}: is no Parquet file, or damaged ({reason:.200}); write it again") from None
 
     def _places(self):
         for number in range(1, self._table.metadata.num_rows + 1):
@@ -264,21 +257,11 @@ class Parquet(Source):
 def _check_columns(header, keys, where):
     twice = [name for place, name in enumerate(header) if name in header[:place]]
     if twice:
-        raise InputError(
-            "{where}: column {column} is there twice; give each column its own name",
-            where=where,
-            column=shown(twice[0]),
-        )
+        raise InputError(f"{where}: column {shown(twice[0])} is there twice; give each column its own name")
     if not any(set(names) <= set(header) for names in keys):
         wanted = " or ".join(" and ".join(map(repr, names)) for names in keys)
-        remedy = Message("give its name as --text_column") if len(keys[0]) == 1 else Message("rename the columns")
-        raise InputError(
-            "{where}: no column {wanted} ({header:.200}); {remedy}",
-            where=where,
-            wanted=wanted,
-            header=", ".join(map(str, header)),
-            remedy=remedy,
-        )
+        remedy = "give its name as --text_column" if len(keys[0]) == 1 else "rename the columns"
+        raise InputError(f"{where}: no column {wanted} ({', '.join(map(str, header)):.200}); {remedy}")
 
 
 def _without_place(error, place):

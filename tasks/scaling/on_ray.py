@@ -13,7 +13,6 @@ from collections import deque
 from pathlib import Path
 
 from tasks.common.errors import InputError
-from tasks.common.language import Message
 from tasks.scaling.formats import Part
 from tasks.scaling.worker import MOST_DEATHS, Done, Job, PartWorker
 
@@ -80,7 +79,7 @@ def _start(address, processors):
     try:
         import ray
     except ImportError as error:
-        raise InputError("--ray: {error}; pip install -r requirements-ray.txt", error=error) from None
+        raise InputError(f"--ray: {error}; pip install -r requirements-ray.txt") from None
     _check_reachable(address)
     cluster = {"address": address}
     if address == LOCAL:
@@ -106,10 +105,8 @@ def _check_reachable(address):
 
 def _no_cluster(address, error):
     reason = " ".join(str(error).split())
-    remedy = Message("start one, or leave the address out for one on this machine")
-    return InputError(
-        "--ray {address}: no cluster there ({reason:.200}); {remedy}", address=address, reason=reason, remedy=remedy
-    )
+    remedy = "start one, or leave the address out for one on this machine"
+    return InputError(f"--ray {address}: no cluster there ({reason:.200}); {remedy}")
 
 
 def _result(ray, call, part):
@@ -121,16 +118,9 @@ def _result(ray, call, part):
             raise InputError(str(error.cause)) from None
         raise
     except ray.exceptions.RayActorError as error:
-        where = (
-            Message("over {path}, records {first} to {last}", path=part.path, first=part.first, last=part.last)
-            if part
-            else Message("before their first part")
-        )
+        where = f"over {part.path}, records {part.first} to {part.last}" if part else "before their first part"
         reason = " ".join(str(error).split())
         raise InputError(
-            "{most_deaths} actors have died {where} ({reason:.200}); give them more memory, then run the same command "
-            "again to go on",
-            most_deaths=MOST_DEATHS,
-            where=where,
-            reason=reason,
+            f"{MOST_DEATHS} actors have died {where} ({reason:.200}); give them more memory, then run the same "
+            "command again to go on"
         ) from None

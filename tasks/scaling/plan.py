@@ -8,7 +8,6 @@ from pathlib import Path
 
 from tasks.common.errors import InputError
 from tasks.common.files import check_makeable
-from tasks.common.language import Message
 from tasks.common.runs.fingerprints import digest_of
 from tasks.scaling.answers import keys_of
 from tasks.scaling.formats import Part
@@ -26,15 +25,15 @@ def make_plan(job: Job, inputs: list[str], part_records: int) -> tuple[dict, lis
         InputError: an input, a model's folder or the output is not there or does not fit. Nothing is written.
     """
     if part_records < 1:
-        raise InputError("--part_records {part_records}: must be 1 or more", part_records=part_records)
+        raise InputError(f"--part_records {part_records}: must be 1 or more")
     paths = find_files(inputs)
     output = os.path.realpath(job.output)
     for folder in [*inputs, *map(os.path.dirname, paths)]:
         if output == os.path.realpath(folder):
-            raise InputError("{output}: holds the input; give another folder as --output", output=job.output)
+            raise InputError(f"{job.output}: holds the input; give another folder as --output")
     for model in job.models:
         if not os.path.isdir(model):
-            raise InputError("{model}: no such folder; give the folder OUTPUT_DIR/model of a training run", model=model)
+            raise InputError(f"{model}: no such folder; give the folder OUTPUT_DIR/model of a training run")
     check_makeable(job.output, "--output")
     parts = parts_of(paths, keys_of(job.task, job.text_column), part_records)
     plan = {
@@ -62,21 +61,16 @@ def is_begun(output: str, plan: dict) -> bool:
     path = Path(output) / MANIFEST_FILE
     if not path.is_file():
         if Path(output).is_dir() and any(Path(output).iterdir()):
-            raise InputError("{output}: is not empty; give another folder as --output or remove it", output=output)
+            raise InputError(f"{output}: is not empty; give another folder as --output or remove it")
         return False
     try:
         before = json.loads(path.read_text(encoding="utf-8"))
         before["options"] = _given(before["options"])
         changed = next((key for key in plan if before[key] != plan[key]), None)
         if changed:
-            raise InputError(
-                "{output}: {difference}, {remedy}",
-                output=output,
-                difference=_difference(changed, before[changed], plan[changed]),
-                remedy=_REMEDY,
-            )
+            raise InputError(f"{output}: {_difference(changed, before[changed], plan[changed])}, {_REMEDY}")
     except (ValueError, KeyError, AttributeError, TypeError):
-        raise InputError("{path}: is damaged; give another folder as --output or remove this one", path=path) from None
+        raise InputError(f"{path}: is damaged; give another folder as --output or remove this one") from None
     return True
 
 
@@ -93,21 +87,19 @@ def _given(options):
     return {name: value for name, value in options.items() if value is not None}
 
 
-_REMEDY = Message("so it cannot go on; give the run what it began with, or another folder as --output")
+_REMEDY = "so it cannot go on; give the run what it began with, or another folder as --output"
 
 
 def _difference(key, before, now):
     if key == "task":
-        return Message("was begun for {before}", before=before)
+        return f"was begun for {before}"
     if key == "parts":
-        return Message("was begun with other parts")
+        return "was begun with other parts"
     name = next(name for name in [*before, *now] if before.get(name) != now.get(name))
     if key == "options":
-        return Message(
-            "was begun with --{name} {before}, not {now}", name=name, before=before.get(name), now=now.get(name)
-        )
+        return f"was begun with --{name} {before.get(name)}, not {now.get(name)}"
     if name not in now:
-        return Message("was begun with {name} too", name=name)
+        return f"was begun with {name} too"
     if name in before:
-        return Message("{name} has changed since it was begun", name=name)
-    return Message("was begun without {name}", name=name)
+        return f"{name} has changed since it was begun"
+    return f"was begun without {name}"

@@ -15,7 +15,6 @@ from multiprocessing.connection import wait
 from tqdm import tqdm
 
 from tasks.common.errors import InputError
-from tasks.common.language import Message, tr
 from tasks.scaling.formats import Part
 from tasks.scaling.worker import MOST_DEATHS, Job, PartWorker
 
@@ -89,28 +88,19 @@ def _replace(worker, job, waiting, deaths, events):
     """A new process in the place of one that has died."""
     worker.end()
     code = worker.process.exitcode
-    cause = (
-        Message("signal {number}, {name}", number=-code, name=signal.strsignal(-code))
-        if code and code < 0
-        else Message("exit status {code}", code=code)
-    )
-    where, part = Message("before its first part"), worker.part
+    cause = f"signal {-code}, {signal.strsignal(-code)}" if code and code < 0 else f"exit status {code}"
+    where, part = "before its first part", worker.part
     if part:
-        where = Message("in {path}, records {first} to {last}", path=part.path, first=part.first, last=part.last)
+        where = f"in {part.path}, records {part.first} to {part.last}"
         waiting.appendleft(part)
         events.advance(-worker.advanced)
     deaths[part] += 1
     if deaths[part] == MOST_DEATHS:
         raise InputError(
-            "{most_deaths} processes have died {where} ({cause}); take fewer --processes or a smaller --batch_size if "
-            "the memory was too small, and run the same command again to go on",
-            most_deaths=MOST_DEATHS,
-            where=where,
-            cause=cause,
+            f"{MOST_DEATHS} processes have died {where} ({cause}); take fewer --processes or a smaller --batch_size "
+            "if the memory was too small, and run the same command again to go on"
         )
-    tqdm.write(
-        tr("a process has died {where} ({cause}); another takes its place", where=where, cause=cause), file=sys.stderr
-    )
+    tqdm.write(f"a process has died {where} ({cause}); another takes its place", file=sys.stderr)
     return _Process(job)
 
 
@@ -126,7 +116,7 @@ def _work(pipe, job):
     except (EOFError, BrokenPipeError, ConnectionResetError):  # the run has ended
         return
     except InputError as error:
-        pipe.send(("refused", error.message))
+        pipe.send(("refused", str(error)))
     except Exception:
         pipe.send(("failed", traceback.format_exc()))
 

@@ -49,7 +49,7 @@ class Arguments(BaseModel):
 def build(arguments: Arguments) -> serve.Application:
     """The application. Raises InputError if there is no such folder."""
     if not os.path.isdir(arguments.model):
-        raise InputError("{model}: no such folder; give the folder of a model", model=arguments.model)
+        raise InputError(f"{arguments.model}: no such folder; give the folder of a model")
     arguments = arguments.model_copy(update={"model": os.path.abspath(arguments.model)})
     service = serve.deployment(Service).options(
         name=arguments.task,

@@ -25,7 +25,6 @@ from tqdm import tqdm
 from paddle_rope.machine import prepare_process
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, write_json
-from tasks.common.language import Message, tr
 from tasks.common.runs.locks import locked
 from tasks.scaling.answers import keys_of
 from tasks.scaling.plan import MANIFEST_FILE, begun_options, is_begun, make_plan
@@ -117,7 +116,7 @@ class _Call:
         folder = Path(self.job.output)
         folder.mkdir(parents=True, exist_ok=True)
         if not self._stack.enter_context(locked(folder)):
-            raise InputError("{folder}: another process works on this run; wait for its end", folder=folder)
+            raise InputError(f"{folder}: another process works on this run; wait for its end")
         if not is_begun(self.job.output, self.plan):
             write_json(folder / MANIFEST_FILE, self.plan)
         self._remove_begun_files()
@@ -199,28 +198,14 @@ def _finish(job, parts, call):
     if call.finished or not (folder / SUMMARY_FILE).exists():
         write_json(folder / SUMMARY_FILE, summary)
     if not answered and rejected:
-        raise InputError("{file}: every record was rejected; see the reasons there", file=folder / REJECTED_FILE)
-    speed = Message("nothing was left to do")
+        raise InputError(f"{folder / REJECTED_FILE}: every record was rejected; see the reasons there")
+    speed = "nothing was left to do"
     if call.finished:
-        speed = Message(
-            "{answered:,} in this call in {seconds} s, {documents_per_second} a second", **summary["last_call"]
+        speed = "{answered:,} in this call in {seconds} s, {documents_per_second} a second".format(
+            **summary["last_call"]
         )
-    note = (
-        Message(", {rejected:,} rejected (see {file})", rejected=rejected, file=folder / REJECTED_FILE)
-        if rejected
-        else ""
-    )
-    print(
-        tr(
-            "{folder}: {answered:,} documents in {parts:,} part{s}{note}; {speed}",
-            folder=folder,
-            answered=answered,
-            parts=len(parts),
-            s="s" * (len(parts) > 1),
-            note=note,
-            speed=speed,
-        )
-    )
+    note = f", {rejected:,} rejected (see {folder / REJECTED_FILE})" if rejected else ""
+    print(f"{folder}: {answered:,} documents in {len(parts):,} part{'s' * (len(parts) > 1)}{note}; {speed}")
     return 0
 
 

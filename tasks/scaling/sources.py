@@ -8,7 +8,6 @@ import zlib
 from collections import Counter
 
 from tasks.common.errors import InputError
-from tasks.common.language import Message
 from tasks.common.texts.text_files import open_bytes
 from tasks.scaling.formats import GZIP, Csv, JsonLines, Keys, Parquet, Part, PlainText, Source
 
@@ -29,11 +28,7 @@ def open_source(path: str, keys: Keys) -> Source:
     ending = next(ending for ending in ENDINGS if path.endswith(ending)).removesuffix(GZIP)
     if SOURCES[ending] is PlainText and len(keys[0]) > 1:
         names = " and ".join(keys[0])
-        raise InputError(
-            "{path}: plain text has one text a line; give JSON lines, CSV or Parquet with {names}",
-            path=path,
-            names=names,
-        )
+        raise InputError(f"{path}: plain text has one text a line; give JSON lines, CSV or Parquet with {names}")
     return SOURCES[ending](path, keys)
 
 
@@ -51,25 +46,19 @@ def find_files(inputs: list[str]) -> list[str]:
             continue
         names = sorted(entry.name for entry in os.scandir(given) if entry.is_file() and entry.name[0] not in "._")
         if not names:
-            raise InputError(
-                "{given}: no files in this folder; give a folder with files that end with {or_endings}",
-                given=given,
-                or_endings=_OR_ENDINGS,
-            )
+            raise InputError(f"{given}: no files in this folder; give a folder with files that end with {_OR_ENDINGS}")
         found += [os.path.join(given, name) for name in names]
     for path in found:
         open_bytes(path).close()
         if not path.endswith(ENDINGS):
-            raise InputError(
-                "{path}: unknown kind of file; its name has to end with {or_endings}", path=path, or_endings=_OR_ENDINGS
-            )
+            raise InputError(f"{path}: unknown kind of file; its name has to end with {_OR_ENDINGS}")
     if len(set(map(os.path.realpath, found))) < len(found):
         twice = next(path for path, count in Counter(map(os.path.realpath, found)).items() if count > 1)
-        raise InputError("{twice}: is given twice; give it once", twice=twice)
+        raise InputError(f"{twice}: is given twice; give it once")
     return list(map(os.path.abspath, found))
 
 
-_OR_ENDINGS = Message("{sources} or, but for Parquet, such an end and {gzip}", sources=", ".join(SOURCES), gzip=GZIP)
+_OR_ENDINGS = f"{', '.join(SOURCES)} or, but for Parquet, such an end and {GZIP}"
 
 
 def parts_of(paths: list[str], keys: Keys, size: int) -> list[Part]:
@@ -84,13 +73,7 @@ def parts_of(paths: list[str], keys: Keys, size: int) -> list[Part]:
             with contextlib.closing(open_source(path, keys)) as source:
                 parts += [Part(0, path, *span) for span in source.parts(size)]
         except (OSError, EOFError, zlib.error) as error:
-            raise InputError(
-                "{path}: is damaged or cannot be read ({error}); give it whole", path=path, error=error
-            ) from None
+            raise InputError(f"{path}: is damaged or cannot be read ({error}); give it whole") from None
     if not parts:
-        raise InputError(
-            "{path}: no records in it{more}; give texts",
-            path=paths[0],
-            more=Message(" and the others") if len(paths) > 1 else "",
-        )
+        raise InputError(f"{paths[0]}: no records in it{' and the others' if len(paths) > 1 else ''}; give texts")
     return [part._replace(number=number) for number, part in enumerate(parts)]

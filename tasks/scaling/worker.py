@@ -93,9 +93,7 @@ class PartWorker:
             if isinstance(error, BrokenPipeError):  # of ``advance``: nobody waits for this part any more
                 raise
             path = error.filename or part.path if isinstance(error, OSError) else part.path
-            raise InputError(
-                "{path}: cannot be read or written ({error}); mend that, then run again", path=path, error=error
-            ) from None
+            raise InputError(f"{path}: cannot be read or written ({error}); mend that, then run again") from None
 
     def _write(self, part, advance):
         answered, rejected = 0, []
@@ -134,7 +132,7 @@ class PartWorker:
         if chunk:
             yield chunk
         if count != part.last - part.first + 1:
-            raise InputError("{path}: has changed while it was read; give it again as it was", path=part.path)
+            raise InputError(f"{part.path}: has changed while it was read; give it again as it was")
 
 
 def _report(part, found: Found, error):

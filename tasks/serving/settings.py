@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from paddle_rope.small_files import read_json_object
+from paddle_rope.json_files import read_json_object
 from tasks.common.errors import InputError
 from tasks.recipes import recipe_of_model
 

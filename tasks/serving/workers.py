@@ -208,6 +208,6 @@ def _work(settings: Settings, listener: socket.socket, link: Connection) -> None
     try:
         Server(settings, is_worker=True, tick=tick).serve_until_stopped(listener)
     except InputError as error:
-        link.send(("failed", error.message))
+        link.send(("failed", str(error)))
         sys.exit(2)
     _leave()

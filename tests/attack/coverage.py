@@ -25,7 +25,6 @@ MODULES = ["tasks.ner.formats", "tasks.common.texts", "tasks.matching.data", "ta
 READERS = [
     *MODULES,
     "paddle_rope.roformer.checkpoints.tensor_files",
-    "paddle_rope.roformer.checkpoints.bounded_pickle",
     "paddle_rope.roformer.checkpoints.pickled_tensors",
 ]
 LARGEST = 20_000  # bytes of a mutant

@@ -56,7 +56,7 @@ def _model() -> dict[str, bytes]:
         attention=["softmax", "linear"],
     )
     with tempfile.TemporaryDirectory() as folder:
-        NerModel(config).save_pretrained(folder, safe_serialization=True)
+        NerModel(config).save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         return read_case(Path(folder))
 

@@ -53,7 +53,7 @@ def read_run(folder: Path) -> None:
     checkpoint = last_checkpoint(folder / life.CHECKPOINTS_FOLDER)
     config = {**read_run_config(folder / life.CONFIG_FILE), "output_dir": str(folder)}
     with contextlib.ExitStack() as stack:
-        life.claim(get_recipe("ner").resolve(config).config, checkpoint, stack)
+        life.claim(get_recipe("ner").resolve(config).config, checkpoint, stack, is_begun=True)
     for cell in read_series(folder).cells[-1:]:  # they differ in seed and fold
         get_recipe(cell.recipe).resolve(cell.config)
 

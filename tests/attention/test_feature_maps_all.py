@@ -5,37 +5,29 @@ import paddle
 import pytest
 
 from paddle_rope import (
-    RotaryPositionEmbedding,
-    causal_linear_attention,
     linear_attention,
-    reference,
     softmax_attention,
 )
 from paddle_rope.attention import (
-    Hedgehog,
     OnePlusCosine,
     OrthogonalRandomFeatures,
     SoftmaxExp,
     elu_plus_one,
     exp,
     relu,
-    squared_relu,
 )
 
 ELEMENTWISE = {
     "relu": (relu, lambda x: np.maximum(x, 0), lambda x: (x > 0) * 1.0),
-    "squared_relu": (squared_relu, lambda x: np.maximum(x, 0) ** 2, lambda x: 2 * np.maximum(x, 0)),
     "exp": (exp, np.exp, np.exp),
 }
 ALL_MAPS = {
     "elu_plus_one": lambda head_dim: elu_plus_one,
     "relu": lambda head_dim: relu,
-    "squared_relu": lambda head_dim: squared_relu,
     "exp": lambda head_dim: exp,
     "softmax_exp": lambda head_dim: SoftmaxExp(),
     "one_plus_cosine": lambda head_dim: OnePlusCosine(),
     "favor": lambda head_dim: OrthogonalRandomFeatures(head_dim, 10),
-    "hedgehog": lambda head_dim: Hedgehog(2, head_dim),
 }
 
 
@@ -98,42 +90,6 @@ def test_softmax_exp_is_a_softmax_over_features_and_one_over_the_keys_of_the_seq
     np.testing.assert_allclose(phi.key(k, paddle.to_tensor(mask)).numpy(), expected_k, rtol=1e-12, atol=1e-25)
     weights = products(phi, q, k)
     np.testing.assert_allclose(weights.sum(axis=-1).numpy(), 1, rtol=1e-12)
-
-
-def test_hedgehog_is_a_softmax_of_both_signs_with_weights_of_its_own_for_each_head():
-    phi, x = Hedgehog(2, 3), random(2, 2, 5, 3)
-    assert {name: weight.shape for name, weight in phi.named_parameters()} == {
-        "query_weight": [2, 3, 3],
-        "key_weight": [2, 3, 3],
-    }
-    exponent = np.exp(np.concatenate([2 * x.numpy(), -2 * x.numpy()], axis=-1))
-    begin = exponent / exponent.sum(axis=-1, keepdims=True)
-    np.testing.assert_allclose(phi.query(x).numpy(), begin, rtol=1e-6)
-    np.testing.assert_allclose(phi.key(x).numpy(), begin, rtol=1e-6)
-    for call, weight in ((phi.query, phi.query_weight), (phi.key, phi.key_weight)):
-        weight.set_value(random(2, 3, 3, dtype="float32"))
-        y = np.einsum("bhsd,hde->bhse", x.numpy(), weight.numpy())
-        exponent = np.exp(np.concatenate([y, -y], axis=-1))
-        np.testing.assert_allclose(call(x).numpy(), exponent / exponent.sum(axis=-1, keepdims=True), rtol=1e-6)
-
-
-def test_hedgehog_attends_by_its_features_with_rope_and_trains():
-    phi = Hedgehog(2, 4)
-    phi.to(dtype="float64")
-    for weight in phi.parameters():
-        weight.set_value(random(2, 4, 4))
-    q, k, v = (random(2, 2, 7, 4) for _ in range(3))
-    rotary = RotaryPositionEmbedding(8)
-    for kernel, causal in ((linear_attention, False), (causal_linear_attention, True)):
-        variables = [q, k, v, *phi.parameters()]
-        attended = kernel(q, k, v, rotary, feature_map=phi)
-        expected = reference.linear_attention(q, k, v, range(7), None, phi.query, phi.key, causal=causal)
-        np.testing.assert_allclose(attended.numpy(), expected.numpy(), rtol=0, atol=1e-10)
-        towards = random(2, 2, 7, 4)
-        found, exact = (paddle.grad((y * towards).sum(), variables) for y in (attended, expected))
-        for one, other in zip(found, exact):
-            np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=0, atol=1e-10)
-            assert np.abs(other.numpy()).max() > 1e-3
 
 
 def test_one_plus_cosine_lies_between_zero_and_two_and_holds_at_the_zero_vector():

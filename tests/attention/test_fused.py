@@ -43,7 +43,6 @@ OPTIONS = {
     "packed": {"segment_ids": paddle.to_tensor([[0] * 3 + [1] * 4, [2] * 7, [0] * 6 + [5]])},
     "causal": {"causal": True},
     "causal, padding": {"causal": True, "key_mask": paddle.to_tensor(ragged_mask(3, 7))},
-    "scaled": {"score_scaling_length": 4},
 }
 
 

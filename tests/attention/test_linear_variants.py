@@ -17,7 +17,6 @@ from paddle_rope.attention import (
     exp,
     linear_attention_step,
     relu,
-    squared_relu,
 )
 from tests.attention.qkv import SHAPES, ragged_mask, random_qkv
 from tests.pairwise import pairwise
@@ -53,7 +52,6 @@ def plain_maps(name, head_dim, mask):
     return {
         "elu_plus_one": both(elu_plus_one, reference.elu_plus_one),
         "relu": both(lambda x: relu(x) + 0.1, lambda x: (x + x.abs()) / 2 + 0.1),
-        "squared_relu": both(lambda x: squared_relu(x) + 0.1, lambda x: ((x + x.abs()) / 2) ** 2 + 0.1),
         "exp": both(exp, paddle.exp),
         "softmax_exp": (SoftmaxExp(), lambda q: paddle.exp(q) / paddle.exp(q).sum(-1, keepdim=True), softmax_over_keys),
     }[name]
@@ -72,7 +70,7 @@ def assert_same_with_gradients(attended, expected, inputs, exact, tolerance=1e-1
 
 @pairwise(
     {
-        "name": ["elu_plus_one", "relu", "squared_relu", "exp", "softmax_exp", "favor"],
+        "name": ["elu_plus_one", "relu", "exp", "softmax_exp", "favor"],
         "normalizer": ["unrotated", "rotated", "none"],
         "shape, masked, rotated": [
             *((SHAPES[0], False, True), (SHAPES[1], True, True), (SHAPES[1], True, False), (SHAPES[2], False, True)),
@@ -216,8 +214,8 @@ def test_features_that_hardly_overlap_are_bounded_as_in_the_double_sum(name):
 
 @pytest.mark.parametrize(
     "phi, q, k",
-    [(relu, (1, -1), (-1, 1)), (squared_relu, (1, -1), (-1, 1)), (elu_plus_one, (30, -30), (-30, 30))],
-    ids=["relu", "squared_relu", "elu_plus_one"],
+    [(relu, (1, -1), (-1, 1)), (elu_plus_one, (30, -30), (-30, 30))],
+    ids=["relu", "elu_plus_one"],
 )
 def test_a_rotated_numerator_without_overlap_of_features_stays_within_the_bound(phi, q, k):
     # phi(q) . phi(k) is 0, or nearly; R_1 phi(k) has the sine of 1 along phi(q)
@@ -233,7 +231,7 @@ def test_a_rotated_numerator_without_overlap_of_features_stays_within_the_bound(
         assert y.item() == pytest.approx(expected, rel=1e-4, abs=1e-4)
 
 
-@pytest.mark.parametrize("phi", [relu, squared_relu, elu_plus_one], ids=["relu", "squared_relu", "elu_plus_one"])
+@pytest.mark.parametrize("phi", [relu, elu_plus_one], ids=["relu", "elu_plus_one"])
 def test_no_output_exceeds_the_largest_value_by_more_than_the_bound(phi):
     rotary = RotaryPositionEmbedding(8)
     for kernel in (linear_attention, causal_linear_attention):
@@ -244,7 +242,7 @@ def test_no_output_exceeds_the_largest_value_by_more_than_the_bound(phi):
         assert all(float(x.abs().max()) < 1e5 for x in gradients)
 
 
-@pytest.mark.parametrize("phi", [relu, squared_relu], ids=["relu", "squared_relu"])
+@pytest.mark.parametrize("phi", [relu], ids=["relu"])
 def test_a_query_or_all_keys_without_positive_feature_give_zero(phi):
     q, k, v = random_qkv(1, 1, 4, 4, 2)
     for attended in (

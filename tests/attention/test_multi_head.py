@@ -69,33 +69,6 @@ def test_without_rotation_a_permutation_of_the_tokens_permutes_the_outputs(kind)
     assert float((rotated - paddle.index_select(layer(hidden, rotary), order, axis=1)).abs().max()) > 1e-2
 
 
-def test_gammas_that_the_token_chooses_begin_from_near_to_far():
-    layer = MultiHeadAttention(8, 4, "linear", decay="token", bias=False)
-    gammas = layer._decay(paddle.zeros([2, 3, 8]))
-    assert gammas.shape == [2, 4, 3]
-    np.testing.assert_allclose(gammas[1, :, 2].numpy(), 1 - np.geomspace(0.2, 0.001, 4), rtol=1e-5)
-    assert layer._decay(paddle.zeros([2, 3, 8], dtype="float32")).dtype == paddle.float32
-    for options in ({"kind": "softmax", "decay": "token"}, {"kind": "linear"}):
-        assert not hasattr(MultiHeadAttention(8, 4, **options), "token_decay")
-    with pytest.raises(ValueError, match="decay must be one of token"):
-        MultiHeadAttention(8, 4, "linear", decay="tokens")
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_the_layer_decays_as_its_tokens_choose(causal):
-    layer = MultiHeadAttention(8, 2, "linear", decay="token", causal=causal)
-    hidden = paddle.to_tensor(np.random.standard_normal((2, 7, 8)), dtype="float32")
-    hidden.stop_gradient = False
-    outputs = layer(hidden)
-    paddle.autograd.backward([outputs.square().sum()])
-    assert float(layer.token_decay.weight.grad.abs().min()) > 0
-    layer.token_decay.weight.set_value(paddle.zeros([8, 2]))
-    layer.token_decay.bias.set_value(paddle.to_tensor([0.5, 2.0]))
-    constant = MultiHeadAttention(8, 2, "linear", decay=[1 / (1 + np.exp(-0.5)), 1 / (1 + np.exp(-2.0))], causal=causal)
-    constant.set_state_dict({name: x for name, x in layer.state_dict().items() if "token_decay" not in name})
-    np.testing.assert_allclose(layer(hidden).numpy(), constant(hidden).numpy(), rtol=0, atol=1e-5)
-
-
 def test_dropout_acts_on_softmax_weights_in_training_alone():
     hidden = paddle.to_tensor(np.random.standard_normal((1, 6, 8)), dtype="float32")
     layer = random_layer(8, 2, "softmax", dropout=0.5)

@@ -27,7 +27,6 @@ KERNELS = {
         partial(reference.softmax_attention, window=4),
         {},
     ),
-    "scaled softmax": (softmax_attention, reference.softmax_attention, {"score_scaling_length": 3}),
     "linear": (linear_attention, reference.linear_attention, {}),
     "causal linear": (
         lambda *args, causal, **kwargs: causal_linear_attention(*args, chunk_size=3, **kwargs),
@@ -78,9 +77,7 @@ def test_sums_within_segments_do_not_depend_on_the_size_of_the_chunks(chunk_size
 
 
 @pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("float16", 4e-3), ("bfloat16", 3e-2)])
-@pytest.mark.parametrize(
-    "name", ["softmax", "causal softmax", "window softmax", "scaled softmax", "linear", "causal linear"]
-)
+@pytest.mark.parametrize("name", ["softmax", "causal softmax", "window softmax", "linear", "causal linear"])
 def test_packed_texts_equal_each_text_alone(name, dtype, tolerance):
     kernel, _, options = KERNELS[name]
     lengths = [1, 70, 3, 130, 64, 5]
@@ -157,7 +154,7 @@ def test_a_causal_softmax_query_without_a_real_key_gets_zero():
     np.testing.assert_allclose(attended[:, :, 2].numpy(), v[:, :, 2].numpy(), rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["softmax", "causal softmax", "window softmax", "scaled softmax"])
+@pytest.mark.parametrize("name", ["softmax", "causal softmax", "window softmax"])
 @pytest.mark.parametrize("seq", [11, 90])  # of one block of a window, and of several
 def test_the_last_queries_see_their_own_segments(name, seq):
     kernel, _, options = KERNELS[name]

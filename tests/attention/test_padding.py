@@ -1,7 +1,5 @@
 """Padding has no influence on any kind of attention."""
 
-from functools import partial
-
 import numpy as np
 import paddle
 import pytest
@@ -11,9 +9,8 @@ from tests.attention.qkv import ragged_mask, random_qkv
 
 KERNELS = {
     "softmax": softmax_attention,
-    "scaled softmax": partial(softmax_attention, score_scaling_length=20),
     "linear": linear_attention,
-    "window": lambda q, k, v, *more: window_attention(q, k, v, 5, *more, score_scaling_length=20),
+    "window": lambda q, k, v, *more: window_attention(q, k, v, 5, *more),
 }
 pytestmark = pytest.mark.parametrize("attend", KERNELS.values(), ids=KERNELS.keys())
 

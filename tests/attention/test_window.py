@@ -16,9 +16,9 @@ CASES = [((1, 1, 1, 2, 1), 1), ((2, 2, 16, 2, 3), 2), ((3, 1, 19, 4, 2), 3), ((2
 OPTIONS = [
     {},
     {"causal": True},
-    {"placement": "qkvo", "score_scaling_length": 5},
+    {"placement": "qkvo"},
     {"packed": True},
-    {"packed": True, "causal": True, "score_scaling_length": 30},
+    {"packed": True, "causal": True},
 ]
 
 
@@ -80,7 +80,7 @@ def test_blocks_equal_softmax_attention_with_all_other_scores_far_down(seq, wind
     np.testing.assert_allclose(attended[:, 0][sees_some], expected[:, 0][sees_some], rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("options", [{}, {"causal": True}, {"score_scaling_length": 9}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"causal": True}], ids=str)
 def test_a_window_over_the_whole_text_is_softmax_attention(options):
     q, k, v = random_qkv(2, 2, 11, 4, 3)
     mask = paddle.to_tensor(ragged_mask(2, 11))
@@ -98,7 +98,7 @@ def test_a_query_without_a_key_in_sight_gets_zero_and_no_gradient_is_nan(seq, ca
     q, k, v = random_qkv(2, 1, seq, 4, 2, dtype="float32")
     mask = np.zeros((2, seq), dtype=bool)
     mask[0, 3] = True
-    attended = window_attention(q, k, v, 2, None, paddle.to_tensor(mask), causal=causal, score_scaling_length=8)
+    attended = window_attention(q, k, v, 2, None, paddle.to_tensor(mask), causal=causal)
     sees_some = [3, 4, 5] if causal else [1, 2, 3, 4, 5]
     np.testing.assert_allclose(attended.numpy()[0, 0, sees_some], [v.numpy()[0, 0, 3]] * len(sees_some), rtol=1e-6)
     others = [i for i in range(seq) if i not in sees_some]
@@ -163,25 +163,6 @@ def test_dropout_acts_on_the_weights():
     np.testing.assert_allclose(dropped[kept], 2 * weights[kept], rtol=1e-5)
 
 
-@pytest.mark.parametrize("masked", [False, True], ids=["no mask", "mask"])
-@pytest.mark.parametrize("causal", [False, True], ids=["", "causal"])
-def test_scores_of_softmax_attention_are_scaled_by_the_logarithm_of_the_keys_in_sight(causal, masked):
-    qkv = random_qkv(2, 2, 7, 4, 3)
-    mask = ragged_mask(2, 7) if masked else None
-    tensor = None if mask is None else paddle.to_tensor(mask)
-    attended = softmax_attention(*qkv, None, tensor, causal=causal, score_scaling_length=16)
-    expected = reference.softmax_attention(*qkv, None, mask, causal=causal, score_scaling_length=16)
-    np.testing.assert_allclose(attended.numpy(), expected.numpy(), rtol=0, atol=1e-10)
-
-
-def test_scores_among_as_many_keys_as_the_scaling_length_stay_as_they_are():
-    q, k, v = random_qkv(1, 2, 16, 4, 3)
-    scaled = softmax_attention(q, k, v, score_scaling_length=16)
-    np.testing.assert_allclose(scaled.numpy(), softmax_attention(q, k, v).numpy(), rtol=0, atol=1e-12)
-    squared = softmax_attention(q, k, v, score_scaling_length=4)  # log 16 / log 4 = 2
-    np.testing.assert_allclose(squared.numpy(), softmax_attention(2 * q, k, v).numpy(), rtol=0, atol=1e-12)
-
-
 def test_wrong_arguments_are_an_error():
     qkv = random_qkv(1, 1, 5, 4, 3)
     with pytest.raises(ValueError, match="window must be at least 1, got 0"):
@@ -189,8 +170,6 @@ def test_wrong_arguments_are_an_error():
     with pytest.raises(ValueError, match="window must be at least 1, got -1"):
         MultiHeadAttention(12, 2, "window", window=-1)
     for attend in (softmax_attention, lambda *args, **options: window_attention(*args, 2, **options)):
-        with pytest.raises(ValueError, match="score_scaling_length must be at least 2, got 1"):
-            attend(*qkv, score_scaling_length=1)
         with pytest.raises(ValueError, match="placement"):
             attend(*qkv, placement="kq")
         with pytest.raises(ValueError, match="int32 or int64"):

@@ -3,12 +3,14 @@
 import json
 
 import numpy as np
-import predict_classification
 import pytest
 
 from tasks.classification.prediction import Classifier
 from tasks.recipes import open_predictor
 from tests.exports import FORMATS, export
+from tests.verbs import verb
+
+predict_classification = verb("predict", "classification")
 
 TEXTS = ["球队昨晚客场取胜，主教练很满意。" * 5, "新手机今天发布。", "好"]
 

@@ -4,9 +4,7 @@ import io
 import json
 import shutil
 
-import evaluate_classification
 import numpy as np
-import predict_classification
 import pytest
 import train_classification
 
@@ -19,6 +17,10 @@ from tasks.classification.report import print_data_report
 from tasks.common.errors import InputError
 from tasks.common.runs.locks import locked
 from tasks.common.training.monitor import VisualDLMonitor
+from tests.verbs import verb
+
+evaluate_classification = verb("evaluate", "classification")
+predict_classification = verb("predict", "classification")
 
 CLASSES = ["交通", "体育", "天气", "美食"]
 

@@ -23,7 +23,7 @@ VERBS_WITH_A_CHOICE = {
     "export": TASKS,
     "tune": ("ner",),
     "demo": ("ner", "matching"),
-    "benchmark": ("length", "layers", "prediction", "entities", "service", "documents"),
+    "benchmark": ("length", "peers", "prediction", "entities", "service", "documents"),
 }
 CALLS = [
     [],

@@ -27,7 +27,7 @@ def test_the_umask_decides_who_may_read_a_model(form, umask, tmp_path):
     )
     model = RoFormerForMaskedLM(config)
     if form == "ours":
-        model.save_pretrained(tmp_path / "model", safe_serialization=True)
+        model.save_pretrained(tmp_path / "model")
     else:
         write_huggingface(model, tmp_path / "model")
     modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "model").iterdir()}

@@ -10,7 +10,7 @@ from tasks.commands.experiment import experiment
 from tasks.common.errors import InputError, exit_on_input_error
 from tasks.experiments.crf.recipe import WEIGHTS_FILE, CrfRecipe
 from tasks.experiments.crf.sequences import OUTSIDE, attributes, entities_of, longest_entities, tags_of
-from tasks.ner.demo.corpus import write_demo_corpus
+from tasks.ner.demo import write_demo_corpus
 from tasks.ner.examples import Entity, make_example
 from tasks.ner.features import WordFeatures
 from tasks.ner.reports.monitoring import NerMonitor

@@ -26,9 +26,10 @@ from tasks.experiments.benchmarks.entities.measured import (
 )
 from tasks.experiments.benchmarks.entities.reports import as_report
 from tasks.ner.data.reading import read_examples
-from tasks.ner.demo.corpus import write_demo_corpus
+from tasks.ner.demo import write_demo_corpus
 from tasks.ner.examples import Entity, Example
 from tasks.ner.model import NerConfig, NerModel
+from tests.roformer.small_models import randomise
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +43,13 @@ def demo(tmp_path_factory):
     model = NerModel(
         NerConfig(
             types=types, vocab_size=len(tokenizer), intermediate_size=32, head_size=8, max_tokens=64,
-            initializer_range=0.5, thresholds=2.0, **sizes,
+            thresholds=2.0, **sizes,
         )
     )  # fmt: skip
+    randomise(model, 0.5)
     folder = tmp_path_factory.mktemp("models") / "run" / "model"
     folder.mkdir(parents=True)
-    model.save_pretrained(str(folder), safe_serialization=True)
+    model.save_pretrained(str(folder))
     tokenizer.save_pretrained(str(folder))
     return folder, dev
 

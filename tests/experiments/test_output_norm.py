@@ -7,6 +7,7 @@ import pytest
 from paddle_rope import RotaryPositionEmbedding, linear_attention
 from paddle_rope.attention import causal_linear_attention, elu_plus_one, exp
 from paddle_rope.layers import RMSNorm
+from tests.roformer.small_models import randomise
 
 
 @pytest.mark.parametrize("phi", [elu_plus_one, exp])
@@ -21,19 +22,17 @@ def test_norm_of_the_divided_output_is_the_output_without_a_denominator(attend, 
 
 @pytest.mark.parametrize("kind", ["softmax", "linear"])
 def test_without_rope_an_encoder_with_mean_pooling_does_not_see_the_order(kind):
-    from paddle_rope.roformer import RoFormerConfig, RoFormerForSequenceClassification
+    from paddle_rope.roformer import RoFormerForSequenceClassification, SequenceClassificationConfig
 
     sizes = {"vocab_size": 20, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
     ids = np.random.randint(0, 20, [1, 12])
     shuffled = ids[:, np.random.permutation(12)]
     differences = {}
     for position_embedding in ("none", "qk"):
-        config = RoFormerConfig(
-            **sizes, intermediate_size=16, attention=kind, pooling="mean", position_embedding=position_embedding,
-            initializer_range=0.5,
-        )  # fmt: skip
-        model = RoFormerForSequenceClassification(config)
-        model.eval()
+        config = SequenceClassificationConfig(
+            **sizes, intermediate_size=16, attention=kind, pooling="mean", position_embedding=position_embedding
+        )
+        model = randomise(RoFormerForSequenceClassification(config), 0.5)
         outputs = [model(paddle.to_tensor(tokens)).numpy() for tokens in (ids, shuffled)]
         differences[position_embedding] = np.abs(outputs[0] - outputs[1]).max()
     assert differences["none"] < 1e-5 < 1e-3 < differences["qk"]

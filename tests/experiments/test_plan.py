@@ -109,15 +109,6 @@ def test_a_warm_start_takes_the_weights_of_the_same_case_and_seed_and_gives_no_s
     assert plan.cells[0].starts_from is None
 
 
-def test_a_case_goes_on_from_the_run_of_the_case_before_it(write, tmp_path):
-    plan = read_plan(write(cases={10: {}, 20: {"previous": 10}}, seeds=[1, 2], report="annotation"))
-    for cell in plan.cells:
-        before = tmp_path / "out" / "runs" / "10" / cell.group[1] / f"seed_{cell.labels['seed']}"
-        assert cell.starts_from == (before if cell.group[0] == "20" else None)
-        assert cell.config.get("previous_run") == (str(before) if cell.group[0] == "20" else None)
-        assert "previous" not in cell.config and "pretrained" not in cell.config
-
-
 @pytest.mark.parametrize(
     "given, said",
     [
@@ -125,7 +116,6 @@ def test_a_case_goes_on_from_the_run_of_the_case_before_it(write, tmp_path):
         ({"variants": {"a/b": {}}}, "'a/b' names a folder"),
         ({"variants": {"a": 5}}, "variant a is 5, not a mapping"),
         ({"variants": {"warm": {"start_from": "softmax"}, "softmax": None}}, "not a variant before it"),
-        ({"cases": {2: {"previous": 1}, 1: {}}}, "case '2' goes on from 1, which is not a case before it"),
         ({"cases": {1: {}, 2: {}}, "report": "performer"}, "is of variants alone; leave cases or report out"),
         ({"cases": {"a b": {}}}, "'a b' names a folder"),
         ({"reference": "other"}, "the reference 'other'"),

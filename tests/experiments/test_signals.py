@@ -12,7 +12,7 @@ import pytest
 from tasks.common.errors import Interrupted
 from tasks.common.training.complete import has_checkpoint, last_checkpoint
 from tasks.experiments.apart import call_apart
-from tasks.ner.demo.corpus import write_demo_corpus
+from tasks.ner.demo import write_demo_corpus
 
 SECONDS = 120  # for the process to begin
 

@@ -159,7 +159,7 @@ def test_measurement_in_a_process_of_its_own_says_why_it_fails():
         ({"variants": {"softmax": {"atention": "linear"}}}, "no option 'atention'; the nearest is 'attention'"),
         (
             {"variants": {"softmax": {"attention": "lineer"}}},
-            "attention must be one of softmax, linear, window, got",
+            "attention must be one of softmax, linear, window",
         ),
         ({"task": "x"}, "task is 'x'; it has to be one of classification, ner"),
         ({"task": "ner", "model": NER, "variants": {"softmax": {"max_span_length": 9}}}, "must be 10 or more"),

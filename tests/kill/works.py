@@ -93,7 +93,7 @@ WORKS = {
 
 def prepare(folder):
     """Write the data that all cases read."""
-    from tasks.ner.demo.corpus import write_demo_corpus
+    from tasks.ner.demo import write_demo_corpus
 
     data = folder / "data"
     data.mkdir(parents=True)

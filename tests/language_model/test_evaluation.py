@@ -46,7 +46,7 @@ def test_scaling_keeps_the_weights_and_turns_more_slowly(model, corpus):
         assert (scaled.state_dict()[name].numpy() == weight.numpy()).all()
     assert (scaled.roformer.rotary.theta <= model.roformer.rotary.theta).all()
     assert np.abs(held_out_losses(scaled, corpus.held_out, 32) - plain).max() > 1e-3
-    assert model.config.rotary_scaling is None
+    assert model.config.rotary is None
 
 
 def test_losses_are_measured_at_the_lengths_and_scalings_that_the_keys_name(model, corpus, resolve):

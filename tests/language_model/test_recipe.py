@@ -183,7 +183,6 @@ def test_batches_are_windows_and_what_follows_them(corpus):
         ({"evaluation_times": "3"}, "evaluation_times must be some of 1, 2, 4 between commas, got 3"),
         ({"scaling_factors": "2,x"}, "scaling_factors must be numbers of 1 or more between commas, got x"),
         ({"scaling_factors": "2", "hidden_size": 4}, "NTK scaling needs 4 or more"),
-        ({"feature_map": "favor", "num_random_features": 5, "attention": "linear"}, "must be a positive even number"),
     ],
 )
 def test_wrong_key_is_named(resolve, given, said):

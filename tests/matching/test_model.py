@@ -10,6 +10,7 @@ from tasks.matching.examples import Example
 from tasks.matching.losses import cosent_loss, grade_loss, ranking_loss
 from tasks.matching.model import MatchingConfig, MatchingModel
 from tasks.matching.prediction import represent_sequences, score_dataset
+from tests.roformer.small_models import randomise
 
 SIZES = {
     "vocab_size": 30,
@@ -19,7 +20,6 @@ SIZES = {
     "intermediate_size": 16,
     "hidden_dropout_prob": 0.0,
     "attention_probs_dropout_prob": 0.0,
-    "initializer_range": 0.3,
 }
 MODES = [(a, t) for a in ("cross_encoder", "bi_encoder") for t in ("pairs", "grades", "triples")]
 
@@ -29,8 +29,7 @@ def build(architecture, task, **options):
     if architecture == "bi_encoder" or task == "triples":
         grades = None
     model = MatchingModel(MatchingConfig(**SIZES, architecture=architecture, task=task, grades=grades, **options))
-    model.eval()
-    return model
+    return randomise(model, 0.3)
 
 
 def sequences(count):

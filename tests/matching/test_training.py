@@ -224,7 +224,7 @@ def pretrained(data, tmp_path_factory):
         sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
         paddle.seed(5)
         config = RoFormerConfig(vocab_size=len(tokenizer), type_vocab_size=types, **sizes)
-        RoFormerForMaskedLM(config).save_pretrained(folders[types], safe_serialization=True)
+        RoFormerForMaskedLM(config).save_pretrained(folders[types])
         tokenizer.save_pretrained(folders[types])
     return SimpleNamespace(plain=folders[0], typed=folders[2])
 

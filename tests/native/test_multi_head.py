@@ -12,13 +12,11 @@ from tests.native.comparison import assert_same, tensor
 SEGMENTS = {"segment_ids": paddle.to_tensor([[0, 0, 0, 0, 1, 1, 1], [2, 2, 3, 3, 3, 3, 3]])}
 BIAS = {"score_bias": paddle.to_tensor(np.random.default_rng(0).standard_normal((2, 2, 7, 7)), dtype="float32")}
 CASES = {
-    "score scaling": ({"score_scaling_length": 2}, {}),
     "score bias": ({}, BIAS),
     "segments of softmax": ({}, SEGMENTS),
     "window": ({"kind": "window", "window": 1}, {}),
     "segments of linear attention": ({"kind": "linear"}, SEGMENTS),
     "feature map": ({"kind": "linear", "feature_map": relu}, {}),
-    "decay by the token": ({"kind": "linear", "decay": "token"}, {}),
     "rotated denominator": ({"kind": "linear", "normalizer": "rotated"}, {}),
     **{
         f"{placement} of {kind}": ({"kind": kind, "placement": placement}, {})

@@ -13,7 +13,7 @@ from paddle_rope.native.products import bfloat16_products
 from tasks.classification.model import ClassificationConfig, ClassificationModel
 from tasks.common.errors import InputError
 from tasks.matching.model import MatchingConfig, MatchingModel
-from tasks.ner.demo.corpus import UNSEEN_SENTENCES
+from tasks.ner.demo import UNSEEN_SENTENCES
 from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.prediction.predictor import NerPredictor
 from tasks.recipes import open_predictor
@@ -47,7 +47,7 @@ def folders(tmp_path_factory):
         folders[recipe] = tmp_path_factory.mktemp("models") / recipe
         tokenizer.save_pretrained(folders[recipe])
         of_recipe = randomise(model(config(vocab_size=len(tokenizer), **SIZES, **options)))
-        of_recipe.save_pretrained(folders[recipe], safe_serialization=True)
+        of_recipe.save_pretrained(folders[recipe])
     return folders
 
 

@@ -12,7 +12,7 @@ import train_ner
 import yaml
 
 from tasks.common.runs import epochs
-from tasks.ner.demo.corpus import write_demo_corpus
+from tasks.ner.demo import write_demo_corpus
 from tasks.ner.recipe import NerRecipe
 from tasks.ner.reports import monitoring
 from tasks.ner.reports.monitoring import NerMonitor

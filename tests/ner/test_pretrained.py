@@ -54,7 +54,7 @@ def write_pretrained(folder, kind, vocab):
         return
     ours = folder if form == "ours" else folder.with_name("ours_before")
     config = RoFormerConfig(**SIZES, vocab_size=len(vocab), type_vocab_size=2)
-    RoFormerForMaskedLM(config).save_pretrained(str(ours), safe_serialization=True)
+    RoFormerForMaskedLM(config).save_pretrained(str(ours))
     write_tokenizer(ours, "WordTokenizer" if words else "CharTokenizer", vocab, True)
     if form == "huggingface":
         assert convert_weights.main([str(ours), str(folder), "--to", "huggingface"]) == 0
@@ -186,5 +186,5 @@ def test_vocabulary_that_is_not_the_models_is_an_error(pretrained_fails, pretrai
 
 def test_options_that_the_folder_cannot_have_are_an_error(pretrained_fails, pretrained):
     folder = pretrained("ours")
-    assert str(folder) in pretrained_fails(folder, "--attention", "hard")
-    assert str(folder) in pretrained_fails(folder, "--position_embedding", "kq")
+    assert "attention must be " in pretrained_fails(folder, "--attention", "hard")
+    assert "position_embedding must be " in pretrained_fails(folder, "--position_embedding", "kq")

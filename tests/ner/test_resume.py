@@ -25,9 +25,10 @@ from tasks.common.training.monitor import VisualDLMonitor
 from tasks.ner.reports.monitoring import NerMonitor
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-EPOCHS, STEPS = 4, 5  # 45 texts joined to 32, 11 batches an epoch: 5 steps of two, and one batch that is left over
+EPOCHS, STEPS = 4, 5  # 32 texts, 11 batches an epoch: 5 steps of two, and one batch that is left over
 # All that keeps a state between steps, or draws random numbers.
 OPTIONS = {
+    "train_texts": 32,
     "num_train_epochs": EPOCHS,
     "per_device_train_batch_size": 3,
     "gradient_accumulation_steps": 2,
@@ -40,10 +41,6 @@ OPTIONS = {
     "features": "segmentation,bigrams,dictionary",
     "masked_lm_epochs": 1,
     "ema_decay": 0.8,
-    "max_characters": 120,
-    "join_share": 0.4,
-    "join_characters": 120,
-    "position_gaps": 160,
 }
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from paddle_rope.roformer import CharTokenizer
-from tasks.ner.demo.corpus import write_demo_corpus
+from tasks.ner.demo import write_demo_corpus
 from tasks.pretraining.masking import WholeWordMasking
 from tasks.pretraining.tokens import tokenize
 

@@ -41,7 +41,6 @@ def encrypted(content):
 
 
 MILLION = b"J\x40\x42\x0f\x00"
-TEXT = b"X\x00\x00\x10\x00" + b"a" * 2**20  # a megabyte
 HOSTILE = {
     "memo.pdparams": (b"\x80\x02}r\xff\xff\xff\xff.", "holds|lacks|^$"),
     "frame.pdparams": (NUMBERS + b"\x95\xff\xff\xff\xff\x00\x00\x00\x00}.", "ends too early"),
@@ -58,10 +57,6 @@ HOSTILE = {
     "ordered.pdparams": (
         b"\x80\x02ccollections\nOrderedDict\n(]](" + nested(60) + b"K\x01eatR.",
         "holds a tuple as the name",
-    ),
-    "texts.pdparams": (
-        b"\x80\x02" + TEXT + b"q\x00" + 2000 * b"c_codecs\nencode\n(h\x00X\x06\x00\x00\x00latin1tR" + b".",
-        "times as large as the file",
     ),
     "stride.bin": (archive(tensor(MILLION + b"M\xe8\x03\x86", b"K\x00K\x00\x86")), "more numbers than its storage"),
     "inflated.bin": (archive(b"\x80\x02}." + bytes(2**26), compression=zipfile.ZIP_DEFLATED), "holds compressed"),

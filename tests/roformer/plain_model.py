@@ -1,12 +1,10 @@
 """Forms of RoFormer, small models of them, and what they compute, spelled out."""
 
-from functools import partial
-
 import numpy as np
 import paddle
 import paddle.nn.functional as F
 
-from paddle_rope import RoFormerConfig, alibi_slopes, reference, sinusoidal_embedding
+from paddle_rope import alibi_slopes, reference, sinusoidal_embedding
 
 SIZES = {
     "vocab_size": 23,
@@ -14,16 +12,14 @@ SIZES = {
     "num_hidden_layers": 2,
     "num_attention_heads": 3,
     "intermediate_size": 10,
-    "initializer_range": 0.5,
 }
 # What a stranger may combine; each is compared with a plain reference.
 FORMS = {
     "version 1": {},
     "version 2": {"version": 2, "hidden_act": "relu"},
-    "window": {"attention": "window", "attention_window": 2, "score_scaling_length": 4},
+    "window": {"attention": "window", "attention_window": 2},
     "window mixed": {"attention": ["linear", "window"], "attention_window": 1},
     "causal window": {"attention": ["window", "softmax"], "attention_window": 2, "causal": True},
-    "scaled scores": {"score_scaling_length": 12, "position_embedding": "alibi"},
     "embedding size": {"embedding_size": 8, "type_vocab_size": 2},
     "version 2, embedding size": {"embedding_size": 8, "version": 2},
     "linear": {"attention": "linear"},
@@ -31,8 +27,6 @@ FORMS = {
     "causal mixed": {"attention": ["softmax", "linear"], "causal": True},
     "decay": {"attention": "linear", "causal": True, "decay": [0.9, 0.7, 1.0]},
     "two-sided decay": {"attention": "linear", "decay": [0.9, 0.7, 1.0]},
-    "decay by the token": {"attention": ["linear", "softmax"], "decay": "token", "version": 2},
-    "causal decay by the token": {"attention": "linear", "causal": True, "decay": "token", "normalizer": "none"},
     "rotary value": {"position_embedding": "qkv"},
     "vo": {"position_embedding": "vo", "attention": "linear"},
     "shared": {"position_embedding": "qkvo", "share_kv": True, "attention": ["softmax", "linear"]},
@@ -40,17 +34,11 @@ FORMS = {
     "cosine": {"attention": "linear", "feature_map": "one_plus_cosine", "normalizer": "rotated"},
     "softmax exp": {"attention": "linear", "feature_map": "softmax_exp"},
     "favor": {"attention": "linear", "feature_map": "favor"},
-    "favor, more features": {"attention": "linear", "feature_map": "favor", "num_random_features": 6},
-    "convolutions": {"convolutions": ["input", "value", "output"], "output_gate": True},
-    "convolutions, shared": {"convolutions": ["value", "output"], "share_kv": True, "position_embedding": "qkv"},
-    "convolution of the input": {"convolutions": ["input"], "convolution_size": 5, "version": 2, "attention": "linear"},
-    "convolutions, linear": {"convolutions": ["output", "value"], "attention": "linear", "convolution_size": 7},
+    "convolutions": {"convolutions": True, "output_gate": True},
+    "convolutions, shared": {"convolutions": True, "share_kv": True, "position_embedding": "qkv"},
+    "convolutions, linear": {"convolutions": True, "attention": "linear", "version": 2},
     "gate": {"output_gate": True, "attention": "linear", "normalizer": "none"},
     "causal gate": {"output_gate": True, "attention": ["softmax", "linear"], "causal": True, "version": 2},
-    "hedgehog": {"attention": "linear", "feature_map": "hedgehog"},
-    "causal hedgehog": {"attention": ["linear", "softmax"], "feature_map": "hedgehog", "causal": True},
-    "subtracted mean": {"attention": "linear", "normalizer": "subtracted_mean", "feature_map": "identity"},
-    "subtracted mean, vo": {"attention": "linear", "normalizer": "subtracted_mean", "position_embedding": "qkvo"},
     "sinusoidal": {"position_embedding": "sinusoidal"},
     "learned": {"position_embedding": "learned", "max_position_embeddings": 7, "attention": "linear"},
     "alibi": {"position_embedding": "alibi"},
@@ -59,9 +47,11 @@ FORMS = {
 
 
 def make(model_class, **options):
-    model = model_class(RoFormerConfig(**{**SIZES, **options}))
+    model = model_class(model_class.config_class(**{**SIZES, **options}))
     for name, parameter in model.named_parameters():  # biases, norms, convolutions and feature maps too
-        if parameter.ndim != 2 or "convolution" in name:
+        if parameter.ndim == 2 and "convolution" not in name:
+            parameter.set_value((0.5 * np.random.standard_normal(parameter.shape)).astype("float32"))
+        else:
             parameter.set_value(parameter + paddle.to_tensor(np.random.standard_normal(parameter.shape) / 3, "float32"))
     model.eval()
     return model
@@ -112,18 +102,18 @@ def plain_model(model, weights, ids, types, mask):
     placement = config.position_embedding if config.has_rotary else "qk"
     for layer in range(config.num_hidden_layers):
         name = f"blocks.{layer}.attention"
-        if "input" in config.convolutions:
+        if config.convolutions:
             hidden = hidden + convolved(hidden, f"blocks.{layer}.input_convolution")
         places = ("query", "key", "key" if config.share_kv else "value")
         projected = [linear(hidden, f"{name}.{place}") for place in places]
-        if "value" in config.convolutions:
+        if config.convolutions:
             convolved_value = convolved(projected[2], f"{name}.value_convolution")
             projected[2] = convolved_value / (1 + paddle.exp(-convolved_value))
         q, k, v = (x.reshape([0, 0, heads, size]).transpose([0, 2, 1, 3]) for x in projected)
         options = {"causal": config.causal}
         if config.layer_attention[layer] != "linear":
             slopes = alibi_slopes(heads) if config.position_embedding == "alibi" else None
-            options |= {"placement": placement, "slopes": slopes, "score_scaling_length": config.score_scaling_length}
+            options |= {"placement": placement, "slopes": slopes}
             if config.layer_attention[layer] == "window":
                 options["window"] = config.attention_window
             attended = reference.softmax_attention(q, k, v, positions, mask, **options)
@@ -140,17 +130,6 @@ def plain_model(model, weights, ids, types, mask):
                     return paddle.exp(x) * is_key / (paddle.exp(x) * is_key).sum(axis=2, keepdim=True)
 
                 maps = {"phi_q": lambda x: F.softmax(x, axis=-1), "phi_k": share}
-            elif config.feature_map == "identity":
-                maps = {"phi_q": paddle.assign, "phi_k": paddle.assign}
-            elif config.feature_map == "hedgehog":
-
-                def soft(x, weight):
-                    y = paddle.stack([paddle.matmul(x[:, head], weight[head]) for head in range(heads)], axis=1)
-                    y = paddle.exp(paddle.concat([y, -y], axis=-1))
-                    return y / y.sum(axis=-1, keepdim=True)
-
-                learned = {place: weights[f"{name}.feature_map.{place}_weight"] for place in ("query", "key")}
-                maps = {"phi_q": partial(soft, weight=learned["query"]), "phi_k": partial(soft, weight=learned["key"])}
             elif config.feature_map == "favor":
                 directions = weights[f"{name}.feature_map.projection"]
 
@@ -160,17 +139,10 @@ def plain_model(model, weights, ids, types, mask):
 
                 maps = dict.fromkeys(["phi_q", "phi_k"], phi)
             options["placement"] = placement
-            if config.normalizer == "subtracted_mean":
-                del options["causal"]
-                attended = reference.subtracted_mean_attention(q, k, v, positions, mask, **maps, **options)
-            else:
-                decay = config.decay
-                if decay == "token":
-                    decay = F.sigmoid(linear(hidden, f"{name}.token_decay")).transpose([0, 2, 1])
-                options |= {"normalizer": config.normalizer, "decay": decay}
-                attended = reference.linear_attention(q, k, v, positions, mask, **maps, **options)
+            options |= {"normalizer": config.normalizer, "decay": config.decay}
+            attended = reference.linear_attention(q, k, v, positions, mask, **maps, **options)
         attended = attended.transpose([0, 2, 1, 3]).reshape([0, 0, heads * size])
-        if "output" in config.convolutions:
+        if config.convolutions:
             attended = attended + convolved(projected[2], f"{name}.output_convolution")
         if config.output_gate:
             gate = linear(hidden, f"{name}.gate")

@@ -8,6 +8,7 @@ import pytest
 
 from paddle_rope import RoFormerConfig, RoFormerForCausalLM, RoFormerModel
 from paddle_rope.roformer.generation import generate
+from tests.roformer.small_models import randomise
 
 SIZES = {
     "vocab_size": 31,
@@ -15,17 +16,15 @@ SIZES = {
     "num_hidden_layers": 2,
     "num_attention_heads": 3,
     "intermediate_size": 10,
-    "initializer_range": 0.6,
 }
 FORMS = {
     "softmax": {},
     "linear": {"attention": "linear"},
-    "window": {"attention": "window", "attention_window": 3, "score_scaling_length": 5},
+    "window": {"attention": "window", "attention_window": 3},
     "window mixed": {"attention": ["linear", "window"], "attention_window": 2},
     "mixed": {"attention": ["linear", "softmax"]},
     "decay": {"attention": "linear", "causal": True, "decay": [0.9, 0.7, 1.0]},
-    "decay by the token": {"attention": "linear", "causal": True, "decay": "token"},
-    "favor": {"attention": "linear", "feature_map": "favor", "num_random_features": 10},
+    "favor": {"attention": "linear", "feature_map": "favor"},
     "cosine": {"attention": "linear", "feature_map": "one_plus_cosine", "normalizer": "rotated"},
     "no denominator": {"attention": "linear", "normalizer": "none"},
     "shared qkvo": {"position_embedding": "qkvo", "share_kv": True},
@@ -40,9 +39,7 @@ each_form = pytest.mark.parametrize("form", sorted(FORMS))
 
 
 def make(**options):
-    model = RoFormerForCausalLM(RoFormerConfig(**{**SIZES, **options}))
-    model.eval()
-    return model
+    return randomise(RoFormerForCausalLM(RoFormerConfig(**{**SIZES, **options})), 0.5)
 
 
 def random_ids(*shape):

@@ -2,14 +2,12 @@
 
 import json
 import tracemalloc
-import zipfile
 
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
 from paddle_rope.roformer import RoFormerConfig, RoFormerForMaskedLM, RoFormerModel
-from paddle_rope.roformer.checkpoints import bounded_pickle, pickled_tensors
 from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
 from paddle_rope.roformer.checkpoints.tensor_files import read_tensors
 from tests.roformer.hostile_files import HOSTILE, archive, tensor
@@ -33,22 +31,6 @@ def test_a_small_file_that_asks_for_much_is_an_error(name, tmp_path):
     assert peak < 200e6
 
 
-def test_a_pickle_of_many_steps_is_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(bounded_pickle, "MOST_STEPS", 1000)
-    (tmp_path / "a.pdparams").write_bytes(b"\x80\x02" + b"}" * 1001 + b".")
-    with pytest.raises(ValueError, match="takes more than 1,000 steps"):
-        read_tensors(tmp_path / "a.pdparams")
-
-
-def test_an_archive_of_a_long_list_is_an_error_before_it_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(pickled_tensors, "_MOST_DIRECTORY", 10_000)
-    with zipfile.ZipFile(tmp_path / "a.bin", "w") as archive:
-        for number in range(200):
-            archive.writestr(f"archive/data/{number}", b"")
-    with pytest.raises(ValueError, match="a.bin: is a zip archive whose list of files has more than 10,000 bytes"):
-        read_tensors(tmp_path / "a.bin")
-
-
 def test_the_same_archive_with_a_tensor_of_its_storage_is_read(tmp_path):
     (tmp_path / "a.bin").write_bytes(archive(tensor(b"K\x01\x85", b"K\x01\x85")))
     np.testing.assert_array_equal(read_tensors(tmp_path / "a.bin")["a"], [1.0])
@@ -58,7 +40,7 @@ def test_the_same_archive_with_a_tensor_of_its_storage_is_read(tmp_path):
 def folder(tmp_path):
     """A folder of a small model of ours; called with keys of config.json to change."""
     config = {"vocab_size": 20, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-    RoFormerModel(RoFormerConfig(**config, intermediate_size=8)).save_pretrained(str(tmp_path), safe_serialization=True)
+    RoFormerModel(RoFormerConfig(**config, intermediate_size=8)).save_pretrained(str(tmp_path))
     path = tmp_path / "config.json"
     whole = json.loads(path.read_text(encoding="utf-8"))
 
@@ -72,13 +54,11 @@ def folder(tmp_path):
 @pytest.mark.parametrize(
     "keys, message",
     [
-        ({"num_hidden_layers": 10**8}, "num_hidden_layers must be an integer of 0 to 1,000"),
+        ({"num_hidden_layers": 10**8}, "num_hidden_layers must be an integer of 1 to 1,000"),
         ({"vocab_size": 10**7}, r"token_embedding.weight is \[20, 16\] there and \[10000000, 16\]"),
         ({"vocab_size": 10**12}, "vocab_size must be an integer"),
         ({"hidden_size": 2**16, "num_attention_heads": 8}, "numbers, too few for hidden_size 65536"),
         ({"intermediate_size": 500_000}, r"\[16, 8\] there and \[16, 500000\] in the model"),
-        ({"num_labels": 10**9}, "num_labels must be an integer of 0 to 1,000,000"),
-        ({"attention": "linear", "feature_map": "favor", "num_random_features": 10**9}, "num_random_features must be"),
         ({"hidden_size": None}, "hidden_size must be an integer .* got None"),
         ({"hidden_size": "16"}, "hidden_size must be an integer .* got '16'"),
         ({"hidden_size": True}, "hidden_size must be an integer .* got True"),
@@ -95,12 +75,10 @@ def folder(tmp_path):
             {"embedding_dropout_prob": "0.1"},
             "embedding_dropout_prob must be .* less than 1 or None",
         ),
-        ({"dtype": "nonsense"}, "dtype must be one of float16, .* got 'nonsense'"),
-        ({"id2label": ["a"]}, r"id2label must be an object or None, got \['a'\]"),
-        ({"rotary_scaling": "ntk"}, "rotary_scaling must be an object"),
-        ({"rotary_scaling": {"type": ["ntk"], "factor": 2}}, "rotary_scaling must be one of"),
-        ({"attention": [["softmax"]]}, "attention must be a text, or a list"),
-        ({"decay": [None, 1]}, "decay must be a text, or a list"),
+        ({"rotary_scaling": "ntk"}, "rotary scaling must be an object"),
+        ({"rotary": {"scaling": {"type": ["ntk"], "factor": 2}}}, "rotary scaling must be one of"),
+        ({"attention": [["softmax"]]}, "attention must be one of softmax, .* or a list"),
+        ({"decay": [None, 1]}, "decay must be a list"),
         ({"layer_norm_eps": float("inf")}, "layer_norm_eps must be a number"),
         ({"causal": "yes"}, "causal must be true or false"),
         ({"init_args": 3}, "init_args is no list of objects"),

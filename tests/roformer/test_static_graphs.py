@@ -13,16 +13,15 @@ from tests.roformer.small_models import OURS, randomise
 FORMS = {
     "version 2": {
         **{"version": 2, "hidden_act": "relu", "embedding_size": 8, "type_vocab_size": 2},
-        **{"attention": ["window", "softmax"], "attention_window": 2, "score_scaling_length": 4},
+        **{"attention": ["window", "softmax"], "attention_window": 2},
     },
-    "alibi": {"position_embedding": "alibi", "score_scaling_length": 12, "hidden_act": "gelu_tanh"},
+    "alibi": {"position_embedding": "alibi", "hidden_act": "gelu_tanh"},
     "causal": {
         **{"attention": ["window", "softmax"], "attention_window": 2, "causal": True, "embedding_size": 8},
         **{"position_embedding": "qkv"},
     },
     "window mixed": {"attention": ["linear", "window"], "attention_window": 1, "position_embedding": "vo"},
     "two-sided decay": {"attention": "linear", "decay": [0.9, 0.7, 1.0]},
-    "decay by the token": {"attention": ["linear", "softmax"], "decay": "token", "version": 2},
     "shared": {"position_embedding": "qkvo", "share_kv": True, "attention": ["softmax", "linear"]},
     "exp": {
         **{"attention": "linear", "feature_map": "exp", "normalizer": "none"},
@@ -30,19 +29,13 @@ FORMS = {
     },
     "cosine": {"attention": "linear", "feature_map": "one_plus_cosine", "normalizer": "rotated"},
     "softmax exp": {"attention": "linear", "feature_map": "softmax_exp", "position_embedding": "none"},
-    "favor": {"attention": "linear", "feature_map": "favor", "num_random_features": 6},
-    "convolutions": {"convolutions": ["input", "value", "output"], "output_gate": True},
-    "convolutions, shared": {"convolutions": ["value", "output"], "share_kv": True, "position_embedding": "qkv"},
+    "favor": {"attention": "linear", "feature_map": "favor"},
+    "convolutions": {"convolutions": True, "output_gate": True},
+    "convolutions, shared": {"convolutions": True, "share_kv": True, "position_embedding": "qkv"},
     "convolutions, linear": {
-        **{"convolutions": ["output", "value"], "attention": "linear", "convolution_size": 7},
+        **{"convolutions": True, "attention": "linear", "version": 2},
         **{"position_embedding": "learned", "max_position_embeddings": 7},
     },
-    "hedgehog": {
-        **{"attention": "linear", "feature_map": "hedgehog", "version": 2},
-        **{"convolutions": ["input"], "convolution_size": 5},
-    },
-    "subtracted mean": {"attention": "linear", "normalizer": "subtracted_mean", "feature_map": "identity"},
-    "subtracted mean, qkvo": {"attention": "linear", "normalizer": "subtracted_mean", "position_embedding": "qkvo"},
 }
 
 
@@ -80,8 +73,7 @@ def saved_and_loaded(layer, folder):
     [
         {"attention": ["softmax", "linear", "window"], "num_hidden_layers": 3, "attention_window": 2},
         {"attention": "linear", "decay": [0.9, 0.7, 1.0, 0.5]},
-        {"attention": "window", "attention_window": 90, "score_scaling_length": 8, "rotary_learned": True},
-        {"attention": "linear", "decay": "token"},
+        {"attention": "window", "attention_window": 90, "rotary": {"learned": True}},
         {"position_embedding": "vo"},
         {"position_embedding": "alibi"},
     ],
@@ -158,7 +150,7 @@ def test_every_form_takes_any_batch_and_length(form, tmp_path):
         np.testing.assert_allclose(loaded(ids, mask).numpy() * is_real, expected * is_real, rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("decay", [None, [0.9, 0.7, 1.0], "token"], ids=str)
+@pytest.mark.parametrize("decay", [None, [0.9, 0.7, 1.0]], ids=str)
 def test_causal_linear_attention_needs_a_known_length_and_says_so(decay, tmp_path):
     attention = ["softmax", "linear"] if decay is None else "linear"
     with pytest.raises(ValueError, match="known length"):

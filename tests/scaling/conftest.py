@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 
 from tasks.commands.main import main
-from tasks.ner.demo.corpus import write_demo_corpus
+from tasks.ner.demo import write_demo_corpus
 from tests.exports import FORMATS, export
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}

@@ -14,7 +14,7 @@ from paddle_rope import CharTokenizer
 from tasks.classification.model import ClassificationConfig, ClassificationModel
 from tasks.matching.data import prediction_records
 from tasks.matching.model import MatchingConfig, MatchingModel
-from tasks.ner.demo.corpus import UNSEEN_SENTENCES
+from tasks.ner.demo import UNSEEN_SENTENCES
 from tasks.ner.model import NerConfig, NerModel
 from tasks.recipes import open_predictor
 from tests.exports import FORMATS
@@ -42,7 +42,7 @@ def trained(tmp_path_factory):
         folders[name] = tmp_path_factory.mktemp("trained") / name
         tokenizer.save_pretrained(folders[name])
         of_recipe = randomise(model(config(vocab_size=len(tokenizer), **SIZES, **options)))
-        of_recipe.save_pretrained(folders[name], safe_serialization=True)
+        of_recipe.save_pretrained(folders[name])
     return folders
 
 

@@ -137,14 +137,6 @@ def test_the_metrics_of_all_workers_are_added_and_a_dead_worker_is_replaced(star
         assert not [line for line in client.lines if "leaked semaphore" in line]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_service_is_ready_in_a_chinese_locale(start, monkeypatch, workers):
-    monkeypatch.setenv("LANGUAGE", "zh")
-    with start("--workers", workers) as client:
-        client.wait_until_ready()
-        assert client.predict("a")[0] == 200
-
-
 def test_a_new_worker_accepts_connections_when_its_model_is_open(start, monkeypatch, tmp_path):
     opens, reached = tmp_path / "opens", tmp_path / "opens.reached"
     opens.touch()

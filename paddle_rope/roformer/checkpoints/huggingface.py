@@ -1,31 +1,36 @@
 """Our models as folders of Hugging Face's RoFormer."""
 
-import inspect
+from __future__ import annotations
+
+import dataclasses
 import json
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from paddlenlp.transformers import PretrainedModel
 from safetensors.numpy import save
 
 from paddle_rope.roformer.checkpoints.names import HUGGINGFACE, classifier_weights, encoder_weights, lm_head_weights
 from paddle_rope.roformer.checkpoints.settings import SAME_KEYS
-from paddle_rope.roformer.configuration import RoFormerConfig
+from paddle_rope.roformer.config import ROTARY_DEFAULTS, RoFormerConfig, SequenceClassificationConfig
+
+if TYPE_CHECKING:
+    from paddle_rope.roformer.modeling import RoFormerPretrainedModel
 
 ACTIVATION_NAMES = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu", "tanh": "tanh"}
 # Options that Hugging Face's RoFormer has, too.
 EXPRESSED = (*SAME_KEYS, "embedding_size", "hidden_act", "causal")
-# Options without effect on the outputs of softmax attention with RoPE; the last two: unless there is a classifier.
+# Options without effect on the outputs of softmax attention with RoPE.
 UNUSED = (
-    *("attention_window", "feature_map", "num_random_features", "normalizer", "decay"),
-    *("max_position_embeddings", "convolution_size", "embedding_dropout_prob"),
-    *("pooling", "classifier_activation"),
+    *("attention_window", "feature_map", "normalizer", "decay", "max_position_embeddings", "embedding_dropout_prob"),
 )
 KNOWN = ("RoFormerModel", "RoFormerForMaskedLM", "RoFormerForCausalLM", "RoFormerForSequenceClassification")
 
 
-def write_huggingface(model: PretrainedModel, folder: str | os.PathLike, max_position_embeddings: int = 1536) -> None:
+def write_huggingface(
+    model: RoFormerPretrainedModel, folder: str | os.PathLike, max_position_embeddings: int = 1536
+) -> None:
     """Write a model as a folder that Hugging Face's RoFormer reads: ``config.json`` and ``model.safetensors``, float32.
 
     Without token types here, the table there is of zeros. There the longest text is ``max_position_embeddings``.
@@ -40,7 +45,7 @@ def write_huggingface(model: PretrainedModel, folder: str | os.PathLike, max_pos
     """
     config, kind = model.config, type(model).__name__
     _check_expressible(config, kind)
-    sizes = {**config.to_dict(), "num_labels": config.num_labels, "version": 1}
+    sizes = {**config.to_dict(), "version": 1}
     sizes["type_vocab_size"] = config.type_vocab_size or 2
     state = {name: tensor.astype("float32").numpy() for name, tensor in model.state_dict().items()}
     prefix = ""
@@ -70,7 +75,7 @@ def write_huggingface(model: PretrainedModel, folder: str | os.PathLike, max_pos
         "is_decoder": config.causal,
         "tie_word_embeddings": True,
     }
-    if kind == "RoFormerForSequenceClassification":
+    if isinstance(config, SequenceClassificationConfig):
         settings.update(id2label=config.id2label, label2id=config.label2id)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -87,16 +92,17 @@ def _check_expressible(config, kind):
     allowed: dict[str, tuple] = {
         "attention": ("softmax", ["softmax"] * config.num_hidden_layers),
         "position_embedding": ("qk", "qkv"),
-        "rotary_dim": (None, config.head_dim),
-        "convolutions": ([],),
     }
+    defaults = {one.name: one.default for one in dataclasses.fields(RoFormerConfig)}
     if kind == "RoFormerForSequenceClassification":
-        allowed.update(pooling=("first",), classifier_activation=(config.hidden_act,))
+        defaults.update(pooling="first", classifier_activation=config.hidden_act)
     problems = []
-    for name, parameter in inspect.signature(RoFormerConfig).parameters.items():
-        is_free = name in EXPRESSED or (name in UNUSED and name not in allowed)
-        value = getattr(config, name, None)
-        if name != "kwargs" and not is_free and value not in allowed.get(name, (parameter.default,)):
+    for name, default in defaults.items():
+        value = getattr(config, name)
+        if name == "rotary" and isinstance(value, dict):
+            all_features = ROTARY_DEFAULTS, {**ROTARY_DEFAULTS, "rotary_dim": config.head_dim}
+            value = None if {**ROTARY_DEFAULTS, **value} in all_features else value
+        if name not in (*EXPRESSED, *UNUSED) and value not in allowed.get(name, (default,)):
             problems.append(f"{name} {value!r}")
     if problems:
         raise ValueError(f"Hugging Face's RoFormer does not have {', '.join(problems)}; the model cannot be written")

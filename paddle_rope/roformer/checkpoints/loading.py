@@ -1,5 +1,7 @@
 """Weights of a folder into a model, with a report of what did not come from the folder."""
 
+from __future__ import annotations
+
 import logging
 import math
 import os
@@ -7,15 +9,17 @@ import re
 import threading
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import paddle
-from paddlenlp.transformers import PretrainedModel
 
 from paddle_rope.roformer.checkpoints.reading import read_checkpoint, read_weights
 from paddle_rope.roformer.checkpoints.settings import is_ours, read_settings
-from paddle_rope.roformer.configuration import RoFormerConfig
+from paddle_rope.roformer.config import RoFormerConfig
+
+if TYPE_CHECKING:
+    from paddle_rope.roformer.modeling import RoFormerPretrainedModel
 
 logger = logging.getLogger(__name__)
 
@@ -26,8 +30,11 @@ _SHOWN = 10  # weights of another shape in a message
 
 
 def load_pretrained(
-    model_class: type[PretrainedModel], folder: str | os.PathLike, config: RoFormerConfig | None = None, **changes: Any
-) -> PretrainedModel:
+    model_class: type[RoFormerPretrainedModel],
+    folder: str | os.PathLike,
+    config: RoFormerConfig | None = None,
+    **changes: Any,
+) -> RoFormerPretrainedModel:
     """Build a model with the weights of a folder; see :meth:`RoFormerPretrainedModel.from_pretrained`."""
     folder = Path(folder)
     settings = read_settings(folder)
@@ -36,18 +43,13 @@ def load_pretrained(
     config_class = model_class.config_class
     if "dtype" in changes:
         raise TypeError("from_pretrained: weights are read as float32; give the model another dtype afterwards")
-    config_class.check_names(changes)
     unused: list[str] = []
     if is_ours(settings):
         tensors = read_weights(folder)
         sources = {name: name for name in tensors}
-        for name in ("architectures", "paddlenlp_version"):
-            settings.pop(name, None)
     else:
         settings, tensors, sources, unused, _ = read_checkpoint(folder)
-    if "num_labels" in changes:
-        settings = {name: value for name, value in settings.items() if name not in ("id2label", "label2id")}
-    config = config_class.from_dict({**settings, **changes}) if config is None else config
+    config = config_class.from_dict(settings, **changes) if config is None else config
     with _BUILDING:
         check_sizes(model_class, config, tensors, folder)
         model = model_class(config)
@@ -57,7 +59,7 @@ def load_pretrained(
 
 
 def check_sizes(
-    model_class: type[PretrainedModel], config: RoFormerConfig, tensors: dict[str, np.ndarray], where: object
+    model_class: type[RoFormerPretrainedModel], config: RoFormerConfig, tensors: dict[str, np.ndarray], where: object
 ) -> None:
     """Raise ValueError, before memory is taken for a model, if its weights are not of the shapes of ``tensors``, or if
     those that ``tensors`` lack have more than ``MOST_NEW_NUMBERS`` numbers. Arguments are those of :func:`set_weights`.
@@ -74,7 +76,9 @@ def check_sizes(
         raise ValueError(f"{where}: lacks weights of {new:,} numbers that its configuration asks for")
 
 
-def set_weights(model: PretrainedModel, tensors: dict[str, np.ndarray], where: object) -> tuple[list[str], list[str]]:
+def set_weights(
+    model: RoFormerPretrainedModel, tensors: dict[str, np.ndarray], where: object
+) -> tuple[list[str], list[str]]:
     """Set the weights of ``model`` by name, whether or not the encoder's have the prefix ``roformer.``.
 
     Args:
@@ -97,7 +101,7 @@ def set_weights(model: PretrainedModel, tensors: dict[str, np.ndarray], where: o
 
 def _placed(model, tensors, where):
     """``{name in the model: name in tensors}``; raises ValueError as :func:`set_weights`."""
-    prefix = f"{model.base_model_prefix}."
+    prefix = "roformer."
     state = model.state_dict()
     has_prefix = any(name.startswith(prefix) for name in tensors)
     wants_prefix = any(name.startswith(prefix) for name in state)
@@ -120,7 +124,7 @@ def _placed(model, tensors, where):
     return found
 
 
-def report(model: PretrainedModel, folder: str | os.PathLike, new: list[str], unused: list[str]) -> None:
+def report(model: RoFormerPretrainedModel, folder: str | os.PathLike, new: list[str], unused: list[str]) -> None:
     """Warn of weights that are ``new`` and of those in the folder that are ``unused``, if there are any."""
     kind = type(model).__name__
     if new:

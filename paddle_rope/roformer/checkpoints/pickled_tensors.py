@@ -1,4 +1,4 @@
-"""Tensors out of the pickled files of torch and paddle, by :mod:`~paddle_rope.roformer.checkpoints.bounded_pickle`.
+"""Tensors from the pickled files of PyTorch and Paddle, by :class:`TensorUnpickler`.
 
 Formats: numpy arrays as pickled by protocols 2 to 4, in the dictionaries of ``paddle.save``; the zip archive of
 ``torch.save`` since torch 1.6, and its older sequence of pickles followed by the storages.
@@ -10,10 +10,9 @@ import zipfile
 
 import numpy as np
 
-from paddle_rope.roformer.checkpoints.bounded_pickle import (
+from paddle_rope.roformer.checkpoints.tensor_unpickler import (
     BFLOAT16,
     Array,
-    Bound,
     ForbiddenPickle,
     NotTensors,
     Storage,
@@ -26,25 +25,12 @@ TORCH_LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 TORCH_LEGACY_PROTOCOL = 1001
 PADDLE_NAMES = "StructuredToParameterName@@"  # paddle's own names of the parameters: strings, no tensors
 PADDLE_SPLIT = "UnpackBigParamInfor@@"  # which entries are the parts of a large tensor
-MOST_MEMBERS = 100_000  # of an archive; one for each tensor
-_MOST_DIRECTORY = 2**25  # bytes of the list of members at an archive's end, some 300 for each
-_ENCRYPTED = 1  # of the flags of an archive's member
+_ENCRYPTED = 1  # flag of a member of an archive
 
 
 def bfloat16_to_float32(bits: np.ndarray) -> np.ndarray:
     """uint16 array of bfloat16 bits -> the float32 array of the same values."""
     return (bits.astype(np.uint32) << 16).view(np.float32)
-
-
-def _storage(data, dtype, numel, bound, little_endian=True):
-    """The elements of a torch storage as a flat array, bfloat16 as float32."""
-    bound.take(len(data) * (2 if dtype == BFLOAT16 else 1))
-    element = np.dtype("uint16" if dtype == BFLOAT16 else dtype).newbyteorder("<" if little_endian else ">")
-    if len(data) != numel * element.itemsize:
-        raise NotTensors(f"is cut short: a storage has {len(data)} bytes instead of {numel * element.itemsize}")
-    flat = np.frombuffer(data, element)
-    flat = flat.astype(element.newbyteorder("="), copy=False)
-    return Storage(bfloat16_to_float32(flat) if dtype == BFLOAT16 else flat)
 
 
 def read_torch(path: str | os.PathLike) -> dict[str, np.ndarray]:
@@ -54,35 +40,27 @@ def read_torch(path: str | os.PathLike) -> dict[str, np.ndarray]:
         ``{name: numpy array}``; bfloat16 as float32.
 
     Raises:
-        ValueError: the file is no such file; :class:`NotTensors` where it is known what is wrong.
+        ValueError: the file is no such file; :class:`NotTensors` where the reason is known.
     """
-    with _ArchiveFile(open(path, "rb", buffering=0)) as file:
-        size = os.fstat(file.fileno()).st_size
-        bound = Bound(size)
+    with open(path, "rb") as file:
         if zipfile.is_zipfile(file):
-            return _tensors(_load_torch_zip(file, size, bound), bound)
-        file.is_listed = True  # there is no list
+            return _tensors(_load_torch_zip(file))
         file.seek(0)
-        return _tensors(_load_torch_legacy(file, size, bound), bound)
+        return _tensors(_load_torch_legacy(file))
 
 
-class _ArchiveFile(io.BufferedReader):
-    """A file that refuses to give more than 32 MB at once until ``is_listed``: the list of an archive's members is read
-    in one piece, and takes ten times as much memory."""
-
-    is_listed = False
-
-    def read(self, count=-1):
-        if not self.is_listed and count > _MOST_DIRECTORY:
-            raise NotTensors(f"is a zip archive whose list of files has more than {_MOST_DIRECTORY:,} bytes")
-        return super().read(count)
+def _storage(data, dtype, numel, little_endian=True):
+    """The elements of a torch storage as a flat array, bfloat16 as float32."""
+    element = np.dtype("uint16" if dtype == BFLOAT16 else dtype).newbyteorder("<" if little_endian else ">")
+    if len(data) != numel * element.itemsize:
+        raise NotTensors(f"is cut short: a storage has {len(data)} bytes instead of {numel * element.itemsize}")
+    flat = np.frombuffer(data, element)
+    flat = flat.astype(element.newbyteorder("="), copy=False)
+    return Storage(bfloat16_to_float32(flat) if dtype == BFLOAT16 else flat)
 
 
-def _load_torch_zip(file, size, bound):
+def _load_torch_zip(file):
     with zipfile.ZipFile(file) as archive:
-        file.is_listed = True
-        if len(archive.namelist()) > MOST_MEMBERS:
-            raise NotTensors(f"is a zip archive of more than {MOST_MEMBERS:,} files")
         members = {name.split("/", 1)[-1]: name for name in archive.namelist()}
         if "data.pkl" not in members:
             raise NotTensors("is a zip archive, but not one of torch.save")
@@ -91,7 +69,7 @@ def _load_torch_zip(file, size, bound):
             member = archive.getinfo(members[name])
             if member.flag_bits & _ENCRYPTED:
                 raise NotTensors("is an encrypted archive, which torch.save does not write")
-            if member.compress_type != zipfile.ZIP_STORED or member.file_size > size:
+            if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
                 raise ForbiddenPickle("holds compressed storages or pickles, which torch.save does not write")
             return archive.read(member)
 
@@ -100,16 +78,16 @@ def _load_torch_zip(file, size, bound):
 
         def storage_of(dtype, key, numel):
             if key not in storages:
-                storages[key] = _storage(read(f"data/{key}"), dtype, numel, bound, little_endian)
+                storages[key] = _storage(read(f"data/{key}"), dtype, numel, little_endian)
             return storages[key]
 
-        return TensorUnpickler(io.BytesIO(read("data.pkl")), bound, storage_of).load()
+        return TensorUnpickler(io.BytesIO(read("data.pkl")), storage_of).load()
 
 
-def _load_torch_legacy(file, size, bound):
+def _load_torch_legacy(file):
     """Pickles of a magic number, a protocol, facts about the machine, the object and the keys; then the storages.
 
-    The storages come after the object that refers to them, so that the pickles are read twice.
+    The storages come after the object that refers to them, so the pickles are read twice.
     """
     sizes = {}
 
@@ -119,25 +97,26 @@ def _load_torch_legacy(file, size, bound):
 
     def pickles(storage_of):
         file.seek(0)
-        magic, protocol, machine, found, keys = (TensorUnpickler(file, bound, storage_of).load() for _ in range(5))
+        magic, protocol, machine, found, keys = (TensorUnpickler(file, storage_of).load() for _ in range(5))
         if (magic, protocol) != (TORCH_LEGACY_MAGIC, TORCH_LEGACY_PROTOCOL):
             raise NotTensors("was not written by torch.save")
         return machine, found, keys
 
-    if TensorUnpickler(file, bound).load() != TORCH_LEGACY_MAGIC:
+    if TensorUnpickler(file).load() != TORCH_LEGACY_MAGIC:
         raise NotTensors("was not written by torch.save")
     machine, _, keys = pickles(note)
     check_keys(keys)
     little_endian = bool(machine.get("little_endian", True))
+    file_size = os.fstat(file.fileno()).st_size
     storages = {}
     for key in keys:
         dtype, numel = sizes[key]
         width = 2 if dtype == BFLOAT16 else np.dtype(dtype).itemsize
         if int.from_bytes(file.read(8), "little" if little_endian else "big") != numel:
             raise NotTensors("is damaged: a storage does not have the size it is said to have")
-        if not 0 <= numel * width <= size - file.tell():
+        if not 0 <= numel * width <= file_size - file.tell():
             raise NotTensors("is cut short: a storage has more bytes than are left")
-        storages[key] = _storage(file.read(numel * width), dtype, numel, bound, little_endian)
+        storages[key] = _storage(file.read(numel * width), dtype, numel, little_endian)
     return pickles(lambda dtype, key, numel: storages[key])[1]
 
 
@@ -148,21 +127,18 @@ def read_paddle(path: str | os.PathLike) -> dict[str, np.ndarray]:
     Result and errors are those of :func:`read_torch`.
     """
     with open(path, "rb") as file:
-        bound = Bound(os.fstat(file.fileno()).st_size)
-        found = TensorUnpickler(file, bound).load()
+        found = TensorUnpickler(file).load()
     if isinstance(found, dict):
         found.pop(PADDLE_NAMES, None)
         for name, parts in found.pop(PADDLE_SPLIT, {}).items():
             check_keys(parts["slices"])
             arrays = [found.pop(part).array for part in parts["slices"]]
-            bound.take(sum(array.nbytes for array in arrays))
             found[name] = Array(np.concatenate(arrays).reshape(parts["OriginShape"]))
-    tensors = _tensors(found, bound)
-    bound.take(2 * sum(array.nbytes for array in tensors.values() if array.dtype == np.uint16))
+    tensors = _tensors(found)
     return {name: bfloat16_to_float32(array) if array.dtype == np.uint16 else array for name, array in tensors.items()}
 
 
-def _tensors(found, bound):
+def _tensors(found):
     """``{name: array}`` of what a pickle held."""
     if not isinstance(found, dict):
         raise NotTensors(f"holds a {type(found).__name__} instead of a dictionary of tensors")
@@ -174,8 +150,5 @@ def _tensors(found, bound):
             kind = type(value).__name__.lstrip("_")
             raise NotTensors(f"holds under {short(name)} a {kind} instead of a tensor")
         array = value.array
-        if not array.dtype.isnative or not array.flags.c_contiguous:
-            bound.take(array.nbytes)
-            array = np.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(array.shape)
-        arrays[name] = array
+        arrays[name] = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
     return arrays

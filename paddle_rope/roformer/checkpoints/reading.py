@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
+from paddle_rope.json_files import read_json_object
 from paddle_rope.option_kinds import shown
 from paddle_rope.roformer.checkpoints.names import (
     HUGGINGFACE,
@@ -31,7 +32,6 @@ from paddle_rope.roformer.checkpoints.settings import (
     tensorflow_config,
 )
 from paddle_rope.roformer.checkpoints.tensor_files import WEIGHT_FILES, find_weights, read_tensors
-from paddle_rope.small_files import read_json_object
 
 # Tables of positions and states of optimizers: neither used nor missed.
 REDUNDANT = re.compile(
@@ -124,7 +124,7 @@ def _convert(folder, tensors, config, layout, architecture):
         bias = f"{'classifier.out_proj' if layout is HUGGINGFACE else 'classifier'}.bias"
         config = {**config, "num_labels": tensors[bias].size}
         if len(config.get("id2label", ())) != config["num_labels"]:
-            config = {key: value for key, value in config.items() if key not in ("id2label", "label2id")}
+            config = {key: value for key, value in config.items() if key != "id2label"}
         weights, head = weights + classifier_weights(config, layout), "classifier"
     _check(folder, tensors, weights, layout)
     sources = {weight.name: weight.source for weight in weights}

@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from paddle_rope.json_files import read_json_object
 from paddle_rope.option_kinds import MOST_LAYERS, shown
 from paddle_rope.roformer.checkpoints.tensor_files import WEIGHT_FILES
-from paddle_rope.small_files import read_json_object
 
 CONFIG_FILES = ("config.json", "model_config.json")  # the second: PaddleNLP before 2.5
 TENSORFLOW_CONFIG = "bert_config.json"
@@ -35,7 +35,6 @@ SAME_KEYS = (
     *DEFAULT_SIZES,
     "hidden_dropout_prob",
     "attention_probs_dropout_prob",
-    "initializer_range",
     "layer_norm_eps",
     "pad_token_id",
 )
@@ -137,11 +136,10 @@ def _activation(folder, settings, key):
 
 def _labels(folder, settings):
     """The names of the classes, where they were given."""
-    labels = {key: settings[key] for key in ("id2label", "label2id") if settings.get(key)}
-    for key, value in labels.items():
-        if not isinstance(value, dict):
-            raise ValueError(f"{folder}: {key} is {shown(value)} in its configuration, not an object")
-    return labels
+    labels = settings.get("id2label")
+    if labels and not isinstance(labels, dict):
+        raise ValueError(f"{folder}: id2label is {shown(labels)} in its configuration, not an object")
+    return {"id2label": labels} if labels else {}
 
 
 def _refuse(folder, settings, **wanted):

@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 import safetensors
 
-from paddle_rope.roformer.checkpoints.bounded_pickle import ForbiddenPickle, NotTensors
 from paddle_rope.roformer.checkpoints.pickled_tensors import bfloat16_to_float32, read_paddle, read_torch
-from paddle_rope.small_files import read_text
+from paddle_rope.roformer.checkpoints.tensor_unpickler import ForbiddenPickle, NotTensors
 
 # In the order in which a folder is searched; each may instead be an index of several, NAME.index.json.
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin", "model_state.pdparams")
@@ -114,7 +113,7 @@ def _read_safetensors(path):
 
 def _read_index(path):
     """The tensors of all files that ``weight_map`` names."""
-    files = json.loads(read_text(path))["weight_map"]
+    files = json.loads(path.read_text(encoding="utf-8"))["weight_map"]
     tensors = {}
     for name in sorted(set(files.values())):
         if Path(name).name != name or name.endswith(INDEX):

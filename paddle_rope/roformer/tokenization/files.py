@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from paddle_rope.small_files import read_text
-
 VOCAB_FILE = "vocab.txt"
 CONFIG_FILE = "tokenizer_config.json"
 OWN_CLASSES = ("CharTokenizer", "WordTokenizer")
@@ -56,7 +54,7 @@ def read_settings(folder: str | os.PathLike) -> tuple[str, bool]:
     path = Path(folder) / CONFIG_FILE
     by_hand = f"or read {VOCAB_FILE} with from_vocab_file of {' or '.join(OWN_CLASSES)}"
     try:
-        settings = json.loads(read_text(path))
+        settings = json.loads(Path(path).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         if not (Path(folder) / VOCAB_FILE).is_file():
             raise ValueError(f"{folder}: has no {VOCAB_FILE}; give a folder with the files of a tokenizer") from None

@@ -1,14 +1,11 @@
-"""paddle-rope benchmark: time, memory and costs of layers and encoders."""
+"""paddle-rope benchmark: time and memory of layers and encoders."""
 
-import os
 from pathlib import Path
 
-from paddle_rope.choices import ATTENTION_KINDS
 from paddle_rope.machine import machine_in_words
 from tasks.commands.options import new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_file
-from tasks.common.language import tr
 from tasks.common.tool.process import prepare
 
 LENGTH = """\
@@ -20,32 +17,6 @@ Measure time and peak memory against the length of the text, training and predic
 Each cell (job, variant, length) has a process of its own, whose peak memory is then its own; the fastest of two or
 three runs counts. A length is left out where the lengths before it foresee that it would pass a limit of the plan.
 Writes speed.csv, speed.md and speed.png. Call it again to resume: what is in the table is not measured again."""
-
-LAYERS = """\
-Time our layers against Paddle's, the sparse loss against the dense one, packed linear attention against softmax
-attention, and our RoFormer against PaddleNLP's, forward and backward, side by side on CPU."""
-
-COSTS = """\
-Print what a model costs on paper: operations, bytes that its products move, and peak memory, against the length.
-
-    paddle-rope benchmark costs 4x256 --types 10 --lengths 256 1024 4096
-    OMP_NUM_THREADS=1 paddle-rope benchmark costs 4x256 --types 10 --lengths 256 1024 --check
-    paddle-rope benchmark costs 12x768 --lengths 512 --batch 32 --corpus_gb 100
-
---check counts the operations of a model and measures the peaks on this CPU by plain forms, each in three processes of
-its own, whose median counts. --corpus_gb estimates, without measuring anything, one pass of pretraining over a corpus
-in bfloat16."""
-
-NATIVE = """\
-Compare the native operators of this machine with their plain forms in whole models: a training step (forward, backward,
-AdamW) and an inference of an encoder with dropout 0.1, on random tokens. Where the processor multiplies bfloat16, the
-operators are measured with products in it, too.
-
-    OMP_NUM_THREADS=1 paddle-rope benchmark native
-    OMP_NUM_THREADS=1 paddle-rope benchmark native --sizes 4x256,1x512 4x256,1x2048 --figure native.png
-
-The sides take turns in one process. Counted is processor time, of which other programs take less than of the
-clock's; the median of the ratios counts."""
 
 PEERS = """\
 Time our RoFormer, with native operators and without, beside PaddleNLP's and Hugging Face's, on CPU in float32: a step
@@ -86,85 +57,6 @@ def benchmark_length(words):
     return 0
 
 
-def benchmark_layers(words):
-    new_parser("benchmark layers", LAYERS).parse_args(words)
-    prepare()
-    from tasks.experiments.benchmarks.layers import print_layer_times
-
-    print_layer_times()
-    return 0
-
-
-def benchmark_costs(words):
-    parser = new_parser("benchmark costs", COSTS)
-    parser.add_argument("size", metavar="SIZE", help="layers x hidden size, such as 12x768")
-    lengths = {"nargs": "+", "type": int, "default": [512, 2048, 8192], "metavar": "N"}
-    parser.add_argument("--lengths", **lengths, help="tokens of a text (default: 512 2048 8192)")
-    parser.add_argument("--batch", type=int, default=8, help="texts (default: 8)")
-    parser.add_argument(
-        "--attention", nargs="+", choices=ATTENTION_KINDS, default=ATTENTION_KINDS, help="(default: all)"
-    )
-    parser.add_argument("--types", type=int, default=0, help="of a span head (default: no head)")
-    parser.add_argument("--max_span_length", type=int, metavar="N", help="of a span head with a band")
-    parser.add_argument("--check", action="store_true", help="count and measure on this CPU, too")
-    parser.add_argument("--corpus_gb", type=float, metavar="GB", help="UTF-8 text to pretrain on")
-    parser.add_argument("--gpus", type=int, default=8, help="that share the batches (default: 8)")
-    parser.add_argument("--peak_teraflops", type=float, default=312, help="of a GPU in bfloat16 (default: 312, A100)")
-    parser.add_argument("--utilization", type=float, default=0.4, help="share of the peak, assumed (default: 0.4)")
-    options = parser.parse_args(words)
-    for name in ("batch", "types", "gpus", "max_span_length", "peak_teraflops", "utilization", "corpus_gb"):
-        value = getattr(options, name)
-        if value is not None and not (value > 0 or (name == "types" and value == 0)):
-            raise InputError("--{name} {value}: must be positive", name=name, value=value)
-    if min(options.lengths) < 1:
-        raise InputError("--{name} {value}: must be positive", name="lengths", value=min(options.lengths))
-    prepare()
-    from tasks.experiments.benchmarks.costs import check, corpus, paper
-    from tasks.experiments.benchmarks.sizes import layers_and_hidden
-
-    size = layers_and_hidden(options.size)
-    more = {"types": options.types, "max_span_length": options.max_span_length}
-    print(paper.costs_table(size, options.attention, options.lengths, options.batch, **more))
-    if options.check:
-        print(f"\n{machine_in_words()}\n")
-        print(check.check_table(size, options.attention, options.lengths, options.batch, **more))
-    if options.corpus_gb is not None:
-        given = options.corpus_gb, options.gpus, options.peak_teraflops, options.utilization, options.batch
-        print("\n" + corpus.estimate_lines(corpus.pretraining_estimate(size, *given, options.lengths[0])))
-    return 0
-
-
-def benchmark_native(words):
-    parser = new_parser("benchmark native", NATIVE)
-    sizes = ["4x256,32x40", "4x256,8x256", "12x768,8x128"]
-    shown = f"layers x hidden size, texts x length (default: {' '.join(sizes)})"
-    parser.add_argument("--sizes", nargs="+", default=sizes, metavar="SIZE", help=shown)
-    kinds = ["softmax", "linear", "linear-decay", "linear-near"]
-    parser.add_argument("--attention", nargs="+", choices=kinds, default=kinds[:1], help="(default: softmax)")
-    parser.add_argument("--rounds", type=int, default=8, help="turns of each side (default: 8)")
-    parser.add_argument("--output", metavar="FILE", help="JSON file to write")
-    parser.add_argument("--figure", metavar="FILE", help="PNG to write: time a token against the length")
-    options = parser.parse_args(words)
-    if options.rounds < 1:
-        raise InputError("--rounds {rounds}: must be 1 or more", rounds=options.rounds)
-    prepare()
-    from tasks.common.files import atomic_writer, check_output_file, write_json
-    from tasks.experiments.benchmarks.native import as_table, draw, measure_native
-
-    for file in filter(None, (options.output, options.figure)):
-        check_output_file(file, [])
-    rows = measure_native(options.sizes, options.attention, options.rounds)
-    machine = f"{machine_in_words()}, {os.environ['OMP_NUM_THREADS']} threads"
-    if options.output:
-        write_json(options.output, {"machine": machine, "rows": rows})
-    if options.figure:
-        with atomic_writer(options.figure, binary=True) as file:
-            file.write(draw(rows))
-    print(machine)
-    print(as_table(rows), end="")
-    return 0
-
-
 def benchmark_peers(words):
     parser = new_parser("benchmark peers", PEERS)
     sizes = ["4x256,32x40", "4x256,8x256", "12x768,8x128"]
@@ -183,7 +75,7 @@ def benchmark_peers(words):
     parser.add_argument("--output", metavar="FILE", help="JSON file to write")
     options = parser.parse_args(words)
     if not {"native", "plain"} & set(options.sides):
-        raise InputError("--sides {sides}: add native or plain", sides=" ".join(options.sides))
+        raise InputError(f"--sides {' '.join(options.sides)}: add native or plain")
     prepare()
     from tasks.common.files import check_output_file, write_json
     from tasks.experiments.benchmarks.peers.measured import as_memory_table, as_table, measure_peers
@@ -198,7 +90,7 @@ def benchmark_peers(words):
     print(as_table(measured))
     print(as_memory_table(measured), end="")
     for note in measured["notes"]:
-        print(tr("note: {note}", note=note))
+        print(f"note: {note}")
     return 0
 
 

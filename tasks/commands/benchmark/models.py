@@ -8,7 +8,6 @@ from tasks.commands import predict_many
 from tasks.commands.options import LABELED, add_model_dir, add_model_dirs, new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_file
-from tasks.common.language import Message, tr
 from tasks.common.tool.process import prepare
 
 PREDICTION = """\
@@ -68,9 +67,7 @@ def benchmark_prediction(words):
 
     parser = new_parser("benchmark prediction", PREDICTION)
     add_model_dir(parser)
-    parser.add_argument(
-        "--input", required=True, metavar="FILE", help=Message("{labeled}; or texts, one a line", labeled=LABELED)
-    )
+    parser.add_argument("--input", required=True, metavar="FILE", help=f"{LABELED}; or texts, one a line")
     parser.add_argument("--output", metavar="FILE", help="write all that was measured as JSON")
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES), help="(default: all)")
     parser.add_argument("--threads", nargs="+", type=int, default=[1], help="numbers of threads (default: 1)")
@@ -92,10 +89,10 @@ def benchmark_prediction(words):
     if options.output:
         write_json(options.output, measured)
     print(measured["machine"])
-    print(tr("{texts} texts, {characters} characters, batches of {batch_size}", **measured))
+    print("{texts} texts, {characters} characters, batches of {batch_size}".format(**measured))
     print(as_table(measured), end="")
     for note in measured["notes"]:
-        print(tr("note: {note}", note=note))
+        print(f"note: {note}")
     return 0
 
 
@@ -174,7 +171,7 @@ def benchmark_long_document(words):
     parser.add_argument("--max_tokens", type=int, help="tokens computed at once (default: as trained)")
     options = parser.parse_args(words)
     if min(options.characters) < 1:
-        raise InputError("--characters {characters}: must be 1 or more", characters=min(options.characters))
+        raise InputError(f"--characters {min(options.characters)}: must be 1 or more")
     prepare()
     from tasks.experiments.benchmarks.long_document import as_table, measure_documents
 
@@ -207,14 +204,7 @@ def benchmark_documents(words):
     folder = Path(options.output) / "input"
     if not folder.is_dir():
         count = write_corpus(folder, options.texts, options.records, options.files, options.seed)
-        print(
-            tr(
-                "{folder}: {records:,} sentences of {count:,} different ones",
-                folder=folder,
-                records=options.records,
-                count=count,
-            )
-        )
+        print(f"{folder}: {options.records:,} sentences of {count:,} different ones")
 
     def job_of(output, processes):
         threads = max(1, physical_cores() // processes)

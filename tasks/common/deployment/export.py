@@ -110,15 +110,11 @@ def export(
     check_new_folder(output_dir)
     for folder in model_dirs:
         if is_exported(folder):
-            raise InputError(
-                "{folder}: is exported already; give the folder OUTPUT_DIR/model of the training run", folder=folder
-            )
+            raise InputError(f"{folder}: is exported already; give the folder OUTPUT_DIR/model of the training run")
     if len(model_dirs) > 1 and not exporter.several:
-        raise InputError(
-            "{models} models are given; {name} exports one at a time", models=len(model_dirs), name=recipe.name
-        )
+        raise InputError(f"{len(model_dirs)} models are given; {recipe.name} exports one at a time")
     if quantize and format != ONNX:
-        raise InputError("--quantize {quantize} is for --format onnx; leave one of them out", quantize=quantize)
+        raise InputError(f"--quantize {quantize} is for --format onnx; leave one of them out")
     examples = recipe.read_labeled(check) if check else None
     trained = recipe.predictor(list(model_dirs) if exporter.several else model_dirs[0], device="cpu")
     if format == ONNX:
@@ -144,10 +140,8 @@ def export(
         difference = float(np.abs(exporter.scores(exported) - expected).max())
         if not difference <= (np.inf if quantize else TOLERANCE):
             raise InputError(
-                "{output_dir}: not written, as the exported model's scores differ from the trained one's by "
-                "{difference:.2g}; please report this, with config.json of the model",
-                output_dir=output_dir,
-                difference=difference,
+                f"{output_dir}: not written, as the exported model's scores differ from the trained one's by "
+                f"{difference:.2g}; please report this, with config.json of the model"
             )
         if examples:
             scores["exported"] = _scores(recipe, exported, examples)

@@ -27,9 +27,8 @@ def check_onnx_packages() -> None:
     """Raise InputError unless this process can write and run ONNX graphs."""
     if paddle.__version__.startswith("2."):
         raise InputError(
-            "paddle2onnx does not work with Paddle {version}; give --format paddle, or export with Paddle "
-            "3: folders of trained models are the same for both",
-            version=paddle.__version__,
+            f"paddle2onnx does not work with Paddle {paddle.__version__}; give --format paddle, or export with Paddle "
+            "3: folders of trained models are the same for both"
         )
     try:
         import ml_dtypes  # noqa: F401
@@ -38,8 +37,7 @@ def check_onnx_packages() -> None:
         import paddle2onnx  # noqa: F401
     except ImportError as error:
         raise InputError(
-            "ONNX needs the package {package}; pip install -r requirements-onnx.txt, or give --format paddle",
-            package=error.name,
+            f"ONNX needs the package {error.name}; pip install -r requirements-onnx.txt, or give --format paddle"
         ) from None
 
 
@@ -107,7 +105,7 @@ def _converted(folder):
             )
         except Exception as error:  # it raises all kinds, and prints the reason
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-    raise InputError("paddle2onnx cannot convert this model ({reason}); give --format paddle", reason=reason)
+    raise InputError(f"paddle2onnx cannot convert this model ({reason}); give --format paddle")
 
 
 @contextlib.contextmanager

@@ -5,10 +5,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from paddle_rope.small_files import read_json_object, read_text
+from paddle_rope.json_files import read_json_object
 from tasks.common.errors import InputError
 from tasks.common.files import file_sha256, write_files
-from tasks.common.language import Message
 from tasks.common.model_folder import damage_reported, refuse_incomplete
 
 ONNX, PADDLE = "onnx", "paddle"
@@ -38,10 +37,10 @@ def check_folder(folder: str | os.PathLike) -> None:
     :func:`~tasks.common.exported.operators.check_operators` is what stands between a stranger's graph and an engine."""
     folder = Path(folder)
     if not (folder / CHECKSUMS_FILE).is_file() and (folder / _CHECKSUMS_OF_0_1).is_file():
-        raise InputError("{folder}: was exported by version 0.1; export the trained model again", folder=folder)
+        raise InputError(f"{folder}: was exported by version 0.1; export the trained model again")
     refuse_incomplete(folder, [*SETTINGS_FILES, CHECKSUMS_FILE])
-    with damage_reported(folder, CHECKSUMS_FILE, Message("the exported folder")):
-        lines = read_text(folder / CHECKSUMS_FILE).splitlines()
+    with damage_reported(folder, CHECKSUMS_FILE, "the exported folder"):
+        lines = (folder / CHECKSUMS_FILE).read_text(encoding="utf-8").splitlines()
         written = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
         has_graph = ONNX_FILE in written or (WEIGHTS_FILE in written and not written.keys().isdisjoint(GRAPH_FILES))
         if not written.keys() >= set(SETTINGS_FILES) or not has_graph:
@@ -51,14 +50,10 @@ def check_folder(folder: str | os.PathLike) -> None:
     present = {path.name for path in folder.iterdir()}
     unknown = sorted(present - written.keys() - {CHECKSUMS_FILE})
     if unknown:
-        raise InputError(
-            "{file}: was not exported with the others; take it out of the folder", file=folder / unknown[0]
-        )
+        raise InputError(f"{folder / unknown[0]}: was not exported with the others; take it out of the folder")
     for name, digest in written.items():
         if name not in present or not (folder / name).is_file() or file_sha256(folder / name) != digest:
-            raise InputError(
-                "{file}: is not the file that was exported; copy the whole folder again", file=folder / name
-            )
+            raise InputError(f"{folder / name}: is not the file that was exported; copy the whole folder again")
 
 
 def write_checksums(folder: Path) -> None:
@@ -81,7 +76,7 @@ def read_config(
         InputError: a key is missing or of another kind.
     """
     folder = Path(folder)
-    with damage_reported(folder, "config.json", Message("the exported folder")):
+    with damage_reported(folder, "config.json", "the exported folder"):
         config = {**(defaults or {}), **read_json_object(folder / "config.json")}
         for name, kind in kinds.items():
             if name not in config or not isinstance(config[name], kind):

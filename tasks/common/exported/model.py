@@ -12,7 +12,6 @@ from paddle_rope.roformer import load_tokenizer
 from tasks.common.errors import is_out_of_memory
 from tasks.common.exported.folder import ONNX, check_folder, format_of, read_config
 from tasks.common.inference import Batch
-from tasks.common.language import Message
 from tasks.common.model_folder import check_vocabulary, damage_reported
 
 
@@ -40,7 +39,7 @@ class ExportedModel:
     def __init__(self, folder: str | os.PathLike, device: str | None = None):
         self._folder = folder
         self.config = read_config(folder, {"vocab_size": int, **self.kinds}, self.defaults)
-        with damage_reported(folder, "config.json", Message("the exported folder")):
+        with damage_reported(folder, "config.json", "the exported folder"):
             self.check()
         if format_of(folder) == ONNX:
             from tasks.common.exported.onnx_graph import OnnxGraph
@@ -67,7 +66,7 @@ class ExportedModel:
         Raises:
             InputError: the graph cannot be computed, or does not fit the configuration.
         """
-        with damage_reported(self._folder, Message("the graph"), Message("the exported folder"), is_out_of_memory):
+        with damage_reported(self._folder, "the graph", "the exported folder", is_out_of_memory):
             found = self.graph.run(batch) if outputs is None else self.graph.run(batch, outputs)
             given = found[0].shape
             if len(given) != len(shape) or any(size not in (None, one) for size, one in zip(shape, given)):
@@ -78,7 +77,7 @@ class ExportedModel:
 def open_exported(folder: str | os.PathLike, device: str | None, model_class: type[ExportedModel]) -> tuple[Any, Any]:
     """(tokenizer, model) of an exported folder; raises InputError if it is damaged or the device cannot be used."""
     check_folder(folder)
-    with damage_reported(folder, Message("vocab.txt or tokenizer_config.json"), Message("the exported folder")):
+    with damage_reported(folder, "vocab.txt or tokenizer_config.json", "the exported folder"):
         tokenizer = load_tokenizer(folder)
     model = model_class(folder, device)
     check_vocabulary(folder, tokenizer, model)

@@ -12,7 +12,6 @@ from paddle_rope.machine import physical_cores
 from tasks.common.errors import InputError
 from tasks.common.exported.folder import ONNX_FILE
 from tasks.common.exported.operators import check_operators
-from tasks.common.language import Message
 from tasks.common.model_folder import damage_reported
 
 _ONLY_FATAL = 4  # of the severities of onnxruntime's log
@@ -35,8 +34,7 @@ class OnnxGraph:
             import onnxruntime
         except ImportError:
             raise InputError(
-                "{folder}: is an ONNX model, and onnxruntime is not installed; pip install -r requirements-onnx.txt",
-                folder=folder,
+                f"{folder}: is an ONNX model, and onnxruntime is not installed; pip install -r requirements-onnx.txt"
             ) from None
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS") or physical_cores())
@@ -47,7 +45,7 @@ class OnnxGraph:
         options.enable_cpu_mem_arena = options.enable_mem_pattern = False
         providers = _providers(device, onnxruntime.get_available_providers())
         check_operators(Path(folder) / ONNX_FILE)
-        with damage_reported(folder, ONNX_FILE, Message("the exported folder")):
+        with damage_reported(folder, ONNX_FILE, "the exported folder"):
             self._session = onnxruntime.InferenceSession(
                 str(Path(folder) / ONNX_FILE),
                 options,
@@ -75,7 +73,6 @@ def _providers(device, available):
     kind, _, number = device.partition(":")
     if kind != "gpu" or "CUDAExecutionProvider" not in available or (number and not number.isdecimal()):
         raise InputError(
-            "--device {device}: onnxruntime cannot use it here; use --device cpu, or install onnxruntime-gpu",
-            device=device,
+            f"--device {device}: onnxruntime cannot use it here; use --device cpu, or install onnxruntime-gpu"
         )
     return [("CUDAExecutionProvider", {"device_id": int(number or 0)}), wanted]

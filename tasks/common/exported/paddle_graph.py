@@ -13,8 +13,6 @@ from paddle import inference
 from tasks.common.errors import InputError
 from tasks.common.exported.folder import GRAPH_FILES, WEIGHTS_FILE
 from tasks.common.exported.operators import check_operators
-from tasks.common.exported.weights import check_weights
-from tasks.common.language import Message
 from tasks.common.model_folder import damage_reported
 from tasks.common.tool.device import choose_device
 
@@ -30,7 +28,7 @@ class PaddleGraph:
 
     Raises:
         InputError: the device cannot be used, this Paddle cannot read the graph, or the graph has operators that no
-            exported model has, or the weights are damaged.
+            exported model has.
     """
 
     def __init__(self, folder: str | os.PathLike, device: str | None = None):
@@ -38,14 +36,11 @@ class PaddleGraph:
         graph = next(file for name in GRAPH_FILES if (file := Path(folder) / name).is_file())
         if paddle.__version__.startswith("2.") and graph.name == GRAPH_FILES[0]:
             raise InputError(
-                "{folder}: was exported by Paddle 3, which this Paddle {version} cannot read; export the "
-                "model with this one (Paddle 3 reads that, too), or to ONNX",
-                folder=folder,
-                version=paddle.__version__,
+                f"{folder}: was exported by Paddle 3, which this Paddle {paddle.__version__} cannot read; export the "
+                "model with this one (Paddle 3 reads that, too), or to ONNX"
             )
         check_operators(graph)
-        check_weights(Path(folder) / WEIGHTS_FILE)
-        with damage_reported(folder, WEIGHTS_FILE, Message("the exported folder")):
+        with damage_reported(folder, WEIGHTS_FILE, "the exported folder"):
             self._predictor = inference.create_predictor(_settings(graph, Path(folder) / WEIGHTS_FILE))
         self.outputs = self._predictor.get_output_names()
         self._lock = threading.Lock()  # its inputs and outputs are the same objects for every caller

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from tasks.common.language import tr
 from tasks.common.visible import visible
 
 if TYPE_CHECKING:
@@ -43,11 +42,10 @@ def mean_and_deviation(values: Sequence[float], digits: int = 4) -> str:
 
 
 def terminal_table(title: str, first_column: str, columns: Iterable[str]) -> Table:
-    """An empty table of rich for :func:`as_cells`; all columns but the first are set to the right. Titles are messages,
-    see :func:`tasks.common.language.tr`."""
+    """An empty table of rich for :func:`as_cells`; all columns but the first are set to the right."""
     from rich.table import Table
 
-    title, first_column, *others = as_cells(*map(tr, (title, first_column, *columns)))
+    title, first_column, *others = as_cells(title, first_column, *columns)
     table = Table(title=title, title_justify="left")
     table.add_column(first_column)
     for name in others:

@@ -7,7 +7,7 @@ from pathlib import Path
 from tasks.common.errors import InputError
 from tasks.common.texts.text_files import IN_MEMORY, STDIN, open_bytes, unreadable
 
-_FILE, _FILES = "_file", ("_files", "texts")  # ends of the keys that name one file, and several between commas
+_FILE, _FILES, _TEXTS = "_file", "_files", "texts"  # keys that end so, or are so, name a file or several
 _NOT_FILES = (STDIN, IN_MEMORY, "demo")  # the last: generated text for the recipe language_model
 
 
@@ -15,7 +15,8 @@ def data_files(config):
     """The paths that a configuration names as data."""
     named = {key: value for key, value in config.items() if isinstance(value, str)}
     paths = [value for key, value in named.items() if key.endswith(_FILE)]
-    paths += [path.strip() for key, value in named.items() if key.endswith(_FILES) for path in value.split(",")]
+    several = [value for key, value in named.items() if key.endswith(_FILES) or key == _TEXTS]
+    paths += [path.strip() for value in several for path in value.split(",")]
     return [path for path in paths if path and path not in _NOT_FILES]
 
 
@@ -52,9 +53,8 @@ def check_fingerprints(before, now):
     for path, digest in before.items():
         if now.get(path) != digest:
             raise InputError(
-                "{path}: has changed since the run began, which cannot resume with other data; put it back as it was, "
-                "or train anew in another --output_dir",
-                path=path,
+                f"{path}: has changed since the run began, which cannot resume with other data; put it back as it "
+                "was, or train anew in another --output_dir"
             )
 
 

@@ -10,10 +10,9 @@ import threading
 from collections.abc import Iterator
 
 from tasks.common.errors import Interrupted
-from tasks.common.language import Message, tr
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_NOTE = Message("\nending after this step, with a checkpoint; once more: at once\n")
+_NOTE = "\nending after this step, with a checkpoint; once more: at once\n"
 
 
 class _Requests:
@@ -67,4 +66,4 @@ def _receive(number, frame):
     if not (is_first and _Requests.waits):
         raise Interrupted(number)
     with contextlib.suppress(OSError):  # not print, which a signal may have cut
-        os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, tr(_NOTE).encode())
+        os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, _NOTE.encode())

@@ -9,7 +9,6 @@ import yaml
 
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, claim_output_dir, read_json_object, write_json
-from tasks.common.language import Message, tr
 from tasks.common.runs.epochs import write_epochs
 from tasks.common.runs.fingerprints import check_fingerprints, fingerprints
 from tasks.common.runs.locks import locked
@@ -50,12 +49,12 @@ def claim(config, checkpoint, stack, in_memory=(), is_begun=False):
     if not is_begun:
         claim_output_dir(output_dir)
     if not stack.enter_context(locked(output_dir)):
-        raise InputError("{output_dir}: another process works on this run; wait for its end", output_dir=output_dir)
+        raise InputError(f"{output_dir}: another process works on this run; wait for its end")
     if not is_begun:
         with atomic_writer(output_dir / CONFIG_FILE) as file:
             yaml.safe_dump(config, file, allow_unicode=True, sort_keys=False)
     elif (output_dir / INPUTS_FILE).is_file():
-        remedy = Message("it says which data the run began with; remove it if they are the same, or train anew")
+        remedy = "it says which data the run began with; remove it if they are the same, or train anew"
         before = read_json_object(output_dir / INPUTS_FILE, remedy)
         check_fingerprints(before, {**fingerprints(config), **dict(in_memory)})
     if checkpoint is not None:
@@ -71,7 +70,7 @@ def claim(config, checkpoint, stack, in_memory=(), is_begun=False):
 def save_model(output_dir, model, *others):
     """Write the model of a run, and the tokenizer and others that have a ``save_pretrained``, into one folder."""
     folder = Path(output_dir) / MODEL_FOLDER
-    model.save_pretrained(str(folder), safe_serialization=True)
+    model.save_pretrained(folder)
     for other in others:
         other.save_pretrained(folder)
 
@@ -94,13 +93,6 @@ def finish(output_dir, metrics, started, what_next, history=(), scores=()):
         write_epochs(output_dir, history, scores)
     write_json(output_dir / METRICS_FILE, metrics)
     seconds = time.perf_counter() - started
-    print(
-        tr(
-            "{output_dir}: trained in {train_seconds:.0f} s, {seconds:.0f} s in all",
-            output_dir=output_dir,
-            train_seconds=metrics["train_seconds"],
-            seconds=seconds,
-        )
-    )
-    print(tr(what_next, model=quoted(output_dir / MODEL_FOLDER), command=own_command()))
+    print(f"{output_dir}: trained in {metrics['train_seconds']:.0f} s, {seconds:.0f} s in all")
+    print(what_next.format(model=quoted(output_dir / MODEL_FOLDER), command=own_command()))
     print(f"watch:    {visualdl_command()} --logdir {quoted(output_dir / LOG_FOLDER)}")

@@ -35,7 +35,7 @@ def read_documents(paths):
         found = split_documents("\n".join(lines)) if found is None else found
         found = [text for text in (text.strip() for text in found) if text]
         if not found:
-            raise InputError("{name}: no text in it; give documents parted by blank lines, or one a line", name=name)
+            raise InputError(f"{name}: no text in it; give documents parted by blank lines, or one a line")
         documents.update(dict.fromkeys(found))
     return list(documents)
 

@@ -70,9 +70,7 @@ def _is_tagged(line):
 def refused_tags(name: str) -> InputError:
     """What is said of tagged text where plain text is wanted."""
     return InputError(
-        "{name}:1: {value}; write its texts with paddle-rope convert {name} texts.jsonl --to jsonl",
-        name=name,
-        value=Form.TAGGED.value,
+        f"{name}:1: {Form.TAGGED.value}; write its texts with paddle-rope convert {name} texts.jsonl --to jsonl"
     )
 
 

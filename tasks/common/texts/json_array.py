@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 
 from tasks.common.errors import InputError
-from tasks.common.language import Message
 from tasks.common.texts.json_lines import distinct_keys
 from tasks.common.texts.text_files import shown
 
@@ -16,16 +15,10 @@ _SPACE = " \t\n\r"
 def array_records(content: str, name: str) -> Iterator[tuple[str, dict]]:
     """Pairs ("path:line", JSON object) of a list; read one by one, as ``json.loads`` of all has no places. A member
     that is a string is the object with this ``text``; one that is a text and an object is the object with the text."""
-    remedy = Message("the file has to be one JSON list of objects, [{...}, {...}]")
+    remedy = "the file has to be one JSON list of objects, [{...}, {...}]"
 
     def fail(message: str, position: int):
-        return InputError(
-            "{name}:{line}: {message}; {remedy}",
-            name=name,
-            line=content.count(chr(10), 0, position) + 1,
-            message=message,
-            remedy=remedy,
-        )
+        return InputError(f"{name}:{content.count(chr(10), 0, position) + 1}: {message}; {remedy}")
 
     def skip(position: int) -> int:
         while position < len(content) and content[position] in _SPACE:
@@ -34,7 +27,7 @@ def array_records(content: str, name: str) -> Iterator[tuple[str, dict]]:
 
     position = skip(0)
     if content[position : position + 1] != "[":
-        raise fail(Message("no JSON list"), position)
+        raise fail("no JSON list", position)
     position = skip(position + 1)
     line, counted = 1, 0
     more = content[position : position + 1] != "]"
@@ -45,20 +38,18 @@ def array_records(content: str, name: str) -> Iterator[tuple[str, dict]]:
         try:
             record, position = decoder.raw_decode(content, position)
         except json.JSONDecodeError as error:
-            raise fail(
-                Message("broken JSON at column {column} ({reason})", column=error.colno, reason=error.msg), error.pos
-            ) from None
+            raise fail(f"broken JSON at column {error.colno} ({error.msg})", error.pos) from None
         except (ValueError, RecursionError) as error:
-            raise fail(Message("JSON that cannot be read ({error})", error=error), position) from None
+            raise fail(f"JSON that cannot be read ({error})", position) from None
         yield where, _as_object(record, where, remedy)
         position = skip(position)
         more = content[position : position + 1] == ","
         if more:
             position = skip(position + 1)
         elif content[position : position + 1] != "]":
-            raise fail(Message("neither ',' nor ']' after an object"), position)
+            raise fail("neither ',' nor ']' after an object", position)
     if skip(position + 1) < len(content):
-        raise fail(Message("more text after the list"), skip(position + 1))
+        raise fail("more text after the list", skip(position + 1))
 
 
 def _as_object(record, where, remedy):
@@ -67,7 +58,5 @@ def _as_object(record, where, remedy):
     if isinstance(record, list) and list(map(type, record)) == [str, dict] and "text" not in record[1]:
         return {"text": record[0], **record[1]}
     if not isinstance(record, dict):
-        raise InputError(
-            "{where}: JSON {record} is not an object; {remedy}", where=where, record=shown(record), remedy=remedy
-        )
+        raise InputError(f"{where}: JSON {shown(record)} is not an object; {remedy}")
     return record

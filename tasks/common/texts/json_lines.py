@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tasks.common.errors import InputError
-from tasks.common.language import Message
 from tasks.common.texts.text_files import BLANKS, place, shown
 
 TEXT_KEYS = ("text", "sentence")  # where a text without a label, or of a class, may stand
@@ -23,25 +22,15 @@ def json_records(lines: list[str], name: str) -> Iterator[tuple[str, dict]]:
 
 def parse_line(line: str, where: str) -> dict:
     """The JSON object of a line."""
-    remedy = Message('every line of this file has to be one JSON object such as {"text": "...", "label": ...}')
+    remedy = 'every line of this file has to be one JSON object such as {"text": "...", "label": ...}'
     try:
         record = json.loads(line, object_pairs_hook=lambda pairs: distinct_keys(pairs, where))
     except json.JSONDecodeError as error:
-        raise InputError(
-            "{where}: broken JSON at column {column} ({reason}); {remedy}",
-            where=where,
-            column=error.colno,
-            reason=error.msg,
-            remedy=remedy,
-        ) from None
+        raise InputError(f"{where}: broken JSON at column {error.colno} ({error.msg}); {remedy}") from None
     except (ValueError, RecursionError) as error:
-        raise InputError(
-            "{where}: JSON that cannot be read ({error}); {remedy}", where=where, error=error, remedy=remedy
-        ) from None
+        raise InputError(f"{where}: JSON that cannot be read ({error}); {remedy}") from None
     if not isinstance(record, dict):
-        raise InputError(
-            "{where}: JSON {record} is not an object; {remedy}", where=where, record=shown(record), remedy=remedy
-        )
+        raise InputError(f"{where}: JSON {shown(record)} is not an object; {remedy}")
     return record
 
 
@@ -50,11 +39,7 @@ def distinct_keys(pairs: list[tuple[str, object]], where: str) -> dict:
     record = dict(pairs)
     if len(record) < len(pairs):
         twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise InputError(
-            "{where}: key {twice} is repeated in a JSON object; merge its values into one",
-            where=where,
-            twice=shown(twice),
-        )
+        raise InputError(f"{where}: key {shown(twice)} is repeated in a JSON object; merge its values into one")
     return record
 
 
@@ -67,14 +52,8 @@ def json_text(record: dict, where: str, keys: tuple[str, ...] = ("text",)) -> st
     key = next((key for key in keys if key in record), keys[0])
     text = record.get(key)
     if not isinstance(text, str):
-        found = (
-            Message('"{key}" is {text}, not a string', key=key, text=shown(text))
-            if key in record
-            else Message('there is no "{key}"', key=key)
-        )
-        raise InputError(
-            '{where}: {found}; give each line its text as in {{"{key}": "..."}}', where=where, found=found, key=key
-        )
+        found = f'"{key}" is {shown(text)}, not a string' if key in record else f'there is no "{key}"'
+        raise InputError(f'{where}: {found}; give each line its text as in {{"{key}": "..."}}')
     check_encodable(text, f'"{key}"', where)
     return text
 
@@ -84,10 +63,6 @@ def check_encodable(text: str, what: str, where: str) -> None:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise InputError(
-            "{where}: {what} holds half of a surrogate pair ({character!r} at character {position}); "
-            "write the character itself or both halves",
-            where=where,
-            what=what,
-            character=text[error.start],
-            position=error.start,
+            f"{where}: {what} holds half of a surrogate pair ({text[error.start]!r} at character {error.start}); "
+            "write the character itself or both halves"
         ) from None

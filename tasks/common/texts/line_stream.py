@@ -124,9 +124,7 @@ class LineStream:
                 self.size = None if isinstance(self._input, Unpacked) else self.size
             return self._input.read1(READ_BYTES)
         except OSError as error:
-            raise InputError(
-                "{name}: cannot be read ({reason}); check the path", name=self.name, reason=error.strerror
-            ) from None
+            raise InputError(f"{self.name}: cannot be read ({error.strerror}); check the path") from None
 
     def _chunks(self, lines):
         chunk = []

@@ -56,7 +56,7 @@ def opened(file: BinaryIO, name: str) -> BinaryIO:
         head = file.head
     what = kind_of(head)
     if what is not None:
-        raise InputError("{name}: is {what}", name=name, what=what)
+        raise InputError(f"{name}: is {what}")
     return file
 
 
@@ -121,15 +121,11 @@ class Unpacked(io.RawIOBase):
         try:
             block = self._gzip.read1(size)
         except (OSError, EOFError, zlib.error) as error:
-            raise InputError(
-                "{name}: is packed by gzip and damaged ({error}); pack it again", name=self._name, error=error
-            ) from None
+            raise InputError(f"{self._name}: is packed by gzip and damaged ({error}); pack it again") from None
         self._given += len(block)
         if self._given > max(ALWAYS_ALLOWED, MOST_TIMES * self._counted.taken):
             raise InputError(
-                "{name}: unpacks to more than {most_times} times its size; if you trust it, unpack it yourself",
-                name=self._name,
-                most_times=MOST_TIMES,
+                f"{self._name}: unpacks to more than {MOST_TIMES} times its size; if you trust it, unpack it yourself"
             )
         return block
 

@@ -25,7 +25,7 @@ def read_plain_texts(path):
     lines = lines if recorded is None else recorded
     texts = [text for text in (line.strip() for line in lines) if text]
     if not texts:
-        raise InputError("{name}: no text in it; give a file with one text a line", name=name)
+        raise InputError(f"{name}: no text in it; give a file with one text a line")
     return texts
 
 

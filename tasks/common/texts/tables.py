@@ -101,15 +101,8 @@ def rows(lines: list[str], name: str) -> Iterator[tuple[int, list[str]]]:
     for number, values in found:
         if values and len(values) != len(header.names):
             raise InputError(
-                "{name}:{number}: {count} values, but the header in line {first} has {header_names} "
-                "({names}); put a value with {separator!r} in it between quotes",
-                name=name,
-                number=number,
-                count=len(values),
-                first=first + 1,
-                header_names=len(header.names),
-                names=shown(", ".join(header.names)),
-                separator=header.separator[0],
+                f"{name}:{number}: {len(values)} values, but the header in line {first + 1} has {len(header.names)} "
+                f"({shown(', '.join(header.names))}); put a value with {header.separator[0]!r} in it between quotes"
             )
         yield number, values
 
@@ -123,12 +116,7 @@ def _of_csv(lines, first, name, header):
         try:
             values = next(reader, None)
         except csv.Error as error:
-            raise InputError(
-                '{name}:{begun}: broken CSV ({error}); quote values by " and double it inside',
-                name=name,
-                begun=begun,
-                error=error,
-            ) from None
+            raise InputError(f'{name}:{begun}: broken CSV ({error}); quote values by " and double it inside') from None
         if values is None:
             return
         yield begun, values
@@ -150,11 +138,7 @@ def _unquoted(value):
 def _check_names(header, where):
     twice = [name for place, name in enumerate(header.names) if name in header.names[:place]]
     if twice:
-        raise InputError(
-            "{where}: column {column} is there twice; give each column its own name",
-            where=where,
-            column=shown(twice[0]),
-        )
+        raise InputError(f"{where}: column {shown(twice[0])} is there twice; give each column its own name")
 
 
 def table_records(lines: list[str], name: str) -> Iterator[tuple[str, dict]]:

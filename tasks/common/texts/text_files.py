@@ -45,10 +45,10 @@ def open_bytes(name: str) -> BinaryIO:
     """A file open for reading; raises InputError if there is none."""
     try:
         if os.path.isdir(name):
-            raise InputError("{name}: is a directory; give the path of a file in it", name=name)
+            raise InputError(f"{name}: is a directory; give the path of a file in it")
         return open(name, "rb")
     except FileNotFoundError:
-        raise InputError("{name}: no such file; check the path", name=name or repr(name)) from None
+        raise InputError(f"{name or repr(name)}: no such file; check the path") from None
     except (OSError, ValueError) as error:
         raise unreadable(name, error) from None
 
@@ -56,13 +56,13 @@ def open_bytes(name: str) -> BinaryIO:
 def unreadable(name: str, error: Exception) -> InputError:
     """What is said of a file that is there and cannot be read."""
     reason = getattr(error, "strerror", None) or error
-    return InputError("{name}: cannot be read ({reason}); check the path and its permissions", name=name, reason=reason)
+    return InputError(f"{name}: cannot be read ({reason}); check the path and its permissions")
 
 
 def open_stdin(name: str) -> BinaryIO:
     """Standard input as bytes, also where a stream of text has taken its place."""
     if sys.stdin is None:
-        raise InputError("{name}:1: standard input is closed; pipe text into it or give the path of a file", name=name)
+        raise InputError(f"{name}:1: standard input is closed; pipe text into it or give the path of a file")
     buffer = getattr(sys.stdin, "buffer", None)
     return io.BytesIO(sys.stdin.read().encode("utf-8")) if buffer is None else buffer
 

@@ -57,7 +57,7 @@ class TextStream(LineStream):
     def items_of_whole(self, lines):
         texts = self.texts_of_tagged(lines) if self.form is Form.TAGGED else super().items_of_whole(lines)
         if not texts:
-            raise InputError("{name}:1: {value} without a text; give texts", name=self.name, value=self.form.value)
+            raise InputError(f"{self.name}:1: {self.form.value} without a text; give texts")
         plural = "" if len(texts) == 1 else "s"
         logger.warning("%s: read as %s, %d text%s", self.name, self.form.value, len(texts), plural)
         return texts
@@ -65,8 +65,7 @@ class TextStream(LineStream):
     def items_at_end(self):
         if self.lines == 0:
             raise InputError(
-                "{name}:1: the input is empty; give plain text, one text a line, or JSON lines with a text",
-                name=self.name,
+                f"{self.name}:1: the input is empty; give plain text, one text a line, or JSON lines with a text"
             )
         return self._waiting if self.form is None else []  # nothing but blank lines
 
@@ -95,5 +94,5 @@ class FileStream:
         for path in self._paths:
             content, name = read_text(path)
             if not content:
-                raise InputError("{name}:1: the file is empty; give a file with text", name=name)
+                raise InputError(f"{name}:1: the file is empty; give a file with text")
             yield [(content, name)]

@@ -19,16 +19,12 @@ def choose_device(name=None):
     if name is None:
         name = "gpu" if paddle.is_compiled_with_cuda() and paddle.device.cuda.device_count() > 0 else "cpu"
     if name.startswith("gpu") and not paddle.is_compiled_with_cuda():
-        raise InputError(
-            "--device {name}: this paddle is built for CPU; use --device cpu or install paddlepaddle-gpu", name=name
-        )
+        raise InputError(f"--device {name}: this paddle is built for CPU; use --device cpu or install paddlepaddle-gpu")
     try:
         paddle.set_device(name)
     except (ValueError, RuntimeError, OSError) as error:
         reason = str(error).strip().splitlines()[-1]
-        raise InputError(
-            "--device {name}: not usable here ({reason}); use --device cpu", name=name, reason=reason
-        ) from None
+        raise InputError(f"--device {name}: not usable here ({reason}); use --device cpu") from None
     return name
 
 

@@ -10,8 +10,6 @@ from typing import TextIO
 from paddlenlp.trainer import TrainerCallback
 from tqdm import tqdm
 
-from tasks.common.language import tr
-
 SECONDS_A_LINE = 60.0
 SHOWN_AFTER = 1.0  # seconds; what is done by then needs no bar
 
@@ -69,8 +67,6 @@ class TrainingProgress(TrainerCallback):
             self.bar = None
 
     def _line(self, state, seconds):
-        facts = {"phase": self.phase, "step": state.global_step, "steps": state.max_steps}
-        facts["left"] = datetime.timedelta(seconds=round(seconds))
-        if self._loss is None:
-            return tr("{phase}: step {step:,} of {steps:,}, {left} left", **facts)
-        return tr("{phase}: step {step:,} of {steps:,}, loss {loss:.4g}, {left} left", loss=self._loss, **facts)
+        left = datetime.timedelta(seconds=round(seconds))
+        loss = "" if self._loss is None else f"loss {self._loss:.4g}, "
+        return f"{self.phase}: step {state.global_step:,} of {state.max_steps:,}, {loss}{left} left"

@@ -7,10 +7,8 @@ from typing import get_args, get_origin, get_type_hints
 import yaml
 
 from tasks.common.errors import InputError, did_you_mean
-from tasks.common.language import Message
 from tasks.common.texts.text_files import shown
 from tasks.common.tool.shipped import shipped, shipped_names
-from tasks.common.tool.yaml_text import load_yaml
 
 KINDS = {int: "a whole number", float: "a number", bool: "true or false"}
 TRUTH = {
@@ -41,25 +39,20 @@ def read_run_config(config_file, overrides=()):
         names = ", ".join(shipped_names(config_file))
         raise InputError(f"{path}: no such configuration file; give its path or one of {names}") from None
     except (OSError, ValueError) as error:
-        raise InputError(
-            "{path}: cannot be read ({error}); give a YAML file in UTF-8", path=path, error=error
-        ) from None
+        raise InputError(f"{path}: cannot be read ({error}); give a YAML file in UTF-8") from None
     try:
-        config = load_yaml(text, _Loader)
+        config = yaml.load(text, _Loader)
+    except RecursionError:
+        raise InputError(f"{path}: broken YAML (nested too deep); write one 'key: value' a line") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or Message("not YAML")
-        raise InputError(
-            "{path}{line}: broken YAML ({problem}); write one 'key: value' a line",
-            path=path,
-            line=line,
-            problem=problem,
-        ) from None
+        problem = getattr(error, "problem", None) or "not YAML"
+        raise InputError(f"{path}{line}: broken YAML ({problem}); write one 'key: value' a line") from None
     if config is None:
         config = {}
     if not isinstance(config, dict) or not all(isinstance(key, str) for key in config):
-        raise InputError("{path}:1: not a mapping; write one 'key: value' a line", path=path)
+        raise InputError(f"{path}:1: not a mapping; write one 'key: value' a line")
     config.update(parse_overrides(overrides))
     return {key: shipped(value) if isinstance(value, str) else value for key, value in config.items()}
 
@@ -86,7 +79,7 @@ def parse_overrides(words):
     while words:
         word = words.pop(0)
         if not word.startswith("--") or word == "--":
-            raise InputError("unexpected argument {word!r}; write options as --key value", word=word)
+            raise InputError(f"unexpected argument {word!r}; write options as --key value")
         key, equals, value = word[2:].partition("=")
         if not equals:
             value = words.pop(0) if words and not words[0].startswith("--") else "true"

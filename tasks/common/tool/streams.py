@@ -6,7 +6,6 @@ import os
 import re
 import sys
 
-from tasks.common import language
 from tasks.common.errors import EXIT_BAD_INPUT, InputError, exit_on_input_error
 from tasks.common.visible import visible
 
@@ -54,7 +53,7 @@ class Output:
         except OSError as error:
             write_nowhere(self.stream)
             reason = f"cannot be written ({error.strerror}); give it a place with room"
-            raise InputError("{name}: {reason}", name=self.name, reason=reason) from None
+            raise InputError(f"{self.name}: {reason}") from None
 
 
 def write_nowhere(stream):
@@ -106,7 +105,6 @@ def on_terminal(main):
 
     @functools.wraps(main)
     def wrapped(argv=None):
-        language.use(language.of_environment())
         with visible_streams():
             try:
                 try:

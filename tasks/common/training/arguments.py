@@ -5,16 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
-from paddle_rope.choices import (
-    ACTIVATIONS,
-    ATTENTION_KINDS,
-    CONVOLUTIONS,
-    FEATURE_MAPS,
-    NORMALIZERS,
-    POSITION_EMBEDDINGS,
-)
+from paddle_rope.choices import ACTIVATIONS, ATTENTION_KINDS, FEATURE_MAPS, NORMALIZERS, POSITION_EMBEDDINGS
 from tasks.common.errors import InputError
-from tasks.common.language import Message
 
 if TYPE_CHECKING:
     from paddlenlp.trainer import TrainingArguments
@@ -78,7 +70,7 @@ class TrainingPlan(NamedTuple):
 
 BY_EPOCHS = TrainingPlan(
     TRAINING_DEFAULTS, FIXED_TRAINING_ARGUMENTS, (*CLOSED_KEYS, "eval_steps", "save_steps"),
-    Message("the recipe evaluates each epoch and keeps the best by dev {metric}, or the last with keep_best false"),
+    "the recipe evaluates each epoch and keeps the best by dev {metric}, or the last with keep_best false",
 )  # fmt: skip
 LAST_KEPT = BY_EPOCHS._replace(fixed={**FIXED_TRAINING_ARGUMENTS, "load_best_model_at_end": False})
 # Without dev data nothing is evaluated, and the last weights are kept.
@@ -87,8 +79,8 @@ WITHOUT_DEV = LAST_KEPT._replace(fixed={**LAST_KEPT.fixed, **NOT_EVALUATED})
 # Options of the encoder. With ``pretrained`` the sizes, and the other options unless given, are those of the folder.
 SIZE_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
 ENCODER_KEYS = (
-    "attention", "attention_window", "score_scaling_length", "position_embedding",
-    "feature_map", "num_random_features", "normalizer", "decay", "convolutions", "convolution_size", "output_gate",
+    "attention", "attention_window", "position_embedding",
+    "feature_map", "normalizer", "decay", "convolutions", "output_gate",
     "hidden_act",
     "hidden_dropout_prob", "attention_probs_dropout_prob", "embedding_dropout_prob",
 )  # fmt: skip
@@ -107,19 +99,12 @@ class EncoderArguments:
     pretrained: Optional[str] = option(None, "folder of weights and tokenizer to start from")
     attention: str = option("softmax", "`softmax`, `linear` or `window`, or one of them per layer, separated by commas")
     attention_window: int = option(64, "of `window`: how many tokens to each side a token sees")
-    score_scaling_length: Optional[int] = option(
-        None, "scores of softmax and window times log(tokens seen) / log(this); empty: not"
-    )
     feature_map: str = option("elu_plus_one", f"feature map of linear attention: {', '.join(FEATURE_MAPS)}")
-    num_random_features: Optional[int] = option(None, "of `favor`, an even number; empty: the size of a head")
     normalizer: str = option("unrotated", f"denominator of linear attention: {', '.join(NORMALIZERS)}")
     decay: Optional[str] = option(
-        None, "decay of linear attention: numbers in (0, 1] between commas, one per head, or `token`; empty: none"
+        None, "decay of linear attention: numbers in (0, 1] between commas, one per head; empty: none"
     )
-    convolutions: Optional[str] = option(
-        None, f"short convolutions over neighboring tokens, between commas: {', '.join(CONVOLUTIONS)}; empty: none"
-    )
-    convolution_size: int = option(3, "tokens that a convolution sees, an odd number")
+    convolutions: bool = option(False, "three short convolutions over neighboring tokens in each block")
     output_gate: bool = option(False, "gate the output of attention by its input")
     position_embedding: str = option("qk", "what RoPE rotates: `qk`, `vo`, ...; or `none`")
     hidden_size: int = option(256, "width of the hidden states")
@@ -151,7 +136,7 @@ class EncoderArguments:
     @classmethod
     def normalized(cls, config):
         """A configuration with each value in the form of the command line: YAML also has lists."""
-        return with_commas(config, "attention", "decay", "convolutions")
+        return with_commas(config, "attention", "decay")
 
     def check(self, config):
         """Raise InputError for keys that contradict each other; ``config`` is the configuration as the user gave it."""
@@ -164,9 +149,8 @@ class EncoderArguments:
         """dict from key to (function of the value that says whether it fits, what is wanted in words)."""
         shares = ("hidden_dropout_prob", "attention_probs_dropout_prob", "embedding_dropout_prob")
         return {
-            **dict.fromkeys((*SIZE_KEYS, "num_random_features", "attention_window"), POSITIVE),
+            **dict.fromkeys((*SIZE_KEYS, "attention_window"), POSITIVE),
             "checkpoint_minutes": (lambda value: 0 <= value < float("inf"), "at least 0"),
-            "score_scaling_length": (lambda value: value is None or value >= 2, "at least 2"),
             **dict.fromkeys(shares, SHARE),
             "dev_fraction": (lambda value: 0 < value < 1, "greater than 0 and less than 1"),
             "num_attention_heads": (
@@ -178,9 +162,7 @@ class EncoderArguments:
             "hidden_act": one_of(ACTIVATIONS),
             "feature_map": one_of(FEATURE_MAPS),
             "normalizer": one_of(NORMALIZERS),
-            "decay": (self._fits_decay, "`token` or numbers in (0, 1] between commas, one for each head"),
-            "convolutions": some_of(CONVOLUTIONS),
-            "convolution_size": (lambda value: value > 0 and value % 2 == 1, "an odd number greater than 0"),
+            "decay": (self._fits_decay, "numbers in (0, 1] between commas, one for each head"),
         }
 
     def _fits_decay(self, decay):
@@ -188,7 +170,7 @@ class EncoderArguments:
             gammas = read_decay(decay)
         except ValueError:
             return False
-        if gammas in (None, "token"):
+        if gammas is None:
             return True
         heads = self.num_attention_heads if self.pretrained is None else len(gammas)
         return len(gammas) == heads and all(0 < gamma <= 1 for gamma in gammas)
@@ -205,8 +187,6 @@ class EncoderArguments:
             options["attention"] = words(options["attention"])
         if "decay" in options:
             options["decay"] = read_decay(options["decay"])
-        if "convolutions" in options:
-            options["convolutions"] = words(options["convolutions"])
         return options
 
 
@@ -235,7 +215,7 @@ class RecipeArguments(EncoderArguments):
         return {
             **super().ranges(),
             "early_stopping_patience": POSITIVE,
-            "dev_fraction": (lambda value: 0 <= value < 1, Message("at least 0 and less than 1")),
+            "dev_fraction": (lambda value: 0 <= value < 1, "at least 0 and less than 1"),
             "dev_split": (lambda value: not value or value in DEV_SPLITS, one_of(DEV_SPLITS)[1]),
             "ema_decay": SHARE,
         }
@@ -248,26 +228,22 @@ class RecipeArguments(EncoderArguments):
     def check_dev(self, key):
         """Raise InputError if ``key``, which needs dev data, is set and there are none."""
         if getattr(self, key) and not self.has_dev:
-            raise InputError("configuration: {key} needs dev data; give a dev_file or a dev_fraction above 0", key=key)
+            raise InputError(f"configuration: {key} needs dev data; give a dev_file or a dev_fraction above 0")
 
 
 def read_decay(words):
     """The option ``decay`` of a RoFormerConfig: "0.9, 1" -> [0.9, 1.0]; ValueError where a word is no number."""
-    if words == "token":
-        return words
     return [float(word) for word in words.split(",")] if words else None
 
 
 def one_of(names):
     """The range of a key that takes one of some names."""
-    return (lambda value: value in names), Message("one of {names}", names=", ".join(map(str, names)))
+    return (lambda value: value in names), f"one of {', '.join(map(str, names))}"
 
 
 def some_of(names):
-    """The range of a key that takes some names between commas, or nothing."""
-    return (lambda value: {*words(value)} <= {*names}), Message(
-        "some of {names}, between commas", names=", ".join(names)
-    )
+    """The range of a key that takes some names between commas."""
+    return (lambda value: {*words(value)} <= {*names}), f"some of {', '.join(names)}, between commas"
 
 
 def words(value):
@@ -275,8 +251,8 @@ def words(value):
     return [word.strip() for word in value.split(",")] if value else []
 
 
-POSITIVE = (lambda value: value is None or 0 < value < float("inf")), Message("greater than 0")
-SHARE = (lambda value: value is None or 0 <= value < 1), Message("at least 0 and less than 1")
+POSITIVE = (lambda value: value is None or 0 < value < float("inf")), "greater than 0"
+SHARE = (lambda value: value is None or 0 <= value < 1), "at least 0 and less than 1"
 TRAINING_RANGES = {
     "num_train_epochs": POSITIVE,
     "per_device_train_batch_size": POSITIVE,
@@ -288,7 +264,7 @@ TRAINING_RANGES = {
     "logging_steps": POSITIVE,
     "eval_steps": POSITIVE,
     "dataloader_num_workers": (lambda value: 0 <= value <= MOST_WORKERS, f"from 0 to {MOST_WORKERS}"),
-    "seed": (lambda value: 0 <= value <= LARGEST_SEED, Message("from 0 to {largest_seed}", largest_seed=LARGEST_SEED)),
+    "seed": (lambda value: 0 <= value <= LARGEST_SEED, f"from 0 to {LARGEST_SEED}"),
 }
 
 
@@ -305,6 +281,7 @@ class Checked(NamedTuple):
     keys: EncoderArguments  # the recipe's, parsed
     training: Any  # PaddleNLP's, parsed: a :class:`~tasks.common.training.paddlenlp_keys.TrainingKeys`
     plan: TrainingPlan
+    given: dict  # the keys as they were given, without defaults
 
 
 class Settings(NamedTuple):
@@ -332,8 +309,9 @@ def check_config(config, arguments_class, recipes=None):
     """
     from tasks.common.tool.run_config import parse_arguments
     from tasks.common.training.paddlenlp_keys import TrainingKeys, check_keys
+    from tasks.common.training.removed_keys import without_removed_keys
 
-    given, plan = config, arguments_class.PLAN
+    given, plan = without_removed_keys(config), arguments_class.PLAN
     check_keys(given, arguments_class, recipes)
     config = arguments_class.normalized({**plan.defaults, **arguments_class.DEFAULTS, **given})
     keys, training = parse_arguments(config, arguments_class, TrainingKeys)
@@ -352,7 +330,7 @@ def check_config(config, arguments_class, recipes=None):
                 raise InputError(
                     f"key {key!r}: sizes and tokenizer are those of the folder {keys.pretrained}; leave it out"
                 )
-    return Checked(config, keys, training, plan)
+    return Checked(config, keys, training, plan, given)
 
 
 def resolve_config(config, arguments_class):
@@ -371,8 +349,7 @@ def resolve_config(config, arguments_class):
 
     from tasks.common.tool.device import choose_device
 
-    given = config
-    config, keys, checked, plan = check_config(given, arguments_class)
+    config, keys, checked, plan, given = check_config(config, arguments_class)
     config["device"] = choose_device(config.get("device"))
     options = {key: getattr(checked, key) for key in config if hasattr(checked, key) and config[key] is not None}
     options.update(
@@ -405,12 +382,10 @@ def _check_precision(training):
     if training.fp16:
         raise InputError("configuration: fp16 needs a GPU; leave it out")
     if training.bf16 and training.fp16_opt_level != "O1":
-        raise InputError(
-            "configuration: fp16_opt_level {level} needs a GPU; on CPU bf16 is O1", level=training.fp16_opt_level
-        )
+        raise InputError(f"configuration: fp16_opt_level {training.fp16_opt_level} needs a GPU; on CPU bf16 is O1")
     why = why_no_bfloat16() if training.bf16 else None
     if why is not None:
-        raise InputError("configuration: bf16 cannot be on this CPU: {why}; leave it out", why=why)
+        raise InputError(f"configuration: bf16 cannot be on this CPU: {why}; leave it out")
 
 
 def _check_ranges(keys, training):

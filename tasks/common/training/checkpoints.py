@@ -20,7 +20,6 @@ from safetensors.numpy import save
 from paddle_rope.roformer.checkpoints.tensor_files import read_tensors
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, write_json
-from tasks.common.language import Message
 
 MODEL_FILE = "model.safetensors"
 OPTIMIZER_FILE = "optimizer.safetensors"
@@ -30,7 +29,7 @@ RANDOM_FILE = "random_state_{rank}.json"
 PROGRESS_FILE = "progress_{rank}.json"  # what a process has counted since the last log
 TRAINER_STATE_FILE = "trainer_state.json"  # PaddleNLP's
 _MASTER_WEIGHTS = "master_weights"  # of an optimizer that trains weights of half precision
-_NOT_RESUMED = Message("training cannot go on from this checkpoint; train anew, in another folder")
+_NOT_RESUMED = "training cannot go on from this checkpoint; train anew, in another folder"
 _JOINT = "/"  # between the name of a group of tensors and the name of one
 
 
@@ -171,14 +170,12 @@ def _read_json(path: Path, use: Callable[[Any], None]) -> None:
     try:
         use(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
-        raise InputError("{path}: is missing; {not_resumed}", path=path, not_resumed=_NOT_RESUMED) from None
+        raise InputError(f"{path}: is missing; {_NOT_RESUMED}") from None
     except (
         OSError, ValueError, TypeError, LookupError, RuntimeError, AttributeError, OverflowError,
         AssertionError,  # of paddle, for states that are not those of this optimizer
     ) as error:  # fmt: skip
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise InputError(
-            "{path}: is damaged ({reason}); the checkpoint cannot be resumed from, so train anew",
-            path=path,
-            reason=reason,
+            f"{path}: is damaged ({reason}); the checkpoint cannot be resumed from, so train anew"
         ) from None

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from tasks.common.errors import InputError
 from tasks.common.files import file_sha256, write_json
-from tasks.common.language import Message, tr
 from tasks.common.tool.device import is_first_process
 from tasks.common.training.checkpoints import TRAINER_STATE_FILE, read_trainer_state
 
@@ -53,16 +52,12 @@ def last_checkpoint(folder: str | Path) -> Path:
         reason = _damage(path, step)
         if reason is None:
             if damaged is not None and is_first_process():
-                print(tr("{damaged}; {path} is the newest whole one", damaged=damaged, path=path))
+                print(f"{damaged}; {path} is the newest whole one")
             return path
-        damaged = damaged or Message("{path}: is damaged ({reason})", path=path, reason=reason)
+        damaged = damaged or f"{path}: is damaged ({reason})"
     if damaged is not None:
-        raise InputError(
-            "{damaged}, and there is no whole checkpoint before it; train anew, in another folder", damaged=damaged
-        )
-    raise InputError(
-        "{folder}: no checkpoint was written before the run ended; train anew, in another folder", folder=folder
-    )
+        raise InputError(f"{damaged}, and there is no whole checkpoint before it; train anew, in another folder")
+    raise InputError(f"{folder}: no checkpoint was written before the run ended; train anew, in another folder")
 
 
 def remove_older(newest: Path, best: str | None, before: int) -> None:
@@ -93,18 +88,14 @@ def _damage(checkpoint, step):
     try:
         state = read_trainer_state(checkpoint)
     except InputError as error:
-        return error.message
+        return str(error)
     if state.global_step != step:
-        return Message("{file} is of step {step}", file=TRAINER_STATE_FILE, step=state.global_step)
+        return f"{TRAINER_STATE_FILE} is of step {state.global_step}"
     best = state.best_model_checkpoint
     if best is None or Path(best).name == checkpoint.name:
         return None
     reason = _differing_file(checkpoint.parent / Path(best).name)
-    return (
-        None
-        if reason is None
-        else Message("{name}, the best so far, is damaged: {reason}", name=Path(best).name, reason=reason)
-    )
+    return None if reason is None else f"{Path(best).name}, the best so far, is damaged: {reason}"
 
 
 def _differing_file(checkpoint):

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from tasks.common.errors import InputError, Interrupted, is_out_of_memory
 from tasks.common.files import NO_ROOM
-from tasks.common.language import Message
 from tasks.common.runs.life import CHECKPOINTS_FOLDER, CONFIG_FILE
 from tasks.common.tool.own_command import quoted
 from tasks.common.training.complete import has_checkpoint
@@ -34,31 +33,16 @@ def explained(output_dir: Path, command: str, lighter: str = "a smaller batch") 
     except Interrupted as error:
         raise Interrupted(
             error.number,
-            Message(
-                "{output_dir}: ended by a signal; {remedy}",
-                output_dir=output_dir,
-                remedy=_remedy(output_dir, command),
-            ),
+            f"{output_dir}: ended by a signal; {_remedy(output_dir, command)}",
         ) from None
     except Exception as error:
         if _is_no_room(error):
             remedy = _remedy(output_dir, command)
-            raise InputError(
-                "{output_dir}: no room left to write ({error}); make room, then {remedy}",
-                output_dir=output_dir,
-                error=error,
-                remedy=remedy,
-            ) from None
+            raise InputError(f"{output_dir}: no room left to write ({error}); make room, then {remedy}") from None
         if is_out_of_memory(error):
-            raise InputError(
-                "{output_dir}: out of memory; train anew with {lighter}, or end other programs",
-                output_dir=output_dir,
-                lighter=lighter,
-            ) from None
+            raise InputError(f"{output_dir}: out of memory; train anew with {lighter}, or end other programs") from None
         if isinstance(error, FileNotFoundError) and _is_removed(output_dir, error.filename):
-            raise InputError(
-                "{output_dir}: was removed while the run worked in it; train anew", output_dir=output_dir
-            ) from None
+            raise InputError(f"{output_dir}: was removed while the run worked in it; train anew") from None
         raise
 
 

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tasks.common.errors import InputError, did_you_mean
-from tasks.common.language import Message
 from tasks.common.texts.text_files import IN_MEMORY, RecordsName, shown
 
 SPLITS = ("train", "dev", "test")
@@ -38,37 +37,28 @@ def read_records(
         InputError: there is no record, or something in one is wrong.
     """
     if isinstance(records, (str, bytes, dict)) or not isinstance(records, Iterable):
-        raise InputError(
-            "{name}: {records} is not a list of records; give dicts as the lines of a file hold",
-            name=name,
-            records=shown(records),
-        )
+        raise InputError(f"{name}: {shown(records)} is not a list of records; give dicts as the lines of a file hold")
     lines = [_line(record_of(record), f"{name}[{number}]") for number, record in enumerate(records)]
     if not lines:
-        raise InputError("{name}: there is no record in it; give labeled data", name=name)
+        raise InputError(f"{name}: there is no record in it; give labeled data")
     return read_lines(lines, RecordsName(name)), hashlib.sha256("\n".join(lines).encode("ascii")).hexdigest()
 
 
 def check_splits(data: Any) -> None:
     """Raise InputError unless ``data`` is a dict with names of splits."""
     if not isinstance(data, dict):
-        raise InputError(
-            "data: {data} is not a dict; write data={{'train': records, 'dev': records}}", data=shown(data)
-        )
+        raise InputError(f"data: {shown(data)} is not a dict; write data={{'train': records, 'dev': records}}")
     for split in data:
         if split not in SPLITS:
-            raise InputError(
-                "data: unknown split {split!r}; {suggestion}",
-                split=split,
-                suggestion=did_you_mean(str(split), SPLITS) or Message("give {splits}", splits=", ".join(SPLITS)),
-            )
+            suggestion = did_you_mean(str(split), SPLITS) or f"give {', '.join(SPLITS)}"
+            raise InputError(f"data: unknown split {split!r}; {suggestion}")
 
 
 def config_with(config: dict[str, Any], data: Iterable[str]) -> dict[str, Any]:
     """A configuration in which splits of ``data`` stand in place of files; raises InputError if both are given."""
     for split in data:
         if config.get(f"{split}_file"):
-            raise InputError("data: {split} is given, and {split}_file, too; leave one out", split=split)
+            raise InputError(f"data: {split} is given, and {split}_file, too; leave one out")
     return {**config, **{f"{split}_file": IN_MEMORY for split in data}}
 
 
@@ -78,25 +68,17 @@ def check_resumed(config: dict[str, Any], data: Iterable[str], where: Any) -> No
     if set(data) == set(wanted):
         return
     if not wanted:
-        raise InputError("{where}: the run was trained on files only; leave data out", where=where)
-    raise InputError(
-        "{where}: the run had {wanted} in memory; resume it in Python with the same data",
-        where=where,
-        wanted=" and ".join(wanted),
-    )
+        raise InputError(f"{where}: the run was trained on files only; leave data out")
+    raise InputError(f"{where}: the run had {' and '.join(wanted)} in memory; resume it in Python with the same data")
 
 
 def _line(record, where):
     if not isinstance(record, dict):
-        raise InputError(
-            "{where}: {record} is not a record; give a dict as a line of a file holds",
-            where=where,
-            record=shown(record),
-        )
+        raise InputError(f"{where}: {shown(record)} is not a record; give a dict as a line of a file holds")
     try:
         return json.dumps(record, default=_plain)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError("{where}: {error}; give strings, numbers, lists and dicts", where=where, error=error) from None
+        raise InputError(f"{where}: {error}; give strings, numbers, lists and dicts") from None
 
 
 def _plain(value):

@@ -1,5 +1,5 @@
-"""Keys of PaddleNLP's ``TrainingArguments``: which do something in the recipes, and why others are refused. PaddleNLP
-is not imported, because importing it takes seconds: help and the first check of a configuration need this module."""
+"""Keys of PaddleNLP's ``TrainingArguments`` that do something in the recipes. PaddleNLP is not imported, because that
+takes seconds: help and the first check of a configuration need this module."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import field, make_dataclass
 from typing import Any, NamedTuple
 
 from tasks.common.errors import InputError, did_you_mean
-from tasks.common.language import Message
 from tasks.common.training.arguments import TRAINING_DEFAULTS, EncoderArguments
 
 
@@ -22,105 +21,64 @@ class Key(NamedTuple):
 
 
 KEYS = {
-    "output_dir": Key(None, Message("folder of the run; must be new"), kind=str),
-    "device": Key(None, Message("`cpu`, `gpu`, `gpu:1`, ...; empty: a GPU if there is one"), kind=str),
-    "seed": Key(42, Message("seed of the initial weights, the order of the data, and dropout")),
-    "num_train_epochs": Key(1.0, Message("passes through the training data")),
-    "per_device_train_batch_size": Key(8, Message("examples per batch and process")),
-    "per_device_eval_batch_size": Key(8, Message("the same in evaluation")),
-    "gradient_accumulation_steps": Key(1, Message("batches per optimizer step, for larger batches than memory holds")),
-    "learning_rate": Key(5e-5, Message("peak learning rate of AdamW, reached after the warm-up")),
+    "output_dir": Key(None, "folder of the run; must be new", kind=str),
+    "device": Key(None, "`cpu`, `gpu`, `gpu:1`, ...; empty: a GPU if there is one", kind=str),
+    "seed": Key(42, "seed of the initial weights, the order of the data, and dropout"),
+    "num_train_epochs": Key(1.0, "passes through the training data"),
+    "per_device_train_batch_size": Key(8, "examples per batch and process"),
+    "per_device_eval_batch_size": Key(8, "the same in evaluation"),
+    "gradient_accumulation_steps": Key(1, "batches per optimizer step, for larger batches than memory holds"),
+    "learning_rate": Key(5e-5, "peak learning rate of AdamW, reached after the warm-up"),
     "lr_scheduler_type": Key(
-        "linear", Message("`linear`, `cosine`, `constant_with_warmup`, or `constant`, which has no warm-up")
+        "linear", "`linear`, `cosine`, `constant_with_warmup`, or `constant`, which has no warm-up"
     ),
-    "warmup_ratio": Key(0.0, Message("share of the steps in which the learning rate rises from 0")),
-    "weight_decay": Key(0.0, Message("weight decay of AdamW")),
-    "max_grad_norm": Key(1.0, Message("longer gradients are scaled down to this norm")),
-    "recompute": Key(False, Message("recompute the layers in the backward pass: less memory, more time")),
+    "warmup_ratio": Key(0.0, "share of the steps in which the learning rate rises from 0"),
+    "weight_decay": Key(0.0, "weight decay of AdamW"),
+    "max_grad_norm": Key(1.0, "longer gradients are scaled down to this norm"),
+    "recompute": Key(False, "recompute the layers in the backward pass: less memory, more time"),
     "bf16": Key(
         False,
-        Message(
+        (
             "bfloat16 in training: on a CPU that has it, the products of linear layers by native operators; mixed "
             "precision on a GPU (untested: nothing here has run on one)"
         ),
     ),
-    "fp16": Key(False, Message("float16 mixed precision on a GPU (untested as well)")),
-    "logging_steps": Key(500, Message("optimizer steps between two values of the loss in the log")),
-    "save_steps": Key(500, Message("optimizer steps between two checkpoints"), is_common=False),
-    "eval_steps": Key(None, Message("optimizer steps between two evaluations"), is_common=False, kind=int),
-    "max_steps": Key(
-        -1, Message("optimizer steps in all, instead of `num_train_epochs`; -1: by epochs"), is_common=False
-    ),
-    "warmup_steps": Key(
-        0, Message("steps in which the learning rate rises, instead of `warmup_ratio`"), is_common=False
-    ),
-    "num_cycles": Key(0.5, Message("waves of `cosine`"), is_common=False),
-    "lr_end": Key(1e-7, Message("last learning rate of `polynomial`"), is_common=False),
-    "power": Key(1.0, Message("exponent of `polynomial`"), is_common=False),
-    "adam_beta1": Key(0.9, Message("decay of AdamW's mean of the gradients"), is_common=False),
-    "adam_beta2": Key(0.999, Message("decay of AdamW's mean of their squares"), is_common=False),
-    "adam_epsilon": Key(1e-8, Message("added to AdamW's denominator"), is_common=False),
-    "logging_first_step": Key(False, Message("also log the loss of the first step"), is_common=False),
-    "dataloader_num_workers": Key(0, Message("processes that prepare batches; 0: the run itself"), is_common=False),
-    "fp16_opt_level": Key("O1", Message("of `fp16` and `bf16`: `O1` or `O2`"), is_common=False),
-    "scale_loss": Key(32768, Message("first scale of the loss with `fp16`"), is_common=False, kind=float),
-    "amp_master_grad": Key(False, Message("gradients in float32 with `O2`"), is_common=False),
-    "amp_custom_black_list": Key(None, Message("operators that stay in float32"), is_common=False, kind=list[str]),
-    "amp_custom_white_list": Key(None, Message("operators that do not"), is_common=False, kind=list[str]),
+    "fp16": Key(False, "float16 mixed precision on a GPU (untested as well)"),
+    "logging_steps": Key(500, "optimizer steps between two values of the loss in the log"),
+    "save_steps": Key(500, "optimizer steps between two checkpoints", is_common=False),
+    "eval_steps": Key(None, "optimizer steps between two evaluations", is_common=False, kind=int),
+    "max_steps": Key(-1, "optimizer steps in all, instead of `num_train_epochs`; -1: by epochs", is_common=False),
+    "warmup_steps": Key(0, "steps in which the learning rate rises, instead of `warmup_ratio`", is_common=False),
+    "num_cycles": Key(0.5, "waves of `cosine`", is_common=False),
+    "lr_end": Key(1e-7, "last learning rate of `polynomial`", is_common=False),
+    "power": Key(1.0, "exponent of `polynomial`", is_common=False),
+    "adam_beta1": Key(0.9, "decay of AdamW's mean of the gradients", is_common=False),
+    "adam_beta2": Key(0.999, "decay of AdamW's mean of their squares", is_common=False),
+    "adam_epsilon": Key(1e-8, "added to AdamW's denominator", is_common=False),
+    "logging_first_step": Key(False, "also log the loss of the first step", is_common=False),
+    "dataloader_num_workers": Key(0, "processes that prepare batches; 0: the run itself", is_common=False),
+    "fp16_opt_level": Key("O1", "of `fp16` and `bf16`: `O1` or `O2`", is_common=False),
+    "scale_loss": Key(32768, "first scale of the loss with `fp16`", is_common=False, kind=float),
+    "amp_master_grad": Key(False, "gradients in float32 with `O2`", is_common=False),
+    "amp_custom_black_list": Key(None, "operators that stay in float32", is_common=False, kind=list[str]),
+    "amp_custom_white_list": Key(None, "operators that do not", is_common=False, kind=list[str]),
 }
 # The same keys as fields of a dataclass, to be parsed and checked without PaddleNLP.
 TrainingKeys = make_dataclass(
     "TrainingKeys", [(name, key.kind or type(key.default), field(default=key.default)) for name, key in KEYS.items()]
 )
-_OTHER_PLACE = Message(
-    "a run trains, scores dev_file and test_file and ends; predict and export are verbs of paddle-rope"
-)
-_WHOLE = Message(
-    "each process holds the whole model, and several share the batches: python -m paddle.distributed.launch; leave it "
-    "out"
-)
-_EVALUATION = Message(
-    "dev data are scored whole, after each epoch, in batches of per_device_eval_batch_size; leave it out"
-)
-# Why a key of PaddleNLP does nothing here, and what stands in its place.
-REASONS = {
-    "resume_from_checkpoint": Message(
-        "write --resume OUTPUT_DIR in place of the configuration file; the run keeps its own"
-    ),
-    "overwrite_output_dir": Message("a run never writes over another; name a new output_dir"),
-    "save_steps": Message("a checkpoint is written at each evaluation and every checkpoint_minutes; set that"),
-    "save_strategy": Message("a checkpoint is written at each evaluation and every checkpoint_minutes; set that"),
-    **dict.fromkeys(("do_predict", "do_export"), _OTHER_PLACE),
-    **dict.fromkeys(("run_name", "wandb_api_key"), Message("VisualDL shows a run under the name of its output_dir")),
-    "no_cuda": Message("write --device cpu"),
-    "disable_tqdm": Message("progress bars are shown on a terminal only; leave it out"),
-    "logging_strategy": Message("the loss is logged every logging_steps; set that"),
-    "optim": Message("the optimizer is AdamW; leave it out"),
-    "ignore_data_skip": Message("a resumed run goes on with the batches that it has not seen; leave it out"),
+# Keys of PaddleNLP that would contradict a recipe, and what to use instead.
+INSTEAD = {
+    "resume_from_checkpoint": "write --resume OUTPUT_DIR in place of the configuration file; the run keeps its own",
+    "overwrite_output_dir": "a run never writes over another; name a new output_dir",
     **dict.fromkeys(
-        ("minimum_eval_times", "max_evaluate_steps", "eval_accumulation_steps", "prediction_loss_only",
-         "bf16_full_eval", "fp16_full_eval"),
-        _EVALUATION,
+        ("save_steps", "save_strategy"),
+        "a checkpoint is written at each evaluation and every checkpoint_minutes; set that",
     ),
-}  # fmt: skip
-_OF_PROCESSES = (
-    "parallel", "shard", "hybrid", "unified", "distributed", "on_each_node", "local_rank", "reshard",
-)  # fmt: skip
-
-
-# Other keys of PaddleNLP that do nothing here, without a reason of their own.
-OTHER_KEYS = (
-    "do_train", "do_eval", "evaluation_strategy", "log_on_each_node", "logging_dir", "save_total_limit",
-    "save_on_each_node", "sharding", "sharding_degree", "sharding_parallel_degree", "save_sharded_model",
-    "load_sharded_model", "tensor_parallel_degree", "pipeline_parallel_degree", "sep_parallel_degree",
-    "data_parallel_config", "tensor_parallel_config", "pipeline_parallel_config", "sharding_parallel_config",
-    "hybrid_parallel_topo_order", "local_rank", "dataloader_drop_last", "past_index", "remove_unused_columns",
-    "label_names", "load_best_model_at_end", "metric_for_best_model", "greater_is_better", "report_to",
-    "skip_memory_metrics", "flatten_param_grads", "lazy_data_processing", "skip_profile_timer",
-    "distributed_dataloader", "unified_checkpoint", "to_static", "unified_checkpoint_config",
-    "ignore_load_lr_and_optim", "ignore_save_lr_and_optim", "force_reshard_pp", "enable_auto_parallel",
-    "use_expert_parallel",
-)  # fmt: skip
+    "no_cuda": "write --device cpu",
+    "optim": "the optimizer is AdamW; leave it out",
+    "sharding": "each process holds the whole model; several share the batches: python -m paddle.distributed.launch",
+}
 
 
 def usable_keys(arguments_class: type[EncoderArguments]) -> dict[str, Key]:
@@ -153,10 +111,10 @@ def check_keys(
             raise InputError(f"key {key!r} is called {arguments_class.RENAMED[key]!r} now; rename it")
         if key in usable:
             continue
-        if key in plan.closed and (key not in REASONS or key in plan.reason):
-            raise InputError(f"key {key!r} cannot be set: {Message(plan.reason, metric=arguments_class.METRIC)}")
-        if key in {*KEYS, *REASONS, *OTHER_KEYS}:
-            raise InputError(f"key {key!r} of PaddleNLP does nothing here: {reason_of(key)}")
+        if key in plan.closed and (key not in INSTEAD or key in plan.reason):
+            raise InputError(f"key {key!r} cannot be set: {plan.reason.format(metric=arguments_class.METRIC)}")
+        if key in INSTEAD:
+            raise InputError(f"key {key!r} of PaddleNLP does nothing here: {INSTEAD[key]}")
         suggestion = did_you_mean(key, usable)
         others = [name for name, other in (recipes or {}).items() if key in other.__dataclass_fields__]
         if others:
@@ -164,8 +122,3 @@ def check_keys(
                 f"key {key!r} is a key of {', '.join(others)}, not of this recipe; {suggestion or 'leave it out'}"
             )
         raise InputError(f"unknown key {key!r}; {suggestion or '--help after the name of the recipe lists them'}")
-
-
-def reason_of(key: str) -> Message:
-    """Why a key of PaddleNLP that is not in :data:`KEYS` is refused, and what to do."""
-    return REASONS.get(key) or (_WHOLE if any(word in key for word in _OF_PROCESSES) else Message("leave it out"))

@@ -5,7 +5,6 @@ from collections import Counter
 import numpy as np
 
 from tasks.common.errors import InputError
-from tasks.common.language import tr
 from tasks.common.tool.device import is_first_process
 from tasks.common.training.memory import IN_MEMORY
 from tasks.common.visible import visible
@@ -29,10 +28,8 @@ def read_files(keys, read, memory=None):
         if path == IN_MEMORY:
             if split not in (memory or {}):
                 raise InputError(
-                    "configuration: {split}_file is {in_memory!r}, of a run that had its data in memory; "
-                    "name a file, or give data to train in Python",
-                    split=split,
-                    in_memory=IN_MEMORY,
+                    f"configuration: {split}_file is {IN_MEMORY!r}, of a run that had its data in memory; name a "
+                    "file, or give data to train in Python"
                 )
             splits[split], names[split] = memory[split], split
         elif path:
@@ -71,13 +68,7 @@ def note_unseen(splits, names, what, labels_of):
     for split in splits:
         unseen = sorted(set(labels_of(splits[split])) - seen)
         if unseen and is_first_process():
-            note = tr(
-                "note: {file} has {what} that {train} does not have: {unseen}",
-                file=names[split],
-                what=what,
-                train=names["train"],
-                unseen=", ".join(unseen),
-            )
+            note = f"note: {names[split]} has {what} that {names['train']} does not have: {', '.join(unseen)}"
             print(visible(note))
 
 
@@ -124,7 +115,7 @@ def hold_out(examples, fraction, way="random", labels_of=None):
     """
     texts = list(dict.fromkeys(example.text for example in examples))
     if len(texts) < 2:
-        raise InputError("{where}: one text cannot be cut in two; give a dev_file", where=examples[0].where)
+        raise InputError(f"{examples[0].where}: one text cannot be cut in two; give a dev_file")
     count = max(1, min(len(texts) - 1, round(fraction * len(texts))))
     if way == "contiguous":
         held = set(texts[-count:])

@@ -142,13 +142,9 @@ class RecipeTrainer(Trainer):
         for name in ("loss", "train_loss"):
             if not math.isfinite(logs.get(name, 0.0)):
                 raise InputError(
-                    "{folder}: the training loss is {loss} at step "
-                    "{step}: training has diverged; lower learning_rate, which is "
-                    "{rate:g}, or set max_grad_norm",
-                    folder=Path(self.args.output_dir).parent,
-                    loss=logs[name],
-                    step=self.state.global_step,
-                    rate=self.args.learning_rate,
+                    f"{Path(self.args.output_dir).parent}: the training loss is {logs[name]} at step "
+                    f"{self.state.global_step}: training has diverged; lower learning_rate, which is "
+                    f"{self.args.learning_rate:g}, or set max_grad_norm"
                 )
         super().log(logs, **kwargs)
 
@@ -215,7 +211,7 @@ class RecipeTrainer(Trainer):
         """In place of PaddleNLP's, which writes pickles."""
         folder = checkpoint_path(self.args.output_dir, self.state.global_step)
         if not folder.parent.is_dir():
-            raise InputError("{folder}: was removed while the run worked in it; train anew", folder=folder.parent)
+            raise InputError(f"{folder.parent}: was removed while the run worked in it; train anew")
         try:
             self._write_checkpoint(folder, metrics)
         except OSError:

@@ -35,15 +35,11 @@ def write_corpus(folder, text_files, records, files, seed):
         InputError: a file cannot be read, has no sentences, or the folder cannot be made.
     """
     if not 1 <= files <= records:
-        raise InputError("--files {files}: must be from 1 to --records, {records}", files=files, records=records)
+        raise InputError(f"--files {files}: must be from 1 to --records, {records}")
     texts = [text for path in text_files for text in read_plain_texts(path)]
     sentences = sorted({sentence for text in texts for sentence in _sentences(text)})
     if not sentences:
-        raise InputError(
-            "{path}: no sentence of {shortest_sentence} characters in it; give longer texts",
-            path=text_files[0],
-            shortest_sentence=SHORTEST_SENTENCE,
-        )
+        raise InputError(f"{text_files[0]}: no sentence of {SHORTEST_SENTENCE} characters in it; give longer texts")
     draw = random.Random(seed)
     Path(folder).parent.mkdir(parents=True, exist_ok=True)
     with atomic_folder(folder) as made:

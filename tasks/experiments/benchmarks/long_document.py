@@ -60,11 +60,7 @@ def measure_documents(
         }  # fmt: skip
         done = call_apart("document", given, stdout=subprocess.PIPE)
         if done.returncode:
-            raise InputError(
-                "{characters} characters: the process failed, with status {status}; see above",
-                characters=characters,
-                status=done.returncode,
-            )
+            raise InputError(f"{characters} characters: the process failed, with status {done.returncode}; see above")
         rows.append(json.loads(done.stdout.splitlines()[-1]))
     return rows
 

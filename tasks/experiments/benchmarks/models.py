@@ -10,7 +10,7 @@ import numpy as np
 import paddle
 
 from paddle_rope.native.adamw import AdamW
-from paddle_rope.roformer import RoFormerConfig, RoFormerForSequenceClassification
+from paddle_rope.roformer import RoFormerForSequenceClassification, SequenceClassificationConfig
 from tasks.common.errors import InputError
 from tasks.experiments.apart import call_apart
 from tasks.experiments.benchmarks.lengths import fastest_seconds, peak_megabytes
@@ -35,7 +35,7 @@ class Classifier:
 
     @classmethod
     def config(cls, **options):
-        return RoFormerConfig(vocab_size=cls.vocabulary, pooling="mean", **options)
+        return SequenceClassificationConfig(vocab_size=cls.vocabulary, pooling="mean", **options)
 
     def random_text(self, length):
         return paddle.randint(1, self.vocabulary, [1, length])
@@ -89,15 +89,12 @@ def check_options(task: str, where: str, options: dict[str, Any]) -> None:
     """Raise InputError, which begins with ``where``, unless the model of a task takes the options."""
     config = {name: value for name, value in options.items() if name != "recompute"}
     try:
+        {"ner": NerConfig, "classification": SequenceClassificationConfig}[task].check_names(config)
         made = MODELS[task].config(**config)
-    except (TypeError, ValueError) as error:
-        raise InputError("{where}: {error}", where=where, error=error) from None
+    except ValueError as error:
+        raise InputError(f"{where}: {error}") from None
     if task == "ner" and (made.max_span_length or LONGEST_ENTITY) < LONGEST_ENTITY:
-        raise InputError(
-            "{where}: max_span_length must be {longest_entity} or more, the longest entity of its texts",
-            where=where,
-            longest_entity=LONGEST_ENTITY,
-        )
+        raise InputError(f"{where}: max_span_length must be {LONGEST_ENTITY} or more, the longest entity of its texts")
 
 
 def measure(task: str, job: str, options: dict[str, Any], length: int, device: str = "cpu") -> dict[str, float]:

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from paddle_rope.machine import machine_in_words
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_file, write_json
-from tasks.common.language import tr
 from tasks.common.model_folder import check_least
 from tasks.common.reports.tables import as_markdown
 from tasks.common.texts.plain_texts import read_plain_texts
@@ -53,7 +52,7 @@ def measure_service(folder, input_file, output=None, seconds=10.0, connections=6
     check_least("connections", connections)
     check_least("texts", texts)
     if not seconds > 0:
-        raise InputError("--seconds {seconds}: must be more than 0", seconds=seconds)
+        raise InputError(f"--seconds {seconds}: must be more than 0")
     if output is not None:
         check_output_file(output, [input_file])
     lines = read_plain_texts(input_file)
@@ -97,7 +96,7 @@ def _service(folder, options):
             print("".join(told[:1]), end="", flush=True)
             yield int(re.match(r"\S+:(\d+) ", told[0])[1])
             process.send_signal(signal.SIGTERM)
-            print(tr("stopped with status {status}\n", status=process.wait(LOST_SECONDS)))
+            print(f"stopped with status {process.wait(LOST_SECONDS)}\n")
         finally:
             process.kill()
 

@@ -17,10 +17,8 @@ def read_size(size: str) -> list[int]:
     match = re.fullmatch(r"(\d+)x(\d+),(\d+)x(\d+)", size)
     if not match or 0 in (found := [int(number) for number in match.groups()]) or found[1] % HEAD_SIZE:
         raise InputError(
-            "--sizes {size}: give layers x hidden size, texts x length such as 4x256,32x40, the hidden size a "
-            "multiple of {head_size}",
-            size=size,
-            head_size=HEAD_SIZE,
+            f"--sizes {size}: give layers x hidden size, texts x length such as 4x256,32x40, the hidden size a "
+            f"multiple of {HEAD_SIZE}"
         )
     return found
 
@@ -33,11 +31,7 @@ def layers_and_hidden(size: str) -> tuple[int, int]:
     """
     match = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", size)
     if not match or int(match[2]) % HEAD_SIZE:
-        raise InputError(
-            "{size}: give layers x hidden size such as 12x768, the hidden size a multiple of {head_size}",
-            size=size,
-            head_size=HEAD_SIZE,
-        )
+        raise InputError(f"{size}: give layers x hidden size such as 12x768, the hidden size a multiple of {HEAD_SIZE}")
     return int(match[1]), int(match[2])
 
 

@@ -67,30 +67,16 @@ def read_speed_plan(path: str | Path, output_dir: str | Path | None = None) -> S
     """
     plan = read_keys(path, KEYS, REQUIRED, output_dir)
     if plan["reference"] not in plan["variants"]:
-        raise InputError(
-            "{path}: the reference {reference!r} is not one of the variants", path=path, reference=plan["reference"]
-        )
+        raise InputError(f"{path}: the reference {plan['reference']!r} is not one of the variants")
     if plan.setdefault("task", "classification") not in MODELS:
-        raise InputError(
-            "{path}: task is {task!r}; it has to be one of {models}",
-            path=path,
-            task=plan["task"],
-            models=", ".join(MODELS),
-        )
+        raise InputError(f"{path}: task is {plan['task']!r}; it has to be one of {', '.join(MODELS)}")
     lengths = plan["lengths"]
     if not all(type(length) is int for length in lengths) or lengths != sorted(set(lengths)) or lengths[0] < SHORT:
-        raise InputError(
-            "{path}: lengths must be whole numbers that rise, from {short} or more", path=path, short=SHORT
-        )
+        raise InputError(f"{path}: lengths must be whole numbers that rise, from {SHORT} or more")
     model = plan.pop("model")
     for variant, options in plan["variants"].items():
         if not isinstance(options, dict):
-            raise InputError(
-                "{path}: variant {variant} is {options!r}, not a mapping from options to values",
-                path=path,
-                variant=variant,
-                options=options,
-            )
+            raise InputError(f"{path}: variant {variant} is {options!r}, not a mapping from options to values")
         plan["variants"][variant] = {**model, **options}
         check_options(plan["task"], f"{path}: variant {variant}", plan["variants"][variant])
     return SpeedPlan(Path(plan.pop("output_dir")), **plan)

@@ -40,11 +40,7 @@ class Worker:
         try:
             self.process = subprocess.Popen([python, "-P", *words], env=environment, text=True, **pipes)
         except OSError as error:
-            raise InputError(
-                "{python} cannot be started ({reason}); give another --peer_python",
-                python=python,
-                reason=error.strerror,
-            ) from None
+            raise InputError(f"{python} cannot be started ({error.strerror}); give another --peer_python") from None
         self.first = self.answer()
 
     def answer(self) -> dict[str, Any]:
@@ -53,9 +49,7 @@ class Worker:
         if not line:
             self.said.seek(0)
             lines = self.said.read().strip().splitlines() or ["it said nothing"]
-            raise InputError(
-                "its process failed with status {status}: {line}", status=self.process.wait(), line=lines[-1].strip()
-            )
+            raise InputError(f"its process failed with status {self.process.wait()}: {lines[-1].strip()}")
         values = json.loads(line)
         if "left_out" in values:
             raise InputError(values["left_out"])

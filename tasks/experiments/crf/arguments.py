@@ -64,7 +64,7 @@ class CrfArguments(RecipeArguments):
     def check(self, config):
         for key in config:
             if key in UNUSED and config[key] is not None:
-                raise InputError("key {key!r}: a CRF has no encoder; leave it out", key=key)
+                raise InputError(f"key {key!r}: a CRF has no encoder; leave it out")
 
     def unused_keys(self):
         return UNUSED

@@ -9,7 +9,6 @@ from typing import Any
 
 from tasks.common.errors import InputError
 from tasks.common.files import write_json
-from tasks.common.language import tr
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
 from tasks.common.runs import life
@@ -51,21 +50,9 @@ class CrfRecipe(Recipe):
 
     def describe(self, run: Run) -> None:
         for split, examples in run.examples.items():
-            print(
-                tr(
-                    "{split}: {texts} texts, {entities} entities",
-                    split=split,
-                    texts=len(examples),
-                    entities=sum(len(example.entities) for example in examples),
-                )
-            )
+            print(f"{split}: {len(examples)} texts, {sum(len(example.entities) for example in examples)} entities")
         if run.facts["not_learned"]:
-            print(
-                tr(
-                    "{not_learned} entities of train share characters with longer ones: no tags hold them",
-                    not_learned=run.facts["not_learned"],
-                )
-            )
+            print(f"{run.facts['not_learned']} entities of train share characters with longer ones: no tags hold them")
 
     def _work(self, run: Run, checkpoint: Path | None, in_memory: dict[str, str], is_begun: bool) -> dict[str, Any]:
         self.read(run)
@@ -88,7 +75,7 @@ class CrfRecipe(Recipe):
             metrics[split] = scores_and_errors(examples, found, types)
             self.report(split, metrics[split])
         write_json(run.output_dir / life.METRICS_FILE, metrics)
-        print(tr("{output_dir}: trained in {seconds:.0f} s", output_dir=run.output_dir, seconds=seconds))
+        print(f"{run.output_dir}: trained in {seconds:.0f} s")
         return metrics
 
 
@@ -121,5 +108,5 @@ def _pycrfsuite():
     try:
         import pycrfsuite
     except ImportError as error:
-        raise InputError("recipe crf: {error}; pip install -r requirements-crf.txt", error=error) from None
+        raise InputError(f"recipe crf: {error}; pip install -r requirements-crf.txt") from None
     return pycrfsuite

@@ -34,9 +34,9 @@ def report(results):
         })  # fmt: skip
     lines = ["# Performer with and without RoPE", "", *setting(results)]
     lines.append(
-        f"- Attention: causal, linear, FAVOR+ with {config['num_random_features']} positive orthogonal random features "
-        "for each head, drawn once for each layer, the same for every seed; RoPE turns the features in the numerator "
-        "only."
+        "- Attention: causal, linear, FAVOR+ with as many positive orthogonal random features "
+        "as a head has dimensions, drawn once for each layer, the same for every seed; RoPE turns the features in the "
+        "numerator only."
     )
     lines += ["", as_markdown(table, list(table[0])), *overtaking(variants), "", "![loss curves](curves.png)"]
     points = [

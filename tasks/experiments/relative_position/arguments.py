@@ -41,9 +41,7 @@ class RelativePositionArguments(RecipeArguments):
     def check(self, config):
         for key in UNUSED:
             if config.get(key) is not None:
-                raise InputError(
-                    "key {key!r}: the sequences of this task are drawn, there are no files; leave it out", key=key
-                )
+                raise InputError(f"key {key!r}: the sequences of this task are drawn, there are no files; leave it out")
 
     def unused_keys(self):
         return set(UNUSED)

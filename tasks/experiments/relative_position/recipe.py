@@ -10,7 +10,6 @@ import paddle
 
 from paddle_rope.roformer import RoFormerForSequenceClassification
 from tasks.common.inference import evaluation_mode
-from tasks.common.language import tr
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
 from tasks.experiments.relative_position.arguments import RelativePositionArguments
@@ -56,7 +55,7 @@ class RelativePositionRecipe(Recipe):
         return collate
 
     def describe(self, run: Run) -> None:
-        print(tr("{length} tokens; chance is {chance}", length=run.keys.length, chance=1 / LABELS))
+        print(f"{run.keys.length} tokens; chance is {1 / LABELS}")
 
     def score(self, run: Run, split: str) -> tuple[dict[str, float], np.ndarray]:
         ids, labels = run.examples[split]

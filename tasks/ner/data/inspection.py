@@ -11,7 +11,6 @@ from collections import Counter, defaultdict
 from itertools import combinations, groupby, islice
 
 from paddle_rope.roformer import CharTokenizer
-from tasks.common.language import Message
 from tasks.common.texts.text_files import shown
 from tasks.ner.arguments import NerArguments
 from tasks.ner.data.overlaps import crossing_spans, nested_spans
@@ -22,24 +21,24 @@ from tasks.ner.tokenized_text import TokenizedText
 MAX_CHARACTERS = NerArguments.max_characters
 # name -> what was found; in the order of printing
 FINDINGS = {
-    "leaked_text_other_labels": Message("texts of an earlier split, labeled otherwise"),
-    "leaked_text": Message("texts of an earlier split, labeled the same"),
-    "duplicate_text_other_labels": Message("texts repeated in the split, labeled otherwise"),
-    "duplicate_text": Message("texts repeated in the split, labeled the same"),
-    "blank_text": Message("empty texts, or only white space"),
-    "long_text": Message(
+    "leaked_text_other_labels": "texts of an earlier split, labeled otherwise",
+    "leaked_text": "texts of an earlier split, labeled the same",
+    "duplicate_text_other_labels": "texts repeated in the split, labeled otherwise",
+    "duplicate_text": "texts repeated in the split, labeled the same",
+    "blank_text": "empty texts, or only white space",
+    "long_text": (
         f"texts of more than max_characters, which is {MAX_CHARACTERS} unless given: configs/ner/own_data.yaml cuts "
         "them into windows; other training takes them with --cut_long_texts true, or with a larger --max_characters"
     ),
-    "control_characters": Message("texts with control characters or U+FFFD"),
-    "unaligned": Message("entities that start or end inside a token: they cannot be learned"),
-    "white_space_edge": Message("entities with white space at an edge"),
-    "punctuation_edge": Message("entities with punctuation at an edge (brackets in pairs excepted)"),
-    "two_types": Message("spans with two types at once"),
-    "crossing": Message("entities that overlap another in part"),
-    "nested": Message("entities inside another: GlobalPointer finds them, tags cannot hold them"),
-    "surface_of_two_types": Message("entities whose text has another type elsewhere"),
-    "long_entity": Message("entities longer than 99 % of all"),
+    "control_characters": "texts with control characters or U+FFFD",
+    "unaligned": "entities that start or end inside a token: they cannot be learned",
+    "white_space_edge": "entities with white space at an edge",
+    "punctuation_edge": "entities with punctuation at an edge (brackets in pairs excepted)",
+    "two_types": "spans with two types at once",
+    "crossing": "entities that overlap another in part",
+    "nested": "entities inside another: GlobalPointer finds them, tags cannot hold them",
+    "surface_of_two_types": "entities whose text has another type elsewhere",
+    "long_entity": "entities longer than 99 % of all",
 }
 _HARMLESS_CONTROLS = "\t\n"
 _BRACKETS = dict(zip("《〈“‘（(「『【〔[{<\"'", "》〉”’）)」』】〕]}>\"'"))
@@ -144,12 +143,7 @@ def _search_text(found, split, example):
                 "control_characters",
                 split,
                 example,
-                Message(
-                    "U+{character:04X} at {place} in {around}",
-                    character=ord(character),
-                    place=place,
-                    around=shown(around),
-                ),
+                f"U+{ord(character):04X} at {place} in {shown(around)}",
             )
             break
 
@@ -172,7 +166,7 @@ def _search_spans(found, split, example):
         found["two_types"]["counts"][split] += more
     for inner, outer in nested_spans(spans):
         one, other = example.described(entities[inner]), example.described(entities[outer])
-        found.add("nested", split, example, Message("{entity} in {outer}", entity=one, outer=other))
+        found.add("nested", split, example, f"{one} in {other}")
     for one, other in crossing_spans(spans):
         found.add("crossing", split, example, example.described(entities[one], entities[other]))
 
@@ -213,7 +207,7 @@ def _search_long_texts(found, splits):
                 "long_text",
                 split,
                 example,
-                Message("{count} characters: {text}", count=len(example.text), text=shown(example.text, 40)),
+                f"{len(example.text)} characters: {shown(example.text, 40)}",
             )
 
 
@@ -225,14 +219,12 @@ def _search_duplicates(found, splits):
             if first is example:
                 continue
             name = "duplicate_text" if first_split == split else "leaked_text"
-            what = Message("as {where}: {text}", where=first.where, text=shown(example.text, 40))
+            what = f"as {first.where}: {shown(example.text, 40)}"
             if first.entities != example.entities:
                 name += "_other_labels"
                 differ = sorted(set(first.entities) ^ set(example.entities))[0]
-                only = Message("{what}; only there {entity}")
-                if differ in example.entities:
-                    only = Message("{what}; only here {entity}")
-                what = Message(only, what=what, entity=example.described(differ))
+                place = "here" if differ in example.entities else "there"
+                what = f"{what}; only {place} {example.described(differ)}"
             found.add(name, split, example, what)
 
 
@@ -256,7 +248,7 @@ def _search_surfaces(found, splits):
             "surface_of_two_types",
             split,
             example,
-            Message("{surface} is {counts}", surface=shown(surface, 40), counts=counts),
+            f"{shown(surface, 40)} is {counts}",
             count=0,
         )
 
@@ -272,7 +264,7 @@ def _search_long_entities(found, splits):
                     "long_entity",
                     split,
                     example,
-                    Message("{length} characters: {entity}", length=length, entity=example.described(entity)),
+                    f"{length} characters: {example.described(entity)}",
                 )
 
 

@@ -13,7 +13,6 @@ import yaml
 
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer
-from tasks.common.language import Message
 from tasks.common.texts.text_files import decode, shown
 from tasks.ner.data.download import check_file, download, read_zip_member
 from tasks.ner.data.reading import read_examples, read_texts
@@ -55,20 +54,13 @@ class PublishedFile:
         try:
             examples = read_examples(path, name=name) if self.labeled else read_texts(path)
         except InputError as error:
-            raise InputError("{name}: is not the file as published ({error})", name=name, error=error) from None
-        numbers = [(Message("{found} texts instead of {wanted}"), len(examples), self.texts)]
+            raise InputError(f"{name}: is not the file as published ({error})") from None
+        numbers = {"texts": (len(examples), self.texts)}
         if self.entities is not None:
-            entities = sum(len(example.entities) for example in examples)
-            numbers.append((Message("{found} entities instead of {wanted}"), entities, self.entities))
-        wrong = [Message(told, found=found, wanted=wanted) for told, found, wanted in numbers if found != wanted]
+            numbers["entities"] = sum(len(example.entities) for example in examples), self.entities
+        wrong = [f"{found} {what} instead of {wanted}" for what, (found, wanted) in numbers.items() if found != wanted]
         if wrong:
-            raise InputError(
-                "{name}: has {wrong}; the file has changed or was not meant",
-                name=name,
-                wrong=wrong[0]
-                if len(wrong) == 1
-                else Message("{texts} and {entities}", texts=wrong[0], entities=wrong[1]),
-            )
+            raise InputError(f"{name}: has {' and '.join(wrong)}; the file has changed or was not meant")
 
     def check_source(self, path: Path, name: str) -> None:
         """Raise InputError unless this file can be made of the source at ``path``."""
@@ -83,14 +75,8 @@ def without_places(path: Path, _: str, name: str) -> bytes:
         if line.strip():
             parts = re.fullmatch(r"(.+?)\d{1,2}\t(\S+)\s*", line)
             if parts is None:
-                what = Message("is not a character, its place and a tag")
-                raise InputError(
-                    "{name}:{number}: {line} {what}; it has changed",
-                    name=name,
-                    number=number,
-                    line=shown(line),
-                    what=what,
-                )
+                what = "is not a character, its place and a tag"
+                raise InputError(f"{name}:{number}: {shown(line)} {what}; it has changed")
             lines[number - 1] = " ".join(parts.groups())
     return "\n".join(lines).encode("utf-8")
 
@@ -132,7 +118,7 @@ def fetch_dataset(files, folder, report=print, **options):
         files: list of :class:`PublishedFile`.
         folder: where to put them; is made.
         report: called with one line for each file.
-        options: ``timeout``, ``wait`` and ``show_progress`` of :func:`tasks.ner.data.download.download`.
+        options: ``show_progress`` of :func:`tasks.ner.data.download.download`.
 
     Raises:
         InputError: a file cannot be downloaded, or is there with another content; those before it stay.
@@ -173,4 +159,4 @@ def _check_given(path, check):
     try:
         check(path, path)
     except InputError as error:
-        raise InputError("{error}; move {path} away, or give another --output", error=error, path=path) from None
+        raise InputError(f"{error}; move {path} away, or give another --output") from None

@@ -67,7 +67,7 @@ def read_labeled(
     recognized = recognize(lines, name) if format is None or first_non_blank(lines) is None else format
     examples = TEXT_FORMATS[recognized].read(lines, name)
     if not examples:
-        raise InputError("{name}:1: there is no text in it; give labeled data", name=name)
+        raise InputError(f"{name}:1: there is no text in it; give labeled data")
     return examples, recognized
 
 
@@ -78,13 +78,9 @@ def _read_folder(folder, format):
     try:
         files = sorted(file for file in folder.iterdir() if not file.name.startswith(_NO_DATA) and file.is_file())
     except OSError as error:
-        raise InputError(
-            "{folder}: cannot be read ({reason}); check its permissions", folder=folder, reason=error.strerror
-        ) from None
+        raise InputError(f"{folder}: cannot be read ({error.strerror}); check its permissions") from None
     if not files:
-        raise InputError(
-            "{folder}: is a directory without files of labeled data; give the path of a file in it", folder=folder
-        )
+        raise InputError(f"{folder}: is a directory without files of labeled data; give the path of a file in it")
     read = [read_labeled(file, format) for file in files]
     examples = [example for of_file, _ in read for example in of_file]
     return examples, ", ".join(dict.fromkeys(name for _, name in read))
@@ -123,7 +119,7 @@ def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, 
         raise InputError("there are no examples to write; give data with at least one text")
     empty = next((example for example in examples if not example.text), None)
     if empty is not None and format != "jsonl":
-        raise InputError("{where}: an empty text, which only jsonl holds; remove it, or write jsonl", where=empty.where)
+        raise InputError(f"{empty.where}: an empty text, which only jsonl holds; remove it, or write jsonl")
     if format == brat.NAME:
         if not isinstance(target, (str, os.PathLike)):
             raise InputError("brat documents need a folder; give the path of one")

@@ -7,7 +7,6 @@ from collections import defaultdict
 import numpy as np
 
 from tasks.common.errors import InputError
-from tasks.common.language import Message, tr
 from tasks.common.texts.plain_texts import cut_at_sentences, read_plain_texts
 from tasks.common.tool.device import is_first_process
 from tasks.common.training.splits import hold_out, hold_out_dev, note_repeated, note_unseen, read_files
@@ -52,7 +51,7 @@ def read_splits(run, seed, memory=None):
             check_labeled(splits[split], names[split])
     if "test" in splits and is_first_process():
         note_unlabeled(splits["test"], names["test"])
-    note_unseen(splits, names, Message("types"), entity_types)
+    note_unseen(splits, names, "types", entity_types)
     return splits
 
 
@@ -120,23 +119,10 @@ def draw(examples, count, seed):
 def _drawn(examples, count, seed, name):
     """The drawn examples, and what messages call them; says so."""
     if count > len(examples):
-        raise InputError(
-            "train_texts {count}: {name} has only {texts} texts; give a smaller number",
-            count=count,
-            name=name,
-            texts=len(examples),
-        )
+        raise InputError(f"train_texts {count}: {name} has only {len(examples)} texts; give a smaller number")
     drawn = f"the {count:,} texts of {name} drawn with seed {seed}"
     if is_first_process():
-        print(
-            tr(
-                "train_texts: {count:,} of the {texts:,} texts of {name}, drawn with seed {seed}",
-                count=count,
-                texts=len(examples),
-                name=name,
-                seed=seed,
-            )
-        )
+        print(f"train_texts: {count:,} of the {len(examples):,} texts of {name}, drawn with seed {seed}")
     return draw(examples, count, seed), drawn
 
 

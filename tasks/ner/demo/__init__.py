@@ -1,1 +1,67 @@
-"""The generator of the embedded demo corpus."""
+"""An embedded demo corpus for Chinese NER with nested entities: 2,400 sentences for training, 400 for dev.
+
+The sentences were generated from our own templates and word lists (``tasks/ner/demo/`` at commit e394b37); nothing is
+copied from a data set.
+
+Format: the CLUENER format, one JSON object a line, UTF-8; offsets count characters and the END IS INCLUSIVE::
+
+    {"text": "在青川市医院。", "label": {"place": {"青川市": [[1, 3]]}, "organization": {"青川市医院": [[1, 5]]}}}
+
+A surface that occurs several times has several spans; a sentence without entities has an empty ``label``.
+
+Types: person, place, organization, product, time, position (job title). Annotation rules:
+
+1. Outer and inner: each entity is annotated wherever it occurs, also inside another entity. Persons, places, products
+   and parent organizations inside an organization are annotated, and places inside a product or facility name
+   (青川香米 and 青川火车站 hold the place 青川). Times and positions hold nothing.
+2. A place is one administrative unit with its suffix (青川市白岭区 is two places), its short name (青川), a road, a
+   scenic spot or a facility. A house number is no part of a place. 青川 inside 青川市 or 青川路 is not annotated.
+3. An organization is the longest name including its department (青川大学图书馆, with the parent 青川大学 inside). A
+   short form (睿达科技 in 睿达科技有限公司) or a brand (睿达) inside a name is not annotated, nor is a generic noun
+   (公司, 医院) in the text.
+4. A product is brand + category, brand + model code, brand + category + model code, or place + specialty.
+5. A time is a point in time, a day or a dated period, the longest run (3月5日上午9点半 is one time); durations and
+   numbers are not. A position is the whole title (副总经理, not 总经理 inside); other roles (患者, 原告) are not.
+
+Train and dev differ in the templates, given names, place stems and brand stems, hence in the full surfaces of person,
+place, organization and product: no such surface of dev occurs anywhere in train. They share surnames, suffixes,
+category nouns, titles, times, model codes and filler words.
+"""
+
+import gzip
+import json
+from itertools import islice
+from pathlib import Path
+
+ENTITY_TYPES = ("person", "place", "organization", "product", "time", "position")
+FILES = ("train.jsonl", "dev.jsonl")
+
+# Sentences in neither part, with reserved names. The first and the third hold nested entities: 雁潭市 in the hospital;
+# 槐浦 in 槐浦大学 in 槐浦大学附属医院.
+UNSEEN_SENTENCES = (
+    "去年10月，雁潭市第二人民医院的护士长陆雨桐在碧洲县举办了健康讲座。",
+    "我上周六在鹤湾火车站附近买了一台蓝拓平板电脑S9，拍照很清楚。",
+    "槐浦大学附属医院与卓翔科技有限公司签约，由孟子航担任项目经理。",
+)
+
+
+def write_demo_corpus(folder, train_size: int = 2400, dev_size: int = 400) -> list[Path]:
+    """Write the first sentences of ``train.jsonl`` and ``dev.jsonl`` into ``folder``; return the two paths."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, size in zip(FILES, (train_size, dev_size)):
+        paths.append(folder / name)
+        paths[-1].write_bytes(b"".join(_lines(name, size)))
+    return paths
+
+
+def read_demo_corpus(train_size: int = 2400, dev_size: int = 400) -> tuple[list[dict], list[dict]]:
+    """The first examples of train and dev, as dicts."""
+    train, dev = ([json.loads(line) for line in _lines(*part)] for part in zip(FILES, (train_size, dev_size)))
+    return train, dev
+
+
+def _lines(name, size):
+    with gzip.open(Path(__file__).parent / f"{name}.gz") as file:
+        return list(islice(file, size))

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_file, write_json
-from tasks.common.language import Message, tr
-from tasks.common.tool.quiet import quiet_paddlenlp
 from tasks.common.visible import visible
 from tasks.ner.batching import check_types
 from tasks.ner.data.reading import check_labeled, read_examples
@@ -53,11 +51,10 @@ def tune_model(
         InputError: the model or the file is wrong, or the folder cannot be written.
     """
     if only not in (None, *TUNED):
-        raise InputError("only {only!r}: must be {tuned}", only=only, tuned=" or ".join(TUNED))
-    quiet_paddlenlp()
+        raise InputError(f"only {only!r}: must be {' or '.join(TUNED)}")
     examples = read_examples(data_file)
     check_labeled(examples, data_file)
-    refuse_exported([model_dir], Message("is exported; tune the trained model, then export it"))
+    refuse_exported([model_dir], "is exported; tune the trained model, then export it")
     config_file = Path(model_dir) / "config.json"
     predictor = NerPredictor(
         *(model_dir, device, batch_size, max_tokens),
@@ -82,32 +79,26 @@ def tune_model(
         after[TEMPERATURES] = temperatures_for(gold, candidates, types, config.allow_overlap)
     scores = {}
     for name, title, values in (
-        ("before", Message("{data_file} before"), before),
-        ("after", Message("{data_file} after"), after),
+        ("before", "{data_file} before", before),
+        ("after", "{data_file} after", after),
     ):
         found = above(candidates, values[THRESHOLDS], types, config.allow_overlap)
         scores[name] = score_predictions(examples, found, types)
         scores[name]["reliability"] = reliability(gold, found, types, values[TEMPERATURES])
-        print_scores(tr(title, data_file=data_file), scores[name])
-        print(tr(error_line(scores[name]["reliability"])))
+        print_scores(title.format(data_file=data_file), scores[name])
+        print(error_line(scores[name]["reliability"]))
     tuned = {name: after[name] for name in TUNED if only in (None, name)}
     write_json(config_file, {**json.loads(config_file.read_text(encoding="utf-8")), **tuned})
     _print_tuned(config_file, tuned, types)
-    print(
-        tr(
-            "micro F1 {before:.4f} before, {after:.4f} after",
-            before=scores["before"]["f1"],
-            after=scores["after"]["f1"],
-        )
-    )
+    print(f"micro F1 {scores['before']['f1']:.4f} before, {scores['after']['f1']:.4f} after")
     return {**scores, **{name: dict(zip(types, values)) for name, values in after.items()}}
 
 
 def _print_tuned(config_file, tuned, types):
     for name, values in tuned.items():
         usual = {THRESHOLDS: 0, TEMPERATURES: 1}[name]
-        print(tr("{name}, {usual} for the other types:", name=name, usual=usual))
+        print(f"{name}, {usual} for the other types:")
         print(
             "".join(f"{visible(kind)}: {value:.4f}\n" for kind, value in zip(types, values) if value != usual), end=""
         )
-    print(tr("{config_file}: {tuned} written", config_file=config_file, tuned=" and ".join(tuned)))
+    print(f"{config_file}: {' and '.join(tuned)} written")

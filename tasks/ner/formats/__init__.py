@@ -87,6 +87,4 @@ FORMATS = (*TEXT_FORMATS, brat.NAME)
 def check_format(name: str) -> None:
     """Raise InputError unless there is a format of this name."""
     if name not in FORMATS:
-        raise InputError(
-            "unknown format {name}; the formats are {formats}", name=shown(name), formats=", ".join(FORMATS)
-        )
+        raise InputError(f"unknown format {shown(name)}; the formats are {', '.join(FORMATS)}")

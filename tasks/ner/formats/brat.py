@@ -18,12 +18,11 @@ from typing import NamedTuple
 
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_folder
-from tasks.common.language import Message
 from tasks.common.texts.text_files import encodable, read_text, shown, split_lines
 from tasks.ner.examples import Entity, Example, make_example
 
 NAME = "brat"
-SHAPE = Message("write it as T1<tab>Type start end<tab>surface")
+SHAPE = "write it as T1<tab>Type start end<tab>surface"
 PLACES = 3  # of skipped entities, in a message
 LONGEST_BREAK = 200  # characters of white space between two pieces of one entity
 LONGEST_OFFSET = 18  # digits; Python refuses to read thousands
@@ -46,13 +45,11 @@ def read(path: str | os.PathLike) -> list[Example]:
     if path.is_dir():
         stems = sorted({file.with_suffix("") for file in _files(path) if file.suffix in (".ann", ".txt")})
         if not any(stem.with_name(stem.name + ".ann").is_file() for stem in stems):
-            raise InputError(
-                "{path}: is a directory without .ann files of brat; give the path of a file in it", path=path
-            )
+            raise InputError(f"{path}: is a directory without .ann files of brat; give the path of a file in it")
     elif path.suffix in (".ann", ".txt"):
         stems = [path.with_suffix("")]
     else:
-        raise InputError("{path}: neither a folder nor an .ann or .txt file; give brat's folder", path=path)
+        raise InputError(f"{path}: neither a folder nor an .ann or .txt file; give brat's folder")
     skipped = _Skipped([], [])
     examples = [_read_document(stem, skipped) for stem in stems]
     if skipped.others:
@@ -79,27 +76,18 @@ def _files(folder: Path) -> list[Path]:
     try:
         return list(folder.iterdir())
     except OSError as error:
-        raise InputError(
-            "{folder}: cannot be read ({reason}); check its permissions", folder=folder, reason=error.strerror
-        ) from None
+        raise InputError(f"{folder}: cannot be read ({error.strerror}); check its permissions") from None
 
 
 def _read_document(stem: Path, skipped: _Skipped) -> Example:
     text_file, annotation_file = (stem.with_name(stem.name + suffix) for suffix in (".txt", ".ann"))
     for file, other in ((text_file, annotation_file), (annotation_file, text_file)):
         if not file.is_file():
-            hint = Message("; a text without entities has an empty one") if file == annotation_file else ""
-            raise InputError(
-                "{file}: no such file beside {name}; brat needs both{hint}", file=file, name=other.name, hint=hint
-            )
+            hint = "; a text without entities has an empty one" if file == annotation_file else ""
+            raise InputError(f"{file}: no such file beside {other.name}; brat needs both{hint}")
     text, _ = read_text(text_file)
     if not text:
-        raise InputError(
-            "{text_file}:1: the text is empty; remove {name} and {annotation}",
-            text_file=text_file,
-            name=text_file.name,
-            annotation=annotation_file.name,
-        )
+        raise InputError(f"{text_file}:1: the text is empty; remove {text_file.name} and {annotation_file.name}")
     content, name = read_text(annotation_file)
     return make_example(text, _entities(split_lines(content), name, text, skipped), f"{text_file}:1")
 
@@ -118,40 +106,26 @@ def _entities(lines: list[str], name: str, text: str, skipped: _Skipped) -> Iter
             else:
                 yield entity
         else:
-            raise InputError("{where}: unknown annotation {line}; {shape}", where=where, line=shown(line), shape=SHAPE)
+            raise InputError(f"{where}: unknown annotation {shown(line)}; {SHAPE}")
 
 
 def _entity(line: str, text: str, where: str) -> Entity | None:
     """The entity of a line; None if it has gaps."""
     columns = line.split("\t", 2)
     if len(columns) < 3:
-        raise InputError(
-            "{where}: {columns} columns instead of three in {line}; {shape}",
-            where=where,
-            columns=len(columns),
-            line=shown(line),
-            shape=SHAPE,
-        )
+        raise InputError(f"{where}: {len(columns)} columns instead of three in {shown(line)}; {SHAPE}")
     type_, _, offsets = columns[1].partition(" ")
     pieces = [_piece(piece.split(" "), columns[1], text, where) for piece in offsets.split(";")]
     if not type_:
-        raise InputError(
-            "{where}: {span} is not a type and two offsets; {shape}", where=where, span=shown(columns[1]), shape=SHAPE
-        )
+        raise InputError(f"{where}: {shown(columns[1])} is not a type and two offsets; {SHAPE}")
     gaps = [(end, start) for (_, end), (start, _) in zip(pieces, pieces[1:])]
     if any(end > start for end, start in gaps):
-        raise InputError(
-            "{where}: the pieces of {span} are not one after the other; order them", where=where, span=shown(columns[1])
-        )
+        raise InputError(f"{where}: the pieces of {shown(columns[1])} are not one after the other; order them")
     found = _in_one_line(" ".join(text[start:end] for start, end in pieces))
     if found != _in_one_line(columns[2]):
         raise InputError(
-            "{where}: span {offsets:.40} holds {found}, but the annotation says {surface}; correct "
-            "the offsets, which count characters from 0 (a line break is one, CR and LF are two), or the surface",
-            where=where,
-            offsets=offsets,
-            found=shown(found),
-            surface=shown(columns[2]),
+            f"{where}: span {offsets:.40} holds {shown(found)}, but the annotation says {shown(columns[2])}; correct "
+            "the offsets, which count characters from 0 (a line break is one, CR and LF are two), or the surface"
         )
     if any(start - end > LONGEST_BREAK or text[end:start].strip() for end, start in gaps):
         return None
@@ -161,18 +135,13 @@ def _entity(line: str, text: str, where: str) -> Entity | None:
 def _piece(numbers: list[str], shape: str, text: str, where: str) -> tuple[int, int]:
     """The offsets of a piece of an entity."""
     if len(numbers) != 2 or not all(word.isascii() and word.isdigit() for word in numbers):
-        raise InputError(
-            "{where}: {shape} is not a type and two offsets; {shape_2}", where=where, shape=shown(shape), shape_2=SHAPE
-        )
+        raise InputError(f"{where}: {shown(shape)} is not a type and two offsets; {SHAPE}")
     are_short = all(len(word) <= LONGEST_OFFSET for word in numbers)
     start, end = map(int, numbers) if are_short else (0, 0)
     if not start < end <= len(text):
         raise InputError(
-            "{where}: span {numbers:.40} is not in the text of {length} characters; offsets count "
-            "characters from 0, the end is not included: 0 <= start < end <= length",
-            where=where,
-            numbers=" ".join(numbers),
-            length=len(text),
+            f"{where}: span {' '.join(numbers):.40} is not in the text of {len(text)} characters; offsets count "
+            "characters from 0, the end is not included: 0 <= start < end <= length"
         )
     return start, end
 
@@ -185,7 +154,7 @@ def write(examples: list[Example], folder: str | os.PathLike) -> None:
     """Write 000001.txt, 000001.ann ... into a new or empty folder, which appears only when all is written."""
     folder = Path(os.path.realpath(folder))
     if folder == Path.cwd():  # which cannot be replaced
-        raise InputError("{folder}: is the folder of work; give another folder for the brat documents", folder=folder)
+        raise InputError(f"{folder}: is the folder of work; give another folder for the brat documents")
     digits = max(6, len(str(len(examples))))
     try:
         with atomic_folder(folder) as temporary:
@@ -194,9 +163,7 @@ def write(examples: list[Example], folder: str | os.PathLike) -> None:
                 stem.with_suffix(".txt").write_bytes(encodable(example.text).encode("utf-8"))
                 stem.with_suffix(".ann").write_bytes(_annotation(example).encode("utf-8"))
     except OSError as error:
-        raise InputError(
-            "{folder}: cannot be written ({reason}); give another folder", folder=folder, reason=error.strerror
-        ) from None
+        raise InputError(f"{folder}: cannot be written ({error.strerror}); give another folder") from None
 
 
 def _annotation(example: Example) -> str:
@@ -204,10 +171,8 @@ def _annotation(example: Example) -> str:
     for number, entity in enumerate(example.entities, 1):
         if any(character.isspace() for character in entity.type):
             raise InputError(
-                "{where}: the entity type {type} has white space, which separates in brat; "
-                "rename it, or write cluener, doccano, cmeee or jsonl",
-                where=example.where,
-                type=shown(entity.type),
+                f"{example.where}: the entity type {shown(entity.type)} has white space, which separates in brat; "
+                "rename it, or write cluener, doccano, cmeee or jsonl"
             )
         surface = _in_one_line(example.surface(entity))
         lines.append(f"T{number}\t{entity.type} {entity.start} {entity.end}\t{surface}\n")

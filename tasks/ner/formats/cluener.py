@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tasks.common.errors import InputError
-from tasks.common.language import Message
 from tasks.common.texts.json_lines import json_line
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example
 from tasks.ner.formats.json_records import Records, check_type, read_records
 
-SHAPE = Message('write it as {"type": {"surface": [[first, last]]}}')
+SHAPE = 'write it as {"type": {"surface": [[first, last]]}}'
 
 
 def read(records: Records, name: str) -> list[Example]:
@@ -33,28 +32,14 @@ def write(examples: Iterable[Example]) -> Iterator[str]:
 
 def _entities(label: object, text: str, where: str) -> Iterator[Entity]:
     if not isinstance(label, dict):
-        raise InputError(
-            '{where}: "label" is {label}, not an object; {shape}', where=where, label=shown(label), shape=SHAPE
-        )
+        raise InputError(f'{where}: "label" is {shown(label)}, not an object; {SHAPE}')
     for type_, surfaces in label.items():
         check_type(type_, SHAPE, where)
         if not isinstance(surfaces, dict):
-            raise InputError(
-                "{where}: label {type} is {surfaces}, not an object; {shape}",
-                where=where,
-                type=shown(type_),
-                surfaces=shown(surfaces),
-                shape=SHAPE,
-            )
+            raise InputError(f"{where}: label {shown(type_)} is {shown(surfaces)}, not an object; {SHAPE}")
         for surface, pairs in surfaces.items():
             if not isinstance(pairs, list):
-                raise InputError(
-                    "{where}: the spans of {surface} are {pairs}, not a list; {shape}",
-                    where=where,
-                    surface=shown(surface),
-                    pairs=shown(pairs),
-                    shape=SHAPE,
-                )
+                raise InputError(f"{where}: the spans of {shown(surface)} are {shown(pairs)}, not a list; {SHAPE}")
             holds = _Occurrences(surface, text)
             for pair in pairs:
                 start, last = _check_span(pair, surface, text, where, holds)
@@ -92,31 +77,19 @@ def _check_span(pair: object, surface: str, text: str, where: str, holds: _Occur
     """First and last character of a span, after checking that it is in the text and holds the surface."""
     if not (isinstance(pair, list) and len(pair) == 2 and all(type(offset) is int for offset in pair)):
         raise InputError(
-            "{where}: span {pair} of {surface} is not a pair of integers; write it as [first, last]",
-            where=where,
-            pair=shown(pair),
-            surface=shown(surface),
+            f"{where}: span {shown(pair)} of {shown(surface)} is not a pair of integers; write it as [first, last]"
         )
     start, last = pair
     if not 0 <= start <= last < len(text):
         raise InputError(
-            "{where}: span {pair} of {surface} is not in the text of {length} characters; offsets "
-            "count characters from 0, the last is included: 0 <= first <= last < length",
-            where=where,
-            pair=shown(pair),
-            surface=shown(surface),
-            length=len(text),
+            f"{where}: span {shown(pair)} of {shown(surface)} is not in the text of {len(text)} characters; offsets "
+            "count characters from 0, the last is included: 0 <= first <= last < length"
         )
     if not holds(start, last + 1):
         found = text[start : last + 1]
-        hint = Message(" (here [{start}, {last}])", start=start, last=last - 1) if text[start:last] == surface else ""
+        hint = f" (here [{start}, {last - 1}])" if text[start:last] == surface else ""
         raise InputError(
-            "{where}: span {pair} holds {found}, but the label says {surface}; correct the "
-            "offsets, which count characters from 0, the last included{hint}, or the surface",
-            where=where,
-            pair=shown(pair),
-            found=shown(found),
-            surface=shown(surface),
-            hint=hint,
+            f"{where}: span {shown(pair)} holds {shown(found)}, but the label says {shown(surface)}; correct the "
+            f"offsets, which count characters from 0, the last included{hint}, or the surface"
         )
     return start, last

@@ -13,12 +13,11 @@ import json
 from collections.abc import Iterable, Iterator
 
 from tasks.common.errors import InputError
-from tasks.common.language import Message
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example
 from tasks.ner.formats.json_records import Records, check_type, field, object_entities, read_records
 
-SHAPE = Message('write it as {"start_idx": first, "end_idx": last, "type": "type", "entity": "surface"}')
+SHAPE = 'write it as {"start_idx": first, "end_idx": last, "type": "type", "entity": "surface"}'
 
 
 def read(records: Records, name: str) -> list[Example]:
@@ -42,26 +41,14 @@ def _entities(entities: object, text: str, where: str) -> Iterator[Entity]:
         type_ = check_type(field(entity, "type", SHAPE, where), SHAPE, where)
         start, end, surface = (field(entity, key, SHAPE, where) for key in ("start_idx", "end_idx", "entity"))
         if type(start) is not int or type(end) is not int or not isinstance(surface, str):
-            raise InputError(
-                "{where}: entity {entity} has offsets or a surface of another kind; {shape}",
-                where=where,
-                entity=shown(entity),
-                shape=SHAPE,
-            )
+            raise InputError(f"{where}: entity {shown(entity)} has offsets or a surface of another kind; {SHAPE}")
         fits = surface and start >= 0 and text[start : start + len(surface)] == surface
         if fits and start + len(surface) in (end, end + 1):
             yield Entity(start, start + len(surface), type_)
         else:
             inclusive, exclusive = (text[max(start, 0) : max(last, 0)] for last in (end + 1, end))
             raise InputError(
-                "{where}: entity {surface} is not at [{start}, {end}] of its text of {length} characters, "
-                "which holds {inclusive} with the end included and {exclusive} without; correct the "
-                "offsets, which count characters from 0, or the surface",
-                where=where,
-                surface=shown(surface),
-                start=start,
-                end=end,
-                length=len(text),
-                inclusive=shown(inclusive),
-                exclusive=shown(exclusive),
+                f"{where}: entity {shown(surface)} is not at [{start}, {end}] of its text of {len(text)} characters, "
+                f"which holds {shown(inclusive)} with the end included and {shown(exclusive)} without; correct the "
+                "offsets, which count characters from 0, or the surface"
             )

@@ -74,12 +74,7 @@ def _of_table(lines, name, header):
         if not values or not (values[token] or values[tag]):
             yield Row(number, "", "")
         elif not values[token] or not values[tag].strip():
-            raise InputError(
-                "{name}:{number}: a row without a {value}; give each token one",
-                name=name,
-                number=number,
-                value=TAG if values[token] else TOKEN,
-            )
+            raise InputError(f"{name}:{number}: a row without a {TAG if values[token] else TOKEN}; give each token one")
         else:
             yield Row(number, values[token], values[tag].strip())
 
@@ -99,12 +94,8 @@ def _of_lines(lines: list[str], name: str) -> Iterator[Row]:
             if line.strip(BLANKS):
                 missing = "no tag" if token or parse_tag(tag) is None else "no character before the tag"
                 raise InputError(
-                    "{name}:{number}: {missing} in {token}; write one character, one space or "
-                    "tab and its tag, such as '中 B-LOC', and end a sentence with an empty line",
-                    name=name,
-                    number=number,
-                    missing=missing,
-                    token=shown(token + tag, LIMIT),
+                    f"{name}:{number}: {missing} in {shown(token + tag, LIMIT)}; write one character, one space or "
+                    "tab and its tag, such as '中 B-LOC', and end a sentence with an empty line"
                 )
             yield Row(number, "", "")
             at_begin = True
@@ -122,11 +113,8 @@ def _of_lines(lines: list[str], name: str) -> Iterator[Row]:
             token, tag = _cells(line, columns, f"{name}:{number}")
         elif several and parse_tag(tag) is not None:  # else the reader complains of the tag
             raise InputError(
-                "{name}:{number}: more than two columns in {line}; keep one character and its tag, "
-                "with one space or tab between, or give all lines as many columns",
-                name=name,
-                number=number,
-                line=shown(line, LIMIT),
+                f"{name}:{number}: more than two columns in {shown(line, LIMIT)}; keep one character and its tag, "
+                "with one space or tab between, or give all lines as many columns"
             )
         yield Row(number, token, tag)
 
@@ -148,12 +136,8 @@ def _cells(line, columns, where):
     cells = _split(line)
     if len(cells) != count or not cells[0]:
         raise InputError(
-            "{where}: {count} columns in {line}, and {count_2} in the lines before; give all lines "
-            "as many columns, the token first and the tag last",
-            where=where,
-            count=len(cells),
-            line=shown(line, LIMIT),
-            count_2=count,
+            f"{where}: {len(cells)} columns in {shown(line, LIMIT)}, and {count} in the lines before; give all lines "
+            "as many columns, the token first and the tag last"
         )
     return cells[0], cells[place]
 

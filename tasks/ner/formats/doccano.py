@@ -13,7 +13,6 @@ import logging
 from collections.abc import Iterable, Iterator
 
 from tasks.common.errors import InputError
-from tasks.common.language import Message
 from tasks.common.texts.json_lines import json_line
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example
@@ -21,8 +20,8 @@ from tasks.ner.formats.json_records import Records, check_offsets, check_type, f
 
 logger = logging.getLogger(__name__)
 
-LABEL_SHAPE = Message('write it as "label": [[start, end, "type"]]')
-ENTITY_SHAPE = Message('write it as {"start_offset": 0, "end_offset": 3, "label": "type"}')
+LABEL_SHAPE = 'write it as "label": [[start, end, "type"]]'
+ENTITY_SHAPE = 'write it as {"start_offset": 0, "end_offset": 3, "label": "type"}'
 
 
 def read(records: Records, name: str) -> list[Example]:
@@ -32,20 +31,10 @@ def read(records: Records, name: str) -> list[Example]:
 
 def _label_entities(label: object, text: str, where: str) -> Iterator[Entity]:
     if not isinstance(label, list):
-        raise InputError(
-            '{where}: "label" is {label}, not a list; {label_shape}',
-            where=where,
-            label=shown(label),
-            label_shape=LABEL_SHAPE,
-        )
+        raise InputError(f'{where}: "label" is {shown(label)}, not a list; {LABEL_SHAPE}')
     for span in label:
         if not (isinstance(span, list) and len(span) == 3):
-            raise InputError(
-                "{where}: label {span} is not [start, end, type]; {label_shape}",
-                where=where,
-                span=shown(span),
-                label_shape=LABEL_SHAPE,
-            )
+            raise InputError(f"{where}: label {shown(span)} is not [start, end, type]; {LABEL_SHAPE}")
         type_ = check_type(span[2], LABEL_SHAPE, where)
         yield Entity(*check_offsets(span[0], span[1], text, LABEL_SHAPE, where), type_)
 

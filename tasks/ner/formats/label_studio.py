@@ -28,7 +28,6 @@ from collections.abc import Iterable, Iterator
 from xml.sax.saxutils import quoteattr
 
 from tasks.common.errors import InputError
-from tasks.common.language import Message
 from tasks.common.texts.json_lines import check_encodable
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
@@ -36,7 +35,7 @@ from tasks.ner.formats.json_records import Records, check_offsets, check_type, f
 
 logger = logging.getLogger(__name__)
 
-SHAPE = Message('write it as {"start": 0, "end": 3, "labels": ["type"]}')
+SHAPE = 'write it as {"start": 0, "end": 3, "labels": ["type"]}'
 # The names in what is written, and in the labeling configuration.
 FROM_NAME, TO_NAME, TEXT_KEY = "label", "text", "text"
 ANNOTATION_ID = "annotation_id"
@@ -59,10 +58,8 @@ def read(records: Records, name: str) -> list[Example]:
     objects = sorted({str(region.get("to_name")) for _, _, regions in found for region in regions})
     if len(objects) > 1:
         raise InputError(
-            "{name}:1: labels of several texts of a task ({objects}), and an example has one; export a "
-            "project with one text a task",
-            name=name,
-            objects=", ".join(objects),
+            f"{name}:1: labels of several texts of a task ({', '.join(objects)}), and an example has one; export a "
+            "project with one text a task"
         )
     key = objects[0] if objects else TEXT_KEY
     examples = []
@@ -78,11 +75,7 @@ def _annotation(task, where, left_out):
     """The annotation of a task that is taken; None if there is none."""
     annotations = task.get("annotations", [])
     if not (isinstance(annotations, list) and all(isinstance(one, dict) for one in annotations)):
-        raise InputError(
-            '{where}: "annotations" is {annotations}, not a list of objects; export the project',
-            where=where,
-            annotations=shown(annotations),
-        )
+        raise InputError(f'{where}: "annotations" is {shown(annotations)}, not a list of objects; export the project')
     left_out["drafts"] += len(task.get("drafts") or ())
     submitted = [one for one in annotations if not one.get("was_cancelled")]
     left_out["skipped annotations"] += len(annotations) - len(submitted)
@@ -101,13 +94,9 @@ def _updated(annotation):
 def _regions(annotation, where, left_out):
     """The labeled spans of an annotation."""
     regions = []
-    results = field(annotation, "result", Message('write it as {"result": [...]}'), where)
+    results = field(annotation, "result", 'write it as {"result": [...]}', where)
     if not (isinstance(results, list) and all(isinstance(one, dict) for one in results)):
-        raise InputError(
-            '{where}: "result" is {results}, not a list of objects; export the project again',
-            where=where,
-            results=shown(results),
-        )
+        raise InputError(f'{where}: "result" is {shown(results)}, not a list of objects; export the project again')
     for result in results:
         if result.get("type") == "labels":
             regions.append(result)
@@ -118,12 +107,7 @@ def _regions(annotation, where, left_out):
 
 def _object(record, key, where):
     if not isinstance(record.get(key), dict):
-        raise InputError(
-            '{where}: "{key}" is {value}, not an object; export the project again',
-            where=where,
-            key=key,
-            value=shown(record.get(key)),
-        )
+        raise InputError(f'{where}: "{key}" is {shown(record.get(key))}, not an object; export the project again')
     return record[key]
 
 
@@ -131,21 +115,12 @@ def _text(data, key, where, ignored=()):
     """The text among the strings of a task: that of ``key``, or the only one."""
     strings = [name for name, value in data.items() if isinstance(value, str) and name not in ignored]
     if key not in strings and len(strings) != 1:
-        found = (
-            Message("{count} strings ({strings})", count=len(strings), strings=", ".join(map(shown, strings)))
-            if strings
-            else Message("no string")
-        )
-        raise InputError(
-            "{where}: {found} in the data, and none is called {key!r}; call the text so",
-            where=where,
-            found=found,
-            key=key,
-        )
+        found = f"{len(strings)} strings ({', '.join(map(shown, strings))})" if strings else "no string"
+        raise InputError(f"{where}: {found} in the data, and none is called {key!r}; call the text so")
     text = data[key if key in strings else strings[0]]
     if not text:
-        raise InputError("{where}: the text is empty; remove the task", where=where)
-    check_encodable(text, Message("the text"), where)
+        raise InputError(f"{where}: the text is empty; remove the task")
+    check_encodable(text, "the text", where)
     return text
 
 
@@ -158,12 +133,7 @@ def _entities(value: dict, text: _Text, where: str) -> Iterator[Entity]:
     """One entity for each label of a span."""
     labels = value.get("labels")
     if not (isinstance(labels, list) and labels):
-        raise InputError(
-            "{where}: the labels of a span are {labels}, not a list of types; {shape}",
-            where=where,
-            labels=shown(labels),
-            shape=SHAPE,
-        )
+        raise InputError(f"{where}: the labels of a span are {shown(labels)}, not a list of types; {SHAPE}")
     start, end = _span(value, text, where)
     for label in labels:
         yield Entity(start, end, check_type(label, SHAPE, where))
@@ -181,13 +151,8 @@ def _span(value, text, where):
         return first, last
     start, end = check_offsets(start, end, text.characters, SHAPE, where)
     raise InputError(
-        "{where}: span [{start}, {end}] holds {found}, but its text is {surface}; "
-        "correct the offsets, which count characters from 0, the end not included, or the text",
-        where=where,
-        start=start,
-        end=end,
-        found=shown(text.characters[start:end]),
-        surface=shown(surface),
+        f"{where}: span [{start}, {end}] holds {shown(text.characters[start:end])}, but its text is {shown(surface)}; "
+        "correct the offsets, which count characters from 0, the end not included, or the text"
     )
 
 
@@ -343,7 +308,7 @@ def labeling_configuration(types: Iterable[str]) -> str:
     types = list(types)
     for kind in types:
         if _NOT_IN_XML.search(kind):
-            raise InputError("the type {kind} has characters that XML cannot hold; rename it", kind=shown(kind))
+            raise InputError(f"the type {shown(kind)} has characters that XML cannot hold; rename it")
     labels = "".join(f"    <Label value={quoteattr(kind)}/>\n" for kind in types)
     return (
         f'<View>\n  <Labels name="{FROM_NAME}" toName="{TO_NAME}">\n{labels}  </Labels>\n'

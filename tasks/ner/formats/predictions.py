@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tasks.common.errors import InputError
-from tasks.common.language import Message
 from tasks.common.texts.json_lines import json_line, json_text
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example
 from tasks.ner.formats.json_records import Records, check_offsets, check_type, field, object_entities, read_records
 
-SHAPE = Message('write it as {"start": 0, "end": 3, "type": "type"}')
+SHAPE = 'write it as {"start": 0, "end": 3, "type": "type"}'
 
 
 def read(records: Records, name: str) -> list[Example]:
@@ -30,14 +29,9 @@ def _entities(entities: object, text: str, where: str) -> Iterator[Entity]:
         start, end = check_offsets(start, end, text, SHAPE, where)
         if "text" in entity and entity["text"] != text[start:end]:
             raise InputError(
-                "{where}: span [{start}, {end}] holds {found}, but the entity says "
-                "{surface}; correct the offsets, which count characters from 0, the end not included, "
-                "or the surface",
-                where=where,
-                start=start,
-                end=end,
-                found=shown(text[start:end]),
-                surface=shown(entity["text"]),
+                f"{where}: span [{start}, {end}] holds {shown(text[start:end])}, but the entity says "
+                f"{shown(entity['text'])}; correct the offsets, which count characters from 0, the end not included, "
+                "or the surface"
             )
         yield Entity(start, end, type_)
 

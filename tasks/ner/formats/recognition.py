@@ -27,11 +27,7 @@ def recognize(lines: list[str], name: str) -> str:
     """
     first = first_non_blank(lines)
     if first is None:
-        raise InputError(
-            "{name}:1: the file is empty or has only blank lines; give labeled data, {examples}",
-            name=name,
-            examples=EXAMPLES,
-        )
+        raise InputError(f"{name}:1: the file is empty or has only blank lines; give labeled data, {EXAMPLES}")
     header = header_of(first)
     is_list = looks_like_json(first, "[")
     if looks_like_json(first, "{") or is_list:

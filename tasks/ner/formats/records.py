@@ -43,6 +43,4 @@ def _of_cell(cell, where):
     except json.JSONDecodeError:
         return cell
     except (ValueError, RecursionError) as error:
-        raise InputError(
-            "{where}: a cell of JSON that cannot be read ({error}); write it plainly", where=where, error=error
-        ) from None
+        raise InputError(f"{where}: a cell of JSON that cannot be read ({error}); write it plainly") from None

@@ -55,14 +55,10 @@ def write(examples: Iterable[Example]) -> Iterator[str]:
 
 def _entities(entities: object, text: str, where: str) -> Iterator[Entity]:
     if not isinstance(entities, list):
-        raise InputError(
-            '{where}: "entities" is {entities}, not a list; {shape}', where=where, entities=shown(entities), shape=SHAPE
-        )
+        raise InputError(f'{where}: "entities" is {shown(entities)}, not a list; {SHAPE}')
     for span in entities:
         if not (isinstance(span, list) and len(span) == 3):
-            raise InputError(
-                "{where}: entity {span} is not [start, end, type]; {shape}", where=where, span=shown(span), shape=SHAPE
-            )
+            raise InputError(f"{where}: entity {shown(span)} is not [start, end, type]; {SHAPE}")
         type_ = check_type(span[2], SHAPE, where)
         yield Entity(*check_offsets(span[0], span[1], text, SHAPE, where), type_)
 
@@ -74,13 +70,7 @@ def _paragraphs(record, where):
 def _objects(record, key, where):
     found = record.get(key)
     if not (isinstance(found, list) and all(isinstance(one, dict) for one in found)):
-        raise InputError(
-            '{where}: "{key}" is {found}, not a list of objects; {document_shape}',
-            where=where,
-            key=key,
-            found=shown(found),
-            document_shape=DOCUMENT_SHAPE,
-        )
+        raise InputError(f'{where}: "{key}" is {shown(found)}, not a list of objects; {DOCUMENT_SHAPE}')
     return found
 
 
@@ -95,7 +85,7 @@ def _text(paragraph, sentences, where):
     """(text, half-open characters of each token)."""
     words = [token.get("orth") for tokens in sentences for token in tokens]
     if not all(isinstance(word, str) and word for word in words):
-        raise InputError('{where}: a token has no "orth"; {document_shape}', where=where, document_shape=DOCUMENT_SHAPE)
+        raise InputError(f'{where}: a token has no "orth"; {DOCUMENT_SHAPE}')
     raw = paragraph.get("raw")
     if raw is None:
         text, offsets = joined(words)
@@ -103,7 +93,7 @@ def _text(paragraph, sentences, where):
         text = json_text(paragraph, where, ("raw",))
         offsets = _found_in(text, words, where)
     if not text:
-        raise InputError("{where}: a paragraph has no text; remove it", where=where)
+        raise InputError(f"{where}: a paragraph has no text; remove it")
     check_encodable(text, "a paragraph", where)
     return text, offsets
 
@@ -117,12 +107,8 @@ def _found_in(text, words, where):
             begin += 1
         if not text.startswith(word, begin):
             raise InputError(
-                "{where}: token {word} is not in the raw text after {end} characters, where "
-                "{text} stands; correct the tokens or the text",
-                where=where,
-                word=shown(word),
-                end=end,
-                text=shown(text[end : end + 20]),
+                f"{where}: token {shown(word)} is not in the raw text after {end} characters, where "
+                f"{shown(text[end : end + 20])} stands; correct the tokens or the text"
             )
         end = begin + len(word)
         offsets.append((begin, end))
@@ -142,9 +128,7 @@ def _of_paragraph(paragraph, where):
     if "entities" in paragraph:
         found += _entities(paragraph["entities"], text, where)
     elif not has_tags:
-        raise InputError(
-            '{where}: no token has a "ner", the file is unlabeled; give labeled data, or predict with it', where=where
-        )
+        raise InputError(f'{where}: no token has a "ner", the file is unlabeled; give labeled data, or predict with it')
     return make_example(text, found, where)
 
 
@@ -153,10 +137,6 @@ def _tag(tag, where):
         return parse_tag("O")
     parsed = parse_tag(_PREFIXES.get(tag[:1], tag[:1]) + tag[1:]) if isinstance(tag, str) else None
     if parsed is None:
-        raise InputError(
-            "{where}: unknown tag {tag}; allowed are those of BILUO, such as B-X, U-X and O",
-            where=where,
-            tag=shown(tag),
-        )
+        raise InputError(f"{where}: unknown tag {shown(tag)}; allowed are those of BILUO, such as B-X, U-X and O")
     check_encodable(tag, "a tag", where)
     return parsed

@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tasks.common.errors import InputError
-from tasks.common.language import Message
 from tasks.common.texts.text_files import BLANKS, shown
 from tasks.common.visible import one_line
 from tasks.ner.examples import Entity, Example
@@ -81,12 +80,8 @@ class SchemeSearch:
         (earlier, at), (tag, where) = [(tag, where) for tag, where in self._seen.items() if (tag, where) in mixed]
         at = f"line {at}" if isinstance(at, int) else at
         raise InputError(
-            "{name}: tag {tag} mixes I- and M-, after {earlier} in {at}; write all tags as {schemes}",
-            name=_place(self._name, where),
-            tag=shown(tag),
-            earlier=shown(earlier),
-            at=at,
-            schemes=", as ".join(map(str, SCHEMES)),
+            f"{_place(self._name, where)}: tag {shown(tag)} mixes I- and M-, after {shown(earlier)} in {at}; write "
+            f"all tags as {', as '.join(map(str, SCHEMES))}"
         )
 
 
@@ -122,17 +117,13 @@ class TagParser:
             parsed = parse_tag(tag)
             if parsed is None:
                 raise InputError(
-                    "{name}: unknown tag {tag}; allowed are those of {schemes}, X being an entity type",
-                    name=_place(self.name, where),
-                    tag=shown(tag, LIMIT),
-                    schemes=", ".join(map(str, SCHEMES)),
+                    f"{_place(self.name, where)}: unknown tag {shown(tag, LIMIT)}; allowed are those of "
+                    f"{', '.join(map(str, SCHEMES))}, X being an entity type"
                 )
             if parsed[0] not in self.scheme.prefixes:
                 raise InputError(
-                    "{name}: tag {tag} is none of {scheme}; name another format, or let it be recognized",
-                    name=_place(self.name, where),
-                    tag=shown(tag, LIMIT),
-                    scheme=self.scheme,
+                    f"{_place(self.name, where)}: tag {shown(tag, LIMIT)} is none of {self.scheme}; name another "
+                    "format, or let it be recognized"
                 )
             self.known[tag] = parsed
         return parsed
@@ -166,19 +157,11 @@ def read_sentences(lines: list[str], name: str, scheme: Scheme) -> list[Example]
             continue
         tokens, tags = left.split(JOINT), right.split(JOINT)
         if not tab or len(tokens) != len(tags) or not all(tokens):
-            found = (
-                Message("{tokens} tokens and {tags} tags", tokens=len(tokens), tags=len(tags))
-                if tab
-                else Message("no tab")
-            )
-            found = Message("an empty token") if tab and len(tokens) == len(tags) else found
+            found = f"{len(tokens)} tokens and {len(tags)} tags" if tab else "no tab"
+            found = "an empty token" if tab and len(tokens) == len(tags) else found
             raise InputError(
-                "{name}:{number}: {found} in {line}; write a sentence's tokens joined by U+0002, a "
-                "tab, and as many tags joined by U+0002",
-                name=name,
-                number=number,
-                found=found,
-                line=shown(line, LIMIT),
+                f"{name}:{number}: {found} in {shown(line, LIMIT)}; write a sentence's tokens joined by U+0002, a "
+                "tab, and as many tags joined by U+0002"
             )
         sentences.append(Sentence(f"{name}:{number}", None, tokens, [parse(tag, number) for tag in tags]))
     return as_examples(sentences, scheme, name)
@@ -229,27 +212,17 @@ def write_sentences(examples: Iterable[Example], scheme: Scheme) -> Iterator[str
 def checked_tags(example: Example, scheme: Scheme, separators: str) -> list[str]:
     """The tags of an example; raises InputError if tags cannot express it."""
 
-    def fail(reason: Message):
-        return InputError(
-            "{where}: {reason}; remove it, or write cluener, doccano, cmeee, jsonl or brat",
-            where=example.where,
-            reason=reason,
-        )
+    def fail(reason: str):
+        return InputError(f"{example.where}: {reason}; remove it, or write cluener, doccano, cmeee, jsonl or brat")
 
     for character in separators:
         if character in example.text:
             place = example.text.index(character)
-            raise fail(
-                Message(
-                    "the text has {character!r} (character {place}), which separates in this format",
-                    character=character,
-                    place=place,
-                )
-            )
+            raise fail(f"the text has {character!r} (character {place}), which separates in this format")
     for one, other in zip(example.entities, example.entities[1:]):  # sorted: if any overlap, two neighbors do
         if other.start < one.end:
-            raise fail(Message("{entities} overlap, and tags are flat", entities=example.described(one, other)))
+            raise fail(f"{example.described(one, other)} overlap, and tags are flat")
     for entity in example.entities:
         if parse_tag(f"B-{entity.type}") is None or set(entity.type) & set(BLANKS + LINE_ENDS + JOINT):
-            raise fail(Message("the entity type {type} cannot be part of a tag", type=shown(entity.type, LIMIT)))
+            raise fail(f"the entity type {shown(entity.type, LIMIT)} cannot be part of a tag")
     return encode_tags(len(example.text), ((e.start, e.end, e.type) for e in example.entities), scheme)

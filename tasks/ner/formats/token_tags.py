@@ -64,14 +64,9 @@ def tokens_of(record: dict, where: str) -> list[str]:
     if isinstance(tokens, str):
         tokens = tokens.split() if key != "text" else list(tokens)
     if not (isinstance(tokens, list) and all(isinstance(token, str) and token for token in tokens)):
-        raise InputError(
-            "{where}: the tokens are {tokens}, not a list of strings that are not empty; {shape}",
-            where=where,
-            tokens=shown(tokens),
-            shape=SHAPE,
-        )
+        raise InputError(f"{where}: the tokens are {shown(tokens)}, not a list of strings that are not empty; {SHAPE}")
     if not tokens:
-        raise InputError("{where}: there are no tokens; remove the record", where=where)
+        raise InputError(f"{where}: there are no tokens; remove the record")
     check_encodable("".join(tokens), "a token", where)
     return tokens
 
@@ -80,51 +75,27 @@ def _lists(record, where):
     """(tokens, tags) of a record, as many of the one as of the other."""
     key, tags = _found(record, TAG_KEYS)
     if key is None:
-        raise InputError(
-            '{where}: no "{tag_keys}", the file is unlabeled; give labeled data, or predict with it',
-            where=where,
-            tag_keys=TAG_KEYS[0],
-        )
+        raise InputError(f'{where}: no "{TAG_KEYS[0]}", the file is unlabeled; give labeled data, or predict with it')
     if isinstance(tags, str):
         tags = _BETWEEN.split(tags.strip())
     if not isinstance(tags, list):
-        raise InputError(
-            '{where}: "{key}" is {tags}, not a list of tags; {shape}',
-            where=where,
-            key=key,
-            tags=shown(tags),
-            shape=SHAPE,
-        )
+        raise InputError(f'{where}: "{key}" is {shown(tags)}, not a list of tags; {SHAPE}')
     number = next((tag for tag in tags if type(tag) is int), None)
     if number is not None:
         raise InputError(
-            '{where}: "{key}" holds the number {number}, and the names of the tags are not in the file; write names, '
-            'with names = dataset.features["{key}"].feature.names and dataset.map(lambda one: {{"{key}": [names[i] '
-            'for i in one["{key}"]]}}).to_json(FILE, force_ascii=False)',
-            where=where,
-            key=key,
-            number=number,
+            f'{where}: "{key}" holds the number {number}, and the names of the tags are not in the file; write '
+            f'names, with names = dataset.features["{key}"].feature.names and dataset.map(lambda one: {{"{key}": '
+            f'[names[i] for i in one["{key}"]]}}).to_json(FILE, force_ascii=False)'
         )
     if not all(isinstance(tag, str) for tag in tags):
-        raise InputError(
-            '{where}: "{key}" is {tags}, not a list of strings; {shape}',
-            where=where,
-            key=key,
-            tags=shown(tags),
-            shape=SHAPE,
-        )
+        raise InputError(f'{where}: "{key}" is {shown(tags)}, not a list of strings; {SHAPE}')
     check_encodable("".join(tags), "a tag", where)
     tokens = tokens_of(record, where)
     text = record.get("text")
     if len(tokens) != len(tags) and isinstance(text, str) and len(text.split()) == len(tags):
         tokens = text.split()
     if len(tokens) != len(tags):
-        raise InputError(
-            "{where}: {count} tokens and {tags_2} tags; give each token one tag",
-            where=where,
-            count=len(tokens),
-            tags_2=len(tags),
-        )
+        raise InputError(f"{where}: {len(tokens)} tokens and {len(tags)} tags; give each token one tag")
     return tokens, tags
 
 

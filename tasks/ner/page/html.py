@@ -45,7 +45,7 @@ def write_html(
         types: names of the types. Those that occur are the legend, in their order.
         name: of what the texts are from.
         calibrated: whether the model has temperatures, so that its probabilities are some, and not only scores.
-        language: of the page's own words, one of :data:`tasks.common.language.LANGUAGES`.
+        language: of the page's own words, one of :data:`tasks.ner.page.words.LANGUAGES`.
     """
     words = WORDS[language]
     texts = [record["text"] for record in records]

@@ -45,6 +45,7 @@ WORDS: dict[str, dict[str, str]] = {
         "of a type": "{total} 个（不同的 {different} 个）",
     },
 }
+LANGUAGES = tuple(WORDS)
 
 
 def counted(words: Mapping[str, str], number: int, one: str, many: str) -> str:

@@ -36,9 +36,7 @@ def find_candidates(
         most = MOST_CANDIDATES * sum(lengths[begin:end])
         if sum(map(len, candidates[begin:])) > max(most, LEAST_BOUND):
             raise InputError(
-                "the model scores more than {most_candidates} spans a character above {lowest_threshold}: it does not "
-                "tell spans apart yet; train it longer",
-                most_candidates=MOST_CANDIDATES,
-                lowest_threshold=LOWEST_THRESHOLD,
+                f"the model scores more than {MOST_CANDIDATES} spans a character above {LOWEST_THRESHOLD}: it does "
+                "not tell spans apart yet; train it longer"
             )
     return candidates

@@ -71,11 +71,8 @@ def _refuse_different(folders, models):
         for name, value in first.items():
             if other[name] != value:
                 raise InputError(
-                    "{folder}: its {name} is not that of {first}, so their scores cannot be averaged; give "
-                    "models that were trained on the same files with the same features",
-                    folder=folder,
-                    name=name,
-                    first=folders[0],
+                    f"{folder}: its {name} is not that of {folders[0]}, so their scores cannot be averaged; give "
+                    "models that were trained on the same files with the same features"
                 )
 
 

@@ -6,15 +6,14 @@ import os
 from pathlib import Path
 from typing import Any
 
+from paddle_rope.json_files import read_json_object
 from paddle_rope.machine import import_paddle
-from paddle_rope.small_files import read_json_object
 from tasks.common import model_folder
 from tasks.common.errors import InputError
 from tasks.common.exported.folder import is_exported
 from tasks.common.exported.model import open_exported
 from tasks.common.model_folder import MODEL_FILES, damage_reported, refuse_incomplete, refuse_other_recipe
 from tasks.common.tool.device import choose_device
-from tasks.common.tool.quiet import quiet_paddlenlp
 from tasks.ner.features import FILE_NAME as FEATURES_FILE
 from tasks.ner.features import WordFeatures
 from tasks.ner.prediction.exported import ExportedNerModel
@@ -45,7 +44,6 @@ def open_models(folders: list[Folder], device: str | None) -> tuple[Any, Any, Wo
     from tasks.ner.prediction.ensemble import NerEnsemble
 
     choose_device(device)
-    quiet_paddlenlp()
     tokenizers, models = zip(*(model_folder.load_model(folder, NerModel, _check_config) for folder in folders))
     model = models[0] if len(models) == 1 else NerEnsemble(folders, list(models))
     return tokenizers[0], model, load_features(folders[0], model.config)
@@ -60,7 +58,7 @@ def refuse_exported(folders: list[Folder], what: str) -> None:
     """Raise InputError if one of several folders is exported; ``what`` says what is wrong with that."""
     for folder in folders:
         if is_exported(folder):
-            raise InputError("{folder}: {what}", folder=folder, what=what)
+            raise InputError(f"{folder}: {what}")
 
 
 def _check_config(config):

@@ -12,7 +12,6 @@ from tqdm import tqdm
 
 from tasks.common.errors import InputError
 from tasks.common.inference import outputs_of
-from tasks.common.language import Message, tr
 from tasks.common.model_folder import check_least
 from tasks.common.precision import predict_in_bfloat16
 from tasks.ner.batching import SpanCollator, TokenizedText
@@ -72,7 +71,7 @@ class NerPredictor:
         if not folders:
             raise InputError("no folder of a model is given")
         if len(folders) > 1:
-            refuse_exported(folders, Message("is exported and stands alone; export all of the models into one folder"))
+            refuse_exported(folders, "is exported and stands alone; export all of the models into one folder")
         self.tokenizer, self.model, self.features = open_models(folders, device)
         if bf16:
             predict_in_bfloat16(self.model)
@@ -80,11 +79,7 @@ class NerPredictor:
         self.batch_size = batch_size
         self.reading = reading_of(self.model.config, max_tokens, overlap, max_entity_tokens)
         if overlap is not None and not 0 <= overlap <= self.max_tokens - 2:
-            raise InputError(
-                "--overlap {overlap}: must be from 0 to max_tokens - 2, {most}",
-                overlap=overlap,
-                most=self.max_tokens - 2,
-            )
+            raise InputError(f"--overlap {overlap}: must be from 0 to max_tokens - 2, {self.max_tokens - 2}")
         self.show_progress = show_progress
         self.longest_text = self.model.config.longest_text or self.model.config.max_tokens
         self._has_warned = False
@@ -125,7 +120,7 @@ class NerPredictor:
         where = where or [f"text {number}" for number in range(1, len(texts) + 1)]
         for text, place in zip(texts, where):
             if not isinstance(text, str):
-                raise InputError("{place}: texts must be strings, got {kind}", place=place, kind=type(text).__name__)
+                raise InputError(f"{place}: texts must be strings, got {type(text).__name__}")
         parts = (self._parts(text, place) for text, place in zip(texts, where))
         characters = sum(map(len, texts))
         # the bar stays where it is the only one, and disappears where it is that of a chunk of a stream
@@ -164,13 +159,10 @@ class NerPredictor:
         if not self._has_warned and min(tokens, self.max_tokens) > self.longest_text:
             self._has_warned = True
             print(
-                tr(
-                    "note: {place}: {tokens} tokens are read at once, and no training text had "
-                    "more than {longest_text}: entities may be missed; leave out --max_tokens, or give "
-                    "{longest_text} or less",
-                    place=place,
-                    tokens=min(tokens, self.max_tokens),
-                    longest_text=self.longest_text,
+                (
+                    f"note: {place}: {min(tokens, self.max_tokens)} tokens are read at once, and no training text had "
+                    f"more than {self.longest_text}: entities may be missed; leave out --max_tokens, or give "
+                    f"{self.longest_text} or less"
                 ),
                 file=sys.stderr,
             )

@@ -1,10 +1,7 @@
 """The printed form of ``tasks.ner.data.inspection``."""
 
-import re
-
 from rich.table import Table
 
-from tasks.common.language import Message, tr
 from tasks.common.reports.tables import as_cells, terminal, terminal_table
 
 BAR = 30
@@ -24,26 +21,13 @@ def print_inspection(result):
     console.print(_types_table(splits))
     for split, types in result["missing_types"].items():
         if types:
-            console.print(
-                *as_cells(
-                    tr(
-                        "{split} has no entity of type {types}, which another split has",
-                        split=split,
-                        types=", ".join(types),
-                    )
-                )
-            )
-    for key, title in (("text_lengths", Message("texts")), ("entity_lengths", Message("entities"))):
-        console.print(_lengths_table(splits, key, tr("length of {title} in characters", title=title)))
+            console.print(*as_cells(f"{split} has no entity of type {', '.join(types)}, which another split has"))
+    for key, title in (("text_lengths", "texts"), ("entity_lengths", "entities")):
+        console.print(_lengths_table(splits, key, f"length of {title} in characters"))
     lengths = result["lengths"]
     console.print(
-        tr(
-            "a model trained on {splits} reads texts of more than {window_tokens} tokens in "
-            "windows of that length, and finds entities of up to {max_entity_tokens} tokens",
-            splits=next(iter(splits)),
-            window_tokens=lengths["window_tokens"],
-            max_entity_tokens=lengths["max_entity_tokens"],
-        )
+        f"a model trained on {next(iter(splits))} reads texts of more than {lengths['window_tokens']} tokens in "
+        f"windows of that length, and finds entities of up to {lengths['max_entity_tokens']} tokens"
     )
     for split, summary in splits.items():
         if summary["text_lengths"]:
@@ -79,7 +63,7 @@ def _lengths_table(splits, key, title):
 
 
 def _histogram_table(split, histogram):
-    table = Table(title=tr("{split}: texts by length", split=split), title_justify="left", show_header=False, box=None)
+    table = Table(title=f"{split}: texts by length", title_justify="left", show_header=False, box=None)
     longest = max(count for _, _, count in histogram)
     for low, high, count in histogram:
         bar = "█" * max(round(BAR * count / longest), 1 if count else 0)
@@ -91,14 +75,14 @@ def _print_findings(console, splits, findings):
     found = {name: finding for name, finding in findings.items() if any(finding["counts"].values())}
     table = terminal_table("findings", "what", splits)
     for finding in found.values():
-        table.add_row(tr(finding["meaning"]), *(str(finding["counts"][split]) for split in splits))
+        table.add_row(finding["meaning"], *(str(finding["counts"][split]) for split in splits))
     if found:
         console.print(table)
     for finding in found.values():
         if finding["examples"]:
-            console.print(tr("{meaning}:", meaning=finding["meaning"]), style="bold")
+            console.print(f"{finding['meaning']}:", style="bold")
             for example in finding["examples"]:
-                console.print(*as_cells(f"  {example['where']}  {tr(example['what'])}"))
-    clear = [re.split("[:：]", tr(finding["meaning"]))[0] for name, finding in findings.items() if name not in found]
+                console.print(*as_cells(f"  {example['where']}  {example['what']}"))
+    clear = [finding["meaning"].split(":")[0] for name, finding in findings.items() if name not in found]
     if clear:
-        console.print(tr("Not found: {clear}.", clear=tr("; ").join(clear)))
+        console.print(f"Not found: {'; '.join(clear)}.")

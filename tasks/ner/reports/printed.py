@@ -4,7 +4,6 @@ import itertools
 
 from rich.cells import cell_len
 
-from tasks.common.language import Message, tr
 from tasks.common.reports.tables import as_cells, print_score_rows, terminal
 from tasks.common.visible import visible
 from tasks.ner.examples import Example
@@ -14,17 +13,17 @@ MOST_TYPES = 40  # rows of a table
 MOST_CONFUSED = 16  # types of a table of confusion, and lines of the list that takes its place
 MOST_ERRORS = 20  # of one worst example
 LONGEST_TEXT = 200  # characters of a worst example
-SIDES = (Message("gold"), Message("predicted"))  # keys of an error
-NESTING = {"nested": Message("nested"), "flat": Message("flat")}
+SIDES = ("gold", "predicted")  # keys of an error
+NESTING = {"nested": "nested", "flat": "flat"}
 KINDS = {  # of errors -> their names
-    "type": Message("type"),
-    "boundary": Message("boundary"),
-    "both": Message("both"),
-    "missed": Message("missed"),
-    "spurious": Message("spurious"),
-    "too_short": Message("too short"),
-    "too_long": Message("too long"),
-    "crossing": Message("crossing"),
+    "type": "type",
+    "boundary": "boundary",
+    "both": "both",
+    "missed": "missed",
+    "spurious": "spurious",
+    "too_short": "too short",
+    "too_long": "too long",
+    "crossing": "crossing",
 }
 FIRST_TEXTS = 2  # of a file, shown as they were read
 FIRST_CHARACTERS = 50
@@ -33,18 +32,18 @@ FIRST_ENTITIES = 6
 
 def print_first_texts(title: str, examples: list[Example]) -> None:
     """Print the first texts of a file as they were read, shortened, and under each its entities."""
-    _print_title(tr("{title} begins, as it was read:", title=title))
+    _print_title(f"{title} begins, as it was read:")
     for example in examples[:FIRST_TEXTS]:
         entities = [f"{one.type} {_shortened(example.surface(one))}" for one in example.entities[:FIRST_ENTITIES]]
         more = len(example.entities) - len(entities)
-        listed = ", ".join(entities + [tr("{count} more", count=more)] * bool(more)) or tr("no entity")
+        listed = ", ".join(entities + [f"{more} more"] * bool(more)) or "no entity"
         print(f"  {visible(_shortened(example.text))}\n    {visible(listed)}")
 
 
 def _shortened(text):
     if len(text) <= FIRST_CHARACTERS:
         return text
-    return tr("{text}... ({length} characters)", text=text[:FIRST_CHARACTERS], length=len(text))
+    return f"{text[:FIRST_CHARACTERS]}... ({len(text)} characters)"
 
 
 def print_scores(title: str, scores: dict) -> None:
@@ -55,55 +54,48 @@ def print_scores(title: str, scores: dict) -> None:
     per_type = scores["per_type"]
     most = set(sorted(per_type, key=lambda kind: per_type[kind]["support"], reverse=True)[:MOST_TYPES])
     shown = [(visible(kind), row) for kind, row in per_type.items() if kind in most]
-    print_score_rows(title, "type", [*shown, None, (tr("all (micro)"), scores)])
+    print_score_rows(title, "type", [*shown, None, ("all (micro)", scores)])
     if len(shown) < len(per_type):
-        print(
-            tr(
-                "  and {count} types with fewer gold entities, which count in the last line",
-                count=len(per_type) - len(shown),
-            )
-        )
+        print(f"  and {len(per_type) - len(shown)} types with fewer gold entities, which count in the last line")
 
 
 def print_errors(analysis: dict) -> None:
     """Print the result of :func:`tasks.ner.reports.error_analysis.error_analysis` as tables."""
     errors = analysis["errors"]
-    boundaries = ", ".join(f"{errors[kind]} {tr(KINDS[kind])}" for kind in BOUNDARY_ERRORS)
-    _print_title(tr("errors"))
+    boundaries = ", ".join(f"{errors[kind]} {KINDS[kind]}" for kind in BOUNDARY_ERRORS)
+    _print_title("errors")
     for name, meaning in (
-        ("type", tr("right boundaries, wrong type")),
-        ("boundary", tr("right type, wrong boundaries: {boundaries}", boundaries=boundaries)),
-        ("both", tr("wrong type and boundaries, but overlapping")),
-        ("missed", tr("gold, and nothing found there")),
-        ("spurious", tr("found, and nothing gold there")),
+        ("type", "right boundaries, wrong type"),
+        ("boundary", f"right type, wrong boundaries: {boundaries}"),
+        ("both", "wrong type and boundaries, but overlapping"),
+        ("missed", "gold, and nothing found there"),
+        ("spurious", "found, and nothing gold there"),
     ):
-        print(f"  {_padded(tr(KINDS[name]), 9)}{errors[name]:>6}  {meaning}")
+        print(f"  {_padded(KINDS[name], 9)}{errors[name]:>6}  {meaning}")
     if len(analysis["confusion"]) <= MOST_CONFUSED:
         _print_confusion_table(analysis["confusion"])
     else:
         _print_confusions(analysis["confusion"])
     print_score_rows("by length in characters", "length", [(_length_name(row), row) for row in analysis["by_length"]])
     if analysis["by_nesting"]:
-        rows = [(tr(NESTING[name]), row) for name, row in analysis["by_nesting"].items()]
+        rows = [(NESTING[name], row) for name, row in analysis["by_nesting"].items()]
         print_score_rows("by nesting", "entities", rows)
 
 
 def print_worst_examples(examples: list[dict]) -> None:
     """Print the result of :func:`tasks.ner.reports.error_analysis.worst_examples`."""
     if examples:
-        _print_title(tr("worst examples"))
+        _print_title("worst examples")
     for example in examples:
         text, errors, count = example["text"], example["errors"], example["number_of_errors"]
-        print(
-            tr("  {where}: {count} error{s}", where=visible(example["where"]), count=count, s="s" if count > 1 else "")
-        )
-        more = tr("... ({length} characters)", length=len(text)) if len(text) > LONGEST_TEXT else ""
+        print(f"  {visible(example['where'])}: {count} error{'s' if count > 1 else ''}")
+        more = f"... ({len(text)} characters)" if len(text) > LONGEST_TEXT else ""
         print(f"    {visible(text[:LONGEST_TEXT])}{more}")
         for error in errors[:MOST_ERRORS]:
-            sides = [f"{tr(side)} {_entity(error[side])}" for side in SIDES if error[side]]
-            print(f"    {_padded(tr(KINDS[error['kind']]), 10)}{', '.join(sides)}")
+            sides = [f"{side} {_entity(error[side])}" for side in SIDES if error[side]]
+            print(f"    {_padded(KINDS[error['kind']], 10)}{', '.join(sides)}")
         if len(errors) > MOST_ERRORS:
-            print(tr("    and {count} more", count=len(errors) - MOST_ERRORS))
+            print(f"    and {len(errors) - MOST_ERRORS} more")
 
 
 def _entity(entity):
@@ -114,8 +106,8 @@ def _entity(entity):
 
 def _length_name(row):
     if row["to"] is None:
-        return tr("{from_} or more", from_=row["from"])
-    return str(row["from"]) if row["from"] == row["to"] else tr("{from_} to {to}", from_=row["from"], to=row["to"])
+        return f"{row['from']} or more"
+    return str(row["from"]) if row["from"] == row["to"] else f"{row['from']} to {row['to']}"
 
 
 def _print_confusions(confusion):
@@ -128,25 +120,25 @@ def _print_confusions(confusion):
     ]
     pairs.sort(key=lambda pair: -pair[0])
     more = f", the first {MOST_CONFUSED} of {len(pairs)}" if len(pairs) > MOST_CONFUSED else ""
-    _print_title(tr("confusion between types{more}", more=more))
+    _print_title(f"confusion between types{more}")
     for count, gold, found in pairs[:MOST_CONFUSED]:
-        print(tr("  {count:>6}  gold {gold}, predicted {found}", count=count, gold=visible(gold), found=visible(found)))
+        print(f"  {count:>6}  gold {visible(gold)}, predicted {visible(found)}")
 
 
 def _print_confusion_table(confusion):
     """Rows are gold, columns predicted; zeros are dots, so that the errors stand out. Types are lettered, so that the
     columns are narrow; a table of rich would be cut at the width of the terminal."""
     letters = [chr(ord("a") + number) for number in range(len(confusion))]
-    rows = [("", "", [*letters, tr("other span"), tr("missed")])]
+    rows = [("", "", [*letters, "other span", "missed"])]
     for letter, (kind, row) in zip(letters, confusion.items()):
         counts = [*(row["predicted_as"].get(found, 0) for found in confusion), row["gold_other_boundaries"]]
         rows.append((letter, visible(kind), _dotted([*counts, row["missed"]])))
-    for name, key in ((tr("other span"), "predicted_other_boundaries"), (tr("spurious"), "spurious")):
+    for name, key in (("other span", "predicted_other_boundaries"), ("spurious", "spurious")):
         rows.append(("", name, _dotted(row[key] for row in confusion.values())))
     names = [cell_len(name) for _, name, _ in rows]
     columns = itertools.zip_longest(*(cells for _, _, cells in rows), fillvalue="")
     widths = [max(map(cell_len, column)) for column in columns]
-    _print_title(tr("confusion between types: rows gold, columns predicted"))
+    _print_title("confusion between types: rows gold, columns predicted")
     for letter, name, cells in rows:
         counts = "  ".join(" " * (width - cell_len(cell)) + cell for cell, width in zip(cells, widths))
         print(f"  {letter:<2} {_padded(name, max(names))}  {counts}")
@@ -174,43 +166,22 @@ def print_data_report(datasets: dict) -> None:
     for name, dataset in datasets.items():
         lengths = [len(example.text) for example in dataset.examples]
         entities = sum(len(example.entities) for example in dataset.examples)
-        characters = Message("{lengths} characters (longest {longest})", lengths=sum(lengths), longest=max(lengths))
-        print(
-            tr(
-                "{name}: {count} texts, {characters}, {entities} entities",
-                name=visible(name),
-                count=len(lengths),
-                characters=characters,
-                entities=entities,
-            )
-        )
+        characters = f"{sum(lengths)} characters (longest {max(lengths)})"
+        print(f"{visible(name)}: {len(lengths)} texts, {characters}, {entities} entities")
         windows, longer = dataset.cut
         if longer:
-            kept = "" if dataset.lost else Message("; no entity is lost")
-            print(
-                tr(
-                    "  {longer} of them are longer than max_characters: they are cut into {windows} windows{kept}",
-                    longer=longer,
-                    windows=windows,
-                    kept=kept,
-                )
-            )
-        too_long = Message(
-            "have more than max_span_length {max_span_length} tokens", max_span_length=dataset.max_span_length
-        )
+            kept = "" if dataset.lost else "; no entity is lost"
+            print(f"  {longer} of them are longer than max_characters: they are cut into {windows} windows{kept}")
+        too_long = f"have more than max_span_length {dataset.max_span_length} tokens"
         faults = (
-            (dataset.unaligned, Message("start or end inside a token")),
+            (dataset.unaligned, "start or end inside a token"),
             (dataset.too_long, too_long),
-            (dataset.lost, Message("are longer than a window")),
+            (dataset.lost, "are longer than a window"),
         )
         for found, fault in faults:
             if found:
                 shown = "; ".join(f"{one.where} {one.described(entity)}" for one, entity in found[:3])
                 print(
-                    tr(
-                        "  {count} of them {fault} and cannot be found by the model (they count as missed): {shown}",
-                        count=len(found),
-                        fault=fault,
-                        shown=visible(shown),
-                    )
+                    f"  {len(found)} of them {fault} and cannot be found by the model (they count as missed): "
+                    f"{visible(shown)}"
                 )

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tasks.common.language import Message, tr
 from tasks.common.reports.tables import terminal, terminal_table
 from tasks.ner.examples import Entity, spans_of
 from tasks.ner.prediction.temperatures import negative_log_likelihood, probabilities_of
@@ -107,29 +106,25 @@ def print_reliability(result: dict) -> None:
     """Print the result of :func:`reliability` as a table."""
     if not result["entities"]:
         return
-    title = tr(
-        "reliability of {entities} found entities: equal numbers of them in each row", entities=result["entities"]
-    )
+    title = f"reliability of {result['entities']} found entities: equal numbers of them in each row"
     table = terminal_table(title, "probability", ("entities", "mean", "correct"))
     for row in result["calibrated"]["bins"]:
         table.add_row(
-            tr("{from_:.3f} to {to:.3f}", from_=row["from"], to=row["to"]),
+            f"{row['from']:.3f} to {row['to']:.3f}",
             str(row["entities"]),
             f"{row['probability']:.3f}",
             f"{row['correct']:.3f}",
         )
     terminal().print(table)
-    print(tr(error_line(result)))
+    print(error_line(result))
 
 
 def error_line(result: dict) -> str:
     """The expected calibration error of the result of :func:`reliability`, with the temperatures and without."""
     if not result["entities"]:
-        return Message("expected calibration error: nothing is found")
+        return "expected calibration error: nothing is found"
     after, before = (result[name]["expected_calibration_error"] for name in ("calibrated", "uncalibrated"))
-    line = Message(
-        "expected calibration error of {entities} found entities: {after:.4f}", entities=result["entities"], after=after
-    )
+    line = f"expected calibration error of {result['entities']} found entities: {after:.4f}"
     if set(result["temperatures"].values()) == {1.0}:
-        return Message("{line}; all temperatures are 1", line=line)
-    return Message("{line}; {before:.4f} with all temperatures 1", line=line, before=before)
+        return f"{line}; all temperatures are 1"
+    return f"{line}; {before:.4f} with all temperatures 1"

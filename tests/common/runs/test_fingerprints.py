@@ -3,7 +3,7 @@
 import pytest
 
 from tasks.common.errors import InputError
-from tasks.common.runs.fingerprints import check_fingerprints, fingerprints
+from tasks.common.runs.fingerprints import check_fingerprints, data_files, fingerprints
 
 
 @pytest.fixture
@@ -47,3 +47,7 @@ def test_folders_within_a_folder_do_not_count(config, tmp_path):
     (tmp_path / "folder" / "within").mkdir()
     (tmp_path / "folder" / "within" / "y.ann").write_text("y")
     assert fingerprints(config) == before
+
+
+def test_a_number_of_texts_is_no_file():
+    assert data_files({"train_texts": "32", "texts": "a, b", "train_file": "c"}) == ["c", "a", "b"]

@@ -13,7 +13,7 @@ from tasks.common.runs.life import INPUTS_FILE, claim, finish
 def test_damaged_inputs_are_one_line(tmp_path, content):
     (tmp_path / INPUTS_FILE).write_bytes(content)
     with pytest.raises(InputError, match="inputs.json: is damaged; .* or train anew"), contextlib.ExitStack() as stack:
-        claim({"output_dir": str(tmp_path)}, tmp_path / "checkpoint-1", stack)
+        claim({"output_dir": str(tmp_path)}, tmp_path / "checkpoint-1", stack, is_begun=True)
 
 
 def test_data_files_whose_names_are_not_utf8_are_those_of_the_run(tmp_path):
@@ -23,10 +23,10 @@ def test_data_files_whose_names_are_not_utf8_are_those_of_the_run(tmp_path):
     with contextlib.ExitStack() as stack:
         claim(config, None, stack)
     with contextlib.ExitStack() as stack:
-        claim(config, tmp_path / "run" / "checkpoint-1", stack)
+        claim(config, tmp_path / "run" / "checkpoint-1", stack, is_begun=True)
     data.write_text("[]")
     with pytest.raises(InputError, match=r"\\udcff.json: has changed"), contextlib.ExitStack() as stack:
-        claim(config, tmp_path / "run" / "checkpoint-1", stack)
+        claim(config, tmp_path / "run" / "checkpoint-1", stack, is_begun=True)
 
 
 def test_the_line_that_watches_a_run_can_be_pasted(tmp_path, capsys):

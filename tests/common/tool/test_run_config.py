@@ -78,7 +78,7 @@ def test_broken_yaml_is_an_error_with_its_line(write, content, line, problem):
 
 def test_yaml_nested_deep_is_an_error(write):
     path = write(f"a: {'[' * 5000}\n")
-    assert error_of(read_run_config, path, []).startswith(f"{path}: broken YAML (nested more than 50 deep)")
+    assert error_of(read_run_config, path, []).startswith(f"{path}: broken YAML (nested too deep)")
 
 
 @pytest.mark.parametrize("content", ["- a\n- b\n", "word\n", "1: one\n"])
@@ -156,12 +156,16 @@ def test_none_leaves_a_key_at_its_default():
     assert sizes == Sizes()
 
 
+def test_an_empty_string_is_the_default_where_that_is_none():
+    assert parse_arguments({"name": ""}, Sizes)[0].name is None
+
+
 def test_false_switches_a_flag_off():
     assert parse_arguments({"shuffle": "false"}, Sizes)[0].shuffle is False
     assert parse_arguments({"shuffle": False}, Sizes)[0].shuffle is False
 
 
-@pytest.mark.parametrize("value", ["-1", "a b", "--x", "", "中文 与 空格", "a=b", "@file"])
+@pytest.mark.parametrize("value", ["-1", "a b", "--x", "中文 与 空格", "a=b", "@file"])
 def test_strings_arrive_as_they_are(value):
     assert parse_arguments({"name": value}, Sizes)[0].name == value
 

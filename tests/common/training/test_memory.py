@@ -11,7 +11,7 @@ from tasks.classification.data import Example as ClassificationExample
 from tasks.common.errors import InputError
 from tasks.common.training.monitor import VisualDLMonitor
 from tasks.matching.demo_data import write_demo_data
-from tasks.ner.demo.corpus import generate_demo_corpus
+from tasks.ner.demo import read_demo_corpus
 from tasks.ner.examples import Entity, Example
 from tasks.ner.reports.monitoring import NerMonitor
 from tasks.recipes import get_recipe
@@ -40,7 +40,7 @@ def without_pictures(monkeypatch):
 @pytest.fixture(scope="module")
 def records(tmp_path_factory):
     """dict from a recipe to records of train and dev."""
-    train, dev = generate_demo_corpus(train_size=40, dev_size=10)
+    train, dev = read_demo_corpus(train_size=40, dev_size=10)
     pairs = write_demo_data(tmp_path_factory.mktemp("matching"))[0].read_text(encoding="utf-8").splitlines()[:60]
     pairs = [dict(zip(("sentence1", "sentence2", "label"), line.split("\t"))) for line in pairs]
     texts = [{"text": f"第{number}场{kind}很好", "label": kind} for number in range(20) for kind in ("球赛", "电影")]

@@ -9,7 +9,7 @@ from paddlenlp.utils.log import logger
 
 from tasks.common.errors import InputError
 from tasks.common.training.arguments import SCHEDULERS, resolve_config
-from tasks.common.training.paddlenlp_keys import KEYS, REASONS, TrainingKeys, check_keys, usable_keys
+from tasks.common.training.paddlenlp_keys import KEYS, TrainingKeys, check_keys, usable_keys
 from tasks.matching.arguments import MatchingArguments
 from tasks.ner.arguments import NerArguments
 from tasks.pretraining.arguments import PretrainingArguments
@@ -53,11 +53,9 @@ def test_recipes_have_defaults_and_keys_of_their_own():
 
 
 @pytest.mark.parametrize("key", sorted({*FIELDS} - {*KEYS}))
-def test_every_other_key_is_refused_with_a_reason(key):
-    with pytest.raises(InputError) as raised:
+def test_every_other_key_is_refused_by_name(key):
+    with pytest.raises(InputError, match=key):
         check_keys([key], NerArguments)
-    message = str(raised.value)
-    assert message.startswith(f"key {key!r} ") and (REASONS.get(key, "") in message)
 
 
 def test_keys_that_do_something_pass():

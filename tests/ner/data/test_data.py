@@ -57,7 +57,6 @@ def test_entity_types_are_the_sorted_distinct_types_of_all_lists():
 
 COMMON_READERS = (
     "errors",
-    "language",
     "files",
     "texts.json_array",
     "texts.json_lines",

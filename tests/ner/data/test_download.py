@@ -1,4 +1,4 @@
-"""Downloads from a server of this process: resumed, checked, and under their name only when whole."""
+"""Downloads from a server of this process: checked, and under their name only when whole."""
 
 import hashlib
 import socket
@@ -13,11 +13,18 @@ from tests.local_server import LocalServer, serve
 
 CONTENT = bytes(range(256)) * 1000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
-OTHER = CONTENT[::-1]
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch):
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
 
 
 @pytest.fixture
-def server():
+def server(monkeypatch):
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
     with serve(LocalServer({"/file": CONTENT})) as server:
         yield server
 
@@ -27,67 +34,26 @@ def names(folder):
 
 
 def get(server, path, **options):
-    download(f"{server.url}/file", path, **{"sha256": SHA256, "wait": 0, "timeout": 5, **options})
+    download(f"{server.url}/file", path, **{"sha256": SHA256, **options})
 
 
 def test_file_arrives_whole_in_a_folder_that_is_made(server, tmp_path):
     get(server, tmp_path / "new" / "folder" / "file", size=len(CONTENT))
     assert (tmp_path / "new" / "folder" / "file").read_bytes() == CONTENT
     assert names(tmp_path / "new" / "folder") == ["file"]
-    assert server.asked == [("/file", None)]
 
 
-def test_after_a_cut_only_the_rest_is_asked_for(server, tmp_path):
-    server.cuts = [100_000, 50_000]
+def test_leftovers_of_a_killed_download_are_removed(server, tmp_path):
+    (tmp_path / f"file{PART}").mkdir()
+    (tmp_path / f"file{PART}" / "file").write_bytes(CONTENT[:77])
     get(server, tmp_path / "file")
-    assert (tmp_path / "file").read_bytes() == CONTENT
-    assert server.ranges_asked == [None, "bytes=100000-", "bytes=150000-"]
+    assert (tmp_path / "file").read_bytes() == CONTENT and names(tmp_path) == ["file"]
 
 
-def test_later_call_goes_on_with_the_part(server, tmp_path):
-    (tmp_path / f"file{PART}").write_bytes(CONTENT[:77])
+def test_a_cut_and_a_busy_server_are_asked_again(server, tmp_path):
+    server.statuses, server.cuts = [503], [100_000]
     get(server, tmp_path / "file")
-    assert (tmp_path / "file").read_bytes() == CONTENT
-    assert server.ranges_asked == ["bytes=77-"] and names(tmp_path) == ["file"]
-
-
-@pytest.mark.parametrize("size", [None, len(CONTENT)])
-def test_part_that_is_whole_already_is_taken(server, tmp_path, size):
-    (tmp_path / f"file{PART}").write_bytes(CONTENT)
-    get(server, tmp_path / "file", size=size)
-    assert (tmp_path / "file").read_bytes() == CONTENT
-    assert server.ranges_asked == ([] if size else [f"bytes={len(CONTENT)}-"])
-
-
-def test_server_without_ranges_sends_the_whole_again(server, tmp_path):
-    server.ranges, server.cuts = False, [100_000]
-    get(server, tmp_path / "file")
-    assert (tmp_path / "file").read_bytes() == CONTENT
-    assert server.ranges_asked == [None, "bytes=100000-"]
-
-
-@pytest.mark.parametrize("expected", ["sha256", "check", "size"])
-def test_file_that_changed_after_a_cut_is_fetched_anew(server, tmp_path, expected):
-    new = OTHER + b"longer"
-
-    def check(path, name):
-        if path.read_bytes() != new:
-            raise InputError(f"{name}: mixed")
-
-    server.cuts, server.after_cut = [100_000], {"/file": new}
-    expectations = {"sha256": {"sha256": hashlib.sha256(new).hexdigest()}, "check": {"sha256": None, "check": check}}
-    # a size alone does not tell the pieces of two files of that size from one of them: the check has to
-    expectations["size"] = {"size": len(new), **expectations["check"]}
-    get(server, tmp_path / "file", **expectations[expected])
-    assert (tmp_path / "file").read_bytes() == new
-    assert server.ranges_asked == [None, "bytes=100000-", None]
-
-
-def test_part_of_a_longer_file_is_thrown_away(server, tmp_path):
-    (tmp_path / f"file{PART}").write_bytes(CONTENT + b"and more")
-    get(server, tmp_path / "file")
-    assert (tmp_path / "file").read_bytes() == CONTENT
-    assert server.ranges_asked == [f"bytes={len(CONTENT) + 8}-", None]
+    assert (tmp_path / "file").read_bytes() == CONTENT and len(server.asked) == 3
 
 
 def test_wrong_content_leaves_nothing_and_says_what_is_wrong(server, tmp_path):
@@ -95,6 +61,7 @@ def test_wrong_content_leaves_nothing_and_says_what_is_wrong(server, tmp_path):
         raise InputError(f"{name}: {path.stat().st_size} bytes are refused")
 
     url = f"{server.url}/file"
+    (tmp_path / "file").write_bytes(b"old")
     for options, message in (
         ({"size": 5}, f"{url}: has 256000 bytes instead of 5; "),
         ({"sha256": "0" * 64}, f"{url}: has SHA-256 {SHA256} instead of {'0' * 64}; "),
@@ -102,79 +69,19 @@ def test_wrong_content_leaves_nothing_and_says_what_is_wrong(server, tmp_path):
     ):
         with pytest.raises(InputError) as error:
             get(server, tmp_path / "file", **options)
-        assert str(error.value).startswith(message) and names(tmp_path) == []
-    assert server.ranges_asked == [None] * 3
-
-
-def test_wrong_content_replaces_no_file(server, tmp_path):
-    (tmp_path / "file").write_bytes(b"old")
-    with pytest.raises(InputError):
-        get(server, tmp_path / "file", size=5)
+        assert str(error.value).startswith(message) and names(tmp_path) == ["file"]
     assert (tmp_path / "file").read_bytes() == b"old"
 
 
-def test_missing_address_is_asked_for_once_and_named(server, tmp_path):
-    with pytest.raises(InputError) as error:
-        download(f"{server.url}/none", tmp_path / "file", wait=0)
-    assert str(error.value) == (
-        f"{server.url}/none: cannot be downloaded (HTTP 404 Not Found); check the network and https_proxy and run "
-        f"again, or fetch the address by hand and save it as {tmp_path / 'file'}"
-    )
-    assert server.asked == [("/none", None)] and names(tmp_path) == []
-
-
-def test_busy_server_is_asked_again(server, tmp_path):
-    server.statuses = [503, 429, 500]
-    get(server, tmp_path / "file")
-    assert (tmp_path / "file").read_bytes() == CONTENT and len(server.asked) == 4
-
-
-def test_busy_server_is_given_up_after_four_attempts_without_a_byte(server, tmp_path):
-    server.statuses = [503] * 9
-    with pytest.raises(InputError, match="HTTP 503"):
-        get(server, tmp_path / "file")
-    assert len(server.asked) == 4
-
-
-def test_attempts_that_brought_something_do_not_count(server, tmp_path):
-    server.cuts = [100] * 9
-    get(server, tmp_path / "file")
-    assert (tmp_path / "file").read_bytes() == CONTENT and len(server.asked) == 10
-
-
-def closed_port():
+def test_missing_address_and_closed_network_are_named(server, tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
-def test_without_network_the_part_stays_for_later(tmp_path):
-    (tmp_path / f"file{PART}").write_bytes(CONTENT[:9])
-    with pytest.raises(InputError, match=r"cannot be downloaded \(.*refused.*\); check the network"):
-        download(f"http://127.0.0.1:{closed_port()}/file", tmp_path / "file", wait=0)
-    assert names(tmp_path) == [f"file{PART}"] and (tmp_path / f"file{PART}").read_bytes() == CONTENT[:9]
-
-
-def test_silent_server_is_an_error(tmp_path):
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        with pytest.raises(InputError, match="timed out"):
-            download(f"http://127.0.0.1:{silent.getsockname()[1]}/", tmp_path / "file", wait=0, timeout=0.05)
-    assert names(tmp_path) == []
-
-
-def test_interruption_leaves_the_part_only(server, tmp_path, monkeypatch):
-    def interrupted(response, part, *_):
-        part.write_bytes(response.read(1000))
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(module, "_append", interrupted)
-        get(server, tmp_path / "file")
-    assert names(tmp_path) == [f"file{PART}"]
-    get(server, tmp_path / "file")
-    assert names(tmp_path) == ["file"] and server.ranges_asked == [None, "bytes=1000-"]
+        closed = free.getsockname()[1]
+    for url, reason in ((f"{server.url}/none", "404"), (f"http://127.0.0.1:{closed}/file", "refused")):
+        with pytest.raises(InputError) as error:
+            download(url, tmp_path / "file")
+        assert str(error.value).startswith(f"{url}: cannot be downloaded (") and reason in str(error.value)
+        assert str(tmp_path / "file") in str(error.value) and names(tmp_path) == []
 
 
 def test_folder_that_cannot_be_made_is_an_error_before_any_request(server, tmp_path):
@@ -184,19 +91,11 @@ def test_folder_that_cannot_be_made_is_an_error_before_any_request(server, tmp_p
     assert server.asked == []
 
 
-def test_part_that_cannot_be_written_is_no_fault_of_the_network(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_bytes_in", lambda part: 0)
-    (tmp_path / f"file{PART}").mkdir()
-    with pytest.raises(InputError, match=r"file\.part: cannot be written \(Is a directory\)"):
-        get(server, tmp_path / "file")
-    assert len(server.asked) == 1
-
-
 def test_proxy_of_the_environment_is_used(server, tmp_path, monkeypatch):
     server.files["http://publisher.invalid/file"] = CONTENT
     monkeypatch.setenv("http_proxy", server.url)
-    download("http://publisher.invalid/file", tmp_path / "file", sha256=SHA256, wait=0)
-    assert server.asked == [("http://publisher.invalid/file", None)]
+    download("http://publisher.invalid/file", tmp_path / "file", sha256=SHA256)
+    assert server.asked == ["http://publisher.invalid/file"]
 
 
 def test_file_is_checked_by_size_and_sha256(tmp_path):

@@ -6,13 +6,15 @@ import socket
 import zipfile
 from dataclasses import replace
 
-import download_data
 import pytest
 
 from tasks.common.errors import InputError
 from tasks.ner.data import published
 from tasks.ner.data.published import DATASETS, PublishedFile, Source, fetch_dataset, without_places
 from tests.local_server import LocalServer, serve
+from tests.verbs import verb
+
+download_data = verb("download")
 
 TRAIN = '{"text": "叶老桂在北京", "label": {"name": {"叶老桂": [[0, 2]]}, "address": {"北京": [[4, 5]]}}}\n'.encode()
 TEST = '{"id": 0, "text": "北京"}\n'.encode()
@@ -63,7 +65,7 @@ def test_data_set_is_fetched_checked_and_then_kept(server, files, tmp_path, caps
     folder = tmp_path / "ner" / "resume"
     weibo = "老 B-PER.NOM\n百 I-PER.NOM\n心 O\n\n\ufffd\ufffd O\n1 O\n".encode()
     assert content(folder) == {"train.json": TRAIN, "test.json": TEST, "dev.bmes": BMES, "w.dev": weibo}
-    assert server.asked == [("/set.zip", None), ("/dev.bmes", None), ("/w.dev", None)]
+    assert server.asked == ["/set.zip", "/dev.bmes", "/w.dev"]
     lines = capsys.readouterr().out.splitlines()
     assert lines[2] == f"{folder / 'dev.bmes'}: {len(BMES)} bytes from {server.url}/dev.bmes" and len(lines) == 4
     assert download_data.main(["resume", "--output", str(tmp_path)]) == 0
@@ -75,14 +77,14 @@ def test_only_what_is_missing_is_fetched(server, files, tmp_path):
     (tmp_path / "train.json").write_bytes(TRAIN)
     (tmp_path / "test.json").write_bytes(TEST)
     fetch_dataset(files, tmp_path, report=lambda line: None)
-    assert [path for path, _ in server.asked] == ["/dev.bmes", "/w.dev"]
+    assert server.asked == ["/dev.bmes", "/w.dev"]
 
 
 def test_source_put_there_by_hand_is_used_and_kept(server, files, tmp_path):
     (tmp_path / "set.zip").write_bytes(server.files["/set.zip"])
     (tmp_path / "w.dev.raw").write_bytes(WEIBO)
     fetch_dataset(files, tmp_path, report=lambda line: None)
-    assert [path for path, _ in server.asked] == ["/dev.bmes"]
+    assert server.asked == ["/dev.bmes"]
     assert sorted(content(tmp_path)) == ["dev.bmes", "set.zip", "test.json", "train.json", "w.dev", "w.dev.raw"]
 
 
@@ -126,36 +128,19 @@ def test_wrong_file_of_the_publisher_never_gets_the_name(server, files, tmp_path
         assert set(content(folder)) <= {"set.zip"}
 
 
-def test_changed_archive_is_not_mixed_with_the_old_one(server, files, tmp_path):
-    old = archive(train=TRAIN[::-1], test=TEST)
-    new, server.files["/set.zip"] = server.files["/set.zip"], old
-    server.cuts, server.after_cut = [60], {"/set.zip": new}
-    fetch_dataset(files[:1], tmp_path, report=lambda line: None)
-    assert content(tmp_path) == {"train.json": TRAIN}
-    assert [range for _, range in server.asked] == [None, "bytes=60-", None]
-
-
-def test_cut_of_a_checked_file_is_resumed(server, files, tmp_path):
-    server.cuts = [10]
-    fetch_dataset(files[2:3], tmp_path, report=lambda line: None)
-    assert content(tmp_path) == {"dev.bmes": BMES}
-    assert [range for _, range in server.asked] == [None, "bytes=10-"]
-
-
 def test_missing_file_and_closed_network_are_one_line_with_address_and_place(server, files, tmp_path, capsys):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         closed = f"http://127.0.0.1:{free.getsockname()[1]}"
     folder = tmp_path / "ner" / "resume"
     for file, place in ((files[2], "dev.bmes"), (files[0], "set.zip"), (files[3], "w.dev.raw")):
-        for host, reason in ((f"{server.url}/gone", "HTTP 404 Not Found"), (closed, "[Errno 111] Connection refused")):
+        for host in (f"{server.url}/gone", closed):
             url = f"{host}/{file.source.name}"
             DATASETS["resume"] = [replace(file, source=Source(url))]
             assert download_data.main(["resume", "--output", str(tmp_path)]) == 2
-            assert capsys.readouterr().err == (
-                f"error: {url}: cannot be downloaded ({reason}); check the network and https_proxy and run again, or "
-                f"fetch the address by hand and save it as {folder / place}\n"
-            )
+            error = capsys.readouterr().err
+            assert error.startswith(f"error: {url}: cannot be downloaded (") and error.count("\n") == 1
+            assert str(folder / place) in error
     assert content(folder) == {}
 
 

@@ -2,11 +2,13 @@
 
 import json
 
-import inspect_data
 import pytest
 
 from tasks.ner.data.inspection import FINDINGS, inspect, length_distribution, quantile
 from tasks.ner.data.reading import Entity, Example, write_examples
+from tests.verbs import verb
+
+inspect_data = verb("inspect")
 
 
 def example(text, *entities, where="x:1"):

@@ -35,21 +35,16 @@ SIZES = {
         {"attention": ["linear", "softmax"], "feature_map": "favor"},
         {"attention": "linear", "feature_map": "softmax_exp", "normalizer": "none", "position_embedding": "qkvo"},
         {"attention": ["window", "linear"], "attention_window": 3, "max_span_length": 5},
-        {"attention": "window", "attention_window": 40, "score_scaling_length": 20},
+        {"attention": "window", "attention_window": 40},
         {
-            **{"attention": "softmax", "score_scaling_length": 20, "position_embedding": "none", "span_rope": False},
+            **{"attention": "softmax", "position_embedding": "none", "span_rope": False},
             **{"features": {"tables": {}, "flags": 4}},
         },
-        {"attention": ["linear", "softmax"], "decay": "token", "normalizer": "none"},
         {
-            **{"attention": "linear", "normalizer": "none", "convolutions": ["input", "value", "output"]},
+            **{"attention": "linear", "normalizer": "none", "convolutions": True},
             **{"output_gate": True, "features": {"tables": {"words": 9}, "flags": 3}},
         },
-        {"attention": ["linear", "softmax"], "feature_map": "hedgehog", "convolutions": ["input"]},
-        {
-            **{"attention": "linear", "feature_map": "identity", "normalizer": "subtracted_mean"},
-            **{"version": 2, "rotary_learned": True},
-        },
+        {"attention": "linear", "version": 2, "rotary": {"learned": True}},
     ],
     ids=str,
 )

@@ -2,15 +2,19 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
-import convert_data
 import pytest
 
 from tasks.ner.data.reading import FORMATS, read_labeled, write_examples
 from tasks.ner.examples import Entity, Example
+from tests.verbs import verb
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+convert_data = verb("convert")
 
 EXAMPLES = [
     Example("王小明在北京。", (Entity(0, 3, "PER"), Entity(4, 6, "LOC")), "given:1"),
@@ -54,10 +58,9 @@ def test_file_without_any_entity_is_told(capsys):
 
 
 def test_process_says_on_standard_error_that_tags_are_ill_formed():
-    tool = Path(convert_data.__file__)
-    done = subprocess.run(
-        [sys.executable, tool, "-", "-", "--to", "jsonl"], input="甲 I-P\n".encode(), capture_output=True, timeout=60
-    )
+    command = [sys.executable, "-m", "paddle_rope", "convert", "-", "-", "--to", "jsonl"]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(command, input="甲 I-P\n".encode(), capture_output=True, timeout=60, env=environment)
     assert done.returncode == 0
     assert json.loads(done.stdout)["entities"] == [{"start": 0, "end": 1, "type": "P", "text": "甲"}]
     warning, counts = done.stderr.decode("utf-8").splitlines()

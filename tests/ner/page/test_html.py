@@ -5,12 +5,11 @@ import re
 
 import pytest
 
-from tasks.common.language import LANGUAGES
 from tasks.ner.examples import entities_of
 from tasks.ner.page.boxes import nested_pieces
 from tasks.ner.page.colors import COLORS
 from tasks.ner.page.html import POLICY
-from tasks.ner.page.words import WORDS
+from tasks.ner.page.words import LANGUAGES, WORDS
 from tests.ner.page.parsing import Page, page, record
 
 

@@ -196,7 +196,7 @@ def test_long_text_is_predicted_in_windows_with_offsets_of_the_whole(predictor, 
     (record,) = predictor([text])
     assert len(record["entities"]) > 50
     assert all(text[e["start"] : e["end"]] == e["text"] for e in record["entities"])
-    assert record["entities"][-1]["start"] > len(text) - predictor.max_tokens
+    assert record["entities"][-1]["start"] > len(text) - 2 * predictor.max_tokens
     keys = [(e["start"], e["end"], e["type"]) for e in record["entities"]]
     assert keys == sorted(set(keys))
 
@@ -317,7 +317,7 @@ DAMAGES = {
         "one for each of 6",
         replace_in("config.json", '"types"', '"thresholds": [1], "types"'),
     ),
-    "config of no max_tokens": ("max_tokens is 'a'", replace_in("config.json", 'max_tokens": 64', 'max_tokens": "a"')),
+    "config of no max_tokens": ("max_tokens must be", replace_in("config.json", 'max_tokens": 64', 'max_tokens": "a"')),
     "empty weights": ("model.safetensors", cut("model.safetensors", 0)),
     "weights cut in the header": ("model.safetensors", cut("model.safetensors", 100)),
     "weights cut short": ("model.safetensors", cut("model.safetensors", -1000)),
@@ -344,6 +344,28 @@ def test_damaged_model_file_is_one_line_with_the_folder_and_the_remedy(fails, tr
     assert message.startswith(f"{folder}: ") and part in message
     assert message.endswith("copy the whole folder OUTPUT_DIR/model of the training run again")
     assert len(message) < len(str(folder)) + 450
+
+
+def copy_with(trained, folder, **options):
+    """The trained model in another folder, with further options in its config.json."""
+    shutil.copytree(trained.model, folder)
+    settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps({**settings, **options}), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "option, value", [("position_gaps", 1024), ("feature_map", "hedgehog"), ("convolutions", ["input", "value"])]
+)
+def test_model_that_uses_a_removed_option_is_one_line_that_names_it(fails, trained, tmp_path, corpus, option, value):
+    folder = copy_with(trained, tmp_path / "model", **{option: value})
+    message = fails(predict_ner, folder, "--input", corpus.dev, "--output", "found.jsonl")
+    assert message.startswith(f"{folder}: config.json: {option} {value!r} was removed") and "e394b37" in message
+
+
+def test_model_of_before_finds_what_it_found(trained, predictor, tmp_path, dev_texts):
+    unused = {"score_scaling_length": None, "convolutions": [], "convolution_size": 3, "position_gaps": None}
+    assert NerPredictor(copy_with(trained, tmp_path / "model", **unused), "cpu")(dev_texts) == predictor(dev_texts)
 
 
 def test_missing_model_file_is_named(fails, trained, tmp_path, corpus):

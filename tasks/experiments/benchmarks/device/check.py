@@ -10,7 +10,6 @@ from typing import Any
 import paddle
 
 from tasks.common.files import write_json
-from tasks.common.language import tr
 from tasks.common.reports.tables import as_markdown
 from tasks.common.tool.device import choose_device
 from tasks.experiments.benchmarks.device import accuracy, speed
@@ -50,7 +49,7 @@ def check_device(device: str | None, quick: bool, output: Path | None) -> bool:
     _print(found["linear_attention"], {"tokens": "{:,}", "seconds": "{:.4f}"})
     if output is not None:
         write_json(output, found)
-        print(tr("written to {output}", output=output))
+        print(f"written to {output}")
     failed = [f"{row['layer']} in {row['dtype']}" for row in found["layers"] if not row["passes"]]
     print(f"beyond their bounds: {', '.join(failed)}" if failed else "every layer is within its bound")
     return not failed

@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tasks.common.errors import InputError
-from tasks.ner.data.joining import group_neighbors, join
-from tasks.ner.examples import Example, make_example
+from tasks.ner.examples import Entity, Example, make_example
 
 SEPARATOR = "、"  # between the entities of a list
 
@@ -33,6 +32,50 @@ def documents_of(texts: Sequence[Example], length: int) -> list[list[int]]:
     return [list(range(begin, end)) for begin, end in zip(ends, ends[1:])]
 
 
+def join(examples: Sequence[Example]) -> Example:
+    """Texts one after the other, as sentences stand in a document, with their entities; ``where`` is that of the first.
+
+    Nothing stands between them, but a space where an ASCII letter or digit stands on either side: two words or numbers
+    would become one there.
+    """
+    parts: list[str] = []
+    entities: list[Entity] = []
+    start = 0
+    for example in examples:
+        space = _space_between(parts[-1] if parts else "", example.text)
+        start += len(space)
+        entities += [entity._replace(start=entity.start + start, end=entity.end + start) for entity in example.entities]
+        parts += [space, example.text]
+        start += len(example.text)
+    return make_example("".join(parts), entities, examples[0].where)
+
+
+def group_neighbors(examples: Sequence[Example], length_of) -> list[list[Example]]:
+    """Cut a list of examples into stretches of neighbors.
+
+    Args:
+        examples: in the order of their file.
+        length_of: function of the first example of a stretch: the characters that the stretch has at most when it is
+            joined. The first is in it, whatever its length.
+    """
+    groups: list[list[Example]] = []
+    left = 0
+    for example in examples:
+        needed = len(example.text) + len(_space_between(groups[-1][-1].text if groups else "", example.text))
+        if groups and needed <= left:
+            groups[-1].append(example)
+            left -= needed
+        else:
+            groups.append([example])
+            left = length_of(example) - len(example.text)
+    return groups
+
+
+def _space_between(before: str, after: str) -> str:
+    ends = before[-1:] + after[:1]
+    return " " if len(ends) == 2 and ends.isascii() and ends.isalnum() else ""
+
+
 def join_found(texts: Sequence[Example], found: Sequence[list], documents: Sequence[list[int]]) -> list[Example]:
     """Documents of the texts with other entities: those ``found`` in each."""
     return [join([make_example(texts[i].text, found[i], texts[i].where) for i in of_one]) for of_one in documents]
@@ -42,9 +85,7 @@ def most_frequent_type(examples: Sequence[Example]) -> str:
     """The type with the most entities; raises InputError if there is no entity."""
     counts = Counter(entity.type for example in examples for entity in example.entities)
     if not counts:
-        raise InputError(
-            "{where}: no entity is labeled in the texts that are measured; give other data", where=examples[0].where
-        )
+        raise InputError(f"{examples[0].where}: no entity is labeled in the texts that are measured; give other data")
     return min(counts, key=lambda kind: (-counts[kind], kind))
 
 

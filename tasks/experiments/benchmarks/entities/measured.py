@@ -82,18 +82,14 @@ def measure_entities(
     """
     for name, value in (("characters", characters), ("max_tokens", max_tokens), *(("lengths", n) for n in lengths)):
         if value is not None and value < 1:
-            raise InputError("--{name} {value}: must be at least 1", name=name, value=value)
+            raise InputError(f"--{name} {value}: must be at least 1")
     lengths = sorted(set(lengths))
     names = names_of(model_dirs) if names is None else list(names)
     if len(names) != len(model_dirs) or len(set(names)) < len(names):
-        raise InputError(
-            "--names {names}: give a name of its own to each of {models} models",
-            names=" ".join(names),
-            models=len(model_dirs),
-        )
+        raise InputError(f"--names {' '.join(names)}: give a name of its own to each of {len(model_dirs)} models")
     texts = first_texts(read_examples(data), characters)
     if not texts:
-        raise InputError("{data}:1: all texts are empty; give data with entities", data=data)
+        raise InputError(f"{data}:1: all texts are empty; give data with entities")
     kind = most_frequent_type(texts)
     readings = {"default" if max_tokens is None else f"windows of {max_tokens}": max_tokens}
     predictors = [NerPredictor(folder, device=device, batch_size=batch_size) for folder in model_dirs]

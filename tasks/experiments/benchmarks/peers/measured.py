@@ -71,7 +71,7 @@ def measure_peers(
     """
     for name, value in (("rounds", rounds), *(("threads", n) for n in threads), *(("linear", n) for n in linear)):
         if value < 1:
-            raise InputError("--{name} {value}: must be at least 1", name=name, value=value)
+            raise InputError(f"--{name} {value}: must be at least 1")
     names = ("layers", "hidden", "texts", "length")
     cases = [(size, {"do": "encoder", **dict(zip(names, read_size(size)))}) for size in sizes]
     cases += [(f"1x{length}", {"do": "linear", "heads": LINEAR_HEADS, "length": length}) for length in linear]
@@ -137,10 +137,8 @@ def check_outputs(workers: dict[str, Any]) -> None:
             difference = float(np.abs(np.array(values) - np.array(wanted[kind])).max())
             if not difference < (BFLOAT16_TOLERANCE if "bfloat16" in name else TOLERANCE):
                 raise InputError(
-                    "{name} computes something else ({kind}): its numbers differ from ours by up to {difference:.2g}",
-                    name=TITLES[name],
-                    kind=kind,
-                    difference=difference,
+                    f"{TITLES[name]} computes something else ({kind}): its numbers differ from ours by up to "
+                    f"{difference:.2g}"
                 )
 
 

@@ -73,7 +73,7 @@ def measure_engines(
         *(("threads", n) for n in threads),
     ):
         if value is not None and value < 1:
-            raise InputError("--{name} {value}: must be at least 1", name=name, value=value)
+            raise InputError(f"--{name} {value}: must be at least 1")
     notes: list[str] = []
     examples, sentences = read_input(data, texts, notes)
     names = [name for name in ENGINES if name == REFERENCE or name in engines]

@@ -1,11 +1,8 @@
-"""An unpickler of tensors that runs nothing of what a pickle may ask for.
+"""An unpickler of tensors that executes nothing.
 
-A pickle is a program: it may name any function of any module and have it called. The unpickler here knows a handful of
-names, those that ``torch.save`` and ``paddle.save`` use for tensors, and answers each with a stand-in of its own:
-torch, paddle and numpy's unpickling are never called. Any other name ends the reading before it could be called.
-
-A small pickle may also ask for much: steps and the bytes that they make are counted, and end at a bound that follows
-from the size of the file.
+A pickle is a program: it may name any function of any module and have it called. :class:`TensorUnpickler` knows only
+the few names that ``torch.save`` and ``paddle.save`` use for tensors, and answers each with a stand-in defined here.
+Any other name ends the reading before it could be called.
 """
 
 import io
@@ -31,39 +28,19 @@ TORCH_STORAGES = {
     "ByteStorage": "uint8",
     "BoolStorage": "bool",
 }
-MOST_STEPS = 1_000_000  # of a pickle; a tensor takes about fifty
-# The tensors of a file, as they are read, have at most this many times its bytes: bfloat16 becomes float32, and a tied
-# weight may be there under two names.
-LARGEST_GROWTH = 8
-_SMALLEST_BOUND = 2**20  # bytes, for small files
-_LARGEST_KEY = 2**31
-_ALWAYS_READ = 2**16  # bytes
-
-
-class NotTensors(ValueError):
-    """A file that is not what it should be; the message continues the file's name."""
-
-
-class ForbiddenPickle(NotTensors):
-    """A pickle that asks for something tensors are not made of."""
-
+_ALWAYS_READ = 2**16  # bytes, without asking how many are left
 
 _short = reprlib.Repr()
 _short.maxlevel, _short.maxstring, _short.maxother = 2, 80, 80
 short = _short.repr  # of any value, so that it fits into a line
 
 
-class Bound:
-    """How many bytes the contents of a file may have, in all."""
+class NotTensors(ValueError):
+    """A file without readable tensors; the message continues the file's name."""
 
-    def __init__(self, file_bytes: int) -> None:
-        self.left = max(LARGEST_GROWTH * file_bytes, _SMALLEST_BOUND)
 
-    def take(self, count: int) -> None:
-        """Raise NotTensors if there are more than are left."""
-        self.left -= count
-        if self.left < 0:
-            raise NotTensors(f"holds tensors that are more than {LARGEST_GROWTH} times as large as the file")
+class ForbiddenPickle(NotTensors):
+    """A pickle that asks for something tensors are not made of."""
 
 
 def _refuse_change(*_):
@@ -71,7 +48,7 @@ def _refuse_change(*_):
 
 
 class _Mapping(dict):
-    """Stands in for ``collections.OrderedDict``; what hangs on it (torch's ``_metadata``) is dropped."""
+    """Stands in for ``collections.OrderedDict``; its attributes (torch's ``_metadata``) are dropped."""
 
     def __init__(self, items=()):
         check_keys(items if isinstance(items, dict) else [key for key, _ in items])
@@ -82,7 +59,7 @@ class _Mapping(dict):
 
 
 class Storage:
-    """Stands in for a torch storage: ``flat``, a flat array, or None while only its size is of interest."""
+    """Stands in for a torch storage: ``flat``, a flat array, or None while only its size is known."""
 
     __slots__ = ("flat",)
 
@@ -161,10 +138,9 @@ def _rebuild_tensor(storage, offset, size, strides, *_):
     flat = storage.flat
     if flat is None:  # the first of two readings, see _load_torch_legacy
         return Array()
-    last = offset + sum((count - 1) * stride for count, stride in zip(size, strides))
     if 0 in size:
         return Array(np.empty(size, flat.dtype))
-    if last >= flat.size:
+    if offset + sum((count - 1) * stride for count, stride in zip(size, strides)) >= flat.size:
         raise ForbiddenPickle("holds a tensor that reaches beyond its storage")
     if math.prod(size) > flat.size:
         raise ForbiddenPickle("holds a tensor of more numbers than its storage")
@@ -189,94 +165,15 @@ ADMITTED = {
 }
 
 
-class TensorUnpickler(pickle._Unpickler):
-    """An unpickler of tensors, in Python: the one in C takes memory for what a file only says that it holds.
-
-    Args:
-        file: a binary file.
-        bound: :class:`Bound` on what is made of it.
-        storage_of: ``storage_of(type, key, numel)`` gives torch's storages as :class:`Storage`.
-    """
-
-    def __init__(self, file, bound, storage_of=None):
-        super().__init__(_CheckedFile(file), encoding="latin1")
-        self.storage_of = storage_of
-        self.bound = bound
-        self.steps = 0
-
-    def find_class(self, module: str, name: str) -> Any:
-        if module == "torch" and name in TORCH_STORAGES:
-            return TORCH_STORAGES[name]
-        if (module, name) not in ADMITTED:
-            raise ForbiddenPickle(f"asks for {f'{module}.{name}'[:160]!r}, which tensors are not made of")
-        stand_in = ADMITTED[module, name]
-        return _Admitted(self._counted(stand_in) if stand_in in _COPYING else stand_in)
-
-    def _counted(self, stand_in):
-        """A function whose first argument is as long as its result, which is taken from the bound."""
-
-        def counted(*arguments):
-            is_counted = arguments and isinstance(arguments[0], str | list | tuple | dict)
-            self.bound.take(len(arguments[0]) if is_counted else 0)
-            return stand_in(*arguments)
-
-        return counted
-
-    def persistent_load(self, persistent_id: Any) -> Storage:
-        if self.storage_of is None:
-            raise ForbiddenPickle("refers to something outside of itself")
-        kind, dtype, key, _, numel, *view = persistent_id
-        if kind != "storage" or dtype not in TORCH_STORAGES.values() or not isinstance(numel, int):
-            raise ForbiddenPickle(f"refers to {short(kind)}, which is not a storage of numbers")
-        if not isinstance(key, str | int):
-            raise ForbiddenPickle("refers to a storage without a name")
-        if view and view[0] is not None:
-            raise ForbiddenPickle("holds views of storages as torch 0.3 and older wrote them")
-        return self.storage_of(dtype, key, numel)
-
-
-_COPYING = (_bytes_of_text, _tuple_of, _Mapping)
-
-
 def check_keys(keys: Iterable) -> None:
-    """Raise ForbiddenPickle unless keys are names or plain numbers: to look up a tuple of tuples can take for ever."""
+    """Raise ForbiddenPickle unless keys are names or numbers: hashing nested tuples can take forever."""
     for key in keys:
-        if not isinstance(key, str) and not (isinstance(key, int) and abs(key) < _LARGEST_KEY):
+        if not isinstance(key, str | int):
             raise ForbiddenPickle(f"holds a {type(key).__name__.lstrip('_')} as the name of something")
 
 
-def _step(load, keys=None):
-    """An instruction of the unpickler that is counted; ``keys`` gives the keys that it looks up."""
-
-    def counted(unpickler):
-        unpickler.steps += 1
-        if unpickler.steps > MOST_STEPS:
-            raise NotTensors(f"takes more than {MOST_STEPS:,} steps to read, too many for tensors")
-        if keys is not None:
-            check_keys(keys(unpickler))
-        load(unpickler)
-
-    return counted
-
-
-def _refuse_kind(unpickler):
-    raise ForbiddenPickle("holds a set or a bytearray")
-
-
-_KEYS = {  # the arguments of an instruction on the stack are behind a mark in ``metastack``, or two of them on top
-    pickle.SETITEM: lambda unpickler: unpickler.stack[-2:-1],
-    pickle.SETITEMS: lambda unpickler: unpickler.stack[::2],
-    pickle.DICT: lambda unpickler: unpickler.stack[::2],
-}
-_REFUSED = (pickle.EMPTY_SET, pickle.ADDITEMS, pickle.FROZENSET, pickle.BYTEARRAY8)
-TensorUnpickler.dispatch = {
-    code: _refuse_kind if bytes([code]) in _REFUSED else _step(load, _KEYS.get(bytes([code])))
-    for code, load in pickle._Unpickler.dispatch.items()
-}
-
-
 class _CheckedFile:
-    """A file that is not asked for more bytes than it has left."""
+    """A file that allocates no more than it has left, whatever size a pickle claims."""
 
     def __init__(self, file):
         self._file = file
@@ -297,3 +194,62 @@ class _CheckedFile:
         if len(content) < count:
             raise EOFError("it ends too early")
         return content
+
+
+class TensorUnpickler(pickle._Unpickler):
+    """An unpickler of tensors, in Python: the C one allocates a table of any size that a file claims to need.
+
+    Args:
+        file: a binary file.
+        storage_of: ``storage_of(dtype, key, numel)`` gives torch's storages as :class:`Storage`.
+    """
+
+    def __init__(self, file, storage_of=None):
+        super().__init__(_CheckedFile(file), encoding="latin1")
+        self.storage_of = storage_of
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module == "torch" and name in TORCH_STORAGES:
+            return TORCH_STORAGES[name]
+        if (module, name) not in ADMITTED:
+            raise ForbiddenPickle(f"asks for {f'{module}.{name}'[:160]!r}, which tensors are not made of")
+        return _Admitted(ADMITTED[module, name])
+
+    def persistent_load(self, persistent_id: Any) -> Storage:
+        if self.storage_of is None:
+            raise ForbiddenPickle("refers to something outside of itself")
+        kind, dtype, key, _, numel, *view = persistent_id
+        if kind != "storage" or dtype not in TORCH_STORAGES.values() or not isinstance(numel, int):
+            raise ForbiddenPickle(f"refers to {short(kind)}, which is not a storage of numbers")
+        if not isinstance(key, str | int):
+            raise ForbiddenPickle("refers to a storage without a name")
+        if view and view[0] is not None:
+            raise ForbiddenPickle("holds views of storages as torch 0.3 and older wrote them")
+        return self.storage_of(dtype, key, numel)
+
+
+def _checked(load, keys):
+    """An instruction of the unpickler whose ``keys`` are checked before they are hashed."""
+
+    def run(unpickler):
+        check_keys(keys(unpickler))
+        load(unpickler)
+
+    return run
+
+
+def _refuse_sets(unpickler):
+    raise ForbiddenPickle("holds a set or a bytearray")
+
+
+# The operands of an instruction are on the stack: SETITEM's two on top, the others' since the last mark.
+_KEYS = {
+    pickle.SETITEM: lambda unpickler: unpickler.stack[-2:-1],
+    pickle.SETITEMS: lambda unpickler: unpickler.stack[::2],
+    pickle.DICT: lambda unpickler: unpickler.stack[::2],
+}
+TensorUnpickler.dispatch = {
+    **pickle._Unpickler.dispatch,
+    **{code[0]: _checked(pickle._Unpickler.dispatch[code[0]], keys) for code, keys in _KEYS.items()},
+    **{code[0]: _refuse_sets for code in (pickle.EMPTY_SET, pickle.ADDITEMS, pickle.FROZENSET, pickle.BYTEARRAY8)},
+}

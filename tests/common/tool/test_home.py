@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from paddle_rope.home import ensure_home
+from tasks.common.tool.home import ensure_home
 
-REPOSITORY = Path(__file__).resolve().parents[1]
-IMPORTED = "import os, paddle_rope; print(os.environ['HOME'])"
+REPOSITORY = Path(__file__).resolve().parents[3]
+IMPORTED = "import os, tasks; print(os.environ['HOME'])"
 
 
 def run(home, *words, **variables):
@@ -69,9 +69,10 @@ def test_a_home_that_can_be_used_stays_and_nothing_is_made_in_it(exists, monkeyp
 def test_the_library_sees_to_it_and_removes_the_folder(tmp_path):
     (tmp_path / "file").write_text("")
     assert run(tmp_path, "-c", IMPORTED) == f"{tmp_path}\n"
-    for imported in (IMPORTED, IMPORTED.replace("paddle_rope", "tasks")):
-        temporary = Path(run(tmp_path / "file", "-c", imported, TMPDIR=str(tmp_path)).strip())
-        assert temporary.parent == tmp_path and not temporary.exists()
+    temporary = Path(run(tmp_path / "file", "-c", IMPORTED, TMPDIR=str(tmp_path)).strip())
+    assert temporary.parent == tmp_path and not temporary.exists()
+    of_library = IMPORTED.replace("tasks", "paddle_rope")
+    assert run(tmp_path / "file", "-c", of_library) == f"{tmp_path / 'file'}\n"
 
 
 def test_a_useless_home_of_paddlenlp_is_replaced_too(monkeypatch, tmp_path):

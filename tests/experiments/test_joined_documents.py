@@ -1,17 +1,9 @@
-"""Neighboring texts as one."""
+"""Neighboring texts as one document, for the benchmark of entities against the length."""
 
 import pytest
 
-from tasks.ner.data.joining import group_neighbors, join, join_share_of
-from tasks.ner.data.reading import read_examples
-from tasks.ner.demo.corpus import write_demo_corpus
+from tasks.experiments.benchmarks.entities.documents import group_neighbors, join
 from tasks.ner.examples import Entity, Example
-
-
-@pytest.fixture(scope="module")
-def examples(tmp_path_factory):
-    train, _ = write_demo_corpus(tmp_path_factory.mktemp("corpus"), train_size=400, dev_size=5)
-    return read_examples(train)
 
 
 def surfaces(examples):
@@ -43,27 +35,3 @@ def test_groups_are_all_texts_in_order_and_no_longer_than_wanted_unless_one_text
     texts = [[example.text for example in group] for group in groups]
     assert texts == [["一二三", "a"], ["b"], ["四五六七八九"], ["十", ""]]
     assert [len(join(group).text) for group in group_neighbors(examples, lambda first: 6)] == [6, 6, 1]  # "一二三a b"
-
-
-@pytest.mark.parametrize("share", [0.3, 1])
-def test_share_of_the_texts_stands_in_joined_ones_of_all_lengths(examples, share):
-    longest = max(len(example.text) for example in examples)
-    made = join_share_of(examples, share, 200, seed=3)
-    assert surfaces(made) == surfaces(examples)
-    assert "".join(example.text for example in made) == "".join(example.text for example in examples)
-    alone = {example.text for example in examples}
-    joined = [len(example.text) for example in made if example.text not in alone]
-    whole = [example for example in made if example.text in alone]
-    assert len(examples) - len(whole) == pytest.approx(share * len(examples), rel=0.15)
-    assert max(joined) <= 200 and max(joined) > 160
-    assert sum(length < 100 for length in joined) >= 0.2 * len(joined)
-    assert min(joined) < 2 * longest
-
-
-def test_texts_longer_than_the_joined_ones_stay_as_they_are(examples):
-    assert join_share_of(examples, 1, 1, seed=0) == examples
-
-
-def test_seed_chooses_the_texts(examples):
-    first, same, other = (join_share_of(examples, 0.5, 100, seed) for seed in (1, 1, 2))
-    assert first == same != other

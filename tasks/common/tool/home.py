@@ -12,8 +12,7 @@ _MADE = (".paddlenlp/models", ".visualdl/conf", ".cache/paddle/dataset", ".cache
 def ensure_home() -> None:
     """Where the home folder is missing or cannot be written, make a temporary one the ``HOME`` of this process and of
     those it starts; it is removed when the process ends. A home folder that can be used stays, and nothing is made in
-    it. The same holds for ``PPNLP_HOME``, where it is set. Called when this library is imported, so before it imports
-    paddle."""
+    it. The same holds for ``PPNLP_HOME``, where it is set."""
     if os.name != "posix":
         return
     home = os.path.expanduser("~")

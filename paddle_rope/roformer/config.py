@@ -1,0 +1,325 @@
+"""Configuration of a RoFormer: every option once, with its default, meaning and range."""
+
+import difflib
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from paddle_rope.choices import (
+    ACTIVATIONS,
+    ATTENTION_KINDS,
+    FEATURE_MAPS,
+    NORMALIZERS,
+    PLACEMENTS,
+    POOLINGS,
+    POSITION_EMBEDDINGS,
+)
+from paddle_rope.json_files import read_json_object
+from paddle_rope.option_kinds import (
+    MOST_CLASSES,
+    MOST_LAYERS,
+    TRUTH,
+    Kind,
+    Options,
+    choice,
+    either,
+    integer,
+    list_of,
+    number,
+    one_of,
+    option,
+    share,
+    shown,
+)
+from paddle_rope.removed import without_removed
+from paddle_rope.rotary_frequencies import check_rotary
+
+CONFIG_FILE = "config.json"
+# Far above any model: a file that asks for more is refused before memory is allocated.
+WIDEST, MOST_ROWS = 2**16, 2**24
+
+# Written by PaddleNLP and transformers beside a model's own options; without effect here.
+_OF_LIBRARIES = {
+    *("architectures", "model_type", "paddlenlp_version", "transformers_version", "dtype", "torch_dtype"),
+    *("name_or_path", "_name_or_path", "initializer_range"),
+}
+ROTARY_DEFAULTS = {"base": 10000, "layout": "interleaved", "rotary_dim": None, "learned": False, "scaling": None}
+# Keys of ``rotary`` by the options that they were in version 0.2
+_ROTARY = {name if name == "rotary_dim" else f"rotary_{name}": name for name in ROTARY_DEFAULTS}
+NAMED = Kind(
+    "an object of names by index",
+    lambda value: (
+        isinstance(value, dict)
+        and all(str(index).isdecimal() and isinstance(name, str | int) for index, name in value.items())
+    ),
+)
+_ALMOST = 0.85  # similarity, by difflib, of a misspelled name
+
+
+@dataclass
+class RoFormerConfig(Options):
+    """Sizes and forms of a RoFormer (arXiv 2104.09864; version 2: kexue.fm 8998).
+
+    The table of docs/library.md lists the options; ``RoFormerConfig.help("decay")`` tells the meaning of one.
+
+    Raises:
+        ValueError: an option is out of its range, heads do not divide ``hidden_size`` evenly, or options contradict
+            each other.
+
+    Example:
+        >>> config = RoFormerConfig(vocab_size=6000, hidden_size=256, num_attention_heads=4, attention="linear")
+        >>> config.head_dim
+        64
+    """
+
+    vocab_size: int = option(21128, "rows of the token embedding", integer(1, MOST_ROWS))
+    hidden_size: int = option(768, "width of the hidden states", integer(1, WIDEST))
+    num_hidden_layers: int = option(12, "number of transformer blocks", integer(1, MOST_LAYERS))
+    num_attention_heads: int = option(
+        12, "attention heads per block; divides `hidden_size` into an even `head_dim`", integer(1, WIDEST)
+    )
+    intermediate_size: int = option(3072, "inner width of the feed-forward layers", integer(1, 8 * WIDEST))
+    embedding_size: int = option(
+        None, "columns of the embeddings; empty: `hidden_size`, otherwise a projection follows", integer(1, 8 * WIDEST)
+    )
+    type_vocab_size: int = option(0, "rows of the token type embedding; 0: none", integer(0, MOST_ROWS))
+    version: int = option(1, "1: biases and layer norm; 2: no biases, RMS norm without weight", choice(1, 2))
+    hidden_act: str = option(
+        "gelu", f"activation of feed-forward layers and language model head: {', '.join(ACTIVATIONS)}",
+        choice(*ACTIVATIONS),
+    )  # fmt: skip
+    attention: str | list[str] = option(
+        "softmax",
+        "`softmax` (quadratic in length), `linear`, or `window`, softmax over nearby tokens (linear in length); "
+        "or one of them per layer",
+        either(choice(*ATTENTION_KINDS), list_of(choice(*ATTENTION_KINDS), MOST_LAYERS)),
+    )
+    attention_window: int = option(
+        64, "of `window`: token i sees token j where |i - j| is at most this", integer(1, MOST_ROWS)
+    )
+    causal: bool = option(False, "no token sees a later one", TRUTH)
+    position_embedding: str = option(
+        "qk",
+        "what RoPE rotates, some of `qkvo` in this order (`o`: the output is rotated back, kexue.fm 10862); or "
+        "`sinusoidal`, `learned`, `alibi`, `none`",
+        choice(*POSITION_EMBEDDINGS),
+    )
+    max_position_embeddings: int | None = option(
+        None, "number of positions of `learned`", integer(1, MOST_ROWS, optional=True)
+    )
+    rotary: dict[str, Any] | None = option(
+        None,
+        "arguments of RotaryPositionEmbedding: `base`, `layout`, `rotary_dim`, `learned`, and `scaling` as in "
+        '`{"type": "ntk", "factor": 4}`; empty: its defaults',
+        one_of("an object", dict, optional=True),
+    )
+    share_kv: bool = option(False, "one projection for keys and values", TRUTH)
+    feature_map: str = option(
+        "elu_plus_one", f"feature map of linear attention: {', '.join(FEATURE_MAPS)}", choice(*FEATURE_MAPS)
+    )
+    normalizer: str = option(
+        "unrotated", f"denominator of linear attention: {', '.join(NORMALIZERS)}", choice(*NORMALIZERS)
+    )
+    decay: list[float] | None = option(
+        None,
+        "decay of linear attention: a number gamma in (0, 1] per head, the terms of numerator and denominator are "
+        "multiplied by gamma^|i-j|; empty: none",
+        list_of(number(), WIDEST, optional=True),
+    )
+    convolutions: bool = option(
+        False, "three short depthwise convolutions over neighboring tokens in each block (arXiv 2405.16605)", TRUTH
+    )
+    output_gate: bool = option(False, "gate the output of attention by its input", TRUTH)
+    hidden_dropout_prob: float = option(0.1, "dropout rate of embeddings and layers", share())
+    embedding_dropout_prob: float | None = option(
+        None, "dropout rate of embeddings; empty: `hidden_dropout_prob`", share(optional=True)
+    )
+    attention_probs_dropout_prob: float = option(0.1, "dropout rate of the weights of softmax and window", share())
+    layer_norm_eps: float = option(1e-12, "epsilon of the normalization", number(0, 0.001))
+    pad_token_id: int = option(0, "id of padding", integer(0, MOST_ROWS))
+
+    model_type: ClassVar[str] = "paddle_rope_roformer"
+    RENAMED: ClassVar[dict[str, str]] = {}  # earlier name of an option -> its name
+
+    def __post_init__(self) -> None:
+        if self.embedding_size is None:
+            self.embedding_size = self.hidden_size
+        for name in ("attention", "decay"):
+            if isinstance(value := getattr(self, name), tuple):
+                setattr(self, name, list(value))
+        super().__post_init__()
+        self._check_sizes()
+        self._check_positions()
+
+    @classmethod
+    def from_dict(cls, settings: dict[str, Any], **changes: Any) -> "RoFormerConfig":
+        """A configuration from the settings of a ``config.json``, with ``changes`` to them.
+
+        Settings of another model of this library (``model_type``) include options that this class does not have; they
+        are ignored, so that a masked language model can start from the folder of an entity model. There, only a name
+        that is almost an option of the encoder is an error.
+
+        Raises:
+            ValueError: an option is unknown (the nearest is named), was removed, or does not fit.
+        """
+        changes = without_removed(changes)
+        cls.check_names(changes)
+        renamed = {new: settings[old] for old, new in cls.RENAMED.items() if old in settings}
+        settings = {**renamed, **{name: value for name, value in settings.items() if name not in cls.RENAMED}}
+        kind = str(settings.get("model_type", cls.model_type))
+        settings = {**_in_todays_terms(settings), **changes}
+        of_others = kind != cls.model_type and kind.startswith("paddle_rope")
+        known, encoder = cls.names(), {*RoFormerConfig.names(), *_ROTARY}
+        for name in settings.keys() - known:
+            is_like_ours = difflib.get_close_matches(name, encoder, n=1, cutoff=_ALMOST)
+            if name in HEAD_OPTIONS or (of_others and not is_like_ours):
+                settings.pop(name)
+        cls.check_names(settings)
+        return cls(**settings)
+
+    @classmethod
+    def from_pretrained(cls, folder: str | os.PathLike, **changes: Any) -> "RoFormerConfig":
+        """The configuration in a folder of this library; arguments and errors as :meth:`from_dict`."""
+        return cls.from_dict(read_json_object(Path(folder) / CONFIG_FILE), **changes)
+
+    def save_pretrained(self, folder: str | os.PathLike, architecture: str | None = None) -> None:
+        """Write ``config.json`` into ``folder``, which is made if it is missing."""
+        written = {"model_type": self.model_type, **self.to_dict()}
+        if architecture is not None:
+            written["architectures"] = [architecture]
+        text = json.dumps(written, ensure_ascii=False, indent=2, sort_keys=True)
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        (Path(folder) / CONFIG_FILE).write_text(text + "\n", encoding="utf-8")
+
+    @classmethod
+    def check_names(cls, names: Iterable[str]) -> None:
+        """Raise ValueError, with the nearest option, if one of ``names`` is none of the options."""
+        known = cls.names()
+        for name in names:
+            if name not in known:
+                nearest = difflib.get_close_matches(str(name), sorted(known), n=1, cutoff=0)[0]
+                raise ValueError(f"{cls.__name__} has no option {shown(name)}; the nearest is {nearest!r}")
+
+    @property
+    def head_dim(self) -> int:
+        """Size of a head's queries, keys and values."""
+        return self.hidden_size // self.num_attention_heads
+
+    @property
+    def layer_attention(self) -> list[str]:
+        """``"softmax"``, ``"linear"`` or ``"window"`` for each layer."""
+        return [self.attention] * self.num_hidden_layers if isinstance(self.attention, str) else self.attention
+
+    @property
+    def has_rotary(self) -> bool:
+        """Whether positions are known by RoPE."""
+        return self.position_embedding in PLACEMENTS
+
+    def _check_sizes(self):
+        if self.pad_token_id >= self.vocab_size:
+            raise ValueError(f"pad_token_id {self.pad_token_id} has no row in a vocab_size of {self.vocab_size}")
+        if self.hidden_size % (2 * self.num_attention_heads):
+            raise ValueError(
+                f"hidden_size {self.hidden_size} does not split into {self.num_attention_heads} heads of even size; "
+                f"take a multiple of {2 * self.num_attention_heads}"
+            )
+        if len(self.layer_attention) != self.num_hidden_layers:
+            raise ValueError(
+                f"attention lists {len(self.layer_attention)} layers, num_hidden_layers is {self.num_hidden_layers}"
+            )
+        if self.decay is not None and (
+            len(self.decay) != self.num_attention_heads or not all(0 < gamma <= 1 for gamma in self.decay)
+        ):
+            raise ValueError(
+                f"decay must be {self.num_attention_heads} numbers in (0, 1], one for each head, got {self.decay!r}"
+            )
+        if self.convolutions and self.causal:
+            raise ValueError(
+                "convolutions see the token after as well as the one before: they are not for causal models"
+            )
+
+    def _check_positions(self):
+        if self.position_embedding == "alibi" and "window" in self.layer_attention:
+            raise ValueError(
+                "position_embedding 'alibi' is added to the scores of softmax attention over all tokens, not of a "
+                "window; take RoPE, such as 'qk'"
+            )
+        if self.position_embedding == "alibi" and "linear" in self.layer_attention:
+            raise ValueError(
+                "position_embedding 'alibi' is added to the scores of softmax attention, which linear attention does "
+                "not have; in linear attention decay does the same: exp(-slope) for each head"
+            )
+        if self.position_embedding == "learned" and not self.max_position_embeddings:
+            raise ValueError("position_embedding 'learned' needs max_position_embeddings, the number of positions")
+        if self.position_embedding == "sinusoidal" and self.embedding_size % 2:
+            raise ValueError(f"sinusoidal positions need an even embedding_size, got {self.embedding_size}")
+        scaling = check_rotary(self.rotary or {})
+        if scaling and scaling.amplitude != 1 and self.has_rotary and "linear" in self.layer_attention:
+            raise ValueError(
+                "rotary scaling 'yarn' multiplies the scores of softmax attention, which linear attention does not "
+                "have; take 'ntk' or 'linear'"
+            )
+
+
+@dataclass
+class SequenceClassificationConfig(RoFormerConfig):
+    """A :class:`RoFormerConfig` with a classifier of texts on top.
+
+    Example:
+        >>> SequenceClassificationConfig(num_labels=2).id2label
+        {0: 'LABEL_0', 1: 'LABEL_1'}
+    """
+
+    num_labels: int | None = option(
+        None, "number of classes; empty: as many as `id2label` names, or 2", integer(1, MOST_CLASSES)
+    )
+    id2label: dict[int, str] = option(None, "names of the classes; empty: LABEL_0, LABEL_1, ...", NAMED)
+    pooling: str = option("first", "what is classified: the `first` token or the `mean`", choice(*POOLINGS))
+    classifier_activation: str = option(
+        "tanh", f"activation of the classifier: {', '.join(ACTIVATIONS)}", choice(*ACTIVATIONS)
+    )
+
+    def __post_init__(self) -> None:
+        if self.id2label is None:
+            self.num_labels = 2 if self.num_labels is None else self.num_labels
+            self.check_range("num_labels")
+            self.id2label = {index: f"LABEL_{index}" for index in range(self.num_labels)}
+        self.check_range("id2label")
+        self.id2label = {int(index): name for index, name in self.id2label.items()}  # in JSON a key is a string
+        self.num_labels = len(self.id2label) if self.num_labels is None else self.num_labels
+        super().__post_init__()
+        if self.num_labels != len(self.id2label):
+            raise ValueError(f"num_labels is {self.num_labels}, but id2label has {len(self.id2label)} names")
+
+    @property
+    def label2id(self) -> dict[str, int]:
+        """The inverse of ``id2label``."""
+        return {name: index for index, name in self.id2label.items()}
+
+    @classmethod
+    def from_dict(cls, settings: dict[str, Any], **changes: Any) -> "RoFormerConfig":
+        """As :meth:`RoFormerConfig.from_dict`; with another ``num_labels`` the names in ``settings`` do not count."""
+        if "num_labels" in changes:
+            settings = {name: value for name, value in settings.items() if name != "id2label"}
+        return super().from_dict(settings, **changes)
+
+
+# Of classifiers. Every config.json of version 0.2 has them, whatever its model.
+HEAD_OPTIONS = {*SequenceClassificationConfig.names() - RoFormerConfig.names(), "label2id", "num_classes"}
+
+
+def _in_todays_terms(settings):
+    """Settings of any version without those that have no effect, and with ``rotary_base`` and the like in ``rotary``.
+
+    Raises:
+        RemovedOption: an option that was removed is used.
+    """
+    settings = without_removed({name: value for name, value in settings.items() if name not in _OF_LIBRARIES})
+    rotary = {new: settings.pop(old) for old, new in _ROTARY.items() if old in settings}
+    rotary = {name: value for name, value in rotary.items() if value != ROTARY_DEFAULTS[name]}
+    if rotary and settings.get("rotary") is None:
+        settings["rotary"] = rotary
+    return settings

@@ -1,5 +1,0 @@
-"""Score a trained model on labeled data: paddle-rope evaluate classification."""
-
-from bootstrap import door
-
-main = door(__name__, "evaluate", "classification")

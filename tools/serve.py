@@ -1,5 +1,0 @@
-"""Serve models over HTTP: paddle-rope serve."""
-
-from bootstrap import door
-
-main = door(__name__, "serve")
