@@ -1,6 +1,7 @@
 """RoFormerConfig and NerConfig refuse what cannot be built."""
 
 import json
+from pathlib import Path
 
 import paddle
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from paddle_rope import RoFormerConfig, RoFormerForSequenceClassification, RoFormerModel
 from paddle_rope.removed import RemovedOption
 from paddle_rope.roformer import SequenceClassificationConfig
+from tasks.classification.model import ClassificationConfig
+from tasks.matching.model import MatchingConfig
 from tasks.ner.model import NerConfig, NerModel
 
 
@@ -178,6 +181,21 @@ def test_a_file_of_before_is_read(config, written, convolutions, tmp_path):
     loaded = config.from_pretrained(str(tmp_path))
     assert (loaded.hidden_size, loaded.convolutions) == (24, convolutions)
     assert not {*loaded.to_dict()} & ({*UNUSED} - {"convolutions"})
+
+
+@pytest.mark.parametrize("line", (Path(__file__).parent / "data/version_0_2.jsonl").read_text("utf-8").splitlines())
+def test_a_folder_that_version_0_2_trained_is_read(line, tmp_path):
+    (tmp_path / "config.json").write_text(line, encoding="utf-8")
+    written = json.loads(line)
+    kinds = {one.model_type: one for one in (RoFormerConfig, NerConfig, MatchingConfig, ClassificationConfig)}
+    read = kinds[written["model_type"]].from_pretrained(tmp_path)
+    values = json.loads(json.dumps(read.to_dict()))
+    shared = written.keys() & values.keys() - {"convolutions"}
+    assert len(shared) > 20
+    assert {name: values[name] for name in shared} == {name: written[name] for name in shared}
+    assert read.convolutions == bool(written["convolutions"]) and read.rotary is None
+    read.save_pretrained(tmp_path)
+    assert type(read).from_pretrained(tmp_path) == read
 
 
 @pytest.mark.parametrize("config", [RoFormerConfig, NerConfig])
