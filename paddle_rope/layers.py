@@ -97,7 +97,7 @@ class Dropout(nn.Dropout):
 class LayerNorm(nn.LayerNorm):
     """(x - mean) / sqrt(variance + epsilon) * weight + bias over the last axis, of ``size`` features.
 
-    Without native operators on CPU, ask ``paddle.grad`` for the gradient of a trainable weight together with that of x
+    Without native operators on CPU, ask ``paddle.grad`` for the gradient of a trainable weight together with x's
     (or call ``backward``): for x alone Paddle's kernel omits the weight. Frozen weights are handled here.
 
     Args:

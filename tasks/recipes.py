@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import io
 import os
 import pkgutil
 from collections.abc import Callable
@@ -66,7 +68,7 @@ def check_run(name: str, config: dict[str, Any]) -> None:
     """Check the configuration of a run of the command line, its data and its folder, without importing paddle.
 
     Raises:
-        InputError: a key is unknown, a value does not fit, a file is missing, or the folder cannot be made.
+        InputError: a key is unknown, a value does not fit, a file is missing or wrong, or the folder cannot be made.
     """
     config = {key: value for key, value in config.items() if key != "seeds"}
     checked = check_config(config, get_arguments(name), {recipe: get_arguments(recipe) for recipe in _ARGUMENTS})
@@ -80,6 +82,16 @@ def check_run(name: str, config: dict[str, Any]) -> None:
         check_pretrained(checked.keys.pretrained)
     if is_first_process():  # the others may find the folder that the first one made
         check_output_dir(checked.config["output_dir"])
+        if name in _PREDICTORS:
+            _check_data(name, checked.keys)
+
+
+def _check_data(name, keys):
+    """Read the labeled data once for their mistakes alone; training, which reads them again, says what it notes."""
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        for path in filter(None, (keys.train_file, keys.dev_file, keys.test_file)):
+            if os.path.isfile(path) or os.path.isdir(path):  # a pipe can be read only once
+                get_evaluation(name).read_labeled(path)
 
 
 def get_predictor(name: str) -> Callable[..., Any]:
@@ -131,6 +143,6 @@ def recipe_of_model(folder: str | os.PathLike) -> str:
         name = None
     if name not in _PREDICTORS:
         raise InputError(
-            f"{folder}: config.json is not that of a model for {', '.join(_PREDICTORS)}; give such a folder"
+            f"{folder}: config.json does not describe a model for {', '.join(_PREDICTORS)}; give such a folder"
         )
     return name

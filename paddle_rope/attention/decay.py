@@ -1,6 +1,6 @@
 """Decay: weights w_ij = gamma^|i - j| that fall with the distance between i and j, gamma in (0, 1] for each head.
 
-The sums over j <= i are those of causal attention, S_i = gamma S_{i-1} + phi(k_i) v_i^T, those over j >= i are those of
+The sums over j <= i are causal attention's, S_i = gamma S_{i-1} + phi(k_i) v_i^T; the sums over j >= i belong to
 the text read backwards, and j = i counts once.
 
 Within a chunk of tokens the weights are a table. What lies outside it enters through a state for each side. No exponent

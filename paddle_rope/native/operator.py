@@ -50,7 +50,7 @@ class Operator(PyLayer):
 
 
 def keep(ctx: Any, *tensors: Tensor, watched: tuple = ()) -> None:
-    """Save ``tensors`` for ``differentiate``, which also reads those of ``watched`` that are not None."""
+    """Save ``tensors`` for ``differentiate``, which also reads all of ``watched`` but None."""
     ctx.save_for_backward(*tensors)
     ctx.watched = [tensor for tensor in watched if tensor is not None]
     ctx.versions = [tensor.inplace_version for tensor in (*tensors, *ctx.watched)]

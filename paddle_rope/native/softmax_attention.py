@@ -53,7 +53,7 @@ def native_softmax_attention(
 
 def rotation_tables(rotate: Any, x: Tensor, head_dim: int) -> tuple | None:
     """(cos, sin, numbers from one text to the next, whether pairs are interleaved) of a rotation of ``x``
-    ``[batch, seq, ...]``; None where it has no tables, or others than those of x."""
+    ``[batch, seq, ...]``; None where it has no tables that fit x."""
     if rotate is None:
         return None, None, 0, 0
     tables = rotate.tables(x.shape[1]) if hasattr(rotate, "tables") else None

@@ -15,7 +15,7 @@ Serve trained or exported models over HTTP: NER, classification and matching.
 Several models have names: serve entities=FOLDER topics=FOLDER answers /predict/entities and /predict/topics; the first
 is the default, which /predict means, too. The page /docs describes all paths and tries them. docs/serving.md has the
 rest. SIGTERM or Ctrl-C: what was accepted is answered, then the service ends; a second time: at once."""
-OPTIONS = {  # name of the option, which is that of a field of Settings -> (type, help)
+OPTIONS = {  # name of the option and of the field of Settings -> (type, help)
     "host": (str, "address to listen at; 0.0.0.0 for all of this machine"),
     "port": (int, "port to listen at; 0 for a free one, which is told"),
     "workers": (int, "processes; each has its own models and the cores // workers threads"),
@@ -38,12 +38,7 @@ def serve(words):
     parser.add_argument("models", metavar="FOLDER", nargs="+", help=models)
     for name, (kind, meaning) in OPTIONS.items():
         default = getattr(Settings, name)
-        parser.add_argument(
-            f"--{name}",
-            type=kind,
-            default=default,
-            help=f"{meaning} (default: {default})",
-        )
+        parser.add_argument(f"--{name}", type=kind, default=default, help=f"{meaning} (default: {default})")
     parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
     add_bf16(parser)
     options = vars(parser.parse_args(words))

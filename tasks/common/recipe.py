@@ -104,7 +104,7 @@ class Recipe(RecipeHooks):
             As :meth:`train`.
 
         Raises:
-            InputError: the folder is not that of an unfinished run or holds a symbolic link, no checkpoint is whole, or
+            InputError: the folder holds no unfinished run or it holds a symbolic link, no checkpoint is whole, or
                 the data are not those that it was started with.
         """
         quiet_paddlenlp()

@@ -53,9 +53,7 @@ def _check_together(splits):
             )
         for example in examples if task == PAIRS else ():
             if example.label not in (0, 1):
-                raise InputError(
-                    f"{example.where}: label {example.label:g}, but those of the training data are 0 and 1"
-                )
+                raise InputError(f"{example.where}: label {example.label:g}, but the training data have only 0 and 1")
 
 
 def cut_fold(examples, folds, fold, seed):

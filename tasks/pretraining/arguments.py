@@ -54,7 +54,7 @@ class PretrainingArguments(common.EncoderArguments):
 
     def check(self, config):
         if self.pretrained is None and self.tokenizer == "word" and self.vocab_file is None:
-            hint = "give one, such as that of the Chinese RoFormer"
+            hint = "give one, such as the Chinese RoFormer's"
             raise InputError(f"configuration: tokenizer word without vocab_file; {hint}")
         if self.vocab_file is not None and "vocab_min_count" in config:
             raise InputError("key 'vocab_min_count': the vocabulary is that of vocab_file; leave one of them out")

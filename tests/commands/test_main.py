@@ -131,6 +131,8 @@ def test_mistakes_in_training_are_told_before_paddle_is_imported(tmp_path):
     (taken / "metrics.json").write_text("{}")
     config = tmp_path / "run.yaml"
     config.write_text(f"train_file: {data}\noutput_dir: {tmp_path / 'run'}\n")
+    wrong = tmp_path / "wrong.jsonl"
+    wrong.write_text('{"text": "a", "entities": [{"start": 0, "end": 9, "type": "x"}]}\n')
     mistakes = {  # words after the configuration -> what is said
         ("--trainfile", "x"): "unknown key 'trainfile'; did you mean 'train_file'?",
         ("--max_tokens", "9"): "key 'max_tokens' is a key of matching, not of this recipe; leave it out",
@@ -154,6 +156,8 @@ def test_mistakes_in_training_are_told_before_paddle_is_imported(tmp_path):
         ("--output_dir", str(taken)): f"{taken}: already holds another run; ",
         ("--output_dir", str(data)): f"{data}: is a file; ",
         ("--output_dir", "/proc/run"): "/proc/run: cannot be made ",
+        ("--train_file", str(wrong)): f"{wrong}:1: span [0, 9] is not in the text ",
+        ("--dev_file", str(wrong)): f"{wrong}:1: span [0, 9] is not in the text ",
     }
     calls = [["ner", "nowhere.yaml"], *(["ner", str(config), *words] for words in mistakes)]
     done = run(REFUSED_BY_TRAINING.format(calls=calls), cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(REPOSITORY)})

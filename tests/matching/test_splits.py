@@ -72,7 +72,7 @@ def test_files_that_do_not_go_together_are_an_error(write, data):
     constant = write("constant", "a\tb\t1\nc\td\t1\n")
     with pytest.raises(InputError, match="triples.jsonl:1: triples, but .*pairs:1 has pairs; give one kind"):
         read_splits(run(pairs, data.triples), seed=0)
-    with pytest.raises(InputError, match="grades:2: label 3, but those of the training data are 0 and 1"):
+    with pytest.raises(InputError, match="grades:2: label 3, but the training data have only 0 and 1"):
         read_splits(run(pairs, grades), seed=0)
     with pytest.raises(InputError, match="constant: all labels are 1; give data with different labels"):
         read_splits(run(pairs, constant), seed=0)

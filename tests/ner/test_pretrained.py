@@ -161,7 +161,7 @@ def pretrained_fails(fails, small_config):
 def test_sizes_beside_a_folder_are_an_error(pretrained_fails, pretrained, key):
     folder = pretrained("ours")
     message = pretrained_fails(folder, f"--{key}", 32)
-    assert message == f"key {key!r}: sizes and tokenizer are those of the folder {folder}; leave it out"
+    assert message == f"key {key!r}: sizes and tokenizer come from the folder {folder}; leave it out"
 
 
 def test_folder_that_is_not_there_or_is_no_model_is_an_error(pretrained_fails, tmp_path):

@@ -302,7 +302,7 @@ def test_characters_are_those_of_the_training_documents(whole, corpus_file):
         (["--tokenizer", "word"], "tokenizer word without vocab_file"),
         (["--vocab_file", "missing.txt"], "missing.txt: no such file"),
         (["--vocab_file", "missing.txt", "--vocab_min_count", "2"], "key 'vocab_min_count'"),
-        (["--pretrained", "missing"], "key 'hidden_size': sizes and tokenizer are those of the folder missing"),
+        (["--pretrained", "missing"], "key 'hidden_size': sizes and tokenizer come from the folder missing"),
         (["--dev_fraction", "0"], "dev_fraction must be greater than 0"),
         (["--attention", "quadratic"], "quadratic"),
         (["--train_file", "x"], "key 'train_file' is a key of ner, matching, "),

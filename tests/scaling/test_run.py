@@ -75,7 +75,7 @@ def fails_once():
 
 def clear_spans(record):
     """Those whose score is not so near to the threshold 0 that another batch may round it to the other side."""
-    return [(one["start"], one["end"], one["type"]) for one in record["entities"] if one["score"] > 0.02]
+    return [(one["start"], one["end"], one["type"]) for one in record["entities"] if one["score"] > 1e-3]
 
 
 def test_command_answers_every_record_in_order(inputs, model, texts, tmp_path, capsys):

@@ -93,7 +93,7 @@ def test_what_is_wrong_at_the_start_is_told_in_a_line(refused, stub_folder, tmp_
     (tmp_path / "run" / "model").mkdir(parents=True)
     (tmp_path / "run" / "model" / "config.json").write_text("{", encoding="utf-8")
     assert refused("run") == "run: is a training run, not a model; give run/model"
-    assert "config.json is not that of a model for ner" in refused("run/model")
+    assert "config.json does not describe a model for ner" in refused("run/model")
     assert "the name 'ner' is taken" in refused(stub_folder, stub_folder)
     assert "names of models" in refused(f"a b={stub_folder}")
     for option, value in (("port", 70000), ("port", -1), ("workers", 0), ("max_seconds", "nan"), ("max_texts", 0)):

@@ -40,7 +40,7 @@ def claim(config, checkpoint, stack, in_memory=(), is_begun=False):
         checkpoint: from which it is resumed; None if it starts from the beginning.
         stack: ``contextlib.ExitStack`` within which the folder stays locked.
         in_memory: dict from data in memory to their fingerprints.
-        is_begun: the folder is that of a run; without a checkpoint, what it has written is removed.
+        is_begun: the folder belongs to a run; without a checkpoint, what it has written is removed.
 
     Raises:
         InputError: another process works on the run, or a data file has changed since it began.

@@ -8,7 +8,7 @@ CONFIGS = "configs"
 
 def shipped_names(missing):
     """The names of our configurations, such as ``configs/ner/demo.yaml``: those of the folder that a missing file
-    names, or those of the recipes."""
+    names, or else the recipes'."""
     folder = Path(missing).parts[1:2] if Path(missing).parts[:1] == (CONFIGS,) else ()
     found = sorted({f"{CONFIGS}/{path.parent.name}/{path.name}" for home in _homes() for path in home.glob("*/*.yaml")})
     of_folder = [name for name in found if folder and name.startswith(f"{CONFIGS}/{folder[0]}/")]

@@ -76,7 +76,7 @@ LAST_KEPT = BY_EPOCHS._replace(fixed={**FIXED_TRAINING_ARGUMENTS, "load_best_mod
 # Without dev data nothing is evaluated, and the last weights are kept.
 WITHOUT_DEV = LAST_KEPT._replace(fixed={**LAST_KEPT.fixed, **NOT_EVALUATED})
 
-# Options of the encoder. With ``pretrained`` the sizes, and the other options unless given, are those of the folder.
+# Options of the encoder. With ``pretrained`` the sizes, and the other options unless given, come from the folder.
 SIZE_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
 ENCODER_KEYS = (
     "attention", "attention_window", "position_embedding",
@@ -328,7 +328,7 @@ def check_config(config, arguments_class, recipes=None):
         for key in arguments_class.SETTLED_BY_PRETRAINED:
             if key in given:
                 raise InputError(
-                    f"key {key!r}: sizes and tokenizer are those of the folder {keys.pretrained}; leave it out"
+                    f"key {key!r}: sizes and tokenizer come from the folder {keys.pretrained}; leave it out"
                 )
     return Checked(config, keys, training, plan, given)
 

@@ -17,7 +17,7 @@ class Key(NamedTuple):
     default: Any  # PaddleNLP's; None where there is none
     help: str  # meaning and unit
     is_common: bool = True  # whether the tables of the documents have it
-    kind: Any = None  # type of its values; None: that of the default
+    kind: Any = None  # type of its values; None: as the default has
 
 
 KEYS = {

@@ -137,6 +137,6 @@ def _tag(tag, where):
         return parse_tag("O")
     parsed = parse_tag(_PREFIXES.get(tag[:1], tag[:1]) + tag[1:]) if isinstance(tag, str) else None
     if parsed is None:
-        raise InputError(f"{where}: unknown tag {shown(tag)}; allowed are those of BILUO, such as B-X, U-X and O")
+        raise InputError(f"{where}: unknown tag {shown(tag)}; BILUO has B-X, I-X, L-X, U-X and O")
     check_encodable(tag, "a tag", where)
     return parsed

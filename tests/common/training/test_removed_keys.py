@@ -1,4 +1,4 @@
-"""Configuration keys that are gone: those of before that do nothing pass, those in use are refused by name."""
+"""Configuration keys that are gone: one that did nothing passes, one that was in use is refused by name."""
 
 import pytest
 

@@ -33,7 +33,7 @@ def documents_of(texts: Sequence[Example], length: int) -> list[list[int]]:
 
 
 def join(examples: Sequence[Example]) -> Example:
-    """Texts one after the other, as sentences stand in a document, with their entities; ``where`` is that of the first.
+    """Texts one after the other, as sentences stand in a document, with their entities; ``where`` names the first.
 
     Nothing stands between them, but a space where an ASCII letter or digit stands on either side: two words or numbers
     would become one there.
