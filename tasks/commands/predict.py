@@ -81,7 +81,7 @@ def _parse(task, words):
     parser.add_argument("--input", nargs="+", action="extend", metavar="FILE", help=given)
     parser.add_argument("--output", default=STDIN, metavar="FILE", help="results; - is standard output (default)")
     if task == "ner":
-        from tasks.ner.page.words import LANGUAGES
+        from tasks.ner.page import LANGUAGES
         from tasks.ner.prediction.output_formats import FORMATS
 
         parser.add_argument("--format", default="jsonl", choices=FORMATS, help="of the results (default: jsonl)")
