@@ -72,6 +72,12 @@ def test_demo_data_and_layers_are_there(run, tmp_path):
     assert run(sys.executable, "-c", code) == "4\n"
 
 
+def test_a_page_is_drawn(run):
+    code = "import sys; from tasks.ner.page.html import write_html; write_html(sys.stdout, [], [], 'nothing')"
+    shown = run(sys.executable, "-c", f"from paddle_rope.__main__ import _load_tasks; _load_tasks(); {code}")
+    assert "Entities of nothing" in shown and "box-decoration-break" in shown
+
+
 def test_shipped_configurations_are_found_from_any_folder_unless_there_are_ones_of_the_user(run, tmp_path):
     code = (
         "from paddle_rope.__main__ import main, _load_tasks; _load_tasks(); "
