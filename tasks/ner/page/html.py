@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
 
-from tasks.common.visible import visible
+from tasks.common.errors import visible
 from tasks.ner.examples import entities_of
 from tasks.ner.page.boxes import drawn_paragraphs, escaped
 from tasks.ner.page.colors import styles_of, type_styles
