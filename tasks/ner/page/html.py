@@ -20,7 +20,7 @@ import jinja2
 import yaml
 from markupsafe import Markup, escape
 
-from tasks.common.visible import visible
+from tasks.common.errors import visible
 from tasks.ner.examples import entities_of
 from tasks.ner.page.boxes import drawn_paragraphs
 from tasks.ner.page.colors import looks_of, styles_of
