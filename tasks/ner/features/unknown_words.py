@@ -11,8 +11,8 @@ class UnknownWords:
     """Cuts strings of Chinese characters as ``jieba.posseg`` does, to the last tie. Threads may share it.
 
     Args:
-        arrays: those of :func:`tasks.ner.features.jieba_dictionary.read_jieba`; its states are ordered so that of equally
-            probable ones the first is jieba's choice.
+        arrays: those of :func:`tasks.ner.features.jieba_dictionary.read_jieba`; its states are ordered so that of
+            equally probable ones the first is jieba's choice.
     """
 
     def __init__(self, arrays):
