@@ -8,7 +8,7 @@ from paddle_rope.roformer import RoFormerModel, RoFormerPretrainedModel
 from tasks.common.inference import evaluated
 from tasks.ner.config import DENSE, EFFICIENT, NerConfig
 from tasks.ner.feature_embedding import FeatureEmbedding
-from tasks.ner.features.kinds import UNKNOWN
+from tasks.ner.features import UNKNOWN
 from tasks.ner.spans import scores_of_text
 
 HEADS = {EFFICIENT: EfficientGlobalPointer, DENSE: GlobalPointer}

@@ -1,0 +1,159 @@
+"""One YAML file describes one run; any of its keys can be overridden on the command line."""
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import get_args, get_origin, get_type_hints
+
+import yaml
+
+from tasks.common.errors import InputError, did_you_mean
+from tasks.common.texts.text_files import shown
+
+CONFIGS = "configs"
+KINDS = {int: "a whole number", float: "a number", bool: "true or false"}
+TRUTH = {
+    **dict.fromkeys(("yes", "true", "t", "y", "1"), True),
+    **dict.fromkeys(("no", "false", "f", "n", "0"), False),
+}
+
+
+def read_run_config(config_file, overrides=()):
+    """Read a YAML file and the command line after it.
+
+    Args:
+        config_file: path of a YAML mapping from keys to values.
+        overrides: words of the command line, ``--key value``, ``--key=value``, or ``--key`` alone for true.
+
+    Returns:
+        dict of the file's keys with the overrides in place. Overridden values are strings, to which
+        :func:`parse_arguments` gives the type of their key. The file itself, and files that values name, may be those
+        of ``configs/`` that come with the package, see :func:`shipped`.
+
+    Raises:
+        InputError: the file cannot be read as a mapping, or a word is not an option.
+    """
+    path = Path(shipped(config_file))
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        names = ", ".join(shipped_names(config_file))
+        raise InputError(f"{path}: no such configuration file; give its path or one of {names}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); give a YAML file in UTF-8") from None
+    try:
+        config = yaml.load(text, _Loader)
+    except RecursionError:
+        raise InputError(f"{path}: broken YAML (nested too deep); write one 'key: value' a line") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or "not YAML"
+        raise InputError(f"{path}{line}: broken YAML ({problem}); write one 'key: value' a line") from None
+    if config is None:
+        config = {}
+    if not isinstance(config, dict) or not all(isinstance(key, str) for key in config):
+        raise InputError(f"{path}:1: not a mapping; write one 'key: value' a line")
+    config.update(parse_overrides(overrides))
+    return {key: shipped(value) if isinstance(value, str) else value for key, value in config.items()}
+
+
+class _Loader(yaml.SafeLoader):
+    """As ``yaml.safe_load``; what looks like a date or a number and is none has its place in the error."""
+
+    def construct_object(self, node, deep=False):
+        try:
+            value = super().construct_object(node, deep)
+            if isinstance(value, int):
+                str(value)  # refuses thousands of digits, also in hexadecimal
+            return value
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            kind = node.tag.rpartition(":")[2]
+            problem = f"{shown(getattr(node, 'value', None))} is no {kind}: {error}"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
+
+
+def parse_overrides(words):
+    """``--key value``, ``--key=value`` and ``--key`` alone, for true, as a dict."""
+    config = {}
+    words = list(words)
+    while words:
+        word = words.pop(0)
+        if not word.startswith("--") or word == "--":
+            raise InputError(f"unexpected argument {word!r}; write options as --key value")
+        key, equals, value = word[2:].partition("=")
+        if not equals:
+            value = words.pop(0) if words and not words[0].startswith("--") else "true"
+        config[key] = value
+    return config
+
+
+def parse_arguments(config, *dataclass_types):
+    """Turn a configuration into dataclasses.
+
+    Args:
+        config: dict of keys and values; None leaves a key at its default, as does "" where the default is None.
+        dataclass_types: the dataclasses; each key belongs to one of them.
+
+    Returns:
+        One instance of each, in their order.
+
+    Raises:
+        InputError: a key is unknown or a value does not fit its type.
+    """
+    kinds = [get_type_hints(cls) for cls in dataclass_types]
+    known = {field.name: field for cls in dataclass_types for field in dataclasses.fields(cls) if field.init}
+    for key in config:
+        if key not in known:
+            suggestion = did_you_mean(key, known) or "leave it out"
+            raise InputError(f"unknown key {key!r}; {suggestion}")
+    given = {
+        key: value
+        for key, value in config.items()
+        if value is not None and (value != "" or known[key].default is not None)
+    }
+    return tuple(
+        cls(**{key: _typed(key, value, of_class[key]) for key, value in given.items() if key in of_class})
+        for cls, of_class in zip(dataclass_types, kinds)
+    )
+
+
+def _typed(key, value, kind):
+    """A value of YAML or of the command line as the type of its key, such as ``Optional[int]`` or ``list[str]``."""
+    inner = next((one for one in get_args(kind) if one is not type(None)), kind)
+    if get_origin(kind) is list:
+        return [_typed(key, one, inner) for one in (value if isinstance(value, (list, tuple)) else [value])]
+    if isinstance(value, (list, tuple)):
+        raise InputError(f"key {key!r}: {shown(value)} is a list; give one value")
+    try:
+        return TRUTH[str(value).lower()] if inner is bool else inner(str(value))
+    except (ValueError, KeyError):
+        raise InputError(
+            f"configuration: {key} must be {KINDS[inner]}, got {shown(value)}; "
+            "correct the value in the YAML file or on the command line"
+        ) from None
+
+
+def shipped_names(missing):
+    """The names of our configurations, such as ``configs/ner/demo.yaml``: those of the folder that a missing file
+    names, or else the recipes'."""
+    folder = Path(missing).parts[1:2] if Path(missing).parts[:1] == (CONFIGS,) else ()
+    found = sorted({f"{CONFIGS}/{path.parent.name}/{path.name}" for home in _homes() for path in home.glob("*/*.yaml")})
+    of_folder = [name for name in found if folder and name.startswith(f"{CONFIGS}/{folder[0]}/")]
+    return of_folder or [name for name in found if not name.startswith(f"{CONFIGS}/experiments/")]
+
+
+def shipped(name):
+    """The path ``name`` as it is; where there is no such file here, but it is one of ours that begins with
+    ``configs/``, the path of ours as str."""
+    path = Path(name)
+    # os.path.exists, unlike Path.exists, answers without permission and for names that no file can have
+    if path.parts[:1] != (CONFIGS,) or os.path.exists(name):
+        return name
+    return next((str(file) for home in _homes() if os.path.isfile(file := home.joinpath(*path.parts[1:]))), name)
+
+
+def _homes():
+    """Where ours may be: inside the package where it is installed, beside it in the repository."""
+    tasks = Path(__file__).resolve().parents[2]
+    return tasks / CONFIGS, tasks.parent / CONFIGS

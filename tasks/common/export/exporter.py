@@ -1,0 +1,158 @@
+"""The skeleton of an export: from the folders of trained models to one folder that has all that prediction needs."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from paddle import nn
+from paddle.static import InputSpec
+
+from tasks.common.errors import InputError
+from tasks.common.export.card import write_card
+from tasks.common.export.folder import ONNX, is_exported, write_checksums
+from tasks.common.export.graphs import check_onnx_packages, write_onnx_graph, write_paddle_graph
+from tasks.common.files import atomic_folder, check_new_folder
+
+TOLERANCE = 1e-3  # of a score; rounding in another order makes some 1e-5
+INT8 = "int8"
+Folder = str | os.PathLike
+
+
+class Exported(NamedTuple):
+    """What an export found out.
+
+    Attributes:
+        difference: the largest one between a score of the exported model and of the trained ones, of some texts.
+        scores: dict from ``trained`` and ``exported`` to their scores on the labeled file, if one was given.
+        limits: what cannot be done with the folder, each in a line.
+    """
+
+    difference: float
+    scores: dict[str, dict[str, Any]]
+    limits: list[str]
+
+
+class Exporter:
+    """How models of a recipe are exported. A subclass says what is its own.
+
+    Attributes:
+        recipe: their recipe.
+        output: the name of the graph's first output.
+        several: whether several models become one.
+    """
+
+    recipe: ClassVar[type]
+    output: ClassVar[str]
+    several: ClassVar[bool] = False
+
+    def save(self, predictor: Any, folder: Path) -> None:
+        """Write what prediction needs beside configuration, tokenizer and graph."""
+
+    def layer(self, model: Any) -> nn.Layer:
+        """What becomes the graph: its ``forward`` takes tensors that are named as :meth:`inputs`."""
+        raise NotImplementedError
+
+    def inputs(self, config: Any) -> list[InputSpec | None]:
+        """The inputs of the layer, in their order; None for an argument that it is not given."""
+        raise NotImplementedError
+
+    def finish(self, model: Any, config: Any) -> None:
+        """Add to an ``onnx.ModelProto``."""
+
+    def exact(self, model: Any) -> list[str]:
+        """Names of the weights that quantization leaves as they are, in the graph of :meth:`layer`."""
+        return []
+
+    def scores(self, predictor: Any) -> np.ndarray:
+        """Scores of some texts."""
+        raise NotImplementedError
+
+    def limits(self, config: Any) -> list[str]:
+        """What cannot be done with the exported folder, each in a line."""
+        return []
+
+    def describe(self, config: Any) -> dict[str, str]:
+        """What the model card says of what the model finds."""
+        raise NotImplementedError
+
+
+def export(
+    exporter: Exporter,
+    model_dirs: list[Folder],
+    output_dir: Folder,
+    format: str = ONNX,
+    quantize: str | None = None,
+    check: str | None = None,
+    license: str | None = None,
+) -> Exported:
+    """Write a trained model, or an ensemble of several, with all that prediction needs.
+
+    Args:
+        exporter: of the recipe of the models.
+        model_dirs: folders OUTPUT_DIR/model of training runs.
+        output_dir: folder to make, which the predictors read.
+        format: ``"onnx"`` or ``"paddle"``, for Paddle Inference.
+        quantize: ``"int8"`` for weights of 8 bits, in ONNX; None for 32 bits.
+        check: labeled file on which both are scored.
+        license: of the model, for its card.
+
+    Raises:
+        InputError: a folder does not hold a trained model, several do not fit together, ``output_dir`` cannot be made,
+            or the exported model scores otherwise.
+    """
+    recipe = exporter.recipe()
+    check_new_folder(output_dir)
+    for folder in model_dirs:
+        if is_exported(folder):
+            raise InputError(f"{folder}: is exported already; give the folder OUTPUT_DIR/model of the training run")
+    if len(model_dirs) > 1 and not exporter.several:
+        raise InputError(f"{len(model_dirs)} models are given; {recipe.name} exports one at a time")
+    if quantize and format != ONNX:
+        raise InputError(f"--quantize {quantize} is for --format onnx; leave one of them out")
+    examples = recipe.read_labeled(check) if check else None
+    trained = recipe.predictor(list(model_dirs) if exporter.several else model_dirs[0], device="cpu")
+    if format == ONNX:
+        check_onnx_packages()
+    expected, scores = exporter.scores(trained), {}
+    if examples:
+        scores["trained"] = _scores(recipe, trained, examples)
+    config = trained.model.config
+    with atomic_folder(output_dir) as folder:
+        config.save_pretrained(str(folder))
+        trained.tokenizer.save_pretrained(folder)
+        exporter.save(trained, folder)
+        graph = exporter.layer(trained.model), exporter.inputs(config), folder
+        if format == ONNX:
+            exact = exporter.exact(trained.model)
+            write_onnx_graph(
+                *graph, exporter.output, lambda model: exporter.finish(model, config), quantize == INT8, exact
+            )
+        else:
+            write_paddle_graph(*graph)
+        write_checksums(folder)
+        exported = recipe.predictor(folder, device="cpu")
+        difference = float(np.abs(exporter.scores(exported) - expected).max())
+        if not difference <= (np.inf if quantize else TOLERANCE):
+            raise InputError(
+                f"{output_dir}: not written, as the exported model's scores differ from the trained one's by "
+                f"{difference:.2g}; please report this, with config.json of the model"
+            )
+        if examples:
+            scores["exported"] = _scores(recipe, exported, examples)
+        limits = exporter.limits(config)
+        what = {**exporter.describe(config), **({"limits": "; ".join(limits)} if limits else {})}
+        write_card(folder, Path(output_dir).name, recipe, model_dirs, what, quantize, check, scores, license)
+        write_checksums(folder)
+    return Exported(difference, scores, limits)
+
+
+def _scores(recipe, predictor, examples):
+    """The scores of a predictor that are shown."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        scores = recipe.evaluate_predictor(predictor, examples, "")
+    return {name: scores[name] for name in recipe.scores if name in scores}

@@ -1,0 +1,200 @@
+"""Layers as static graphs: for Paddle Inference, and as ONNX by paddle2onnx."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import paddle
+from paddle.static import InputSpec
+
+from tasks.common.errors import InputError
+from tasks.common.export.folder import GRAPH_FILES, ONNX_FILE, WEIGHTS_FILE
+
+if TYPE_CHECKING:
+    import onnx
+
+_ROUNDED_TO_ZERO = 1e-20  # below it paddle2onnx sets the results of a softmax to zero
+OPSET = 17  # the first with LayerNormalization
+
+
+def check_onnx_packages() -> None:
+    """Raise InputError unless this process can write and run ONNX graphs."""
+    if paddle.__version__.startswith("2."):
+        raise InputError(
+            f"paddle2onnx does not work with Paddle {paddle.__version__}; give --format paddle, or export with Paddle "
+            "3: folders of trained models are the same for both"
+        )
+    try:
+        import ml_dtypes  # noqa: F401
+        import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
+        import paddle2onnx  # noqa: F401
+    except ImportError as error:
+        raise InputError(
+            f"ONNX needs the package {error.name}; pip install -r requirements-onnx.txt, or give --format paddle"
+        ) from None
+
+
+def write_paddle_graph(layer: paddle.nn.Layer, inputs: Sequence[InputSpec | None], folder: Path) -> None:
+    """Write a graph for Paddle Inference: one of ``GRAPH_FILES``, and ``WEIGHTS_FILE``.
+
+    Args:
+        layer: it can be neither trained nor called afterwards.
+        inputs: in the order of its arguments; None for those that it is not given.
+        folder: an existing one.
+    """
+    layer.eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of Paddle, on calls inside Paddle
+        graph = paddle.jit.to_static(layer, input_spec=list(inputs), full_graph=True)
+        paddle.jit.save(graph, str(folder / Path(WEIGHTS_FILE).stem))
+    (folder / "inference.pdiparams.info").unlink(missing_ok=True)  # Paddle 2 writes it for further training
+
+
+def write_onnx_graph(
+    layer: paddle.nn.Layer,
+    inputs: Sequence[InputSpec | None],
+    folder: Path,
+    output: str,
+    finish: Callable[[onnx.ModelProto], None] = lambda model: None,
+    quantize: bool = False,
+    exact: Collection[str] = (),
+) -> None:
+    """Write ``ONNX_FILE``.
+
+    Args:
+        layer, inputs, folder: as of :func:`write_paddle_graph`; the layer has one output.
+        output: its name in the graph.
+        finish: changes the graph at last, before it is checked.
+        quantize: whether the weights of matrix products and embeddings become int8.
+        exact: names of weights that stay as they are.
+
+    Raises:
+        InputError: paddle2onnx cannot convert the layer.
+    """
+    import onnx
+
+    with tempfile.TemporaryDirectory() as temporary:
+        write_paddle_graph(layer, inputs, Path(temporary))
+        model = onnx.load_from_string(_converted(Path(temporary)))
+        simplify(model)
+        _rename(model.graph, model.graph.output[0].name, output)
+        finish(model)
+        onnx.checker.check_model(model)
+        plain = Path(temporary) / ONNX_FILE if quantize else folder / ONNX_FILE
+        onnx.save(model, plain)
+        if quantize:
+            _quantize(plain, folder / ONNX_FILE, exact)
+
+
+def _converted(folder):
+    graph = next(file for name in GRAPH_FILES if (file := folder / name).is_file())
+    with _silence():
+        import paddle2onnx
+
+        try:
+            # its default optimization would install packages
+            return paddle2onnx.export(
+                str(graph), str(folder / WEIGHTS_FILE), None, opset_version=OPSET, optimize_tool="None"
+            )
+        except Exception as error:  # it raises all kinds, and prints the reason
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+    raise InputError(f"paddle2onnx cannot convert this model ({reason}); give --format paddle")
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Drop what libraries print, those in C++ too."""
+    with open(os.devnull, "w") as nowhere, contextlib.ExitStack() as stack:
+        for number in (1, 2):
+            saved = os.dup(number)
+            stack.callback(os.close, saved)
+            stack.callback(os.dup2, saved, number)
+            os.dup2(nowhere.fileno(), number)
+        stack.enter_context(contextlib.redirect_stdout(nowhere))
+        stack.enter_context(contextlib.redirect_stderr(nowhere))
+        yield
+
+
+def _rename(graph, old, new):
+    for node in graph.node:
+        for names in (node.input, node.output):
+            names[:] = [new if name == old else name for name in names]
+    for value in graph.output:
+        value.name = new if value.name == old else value.name
+
+
+def _quantize(source, target, exact):
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    kept = [node.name for node in onnx.load(source).graph.node if not set(node.input).isdisjoint(exact)]
+    with _silence():
+        quantize_dynamic(
+            source,
+            target,
+            per_channel=True,
+            weight_type=QuantType.QInt8,  # unsigned weights are slow on CPUs with VNNI
+            op_types_to_quantize=["MatMul", "Gather"],
+            nodes_to_exclude=kept,
+            extra_options={"MatMulConstBOnly": True},
+        )
+
+
+def simplify(model: onnx.ModelProto) -> None:
+    """Change a model in place.
+
+    Constants become initializers, without which quantization does not see weights. Nodes that only copy go, and so
+    does the expansion of numbers before ``Where``, which expands by itself. What nothing uses goes, too.
+    """
+    graph = model.graph
+    _constants_to_initializers(graph)
+    _bypass(graph, _copies)
+    _bypass(graph, lambda node: node.op_type == "Expand", of_users="Where")
+    _drop_unused(graph)
+
+
+def _constants_to_initializers(graph):
+    for node in [node for node in graph.node if node.op_type == "Constant" and node.attribute[0].name == "value"]:
+        tensor = node.attribute[0].t
+        tensor.name = node.output[0]
+        graph.initializer.append(tensor)
+        graph.node.remove(node)
+
+
+def _copies(node):
+    if node.op_type == "ThresholdedRelu":
+        return any(one.name == "alpha" and 0 <= one.f <= _ROUNDED_TO_ZERO for one in node.attribute)
+    return node.op_type == "Identity"
+
+
+def _bypass(graph, is_copy, of_users=None):
+    """Take the input of a node for its output, in nodes of the kind ``of_users`` or in all of them."""
+    kept = {value.name for value in graph.output}
+    sources = {node.output[0]: node.input[0] for node in graph.node if is_copy(node) and node.output[0] not in kept}
+    for node in graph.node:
+        if of_users in (None, node.op_type):
+            for place, name in enumerate(node.input):
+                while name in sources:
+                    name = sources[name]
+                node.input[place] = name
+
+
+def _drop_unused(graph):
+    used = {value.name for value in graph.output}
+    kept = []
+    for node in reversed(graph.node):  # in topological order
+        if used.intersection(node.output):
+            kept.append(node)
+            used.update(node.input)
+    del graph.node[:]
+    graph.node.extend(reversed(kept))
+    initializers = [tensor for tensor in graph.initializer if tensor.name in used]
+    del graph.initializer[:]
+    graph.initializer.extend(initializers)
