@@ -15,8 +15,8 @@ from paddle_rope.json_files import read_json_object
 from tasks.common.errors import InputError, did_you_mean
 from tasks.common.files import check_output_dir
 from tasks.common.model_folder import ENCODER, MODEL_TYPE, check_pretrained, refuse_incomplete, refuse_other_recipe
+from tasks.common.process import is_first_process
 from tasks.common.runs.fingerprints import check_readable, data_files
-from tasks.common.tool.device import is_first_process
 from tasks.common.training.arguments import check_config
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Registered(NamedTuple):
     package: str  # with the modules ``recipe`` and ``arguments``, and ``evaluation`` and ``export`` if it predicts
     prefix: str  # of its classes, such as NerRecipe, NerArguments and NerExporter
     summary: str  # what it trains
-    predictor: str | None = None  # "module:class"
+    predictor: str = ""  # "module:class"; "" if it does not predict
 
 
 RECIPES = {
@@ -120,7 +120,7 @@ def _check_data(name, keys):
 
 def get_predictor(name: str) -> Callable[..., Any]:
     """The class of the predictor of a recipe: ``ner``, ``matching`` or ``classification``. It imports no paddle."""
-    return pkgutil.resolve_name(RECIPES[name].predictor or "")
+    return pkgutil.resolve_name(RECIPES[name].predictor)
 
 
 def get_evaluation(name: str) -> Any:

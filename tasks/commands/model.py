@@ -1,9 +1,9 @@
 """paddle-rope export and tune: what is done with a trained model."""
 
 from tasks.commands.options import LABELED, add_computing, add_model_dirs, computing, new_parser, recipe_of
-from tasks.common.exported.folder import FORMATS, ONNX
-from tasks.common.tool.own_command import own_command, quoted
-from tasks.common.tool.process import prepare
+from tasks.common.cli.own_command import own_command, quoted
+from tasks.common.export.folder import FORMATS, ONNX
+from tasks.common.process import prepare
 from tasks.recipes import get_exporter
 
 EXPORT = """\
@@ -34,7 +34,7 @@ def export(argv):
     models, output = options.pop("model_dirs"), options.pop("output")
     recipe = recipe_of(models)
     prepare()
-    from tasks.common.deployment.export import export
+    from tasks.common.export.exporter import export
 
     found = export(get_exporter(recipe), models, output, **options)
     if found.scores:

@@ -6,12 +6,12 @@ import sys
 from paddle_rope.machine import prepare_process
 from tasks.commands import predict_many
 from tasks.commands.options import add_computing, add_model_dirs, computing, new_parser, recipe_of
+from tasks.common.cli.streams import check_standard_output, progress_bar, standard_output
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_file
 from tasks.common.texts.json_lines import json_line
 from tasks.common.texts.text_files import STDIN
 from tasks.common.texts.text_stream import FileStream, TextStream
-from tasks.common.tool.streams import check_standard_output, progress_bar, standard_output
 from tasks.recipes import get_predictor
 
 PREDICT = """\

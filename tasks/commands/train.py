@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from tasks.common.cli.run_config import read_run_config
 from tasks.common.errors import InputError
 from tasks.common.key_listing import listing
+from tasks.common.process import prepare
 from tasks.common.runs.life import CONFIG_FILE
-from tasks.common.tool.process import prepare
-from tasks.common.tool.run_config import read_run_config
 from tasks.experiments.plan import parse_seeds
 from tasks.recipes import RECIPES, check_run, get_arguments, recipe_of_config
 

@@ -87,7 +87,7 @@ WORKS = {
     "pretraining": _training("tasks.pretraining.trainer:PretrainingTrainer.train", PRETRAINING),
     "download": Work("tasks.ner.data.download:download", ("download",)),
     "export": Work(
-        "tasks.common.deployment.export:export",
+        "tasks.common.export.exporter:export",
         ("export", f"../whole_{TRAINED_BY}/{RUN}/model", "--output", RUN, "--format", "paddle"),
     ),
 }
