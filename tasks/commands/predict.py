@@ -67,7 +67,7 @@ def predict(argv):
 
 
 def _parse(argv):
-    from tasks.ner.page.words import LANGUAGES
+    from tasks.ner.page import LANGUAGES
     from tasks.ner.prediction.output_formats import FORMATS
 
     parser = new_parser("predict", PREDICT, predict_many.DESCRIPTION)
