@@ -19,6 +19,7 @@ class ClassificationArguments(RecipeArguments):
     DEFAULTS = {"num_train_epochs": 10, "per_device_train_batch_size": 16, "learning_rate": 5e-4}
     RENAMED = {"max_length": "max_characters"}
 
+    recipe: str = option("classification", "what is trained")
     train_file: Optional[str] = option(None, "labeled texts, JSON Lines or tab-separated")
     max_characters: int = model_option(ClassificationConfig, "max_characters")
     pooling: str = model_option(ClassificationConfig, "pooling")

@@ -105,6 +105,7 @@ of_encoder = functools.partial(model_option, RoFormerConfig)
 class EncoderArguments:
     """Configuration keys of every recipe that trains an encoder, beside those of PaddleNLP's ``TrainingArguments``."""
 
+    recipe: Optional[str] = option(None, "what is trained")
     dev_fraction: float = option(0.1, "share of the training data held out for dev")
     pretrained: Optional[str] = option(None, "folder of weights and tokenizer to start from")
     attention: str = of_encoder("attention", note=", separated by commas")
@@ -157,7 +158,9 @@ class EncoderArguments:
 
     def ranges(self):
         """dict from key to (function of the value that says whether it fits, what is wanted in words)."""
+        recipe = type(self).recipe
         return {
+            "recipe": (lambda value: value == recipe, str(recipe)),
             "checkpoint_minutes": (lambda value: 0 <= value < float("inf"), "at least 0"),
             "dev_fraction": (lambda value: 0 < value < 1, "greater than 0 and less than 1"),
         }
