@@ -6,7 +6,7 @@ from paddle_rope.machine import machine_in_words
 from tasks.commands.options import new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_file
-from tasks.common.tool.process import prepare
+from tasks.common.process import prepare
 
 LENGTH = """\
 Measure time and peak memory against the length of the text, training and prediction.
@@ -32,7 +32,7 @@ compute an encoder with the same weights, and have to give the same numbers. Pad
 is told what they can; this command does so. PaddleNLP is measured with that and without. The second table is the peak
 memory of each side beyond its libraries, which keeps what larger sizes before have taken; so let sizes rise.
 
-PyTorch wants an environment without Paddle: python -m venv PEERS, PEERS/bin/pip install -r requirements-peers.txt."""
+PyTorch wants an environment without Paddle: python -m venv PEERS, PEERS/bin/pip install --group peers."""
 
 DEVICE = """\
 Check and time this library on a GPU, or on a CPU: versions; every layer against its plain form in float64, outputs and

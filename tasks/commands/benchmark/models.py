@@ -8,7 +8,7 @@ from tasks.commands import predict_many
 from tasks.commands.options import LABELED, add_model_dir, add_model_dirs, new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_file
-from tasks.common.tool.process import prepare
+from tasks.common.process import prepare
 
 PREDICTION = """\
 Time the engines that can predict with a trained NER model, side by side on CPU, from texts to entities.
@@ -20,7 +20,7 @@ count: what else the machine does then slows all of them. "Reading" is what come
 features. The first answer is the processor time from the start of Python to the entities of one text. All find the same
 entities, which is checked; int8 rounds, so its spans are compared.
 
-PyTorch wants an environment without Paddle: python -m venv PEERS, PEERS/bin/pip install -r requirements-peers.txt, then
+PyTorch wants an environment without Paddle: python -m venv PEERS, PEERS/bin/pip install --group peers, then
 --peer_python PEERS/bin/python. What is not installed is left out with a note."""
 
 ENTITIES = """\

@@ -15,9 +15,9 @@ from tqdm import tqdm
 from paddle_rope.machine import machine_in_words
 from tasks.common.errors import InputError
 from tasks.common.files import check_makeable, write_files, write_json
+from tasks.common.process import choose_device
 from tasks.common.reports.figures import GRAY, log_ticks, new_figure, png
 from tasks.common.reports.tables import as_csv, as_markdown
-from tasks.common.tool.device import choose_device
 from tasks.experiments.benchmarks.lengths import crossing, reason_to_leave_out, slope
 from tasks.experiments.benchmarks.models import MODELS, SHORT, check_options, measure_apart
 from tasks.experiments.figure import COLORS

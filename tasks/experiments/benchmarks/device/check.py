@@ -10,8 +10,8 @@ from typing import Any
 import paddle
 
 from tasks.common.files import write_json
+from tasks.common.process import choose_device
 from tasks.common.reports.tables import as_markdown
-from tasks.common.tool.device import choose_device
 from tasks.experiments.benchmarks.device import accuracy, speed
 
 LONGEST, SHORTEST = 2**20, 2**12  # tokens of linear attention

@@ -26,7 +26,7 @@ def open_side(name: str):
 
         return TorchSide(name)
     if name != "paddlenlp_as_installed":
-        from tasks.common.tool.process import prepare
+        from tasks.common.process import prepare
 
         prepare()
     from tasks.experiments.benchmarks.peers.paddle_sides import OurSide, PaddleNLPSide

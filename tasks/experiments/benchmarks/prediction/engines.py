@@ -40,7 +40,7 @@ class Engine(NamedTuple):
 
 
 def _open_with_paddle(folder):
-    from tasks.common.tool.process import prepare
+    from tasks.common.process import prepare
 
     prepare()
     return _open(folder)
@@ -65,7 +65,7 @@ def _open_with_torch(folder):
 
 
 def _open_computed_by(graph, folder):
-    from tasks.common.exported import onnx_graph
+    from tasks.common.export import onnx_graph
 
     onnx_graph.OnnxGraph = graph  # of this process: the rest of the predictor is ours
     return _open(folder)

@@ -116,7 +116,7 @@ def read_input(data: str | os.PathLike, count: int | None, notes: list[str]) -> 
 
 def _write_models(model_dir, names, folder, notes) -> Iterator[tuple[str, Path]]:
     """Names of engines and the folders that they read, exported as need be."""
-    from tasks.common.deployment.export import export
+    from tasks.common.export.exporter import export
     from tasks.experiments.benchmarks.prediction.peer_files import write_peer
     from tasks.ner.export import NerExporter
     from tasks.ner.prediction.predictor import NerPredictor

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import openvino
 
-from tasks.common.exported.folder import ONNX_FILE
+from tasks.common.export.folder import ONNX_FILE
 
 
 class OpenVinoGraph:
-    """As :class:`tasks.common.exported.onnx_graph.OnnxGraph`, for one thread of the caller."""
+    """As :class:`tasks.common.export.onnx_graph.OnnxGraph`, for one thread of the caller."""
 
     def __init__(self, folder: str | os.PathLike, device: str | None = None):
         core = openvino.Core()

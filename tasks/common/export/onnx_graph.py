@@ -10,8 +10,8 @@ import numpy as np
 
 from paddle_rope.machine import physical_cores
 from tasks.common.errors import InputError
-from tasks.common.exported.folder import ONNX_FILE
-from tasks.common.exported.operators import check_operators
+from tasks.common.export.folder import ONNX_FILE
+from tasks.common.export.operators import check_operators
 from tasks.common.model_folder import damage_reported
 
 _ONLY_FATAL = 4  # of the severities of onnxruntime's log
@@ -34,7 +34,7 @@ class OnnxGraph:
             import onnxruntime
         except ImportError:
             raise InputError(
-                f"{folder}: is an ONNX model, and onnxruntime is not installed; pip install -r requirements-onnx.txt"
+                f"{folder}: is an ONNX model, and onnxruntime is not installed; pip install 'paddle_rope[onnx]'"
             ) from None
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS") or physical_cores())
