@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tasks.common import files
 from tasks.common.errors import InputError
 from tasks.common.texts.forms import Form, form_of
-from tasks.common.texts.json_lines import parse_line
+from tasks.common.texts.json_records import parse_line
 from tasks.common.texts.tables import MAX_FIELD_CHARACTERS
 from tasks.common.texts.text_files import BLANKS, BYTE_ORDER_MARK, decode, open_bytes, shown, split_lines
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from tasks.common.errors import InputError
 from tasks.common.reports.tables import as_markdown
-from tasks.common.texts.plain_texts import read_plain_texts
+from tasks.common.texts.documents import read_plain_texts
 from tasks.experiments.apart import call_apart
 from tasks.experiments.benchmarks.lengths import peak_megabytes
 from tasks.ner.prediction.predictor import NerPredictor

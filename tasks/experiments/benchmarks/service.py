@@ -20,7 +20,7 @@ from tasks.common.errors import InputError
 from tasks.common.files import check_output_file, write_json
 from tasks.common.model_folder import check_least
 from tasks.common.reports.tables import as_markdown
-from tasks.common.texts.plain_texts import read_plain_texts
+from tasks.common.texts.documents import read_plain_texts
 
 SERVE = (sys.executable, "-m", "paddle_rope", "serve")
 MOST_CONNECTIONS = 1000
