@@ -65,7 +65,7 @@ def problems(version_of, requires_of, environment):
         found.append(("paddlepaddle and paddlepaddle-gpu are both installed, into the same folder", remedy))
     name, paddle = next(iter(paddles.items()), ("paddlepaddle", None))
     for requirement, is_needed in requirements_of(PADDLE[name], paddle):
-        version, remedy = version_of(requirement.name), f'pip install "{requirement}"'.partition(";")[0].rstrip('"') + '"'
+        version, remedy = version_of(requirement.name), f'pip install "{requirement.name}{requirement.specifier}"'
         if version is None and is_needed and requirement.name not in PADDLE:
             found.append((f"{requirement.name} is not installed", remedy))
         elif version is not None and version not in requirement.specifier:
@@ -76,7 +76,7 @@ def problems(version_of, requires_of, environment):
         for requirement in map(Requirement, requires_of(name)):
             is_for_us = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
             if numpy and requirement.name == "numpy" and is_for_us and numpy not in requirement.specifier:
-                what = f"{name} {version_of(name)} requires numpy{requirement.specifier}, and numpy {numpy} is installed"
+                what = f"{name} {version_of(name)} requires numpy{requirement.specifier}, got numpy {numpy}"
                 found.append((what, f'pip install --force-reinstall "{name}" "numpy=={numpy}"'))
     threads = environment.get("OMP_NUM_THREADS")
     if threads is not None and not re.fullmatch("[1-9][0-9]*", threads):
@@ -99,7 +99,7 @@ def try_paddle(python=sys.executable, environment=None):
     ended = f"signal {-done.returncode}" if done.returncode < 0 else f"exit status {done.returncode}"
     errors = re.findall(r"^\s*([\w.]*(?:Error|Exception|Interrupt)\b.*)", done.stderr, re.MULTILINE)
     what = f"paddle and paddlenlp cannot be imported ({ended}): {errors[-1][:300] if errors else 'no message'}"
-    return None, (what, "set up a new environment: bash tools/test.sh (paddle 2.6.2: bash tools/test.sh --paddle 2.6.2)")
+    return None, (what, "set up a new environment: bash tools/test.sh, or bash tools/test.sh --paddle 2.6.2")
 
 
 def version_of(name):
