@@ -258,7 +258,7 @@ def test_span_head_without_rope_has_no_rotation(train_few, tmp_path, predict):
         head = NerModel.from_pretrained(str(run.model)).head
         hidden = paddle.randn([1, 1, 32]).expand([1, 6, 32])  # tokens that differ in their place alone
         scores = head(hidden, paddle.ones([1, 6], dtype="bool"))
-        spans = scores.numpy()[0][:, *np.triu_indices(6)]
+        spans = scores.numpy()[0][(slice(None), *np.triu_indices(6))]
         assert (np.ptp(spans, axis=1) > 1e-4).all() == turns
 
 
