@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from tasks.common.errors import InputError, one_line
 from tasks.common.texts.text_files import BLANKS, shown
-from tasks.ner.examples import Entity, Example
+from tasks.ner.examples import Entity, Example, first_overlap
 from tasks.ner.formats.columns import LIMIT, LINE_ENDS, read_rows
 from tasks.ner.formats.tagging import (
     SCHEMES,
@@ -189,9 +189,8 @@ def tags_of(example: Example, scheme: Scheme, separators: str) -> list[str]:
         if character in example.text:
             place = example.text.index(character)
             raise error(f"the text has {character!r} (character {place}), which separates in this format")
-    for one, other in zip(example.entities, example.entities[1:]):  # sorted: if any overlap, two neighbors do
-        if other.start < one.end:
-            raise error(f"{example.described(one, other)} overlap, and tags are flat")
+    if overlap := first_overlap(example.entities):
+        raise error(f"{example.described(*overlap)} overlap, and tags are flat")
     for entity in example.entities:
         if parse_tag(f"B-{entity.type}") is None or set(entity.type) & set(BLANKS + LINE_ENDS + JOINT):
             raise error(f"the entity type {shown(entity.type, LIMIT)} cannot be part of a tag")
