@@ -1,7 +1,7 @@
 """Recipes around the library: training, prediction, serving, experiments."""
 
 from paddle_rope.quiet import quiet_paddle
-from tasks.common.tool.home import ensure_home
+from tasks.common.home import ensure_home
 
 quiet_paddle()
 ensure_home()  # before paddle and PaddleNLP are imported, which make folders there

@@ -15,8 +15,8 @@ from paddle_rope.json_files import read_json_object
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_dir
 from tasks.common.model_folder import MODEL_TYPE, check_pretrained, refuse_incomplete
+from tasks.common.process import is_first_process
 from tasks.common.runs.fingerprints import check_readable, data_files
-from tasks.common.tool.device import is_first_process
 from tasks.common.training.arguments import check_config
 
 if TYPE_CHECKING:

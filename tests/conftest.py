@@ -52,7 +52,7 @@ LONG = (
     "ner/deployment/test_graphs.py",
     "roformer/test_static_graphs.py",
     "ner/test_recipe.py",
-    "common/exported/test_operators.py",
+    "common/export/test_operators.py",
     "scaling/test_run.py",
     "ner/test_resume.py",
     "ner/test_distributed.py",

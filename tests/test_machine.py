@@ -13,7 +13,7 @@ import pytest
 from paddle_rope import prepare_process
 from paddle_rope.machine import physical_cores
 from tasks.common.errors import EXIT_BAD_INPUT, InputError, exit_on_input_error
-from tasks.common.tool.device import choose_device
+from tasks.common.process import choose_device
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SETTINGS = ("OMP_NUM_THREADS", "FLAGS_use_stride_kernel", "MKL_DEBUG_CPU_TYPE")

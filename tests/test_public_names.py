@@ -16,7 +16,7 @@ FUNCTIONS = {
     "tasks.common.recipe:Recipe.train": {"config", "data"},
     "tasks.common.recipe:Recipe.resume": {"run_dir", "data"},
     "tasks.common.recipe:Recipe.evaluate": {"model_dir", "data", "device", "batch_size"},
-    "tasks.common.deployment.export:export": {"exporter", "model_dirs", "output_dir", "format", "quantize", "check"},
+    "tasks.common.export.exporter:export": {"exporter", "model_dirs", "output_dir", "format", "quantize", "check"},
     "tasks.ner.deployment.tuning:tune_model": {"model_dir", "data_file", "only"},
     "tasks.ner:NerPredictor": {"model_dir", "device", "batch_size", "max_tokens", "overlap", "show_progress"},
     "tasks.experiments.engine:train_series": {"recipe", "config", "seeds"},

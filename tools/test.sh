@@ -34,7 +34,7 @@ if [ "$venv" = .venv ]; then
 elif [ -z "$all" ] && [ $# -eq 0 ]; then
   # what calls Paddle: kernels, layers, models, graphs; checkpoints, and a recipe that is trained and resumed
   set -- tests/attention tests/global_pointer tests/native tests/roformer tests/common/training tests/ner/test_resume.py \
-    tests/test_convolution.py tests/common/tool/test_home.py tests/test_host_synchronization.py tests/test_layers.py \
+    tests/test_convolution.py tests/common/test_home.py tests/test_host_synchronization.py tests/test_layers.py \
     tests/test_positions.py tests/test_rotary*.py
 fi
 # one process a core, and the tests of a file in one of them: they share what they train; files in the order of conftest.py

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tasks.common.batching import pad_tokens
 from tasks.common.errors import InputError
+from tasks.common.inference import pad_tokens
 
 
 class TokenizedText(NamedTuple):

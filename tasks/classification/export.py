@@ -10,7 +10,7 @@ from paddle import nn
 from paddle.static import InputSpec
 
 from tasks.classification.recipe import ClassificationRecipe
-from tasks.common.deployment.export import Exporter
+from tasks.common.export.exporter import Exporter
 
 CHECKED_TEXTS = ["球队昨晚客场以三比一取胜，主教练对后防线的表现十分满意。", "新手机今天发布。", "好"]
 

@@ -11,11 +11,11 @@ import numpy as np
 from paddle_rope.machine import import_paddle
 from tasks.classification.batching import TextCollator, TokenizedText, tokenize
 from tasks.common.errors import InputError
-from tasks.common.exported.folder import is_exported
-from tasks.common.exported.model import ExportedModel, open_exported
+from tasks.common.export.folder import is_exported
+from tasks.common.export.model import ExportedModel, open_exported
 from tasks.common.inference import Batch, outputs_of
 from tasks.common.model_folder import check_least, check_length, check_named, open_model, refuse_other_recipe
-from tasks.common.precision import predict_in_bfloat16
+from tasks.common.predictor import predict_in_bfloat16
 
 # Numbers of the largest tensor of one batch: bounds memory for long texts.
 MAX_BATCH_NUMBERS = 1 << 26
@@ -31,7 +31,7 @@ class Classifier:
         max_characters: characters of a text that are read, from its beginning; None takes what the model was trained
             with.
         show_progress: show a progress bar.
-        bf16: multiply in bfloat16, see :func:`tasks.common.precision.predict_in_bfloat16`.
+        bf16: multiply in bfloat16, see :func:`tasks.common.predictor.predict_in_bfloat16`.
 
     Raises:
         InputError: the folder does not hold a model, the device cannot be used or has no bfloat16, or a size is out of

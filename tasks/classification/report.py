@@ -1,7 +1,7 @@
 """What training and evaluation print."""
 
+from tasks.common.errors import visible
 from tasks.common.reports.tables import print_score_rows
-from tasks.common.visible import visible
 
 MOST_CLASSES = 40  # rows of a table
 MOST_CONFUSIONS = 15  # lines of the list

@@ -16,7 +16,7 @@ from tasks.commands import (
     weights,
 )
 from tasks.commands.options import choose
-from tasks.common.tool.streams import on_terminal
+from tasks.common.cli.streams import on_terminal
 
 COMMAND = "paddle-rope"
 VERBS = {  # name -> (function of the words after it, what it does)

@@ -3,8 +3,8 @@
 import pkgutil
 
 from tasks.commands.options import LABELED, add_computing, add_model_dir, add_model_dirs, choose, computing, new_parser
-from tasks.common.exported.folder import FORMATS, ONNX
-from tasks.common.tool.process import prepare
+from tasks.common.export.folder import FORMATS, ONNX
+from tasks.common.process import prepare
 
 EXPORT = """\
 Export a trained model to use it elsewhere.
@@ -38,7 +38,7 @@ def export(words):
     parser.add_argument("--license", metavar="NAME", help="license of the model, for its card")
     options = parser.parse_args(words)
     prepare()
-    from tasks.common.deployment.export import export
+    from tasks.common.export.exporter import export
 
     exporter = pkgutil.resolve_name(EXPORTERS[task][0])()
     models = options.model_dirs if task == "ner" else [options.model_dir]

@@ -6,12 +6,12 @@ import sys
 from paddle_rope.machine import prepare_process
 from tasks.commands import predict_many
 from tasks.commands.options import add_computing, add_model_dir, add_model_dirs, choose, computing, new_parser
+from tasks.common.cli.streams import check_standard_output, progress_bar, standard_output
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_file
 from tasks.common.texts.json_lines import json_line
 from tasks.common.texts.text_files import STDIN
 from tasks.common.texts.text_stream import FileStream, TextStream
-from tasks.common.tool.streams import check_standard_output, progress_bar, standard_output
 
 STREAMING = """
 
@@ -81,7 +81,7 @@ def _parse(task, words):
     parser.add_argument("--input", nargs="+", action="extend", metavar="FILE", help=given)
     parser.add_argument("--output", default=STDIN, metavar="FILE", help="results; - is standard output (default)")
     if task == "ner":
-        from tasks.ner.page.words import LANGUAGES
+        from tasks.ner.page import LANGUAGES
         from tasks.ner.prediction.output_formats import FORMATS
 
         parser.add_argument("--format", default="jsonl", choices=FORMATS, help="of the results (default: jsonl)")

@@ -1,10 +1,10 @@
 """paddle-rope train: a configuration and its overrides, several seeds, an interrupted run."""
 
 from tasks.commands.options import choose
+from tasks.common.cli.run_config import read_run_config
 from tasks.common.errors import InputError
 from tasks.common.key_listing import listing
-from tasks.common.tool.process import prepare
-from tasks.common.tool.run_config import read_run_config
+from tasks.common.process import prepare
 from tasks.experiments.plan import parse_seeds
 from tasks.recipes import check_run, get_arguments
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tasks.commands.options import new_parser
 from tasks.common.errors import InputError
-from tasks.common.tool.process import prepare
+from tasks.common.process import prepare
 
 CONVERT_WEIGHTS = """\
 Convert a RoFormer checkpoint to a folder of this library or of Hugging Face.

@@ -4,22 +4,40 @@ import argparse
 import contextlib
 import difflib
 import functools
+import re
 import signal
 import sys
-
-from tasks.common.visible import one_line
 
 EXIT_BAD_INPUT = 2
 MOST_SUGGESTED = 3
 _PADDLE = ("paddle", "paddlenlp")
 _NO_MEMORY_IN_WORDS = ("ResourceExhausted", "bad_alloc", "Out of memory", "Failed to allocate memory")
+# Control characters (also those that begin escape sequences), line separators, marks and overrides of the direction of
+# writing, halves of surrogate pairs.
+_OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+MOST_CHARACTERS = 1000  # of a message
+_LAST_CHARACTERS = 300  # which often say what to do
+
+
+def visible(text: str, kept: str = "") -> str:
+    """``text`` with escapes such as ``\\x1b`` for what a terminal obeys, but for the characters ``kept``."""
+    return _OBEYED.sub(lambda found: found[0] if found[0] in kept else repr(found[0])[1:-1], text)
+
+
+def one_line(text: str) -> str:
+    """``text`` as one visible line; of a long one the middle is left out."""
+    line = visible(text)
+    if len(line) <= MOST_CHARACTERS:
+        return line
+    cut = " [...] "
+    return line[: MOST_CHARACTERS - _LAST_CHARACTERS - len(cut)] + cut + line[-_LAST_CHARACTERS:]
 
 
 class InputError(Exception):
     """Something the user gave is wrong.
 
     The message says what is wrong, where (file:line or option) and how to fix it, in one line that a terminal shows as
-    it is, whatever names and texts of the user are in it, see :func:`tasks.common.visible.one_line`.
+    it is, whatever names and texts of the user are in it, see :func:`tasks.common.errors.one_line`.
     """
 
     def __init__(self, message: object = "") -> None:

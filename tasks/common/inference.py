@@ -1,4 +1,4 @@
-"""Models in evaluation mode, in batches of like length that fit into memory. Without paddle, until a model is one."""
+"""Padded batches of texts of like length, and models in evaluation mode. Imports paddle only for a model of paddle."""
 
 from __future__ import annotations
 
@@ -13,6 +13,22 @@ if TYPE_CHECKING:
     import paddle
 
 Batch = dict[str, np.ndarray]
+
+
+def pad(rows, dtype, value=0, least=0):
+    """``[rows, seq, ...]`` of the given dtype, ``seq`` being the longest of the rows or ``least``; ``value`` behind the
+    shorter ones."""
+    rows = [np.asarray(row, dtype=dtype) for row in rows]
+    padded = np.full((len(rows), max(least, *map(len, rows)), *rows[0].shape[1:]), value, dtype=dtype)
+    for to, row in zip(padded, rows):
+        to[: len(row)] = row
+    return padded
+
+
+def pad_tokens(ids, pad_token_id):
+    """dict of ``input_ids`` int64 and ``attention_mask`` bool ``[batch, seq]`` from a list of the ids of each text."""
+    mask = pad([np.ones(len(row)) for row in ids], bool)
+    return {"input_ids": pad(ids, np.int64, pad_token_id), "attention_mask": mask}
 
 
 @contextlib.contextmanager
@@ -32,7 +48,7 @@ def evaluation_mode(model: paddle.nn.Layer) -> Iterator[None]:
 
 def evaluated(model: paddle.nn.Layer, batch: Batch, forward: Callable | None = None) -> paddle.Tensor:
     """What a model, or its method ``forward``, gives for a batch of arrays in evaluation mode, and in the context that
-    its attribute ``precision``, if it has one, makes (:func:`~tasks.common.precision.predict_in_bfloat16`)."""
+    its attribute ``precision``, if it has one, makes (:func:`~tasks.common.predictor.predict_in_bfloat16`)."""
     import paddle
 
     with evaluation_mode(model), getattr(model, "precision", contextlib.nullcontext)():

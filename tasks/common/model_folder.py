@@ -7,9 +7,9 @@ from pathlib import Path
 from paddle_rope.json_files import read_json_object
 from paddle_rope.removed import RemovedOption
 from paddle_rope.roformer import load_tokenizer
+from tasks.common.cli.own_command import own_command, quoted
 from tasks.common.errors import InputError
-from tasks.common.tool.device import choose_device
-from tasks.common.tool.own_command import own_command, quoted
+from tasks.common.process import choose_device
 
 MODEL_FILES = ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json")
 MODEL_TYPE = "paddle_rope_"  # in config.json, with the name of the recipe behind it

@@ -20,18 +20,17 @@ from paddle_rope.native.library import computes
 from paddle_rope.native.products import bfloat16_is_faster
 from paddle_rope.roformer import CharTokenizer, load_tokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
+from tasks.common.cli.own_command import own_command
+from tasks.common.cli.run_config import read_run_config
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_dir, write_json_lines
 from tasks.common.model_folder import check_pretrained, check_vocabulary
-from tasks.common.precision import FLOAT32_NOTE
+from tasks.common.predictor import FLOAT32_NOTE
+from tasks.common.process import is_first_process, quiet_paddlenlp
 from tasks.common.recipe_hooks import RecipeHooks
 from tasks.common.run import Run
 from tasks.common.runs import life
 from tasks.common.runs.interruption import interruptible
-from tasks.common.tool.device import is_first_process
-from tasks.common.tool.own_command import own_command
-from tasks.common.tool.quiet import quiet_paddlenlp
-from tasks.common.tool.run_config import read_run_config
 from tasks.common.training.arguments import BY_EPOCHS, Settings, resolve_config
 from tasks.common.training.complete import has_checkpoint, last_checkpoint
 from tasks.common.training.failures import explained

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 from paddle.io import Dataset
 
 from paddle_rope.roformer import RoFormerPretrainedModel
+from tasks.common.errors import visible
 from tasks.common.run import Run
 from tasks.common.scores import scores_line
 from tasks.common.training.arguments import EncoderArguments
 from tasks.common.training.monitor import VisualDLMonitor
-from tasks.common.visible import visible
 
 
 class RecipeHooks:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from tasks.common.errors import EXIT_BAD_INPUT, InputError
 from tasks.common.files import read_json_object, write_json
+from tasks.common.process import is_first_process
 from tasks.common.runs.life import CHECKPOINTS_FOLDER, METRICS_FILE
 from tasks.common.runs.locks import locked
-from tasks.common.tool.device import is_first_process
 from tasks.common.training.complete import has_checkpoint
 from tasks.experiments.apart import BUSY, call_apart
 from tasks.experiments.plan import Cell, check_unchanged

@@ -3,8 +3,8 @@
 import json
 import sys
 
-from tasks.common.tool.process import prepare
-from tasks.common.tool.streams import on_terminal
+from tasks.common.cli.streams import on_terminal
+from tasks.common.process import prepare
 from tasks.experiments.apart import BUSY
 
 

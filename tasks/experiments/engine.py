@@ -12,12 +12,12 @@ from typing import Any
 import yaml
 from tqdm import tqdm
 
+from tasks.common.cli.own_command import own_command
+from tasks.common.cli.run_config import read_run_config
 from tasks.common.errors import InputError, Interrupted
 from tasks.common.files import atomic_writer, check_makeable, check_output_dir, claim_output_dir
+from tasks.common.process import is_first_process
 from tasks.common.runs.life import refuse_links
-from tasks.common.tool.device import is_first_process
-from tasks.common.tool.own_command import own_command
-from tasks.common.tool.run_config import read_run_config
 from tasks.experiments import table
 from tasks.experiments.cells import TAKEN, check_cells, check_configs, is_finished, run_cell, run_planned, way_of
 from tasks.experiments.plan import Plan, parse_seeds, read_plan, series_plan

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tasks.common.cli.run_config import read_run_config
 from tasks.common.errors import InputError
 from tasks.common.runs.life import MODEL_FOLDER
 from tasks.common.texts.text_files import shown
-from tasks.common.tool.run_config import read_run_config
 from tasks.common.training.arguments import LARGEST_SEED, SIZE_KEYS
 
 _TEXT, _MAPPING, _NUMBER = (str,), (dict,), (int, float)

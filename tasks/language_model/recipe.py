@@ -9,10 +9,10 @@ from tqdm import tqdm
 from paddle_rope.machine import machine_in_words
 from paddle_rope.roformer import CharTokenizer, RoFormerConfig, RoFormerForCausalLM
 from tasks.common.errors import InputError
+from tasks.common.process import is_first_process
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
 from tasks.common.runs import life
-from tasks.common.tool.device import is_first_process
 from tasks.common.training.arguments import Settings
 from tasks.common.training.step_trainer import StepTrainer
 from tasks.language_model.arguments import LanguageModelArguments

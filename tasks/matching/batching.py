@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tasks.common.batching import pad, pad_tokens
+from tasks.common.inference import pad, pad_tokens
 
 
 class Sequence(NamedTuple):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tasks.common.errors import visible
 from tasks.common.scores import scores_line
-from tasks.common.visible import visible
 from tasks.matching.batching import MatchingDataset
 from tasks.matching.data import read_labeled
 from tasks.matching.examples import PAIRS, Example, task_of

@@ -8,7 +8,7 @@ import numpy as np
 from paddle import nn
 from paddle.static import InputSpec
 
-from tasks.common.deployment.export import Exporter
+from tasks.common.export.exporter import Exporter
 from tasks.matching.recipe import MatchingRecipe
 
 CHECKED_PAIRS = [("花呗可以分期吗", "花呗如何分期还款"), ("我的银行卡丢了怎么办", "好")]

@@ -10,11 +10,11 @@ import numpy as np
 
 from paddle_rope.machine import import_paddle
 from tasks.common.errors import InputError
-from tasks.common.exported.folder import is_exported
-from tasks.common.exported.model import ExportedModel, open_exported
+from tasks.common.export.folder import is_exported
+from tasks.common.export.model import ExportedModel, open_exported
 from tasks.common.inference import Batch, outputs_of
 from tasks.common.model_folder import check_least, check_length, open_model, refuse_other_recipe
-from tasks.common.precision import predict_in_bfloat16
+from tasks.common.predictor import predict_in_bfloat16
 from tasks.matching.arguments import ARCHITECTURES, CROSS_ENCODER, SHORTEST
 from tasks.matching.batching import MatchingDataset, pad_sequences
 from tasks.matching.examples import Example
@@ -33,7 +33,7 @@ class MatchingPredictor:
         max_tokens: tokens of a sequence; None takes what the model was trained with. Longer ones are cut, see
             :mod:`tasks.matching.batching`.
         show_progress: show a progress bar.
-        bf16: multiply in bfloat16, see :func:`tasks.common.precision.predict_in_bfloat16`.
+        bf16: multiply in bfloat16, see :func:`tasks.common.predictor.predict_in_bfloat16`.
 
     Attributes:
         threshold: score from which a pair matches; None for a model of grades or triples.

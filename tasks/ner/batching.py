@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tasks.common.batching import pad, pad_tokens
 from tasks.common.errors import InputError
+from tasks.common.inference import pad, pad_tokens
 from tasks.ner.data.cutting import cut_labeled
 from tasks.ner.examples import Entity, Example, align_entities
 from tasks.ner.features import WordFeatures

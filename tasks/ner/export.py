@@ -11,7 +11,7 @@ from paddle import nn
 from paddle.static import InputSpec
 
 from paddle_rope.global_pointer import MASKED_LOGIT
-from tasks.common.deployment.export import Exporter
+from tasks.common.export.exporter import Exporter
 from tasks.common.inference import evaluated
 from tasks.ner.batching import SpanCollator
 from tasks.ner.features import COLUMNS

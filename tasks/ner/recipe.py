@@ -10,12 +10,11 @@ from typing import Any
 from tqdm import tqdm
 
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
-from tasks.common.errors import InputError
+from tasks.common.errors import InputError, visible
+from tasks.common.process import is_first_process
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
 from tasks.common.runs.life import MODEL_FOLDER
-from tasks.common.tool.device import is_first_process
-from tasks.common.visible import visible
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator, refuse_longer
 from tasks.ner.data.reading import entity_types, read_examples, read_lines

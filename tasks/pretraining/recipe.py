@@ -9,11 +9,11 @@ from typing import Any
 from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, WordTokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError
+from tasks.common.process import is_first_process
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
 from tasks.common.runs import life
 from tasks.common.texts.documents import hold_out, read_documents
-from tasks.common.tool.device import is_first_process
 from tasks.pretraining.arguments import PretrainingArguments
 from tasks.pretraining.batches import DevBatches, StageBatches
 from tasks.pretraining.masking import WholeWordMasking

@@ -74,7 +74,7 @@ def _with_precision(job):
         return job
     prepare_process()
     from paddle_rope.native.products import DECISION, bfloat16_is_faster, why_no_bfloat16
-    from tasks.common.precision import FLOAT32_NOTE
+    from tasks.common.predictor import FLOAT32_NOTE
 
     is_on = begun_options(job.output).get("bf16")
     if not isinstance(is_on, bool):

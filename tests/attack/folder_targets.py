@@ -38,7 +38,7 @@ def _model() -> dict[str, bytes]:
     import paddle
 
     from paddle_rope.roformer import CharTokenizer
-    from tasks.common.tool.process import prepare
+    from tasks.common.process import prepare
     from tasks.ner.model import NerConfig, NerModel
 
     prepare()
@@ -79,7 +79,7 @@ def read_model(folder: Path) -> None:
     from tasks.recipes import open_predictor
 
     if (folder / CHECKSUMS).is_file() and (folder / CHECKSUMS).read_bytes() == b"":
-        from tasks.common.exported.folder import write_checksums
+        from tasks.common.export.folder import write_checksums
 
         write_checksums(folder)  # what a forger does
     predictor = open_predictor(folder, device="cpu")

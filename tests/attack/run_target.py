@@ -41,9 +41,9 @@ def _mutate(case, rng):
 
 def read_run(folder: Path) -> None:
     """A run, and a series of it, up to where they would go on."""
+    from tasks.common.cli.run_config import read_run_config
+    from tasks.common.process import quiet_paddlenlp
     from tasks.common.runs import life
-    from tasks.common.tool.quiet import quiet_paddlenlp
-    from tasks.common.tool.run_config import read_run_config
     from tasks.common.training.complete import last_checkpoint, mark_complete
     from tasks.experiments.engine import read_series
     from tasks.recipes import get_recipe

@@ -19,8 +19,8 @@ def _mutate(case, rng):
 
 def read_configuration(folder: Path) -> None:
     """A configuration file up to the arguments of the first recipe that takes it."""
-    from tasks.common.tool.quiet import quiet_paddlenlp
-    from tasks.common.tool.run_config import read_run_config
+    from tasks.common.cli.run_config import read_run_config
+    from tasks.common.process import quiet_paddlenlp
     from tasks.recipes import get_recipe
 
     quiet_paddlenlp()

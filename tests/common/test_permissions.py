@@ -8,9 +8,9 @@ import pytest
 from paddle_rope import RoFormerConfig, RoFormerForMaskedLM
 from paddle_rope.roformer.checkpoints import write_huggingface
 from paddle_rope.roformer.tokenization.files import read_vocab
+from tasks.common.cli.run_config import shipped
 from tasks.common.errors import EXIT_BAD_INPUT, InputError, exit_on_input_error
 from tasks.common.model_folder import MODEL_FILES, refuse_incomplete
-from tasks.common.tool.shipped import shipped
 
 
 @pytest.fixture

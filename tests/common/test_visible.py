@@ -4,8 +4,7 @@ import pickle
 
 import pytest
 
-from tasks.common.errors import InputError
-from tasks.common.visible import MOST_CHARACTERS, visible
+from tasks.common.errors import MOST_CHARACTERS, InputError, visible
 
 ORDERS = "\x1b]0;title\x07\x1b[2J\r\x9b31m\u202e\x00\x7f\u2028\udc80"
 

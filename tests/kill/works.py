@@ -85,7 +85,7 @@ WORKS = {
     "pretraining": _training("tasks.pretraining.trainer:PretrainingTrainer.train", PRETRAINING, "pretraining"),
     "download": Work("tasks.ner.data.download:download", ("download",)),
     "export": Work(
-        "tasks.common.deployment.export:export",
+        "tasks.common.export.exporter:export",
         ("export", "ner", f"../whole_{TRAINED_BY}/{RUN}/model", "--output", RUN, "--format", "paddle"),
     ),
 }

@@ -9,8 +9,8 @@ import pytest
 from visualdl import LogReader
 
 from paddle_rope.roformer import RoFormerForCausalLM, load_tokenizer
+from tasks.common.cli.run_config import read_run_config
 from tasks.common.errors import InputError
-from tasks.common.tool.run_config import read_run_config
 from tasks.common.training.monitor import VisualDLMonitor
 from tasks.language_model.evaluation import held_out_losses
 from tasks.language_model.recipe import LanguageModelRecipe

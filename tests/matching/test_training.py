@@ -13,7 +13,7 @@ from safetensors.numpy import load
 from visualdl import LogReader
 
 from paddle_rope.roformer import CharTokenizer, RoFormerConfig, RoFormerForMaskedLM
-from tasks.common.tool.run_config import read_run_config
+from tasks.common.cli.run_config import read_run_config
 from tasks.common.training.monitor import VisualDLMonitor
 from tasks.matching.data import read_labeled
 from tasks.matching.metrics import best_threshold, matching_scores

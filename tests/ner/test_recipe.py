@@ -300,7 +300,7 @@ def test_training_that_finds_nothing_in_many_steps_is_told_of_the_learning_rate(
 
 
 def test_configurations_of_the_project_are_valid(monkeypatch):
-    monkeypatch.setattr("tasks.common.tool.device.choose_device", lambda name: "cpu")
+    monkeypatch.setattr("tasks.common.process.choose_device", lambda name: "cpu")
     files = sorted((Path(__file__).resolve().parents[2] / "configs" / "ner").glob("*.yaml"))
     assert len(files) >= 4
     for path in files:

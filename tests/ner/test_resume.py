@@ -18,8 +18,8 @@ import yaml
 from safetensors.numpy import load, load_file
 from visualdl import LogReader
 
+from tasks.common.cli.own_command import own_command
 from tasks.common.runs.locks import locked
-from tasks.common.tool.own_command import own_command
 from tasks.common.training.complete import COMPLETE_FILE, last_checkpoint
 from tasks.common.training.monitor import VisualDLMonitor
 from tasks.ner.reports.monitoring import NerMonitor

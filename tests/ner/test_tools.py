@@ -13,7 +13,7 @@ import predict_ner
 import pytest
 import train_ner
 
-from tasks.common.tool.streams import standard_output
+from tasks.common.cli.streams import standard_output
 from tests.verbs import verb
 
 inspect_data = verb("inspect")

@@ -6,7 +6,7 @@ from paddle_rope.machine import machine_in_words
 from tasks.commands.options import new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_file
-from tasks.common.tool.process import prepare
+from tasks.common.process import prepare
 
 LENGTH = """\
 Measure time and peak memory against the length of the text, training and prediction.

@@ -8,7 +8,7 @@ from tasks.commands import predict_many
 from tasks.commands.options import LABELED, add_model_dir, add_model_dirs, new_parser
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_file
-from tasks.common.tool.process import prepare
+from tasks.common.process import prepare
 
 PREDICTION = """\
 Time the engines that can predict with a trained NER model, side by side on CPU, from texts to entities.

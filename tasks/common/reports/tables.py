@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from tasks.common.visible import visible
+from tasks.common.errors import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -62,7 +62,7 @@ def as_cells(*texts: str) -> list[Text]:
 
 def terminal() -> Console:
     """What rich prints tables to; it does not fold their lines. Rich's own styles are no texts of users: its stream is
-    the one behind :class:`tasks.common.tool.streams.Output`, so everything printed has to be from :func:`as_cells`."""
+    the one behind :class:`tasks.common.cli.streams.Output`, so everything printed has to be from :func:`as_cells`."""
     from rich.console import Console
 
     return Console(file=getattr(sys.stdout, "stream", sys.stdout), soft_wrap=True, highlight=False)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import yaml
 
+from tasks.common.cli.own_command import own_command, quoted, visualdl_command
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, claim_output_dir, read_json_object, write_json
 from tasks.common.runs.epochs import write_epochs
 from tasks.common.runs.fingerprints import check_fingerprints, fingerprints
 from tasks.common.runs.locks import locked
-from tasks.common.tool.own_command import own_command, quoted, visualdl_command
 
 CONFIG_FILE = "config.yaml"
 INPUTS_FILE = "inputs.json"  # what the data files were at the beginning

@@ -307,7 +307,7 @@ def check_config(config, arguments_class, recipes=None):
     Raises:
         InputError: a key is unknown or missing, or a value does not fit.
     """
-    from tasks.common.tool.run_config import parse_arguments
+    from tasks.common.cli.run_config import parse_arguments
     from tasks.common.training.paddlenlp_keys import TrainingKeys, check_keys
     from tasks.common.training.removed_keys import without_removed_keys
 
@@ -347,7 +347,7 @@ def resolve_config(config, arguments_class):
     """
     from paddlenlp.trainer import TrainingArguments
 
-    from tasks.common.tool.device import choose_device
+    from tasks.common.process import choose_device
 
     config, keys, checked, plan, given = check_config(config, arguments_class)
     config["device"] = choose_device(config.get("device"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tasks.common.errors import InputError
 from tasks.common.files import file_sha256, write_json
-from tasks.common.tool.device import is_first_process
+from tasks.common.process import is_first_process
 from tasks.common.training.checkpoints import TRAINER_STATE_FILE, read_trainer_state
 
 COMPLETE_FILE = "complete"  # made last, JSON: dict from the names of the other files to their SHA-256

@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from tasks.common.cli.own_command import quoted
 from tasks.common.errors import InputError, Interrupted, is_out_of_memory
 from tasks.common.files import NO_ROOM
 from tasks.common.runs.life import CHECKPOINTS_FOLDER, CONFIG_FILE
-from tasks.common.tool.own_command import quoted
 from tasks.common.training.complete import has_checkpoint
 
 _NO_ROOM_IN_WORDS = tuple(f"os error {number})" for number in NO_ROOM)  # safetensors tells numbers in words

@@ -17,7 +17,7 @@ import yaml
 from paddlenlp.trainer import TrainerCallback
 from visualdl import LogWriter
 
-from tasks.common.visible import visible
+from tasks.common.errors import visible
 
 HISTOGRAM_BUCKETS = 40
 TRAINING = "1_train"  # before all other groups

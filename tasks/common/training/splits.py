@@ -4,10 +4,9 @@ from collections import Counter
 
 import numpy as np
 
-from tasks.common.errors import InputError
-from tasks.common.tool.device import is_first_process
+from tasks.common.errors import InputError, visible
+from tasks.common.process import is_first_process
 from tasks.common.training.memory import IN_MEMORY
-from tasks.common.visible import visible
 
 
 def read_files(keys, read, memory=None):

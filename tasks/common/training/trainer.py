@@ -12,9 +12,9 @@ from paddlenlp.trainer import ProgressCallback, Trainer, TrainerCallback
 from tqdm import tqdm
 
 from paddle_rope.native.products import bfloat16_products
+from tasks.common.cli.progress import TrainingProgress
 from tasks.common.errors import InputError
 from tasks.common.runs.interruption import end, is_requested, until_saved
-from tasks.common.tool.progress import TrainingProgress
 from tasks.common.training.checkpoints import (
     AVERAGE_FILE,
     MODEL_FILE,

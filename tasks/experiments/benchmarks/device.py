@@ -14,7 +14,7 @@ from paddle_rope.native.adamw import AdamW
 from paddle_rope.roformer import RoFormerConfig, RoFormerForMaskedLM
 from tasks.common.files import write_json
 from tasks.common.reports.tables import as_markdown
-from tasks.common.tool.device import choose_device
+from tasks.common.process import choose_device
 from tasks.experiments.benchmarks import device_layers
 from tasks.experiments.benchmarks.measuring import forget_peak, peak_megabytes, seconds_of, training_step
 

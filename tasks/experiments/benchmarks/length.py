@@ -17,7 +17,7 @@ from tasks.common.errors import InputError
 from tasks.common.files import check_makeable, write_files, write_json
 from tasks.common.reports.figures import GRAY, log_ticks, new_figure, png
 from tasks.common.reports.tables import as_csv, as_markdown
-from tasks.common.tool.device import choose_device
+from tasks.common.process import choose_device
 from tasks.experiments.benchmarks.length_models import MODELS, SHORT, check_options
 from tasks.experiments.benchmarks.worker import Worker
 from tasks.experiments.figure import COLORS

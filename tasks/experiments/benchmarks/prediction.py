@@ -153,7 +153,7 @@ def _exported(model_dir, folder, options):
     """The folder of a model, exported into ``folder`` unless the trained one is wanted."""
     if options is None:
         return Path(model_dir)
-    from tasks.common.deployment.export import export
+    from tasks.common.export.exporter import export
     from tasks.ner.export import NerExporter
 
     export(NerExporter(), [model_dir], folder, **options)

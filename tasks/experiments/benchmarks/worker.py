@@ -95,7 +95,7 @@ def main(is_prepared: str, module: str, *arguments: str) -> None:
         print(json.dumps(values), file=answers, flush=True)
 
     if is_prepared == "True":
-        from tasks.common.tool.process import prepare
+        from tasks.common.process import prepare
 
         prepare()
     try:

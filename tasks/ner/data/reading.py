@@ -14,13 +14,12 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from tasks.common.errors import InputError
+from tasks.common.errors import InputError, visible
 from tasks.common.files import atomic_writer
 from tasks.common.texts.forms import Form
 from tasks.common.texts.tables import TAG, TOKEN, header_of
 from tasks.common.texts.text_files import STDIN, encodable, first_non_blank, read_text, split_lines
 from tasks.common.texts.text_stream import TextStream
-from tasks.common.visible import visible
 from tasks.ner.examples import Entity, Example, entity_types
 from tasks.ner.formats import FORMATS, TEXT_FORMATS, brat, check_format, label_studio, recognize, spacy, token_tags
 from tasks.ner.formats.records import labeled_records

@@ -5,9 +5,8 @@ import os
 import sys
 from pathlib import Path
 
-from tasks.common.errors import InputError
+from tasks.common.errors import InputError, visible
 from tasks.common.files import check_output_file, write_json
-from tasks.common.visible import visible
 from tasks.ner.batching import check_types
 from tasks.ner.data.reading import check_labeled, read_examples
 from tasks.ner.metrics import score_predictions

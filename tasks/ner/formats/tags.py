@@ -16,9 +16,8 @@ import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tasks.common.errors import InputError
+from tasks.common.errors import InputError, one_line
 from tasks.common.texts.text_files import BLANKS, shown
-from tasks.common.visible import one_line
 from tasks.ner.examples import Entity, Example
 from tasks.ner.formats.columns import LIMIT, LINE_ENDS, read_rows, split_tag
 from tasks.ner.formats.tagging import (

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cache
 from itertools import combinations, permutations
 
 from tasks.ner.examples import Entity
-from tasks.ner.page.boxes import nested_pieces, parents_of
+from tasks.ner.page.boxes import nested_pieces
 
 # Red, green and blue, and the ink that is read best on it, the vivid ones first. Each has a contrast of at least 3 with
 # the light and with the dark background. They keep apart in normal vision and in simulated protanopia, deuteranopia and
@@ -25,24 +24,20 @@ STYLES = len(COLORS) * len(EDGES)
 SAME_COLOR = 0.02  # what another edge counts as a distance
 APART = 0.02  # what a pair of types counts that are never nested, as a share of all nested entities
 
-# What linear red, green and blue look like without the cones for long, medium or short waves: Machado et al. 2009, "A
-# physiologically-based model for simulation of color vision deficiency", table 1, severity 1.
-VISIONS = (
-    ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
-    ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
-    ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
-    ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
-)
-# From linear red, green and blue to OKLab: B. Ottosson 2020, "A perceptual color space for image processing".
-_TO_CONES = (
-    (0.4122214708, 0.5363325363, 0.0514459929),
-    (0.2119034982, 0.6806995451, 0.1073969566),
-    (0.0883024619, 0.2817188376, 0.6299787005),
-)
-_TO_LAB = (
-    (0.2104542553, 0.7936177850, -0.0040720468),
-    (1.9779984951, -2.4285922050, 0.4505937099),
-    (0.0259040371, 0.7827717662, -0.8086757660),
+# How far each color is from those before it in OKLab (B. Ottosson 2020, "A perceptual color space for image
+# processing"), in the vision in which they are nearest: the normal one, or without the cones for long, medium or short
+# waves (Machado et al. 2009, table 1, severity 1). tests/ner/page/test_colors.py computes them.
+DISTANCES = (
+    (),
+    (0.2606,),
+    (0.0931, 0.1029),
+    (0.0924, 0.0876, 0.1743),
+    (0.0826, 0.2541, 0.1255, 0.1328),
+    (0.2755, 0.1008, 0.0840, 0.0914, 0.2907),
+    (0.1005, 0.2729, 0.1068, 0.1876, 0.1305, 0.2806),
+    (0.1414, 0.1931, 0.0935, 0.1017, 0.1025, 0.1418, 0.1870),
+    (0.1585, 0.1000, 0.1105, 0.1537, 0.1874, 0.1361, 0.1530, 0.1606),
+    (0.1613, 0.1122, 0.0963, 0.0865, 0.1523, 0.0847, 0.2001, 0.0793, 0.0899),
 )
 
 
@@ -72,7 +67,7 @@ def styles_of(types: Sequence[str], entities: Iterable[list[Entity]]) -> list[in
     def cost(chosen):
         placed = [*style_of.items(), *chosen[:-1]]
         kind, style = chosen[-1]
-        own = sum(weights[kind, other] / _distance_of_styles(style, taken) ** 2 for other, taken in placed)
+        own = sum(weights[kind, other] / _distance(style, taken) ** 2 for other, taken in placed)
         return own + (cost(chosen[:-1]) if chosen[1:] else 0.0)
 
     for pair in sorted(pairs, key=lambda pair: -pairs[pair]):
@@ -84,28 +79,15 @@ def styles_of(types: Sequence[str], entities: Iterable[list[Entity]]) -> list[in
     return [style_of.get(kind, number % STYLES) for number, kind in enumerate(types)]
 
 
-def type_styles(styles: Sequence[int]) -> Iterable[str]:
-    """The rules of the style sheet for types, by their numbers: color, ink, edge, and what hides the others when some
-    types are chosen to be shown alone."""
-    for number, style in enumerate(styles):
-        color, ink = COLORS[style % len(COLORS)]
-        kind, hidden = f".t{number}", f"body:has(.only:checked):not(:has(#only{number}:checked))"
-        yield f"{kind}{{--c:{color};--ink:{ink};--edge:{EDGES[style // len(COLORS)]}}}\n"
-        yield f"{hidden} mark{kind}{{all:unset}}{hidden} mark{kind}::after{{content:none}}"
-        yield f"{hidden} nav {kind}{{display:none}}\n"
+def looks_of(style: int) -> dict[str, str]:
+    """``color``, ``ink`` and ``edge`` of a style, as the style sheet has them."""
+    color, ink = COLORS[style % len(COLORS)]
+    return {"color": color, "ink": ink, "edge": EDGES[style // len(COLORS)]}
 
 
-@cache
-def distance(color: str, other: str) -> float:
-    """How far two colors, as in ``COLORS``, are apart in OKLab, in the vision in which they are nearest."""
-    return min(
-        sum((a - b) ** 2 for a, b in zip(_oklab(color, vision), _oklab(other, vision))) ** 0.5 for vision in VISIONS
-    )
-
-
-def _distance_of_styles(one, other):
-    color, other_color = one % len(COLORS), other % len(COLORS)
-    return SAME_COLOR if color == other_color else distance(COLORS[color][0], COLORS[other_color][0])
+def _distance(one, other):
+    far, near = sorted((one % len(COLORS), other % len(COLORS)), reverse=True)
+    return SAME_COLOR if far == near else DISTANCES[far][near]
 
 
 def _nested(entities):
@@ -113,18 +95,6 @@ def _nested(entities):
     nested: Counter = Counter()
     for of_text in entities:
         pieces = nested_pieces(of_text)
-        for piece, parent in zip(pieces, parents_of(pieces)):
-            if parent is not None and pieces[parent].entity.type != piece.entity.type:
-                nested[pieces[parent].entity.type, piece.entity.type] += 1
+        outer_and_inner = [(pieces[piece.parent].entity, piece.entity) for piece in pieces if piece.parent is not None]
+        nested.update((outer.type, inner.type) for outer, inner in outer_and_inner if outer.type != inner.type)
     return nested
-
-
-def _oklab(color, vision):
-    channels = (int(value) / 255 for value in color.split())
-    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
-    seen = [min(max(value, 0.0), 1.0) for value in _times(vision, linear)]
-    return _times(_TO_LAB, [value ** (1 / 3) for value in _times(_TO_CONES, seen)])
-
-
-def _times(matrix, vector):
-    return [sum(a * b for a, b in zip(row, vector)) for row in matrix]

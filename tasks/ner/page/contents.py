@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from tasks.ner.examples import Entity
-from tasks.ner.page.boxes import escaped
 from tasks.ner.page.sections import SECTION_CHARACTERS, Span
 
 LABEL_CHARACTERS = 24
@@ -23,11 +22,14 @@ class Place(NamedTuple):
     parts: list  # places within
 
 
-class Mentions(NamedTuple):
-    """An entity, whose type and characters others may have, too."""
+class Mention(NamedTuple):
+    """All entities with one type and the same characters."""
 
     anchor: str
+    characters: str
     count: int
+    text: int  # number of the text of the first one
+    first: Entity
 
 
 def section_anchor(number: int, start: int) -> str:
@@ -47,22 +49,19 @@ def places_of(texts: list[str], sections: list[list[list[Span]]], entities: list
     size = 0  # characters of the texts of the last place, if it may have more
     for number, (text, of_text, found) in enumerate(zip(texts, sections, entities), 1):
         counts = Counter(entity.type for entity in found)
-        if len(of_text) > 1:
-            parts = list(_parts(text, number, of_text, found))
-            places.append(Place(f"text{number}", str(number), _label(text), counts, parts))
-            size = 0
-        elif 0 < size < SECTION_CHARACTERS:
+        if len(of_text) == 1 and 0 < size < SECTION_CHARACTERS:
             first = places[-1].number.partition("–")[0]
             places[-1].counts.update(counts)
             places[-1] = places[-1]._replace(number=f"{first}–{number}")
             size += len(text) + 1
-        else:
-            places.append(Place(f"text{number}", str(number), _label(text), counts, []))
-            size = len(text) + 1
+            continue
+        parts = list(_parts(text, number, of_text, found)) if len(of_text) > 1 else []
+        places.append(Place(section_anchor(number, 0), str(number), _label(text), counts, parts))
+        size = 0 if parts else len(text) + 1
     return places
 
 
-def _parts(text, number, sections, entities):
+def _parts(text: str, number: int, sections: list[list[Span]], entities: list[Entity]) -> Iterator[Place]:
     """The sections of a text. An entity belongs to that in which it begins."""
     place = 0
     for section in sections:
@@ -80,72 +79,24 @@ def _label(text):
     return label if len(label) <= LABEL_CHARACTERS else f"{label[:LABEL_CHARACTERS]}…"
 
 
-def mentions_of(texts: list[str], entities: list[list[Entity]]) -> dict[str, dict[str, Mentions]]:
-    """For each type the characters of its entities, the most frequent first, with what is to be said of them."""
-    found: dict[str, dict[str, Mentions]] = {}
-    number = 0
-    for text, of_text in zip(texts, entities):
+def mentions_of(texts: list[str], entities: list[list[Entity]]) -> dict[str, list[Mention]]:
+    """For each type the distinct characters of its entities, the most frequent first, of equals the first one."""
+    found: dict[tuple[str, str], Mention] = {}
+    for number, (text, of_text) in enumerate(zip(texts, entities), 1):
         for entity in of_text:
-            of_type = found.setdefault(entity.type, {})
-            characters = text[entity.start : entity.end]
-            if characters in of_type:
-                of_type[characters] = of_type[characters]._replace(count=of_type[characters].count + 1)
-            else:
-                number += 1
-                of_type[characters] = Mentions(f"e{number}", 1)
-    return {
-        kind: dict(sorted(of_type.items(), key=lambda item: -item[1].count))  # of equals the first in the texts
-        for kind, of_type in found.items()
-    }
+            key = entity.type, text[entity.start : entity.end]
+            mention = found.setdefault(key, Mention(f"e{len(found) + 1}", key[1], 0, number, entity))
+            found[key] = mention._replace(count=mention.count + 1)
+    mentions: dict[str, list[Mention]] = {}
+    for (kind, _), mention in sorted(found.items(), key=lambda item: -item[1].count):
+        mentions.setdefault(kind, []).append(mention)
+    return mentions
 
 
-def navigation(
-    places: list[Place],
-    mentions: dict[str, dict[str, Mentions]],
-    number_of: dict[str, int],
-    words: Mapping[str, str],
-) -> Iterator[str]:
-    """The HTML of both.
-
-    Args:
-        places: what the table of contents leads to; without any there is none.
-        mentions: of each type.
-        number_of: of the types, in their order.
-        words: of the page's language.
-    """
-    yield "<nav>\n"
-    if places:
-        yield f"<details open>\n<summary>{words['contents']}</summary>\n"
-        yield from _list(places, number_of)
-        yield "</details>\n"
-    if mentions:
-        yield f"<details>\n<summary>{words['list']}</summary>\n"
-    for kind, number in number_of.items():
-        of_type = mentions.get(kind, {})
-        total = sum(mention.count for mention in of_type.values())
-        counts = words["of a type"].format(total=f"{total:,}", different=f"{len(of_type):,}")
-        yield f'<details class="t{number}">\n<summary><span class="name">{escaped(kind)}</span> '
-        yield f"<small>{counts}</small></summary>\n<ol>\n"
-        for characters, (anchor, count) in of_type.items():
-            yield f'<li><a href="#{anchor}" lang="zh">{escaped(characters)}</a> <small>{count:,}</small></li>\n'
-        yield "</ol>\n</details>\n"
-    if mentions:
-        yield "</details>\n"
-    yield "</nav>\n"
-
-
-def _list(places, number_of):
-    yield "<ol>\n"
-    for place in places:
-        counts = "".join(
-            f' <b class="t{number}" title="{escaped(kind)}">{place.counts[kind]:,}</b>'
-            for kind, number in number_of.items()
-            if place.counts[kind]
-        )
-        yield f'<li><a href="#{place.anchor}"><small>{place.number}</small> <span lang="zh">'
-        yield f"{escaped(place.label)}</span></a>{counts}"
-        if place.parts:
-            yield "\n"
-            yield from _list(place.parts, number_of)
-        yield "</li>\n"
-    yield "</ol>\n"
+def anchors_of(mentions: dict[str, list[Mention]]) -> dict[int, dict[Entity, str]]:
+    """For each text, by its number, the ids of the entities that are a first mention."""
+    anchors: dict[int, dict[Entity, str]] = defaultdict(dict)
+    for of_type in mentions.values():
+        for mention in of_type:
+            anchors[mention.text][mention.first] = mention.anchor
+    return anchors

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from paddle_rope.global_pointer.decoding import ScoredSpan, decode_spans
-from tasks.common.exported.model import ExportedModel
+from tasks.common.export.model import ExportedModel
 from tasks.common.inference import Batch
 from tasks.common.model_folder import check_length, check_named
 from tasks.ner.lengths import TrainingLengths

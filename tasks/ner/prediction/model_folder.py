@@ -10,10 +10,10 @@ from paddle_rope.json_files import read_json_object
 from paddle_rope.machine import import_paddle
 from tasks.common import model_folder
 from tasks.common.errors import InputError
-from tasks.common.exported.folder import is_exported
-from tasks.common.exported.model import open_exported
+from tasks.common.export.folder import is_exported
+from tasks.common.export.model import open_exported
 from tasks.common.model_folder import MODEL_FILES, damage_reported, refuse_incomplete, refuse_other_recipe
-from tasks.common.tool.device import choose_device
+from tasks.common.process import choose_device
 from tasks.ner.features import FILE_NAME as FEATURES_FILE
 from tasks.ner.features import WordFeatures
 from tasks.ner.prediction.exported import ExportedNerModel

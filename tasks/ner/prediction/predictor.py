@@ -13,7 +13,7 @@ from tqdm import tqdm
 from tasks.common.errors import InputError
 from tasks.common.inference import outputs_of
 from tasks.common.model_folder import check_least
-from tasks.common.precision import predict_in_bfloat16
+from tasks.common.predictor import predict_in_bfloat16
 from tasks.ner.batching import SpanCollator, TokenizedText
 from tasks.ner.examples import Entity, as_record, without_overlaps
 from tasks.ner.lengths import Reading, reading_of
@@ -44,7 +44,7 @@ class NerPredictor:
             least a quarter and at most half of ``max_tokens``.
         max_entity_tokens: tokens of the longest span that is found, 0 for any; None takes twice those of the longest
             training entity, see :func:`tasks.ner.lengths.entity_bound`.
-        bf16: multiply in bfloat16, see :func:`tasks.common.precision.predict_in_bfloat16`.
+        bf16: multiply in bfloat16, see :func:`tasks.common.predictor.predict_in_bfloat16`.
 
     Raises:
         InputError: a folder does not hold a model, several do not fit together, the device cannot be used or has no

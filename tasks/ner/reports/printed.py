@@ -4,8 +4,8 @@ import itertools
 
 from rich.cells import cell_len
 
+from tasks.common.errors import visible
 from tasks.common.reports.tables import as_cells, print_score_rows, terminal
-from tasks.common.visible import visible
 from tasks.ner.examples import Example
 from tasks.ner.reports.error_analysis import BOUNDARY_ERRORS
 

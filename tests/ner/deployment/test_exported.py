@@ -12,7 +12,7 @@ import export_ner
 import numpy as np
 import pytest
 
-from tasks.common.exported.folder import write_checksums
+from tasks.common.export.folder import write_checksums
 from tasks.ner import NerPredictor
 from tasks.ner.export import NerExporter
 from tests.exports import FORMATS, export, fails

@@ -8,8 +8,8 @@ import paddle
 import pytest
 from paddle import inference
 
-from tasks.common.deployment import graphs
-from tasks.common.deployment.graphs import write_onnx_graph, write_paddle_graph
+from tasks.common.export import graphs
+from tasks.common.export.graphs import write_onnx_graph, write_paddle_graph
 from tasks.common.inference import evaluated
 from tasks.ner import NerPredictor
 from tasks.ner.export import NerExporter, add_spans

@@ -8,11 +8,11 @@ import paddle
 import predict_ner
 import pytest
 
-from tasks.common.deployment import export as exporting
 from tasks.common.errors import InputError
-from tasks.common.exported.folder import GRAPH_FILES, ONNX_FILE, write_checksums
+from tasks.common.export import exporter as exporting
+from tasks.common.export.folder import GRAPH_FILES, ONNX_FILE, write_checksums
 from tasks.ner.export import NerExporter
-from tests.common.exported.graph_bytes import field
+from tests.common.export.graph_bytes import field
 from tests.exports import FORMATS, export, fails
 
 

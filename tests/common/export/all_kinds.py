@@ -2,7 +2,7 @@
 
 from tasks.classification.export import ClassificationExporter
 from tasks.classification.model import ClassificationConfig, ClassificationModel
-from tasks.common.deployment.graphs import write_onnx_graph, write_paddle_graph
+from tasks.common.export.graphs import write_onnx_graph, write_paddle_graph
 from tasks.matching.export import MatchingExporter
 from tasks.matching.model import MatchingConfig, MatchingModel
 from tasks.ner.export import NerExporter

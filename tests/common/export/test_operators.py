@@ -8,12 +8,11 @@ import pytest
 
 from paddle_rope import choices
 from paddle_rope.roformer import SequenceClassificationConfig
-from tasks.common.deployment import graphs
 from tasks.common.errors import InputError
-from tasks.common.exported.operator_names import OPERATORS
-from tasks.common.exported.operators import check_operators, operators_of
-from tests.common.exported.all_kinds import ALL_KINDS, write_graph
-from tests.common.exported.graph_bytes import connected_program, field, onnx_model, onnx_node, program
+from tasks.common.export import graphs
+from tasks.common.export.operators import OPERATORS, check_operators, operators_of
+from tests.common.export.all_kinds import ALL_KINDS, write_graph
+from tests.common.export.graph_bytes import connected_program, field, onnx_model, onnx_node, program
 
 IS_PADDLE_2 = paddle.__version__.startswith("2.")
 QUANTIZED = (0, 2, 5, 19)
@@ -141,7 +140,7 @@ def test_graphs_nested_deep_or_of_many_fields_are_refused(tmp_path, monkeypatch)
     (tmp_path / "a.onnx").write_bytes(onnx_model(inner))
     with pytest.raises(InputError, match="nested too deep"):
         check_operators(tmp_path / "a.onnx")
-    monkeypatch.setattr("tasks.common.exported.operators.MOST_FIELDS", 100)
+    monkeypatch.setattr("tasks.common.export.operators.MOST_FIELDS", 100)
     (tmp_path / "a.onnx").write_bytes(onnx_model(*[onnx_node(b"Relu")] * 100))
     with pytest.raises(InputError, match="more fields than a model's graph"):
         check_operators(tmp_path / "a.onnx")

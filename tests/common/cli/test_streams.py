@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tqdm import tqdm
 
+from tasks.common.cli.streams import Output, on_terminal, standard_output
 from tasks.common.errors import InputError
 from tasks.common.reports.tables import print_score_rows
-from tasks.common.tool.streams import Output, on_terminal, standard_output
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 CONVERT = """

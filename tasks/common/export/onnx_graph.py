@@ -10,8 +10,8 @@ import numpy as np
 
 from paddle_rope.machine import physical_cores
 from tasks.common.errors import InputError
-from tasks.common.exported.folder import ONNX_FILE
-from tasks.common.exported.operators import check_operators
+from tasks.common.export.folder import ONNX_FILE
+from tasks.common.export.operators import check_operators
 from tasks.common.model_folder import damage_reported
 
 _ONLY_FATAL = 4  # of the severities of onnxruntime's log

@@ -11,10 +11,10 @@ import paddle
 from paddle import inference
 
 from tasks.common.errors import InputError
-from tasks.common.exported.folder import GRAPH_FILES, WEIGHTS_FILE
-from tasks.common.exported.operators import check_operators
+from tasks.common.export.folder import GRAPH_FILES, WEIGHTS_FILE
+from tasks.common.export.operators import check_operators
 from tasks.common.model_folder import damage_reported
-from tasks.common.tool.device import choose_device
+from tasks.common.process import choose_device
 
 GPU_MEGABYTES = 256  # at the beginning; Paddle takes more as it needs more
 
@@ -24,7 +24,7 @@ class PaddleGraph:
 
     Args:
         folder: with one of ``GRAPH_FILES`` and the weights.
-        device: as of :func:`tasks.common.tool.device.choose_device`.
+        device: as of :func:`tasks.common.process.choose_device`.
 
     Raises:
         InputError: the device cannot be used, this Paddle cannot read the graph, or the graph has operators that no

@@ -6,8 +6,7 @@ import os
 import re
 import sys
 
-from tasks.common.errors import EXIT_BAD_INPUT, InputError, exit_on_input_error
-from tasks.common.visible import visible
+from tasks.common.errors import EXIT_BAD_INPUT, InputError, exit_on_input_error, visible
 
 # How progress bars begin a line anew, and go up a line, in writes of their own.
 _LINE_ANEW = re.compile("\r?")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tasks.common.errors import EXIT_BAD_INPUT, InputError, exit_on_input_error
-from tasks.common.exported.model import ExportedModel
+from tasks.common.export.model import ExportedModel
 from tasks.common.model_folder import check_named
 
 

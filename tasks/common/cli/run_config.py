@@ -1,6 +1,7 @@
 """One YAML file describes one run; any of its keys can be overridden on the command line."""
 
 import dataclasses
+import os
 from pathlib import Path
 from typing import get_args, get_origin, get_type_hints
 
@@ -8,8 +9,8 @@ import yaml
 
 from tasks.common.errors import InputError, did_you_mean
 from tasks.common.texts.text_files import shown
-from tasks.common.tool.shipped import shipped, shipped_names
 
+CONFIGS = "configs"
 KINDS = {int: "a whole number", float: "a number", bool: "true or false"}
 TRUTH = {
     **dict.fromkeys(("yes", "true", "t", "y", "1"), True),
@@ -27,7 +28,7 @@ def read_run_config(config_file, overrides=()):
     Returns:
         dict of the file's keys with the overrides in place. Overridden values are strings, to which
         :func:`parse_arguments` gives the type of their key. The file itself, and files that values name, may be those
-        of ``configs/`` that come with the package, see :func:`tasks.common.tool.shipped.shipped`.
+        of ``configs/`` that come with the package, see :func:`shipped`.
 
     Raises:
         InputError: the file cannot be read as a mapping, or a word is not an option.
@@ -131,3 +132,28 @@ def _typed(key, value, kind):
             f"configuration: {key} must be {KINDS[inner]}, got {shown(value)}; "
             "correct the value in the YAML file or on the command line"
         ) from None
+
+
+def shipped_names(missing):
+    """The names of our configurations, such as ``configs/ner/demo.yaml``: those of the folder that a missing file
+    names, or else the recipes'."""
+    folder = Path(missing).parts[1:2] if Path(missing).parts[:1] == (CONFIGS,) else ()
+    found = sorted({f"{CONFIGS}/{path.parent.name}/{path.name}" for home in _homes() for path in home.glob("*/*.yaml")})
+    of_folder = [name for name in found if folder and name.startswith(f"{CONFIGS}/{folder[0]}/")]
+    return of_folder or [name for name in found if not name.startswith(f"{CONFIGS}/experiments/")]
+
+
+def shipped(name):
+    """The path ``name`` as it is; where there is no such file here, but it is one of ours that begins with
+    ``configs/``, the path of ours as str."""
+    path = Path(name)
+    # os.path.exists, unlike Path.exists, answers without permission and for names that no file can have
+    if path.parts[:1] != (CONFIGS,) or os.path.exists(name):
+        return name
+    return next((str(file) for home in _homes() if os.path.isfile(file := home.joinpath(*path.parts[1:]))), name)
+
+
+def _homes():
+    """Where ours may be: inside the package where it is installed, beside it in the repository."""
+    tasks = Path(__file__).resolve().parents[2]
+    return tasks / CONFIGS, tasks.parent / CONFIGS

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.common.tool.own_command import own_command, quoted, visualdl_command
+from tasks.common.cli.own_command import own_command, quoted, visualdl_command
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
@@ -64,7 +64,7 @@ def test_names_with_spaces_are_one_word():
 
 def test_it_runs_as_it_is_printed():
     code = "import runpy, sys; sys.argv = ['paddle_rope/__main__.py']; "
-    code += "from tasks.common.tool.own_command import own_command; print(own_command())"
+    code += "from tasks.common.cli.own_command import own_command; print(own_command())"
     command = subprocess.run(
         [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True
     ).stdout.strip()

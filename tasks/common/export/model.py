@@ -10,7 +10,7 @@ import numpy as np
 
 from paddle_rope.roformer import load_tokenizer
 from tasks.common.errors import is_out_of_memory
-from tasks.common.exported.folder import ONNX, check_folder, format_of, read_config
+from tasks.common.export.folder import ONNX, check_folder, format_of, read_config
 from tasks.common.inference import Batch
 from tasks.common.model_folder import check_vocabulary, damage_reported
 
@@ -19,15 +19,15 @@ class ExportedModel:
     """The graph of an exported folder, and what prediction needs of its config.json.
 
     Args:
-        folder: checked by :func:`~tasks.common.exported.folder.check_folder`.
+        folder: checked by :func:`~tasks.common.export.folder.check_folder`.
         device: as of the predictors.
 
     Attributes:
         kinds: the keys of config.json that are read, and their kinds; of a subclass.
         defaults: the values of keys that folders of earlier versions lack.
         config: these keys as attributes.
-        graph: :class:`~tasks.common.exported.onnx_graph.OnnxGraph` or
-            :class:`~tasks.common.exported.paddle_graph.PaddleGraph`.
+        graph: :class:`~tasks.common.export.onnx_graph.OnnxGraph` or
+            :class:`~tasks.common.export.paddle_graph.PaddleGraph`.
 
     Raises:
         InputError: the configuration or the graph cannot be read, or the device not used.
@@ -42,11 +42,11 @@ class ExportedModel:
         with damage_reported(folder, "config.json", "the exported folder"):
             self.check()
         if format_of(folder) == ONNX:
-            from tasks.common.exported.onnx_graph import OnnxGraph
+            from tasks.common.export.onnx_graph import OnnxGraph
 
             self.graph = OnnxGraph(folder, device)
         else:
-            from tasks.common.exported.paddle_graph import PaddleGraph
+            from tasks.common.export.paddle_graph import PaddleGraph
 
             self.graph = PaddleGraph(folder, device)
 

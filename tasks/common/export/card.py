@@ -9,12 +9,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tasks.common.cli.run_config import read_run_config
 from tasks.common.errors import InputError
-from tasks.common.exported.folder import ONNX, ONNX_FILE, format_of
+from tasks.common.export.folder import ONNX, ONNX_FILE, format_of
 from tasks.common.files import write_files
-from tasks.common.recipe import Recipe
 from tasks.common.runs.life import CONFIG_FILE, METRICS_FILE
-from tasks.common.tool.run_config import read_run_config
 
 CARD_FILE = "README.md"
 _DATA_KEYS = ("train_file", "dev_file", "test_file")
@@ -28,7 +27,7 @@ _CALLS = {
 def write_card(
     folder: Path,
     name: str,
-    recipe: Recipe,
+    recipe: Any,
     model_dirs: list[str | os.PathLike],
     what: dict[str, str],
     quantize: str | None,
@@ -42,9 +41,9 @@ def write_card(
         folder: with the graph in it.
         name: of the model.
         recipe: of the model.
-        model_dirs, quantize, check, license: as of :func:`tasks.common.deployment.export.export`.
+        model_dirs, quantize, check, license: as of :func:`tasks.common.export.exporter.export`.
         what: lines on what the model finds: their titles and contents.
-        scores: on ``check``, as of :class:`~tasks.common.deployment.export.Exported`.
+        scores: on ``check``, as of :class:`~tasks.common.export.exporter.Exported`.
     """
     is_onnx = format_of(folder) == ONNX
     lines = [f"# {name}", "", *(f"- {title}: {content}" for title, content in what.items())]

@@ -12,12 +12,11 @@ import numpy as np
 from paddle import nn
 from paddle.static import InputSpec
 
-from tasks.common.deployment.card import write_card
-from tasks.common.deployment.graphs import check_onnx_packages, write_onnx_graph, write_paddle_graph
 from tasks.common.errors import InputError
-from tasks.common.exported.folder import ONNX, is_exported, write_checksums
+from tasks.common.export.card import write_card
+from tasks.common.export.folder import ONNX, is_exported, write_checksums
+from tasks.common.export.graphs import check_onnx_packages, write_onnx_graph, write_paddle_graph
 from tasks.common.files import atomic_folder, check_new_folder
-from tasks.common.recipe import Recipe
 
 TOLERANCE = 1e-3  # of a score; rounding in another order makes some 1e-5
 INT8 = "int8"
@@ -47,7 +46,7 @@ class Exporter:
         several: whether several models become one.
     """
 
-    recipe: ClassVar[type[Recipe]]
+    recipe: ClassVar[type]
     output: ClassVar[str]
     several: ClassVar[bool] = False
 

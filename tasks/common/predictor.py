@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 from tasks.common.errors import InputError
-from tasks.common.exported.model import ExportedModel
+from tasks.common.export.model import ExportedModel
 
 FLOAT32_NOTE = "note: float32 is faster than bfloat16 on this processor, so --bf16 computes in float32"
 

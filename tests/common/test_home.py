@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tasks.common.tool.home import ensure_home
+from tasks.common.home import ensure_home
 
-REPOSITORY = Path(__file__).resolve().parents[3]
+REPOSITORY = Path(__file__).resolve().parents[2]
 IMPORTED = "import os, tasks; print(os.environ['HOME'])"
 
 

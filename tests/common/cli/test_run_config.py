@@ -5,8 +5,8 @@ from typing import Optional
 
 import pytest
 
+from tasks.common.cli.run_config import parse_arguments, read_run_config
 from tasks.common.errors import InputError
-from tasks.common.tool.run_config import parse_arguments, read_run_config
 
 
 @dataclass

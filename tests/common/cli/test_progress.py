@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tasks.common.tool.progress import TrainingProgress
+from tasks.common.cli.progress import TrainingProgress
 
 
 class Terminal(io.StringIO):
@@ -38,7 +38,7 @@ def test_log_file_of_a_short_training_has_no_line():
 
 @pytest.mark.parametrize("first", [0, 2])
 def test_terminal_has_one_bar_with_name_and_loss(first, monkeypatch):
-    monkeypatch.setattr("tasks.common.tool.progress.SHOWN_AFTER", 0)
+    monkeypatch.setattr("tasks.common.cli.progress.SHOWN_AFTER", 0)
     shown = trained(TrainingProgress("masked language modeling", 0.0, Terminal()), first=first)
     assert shown.startswith("\rmasked language modeling:") and shown.endswith("\n") and shown.count("\n") == 1
     last = shown.split("\r")[-1]

@@ -1,1 +1,0 @@
-"""Export: from the folders of trained models to one for use."""
