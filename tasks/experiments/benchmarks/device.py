@@ -13,8 +13,8 @@ from paddle_rope import RotaryPositionEmbedding, linear_attention
 from paddle_rope.native.adamw import AdamW
 from paddle_rope.roformer import RoFormerConfig, RoFormerForMaskedLM
 from tasks.common.files import write_json
-from tasks.common.reports.tables import as_markdown
 from tasks.common.process import choose_device
+from tasks.common.reports.tables import as_markdown
 from tasks.experiments.benchmarks import device_layers
 from tasks.experiments.benchmarks.measuring import forget_peak, peak_megabytes, seconds_of, training_step
 
@@ -155,7 +155,8 @@ def measure_encoder(size: Size, dtype: str, peak: float, enough_seconds: float) 
             model.roformer(ids)
 
     rows = []
-    for job, run, passes in (("training", lambda: training_step(optimizer, loss, scaler), 3), ("inference", predict, 1)):
+    jobs = ("training", lambda: training_step(optimizer, loss, scaler), 3), ("inference", predict, 1)
+    for job, run, passes in jobs:
         model.train() if job == "training" else model.eval()
         forget_peak()
         seconds = median_seconds(run, enough_seconds)

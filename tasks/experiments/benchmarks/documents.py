@@ -6,9 +6,10 @@ import itertools
 import json
 import math
 import random
-from collections.abc import Callable, Sequence
+import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_folder, write_json_lines
@@ -16,8 +17,8 @@ from tasks.common.reports.tables import as_markdown
 from tasks.common.runs.fingerprints import digest_of
 from tasks.common.texts.plain_texts import SENTENCE_END, read_plain_texts
 from tasks.experiments.benchmarks.measuring import timed
-from tasks.scaling.run import SUMMARY_FILE, run_documents
 
+PREDICT = (sys.executable, "-m", "paddle_rope", "predict", "ner")
 SHORTEST_SENTENCE = 4  # characters
 SECONDS_A_DAY = 24 * 60 * 60
 LOAD = 0.7  # of the time, that a machine which is to keep up should be at work
@@ -39,8 +40,6 @@ def write_corpus(folder: Path, text_files: Sequence[str], records: int, files: i
     Raises:
         InputError: a file cannot be read, has no sentences, or the folder cannot be made.
     """
-    if files > records:
-        raise InputError(f"--files {files}: must be from 1 to --records, {records}")
     texts = [text for path in text_files for text in read_plain_texts(path)]
     sentences = sorted({sentence for text in texts for sentence in _sentences(text)})
     if not sentences:
@@ -61,30 +60,27 @@ def _sentences(text):
     return [part for part in parts if len(part) >= SHORTEST_SENTENCE]
 
 
-def measure_ways(
-    job_of: Callable[[str, int], Any], ways: dict[str, tuple[int, Callable]], output: str | Path, part_records: int
-) -> str:
-    """Predict the corpus ``output/input`` in several ways, each into a folder of its name in ``output``. What is finished
-    is not computed again; its time is that of the call that finished it.
+def measure_ways(argv: Sequence[str], processes: Sequence[int], actors: Sequence[int], output: Path) -> str:
+    """Predict the corpus ``output/input`` with ``paddle-rope predict`` in several ways, each into its own folder in
+    ``output``. What is finished is not computed again; its time is that of the call that finished it.
 
     Args:
-        job_of: function of the folder of results and the number of processes: a :class:`tasks.scaling.worker.Job`.
-        ways: name -> (number of processes, what does the parts).
+        argv: model folders and options of the command.
+        processes: numbers of processes of this machine.
+        actors: numbers of actors of Ray on this machine.
         output: folder.
-        part_records: records of a part.
 
     Returns:
         Markdown: documents per second, memory of the largest process in the first and in the last quarter, how many
         such processes a million documents a day need, and whether all gave the same results.
     """
+    ways = {f"processes_{count}": (count, []) for count in processes}
+    ways |= {f"ray_{count}": (count, ["--ray"]) for count in actors}
     rows, digests = [], {}
-    for name, (processes, run_parts) in ways.items():
-        folder, statuses = Path(output) / name, []
-        job, sources = job_of(str(folder), processes), [str(Path(output) / "input")]
-        seconds = timed(lambda: statuses.append(run_documents(job, sources, part_records, run_parts)))["seconds"]
-        if statuses[0]:
-            raise SystemExit(statuses[0])
-        call = json.loads((folder / SUMMARY_FILE).read_text(encoding="utf-8"))["last_call"]
+    for name, (count, on_ray) in ways.items():
+        folder = output / name
+        seconds = timed(lambda: _predict(argv, output / "input", folder, count, on_ray))["seconds"]  # noqa: B023
+        call = json.loads((folder / "summary.json").read_text(encoding="utf-8"))["last_call"]
         digests[name] = [digest_of(path) for path in sorted(folder.glob("part-*.jsonl"))]
         a_day = call["documents_per_second"] * SECONDS_A_DAY
         rows.append(
@@ -97,9 +93,16 @@ def measure_ways(
                 "MB, first quarter": call["megabytes_first"],
                 "MB, last quarter": call["megabytes_last"],
                 "million/day": round(a_day / 1e6, 2),
-                f"processes for 1 million/day at {LOAD:.0%} load": math.ceil(1e6 / (a_day / processes * LOAD)),
+                f"processes for 1 million/day at {LOAD:.0%} load": math.ceil(1e6 / (a_day / count * LOAD)),
             }
         )
     different = [name for name in digests if digests[name] != next(iter(digests.values()))]
     note = f"The results of {', '.join(different)} differ from the first." if different else "All results are the same."
     return f"{as_markdown(rows, list(rows[0]))}\n{note}"
+
+
+def _predict(argv, corpus, folder, count, on_ray):
+    command = [*PREDICT, *argv, "--input", str(corpus), "--output", str(folder), "--processes", str(count), *on_ray]
+    status = subprocess.run(command, check=False).returncode
+    if status:
+        raise SystemExit(status)  # the command has said why

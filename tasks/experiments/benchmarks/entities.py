@@ -119,9 +119,9 @@ def score_cases(
 
     Returns:
         dicts with ``documents``, ``length`` (None for the texts alone), ``count`` of the documents, ``precision``,
-        ``recall``, ``f1``, ``support``, ``predicted``, ``correct``; ``difference`` of F1 from the texts alone, or from the
-        shortest lists; and of joined texts, ``tenths``, by where in the document entities begin: the same scores, and
-        ``alone``, those of the same texts alone.
+        ``recall``, ``f1``, ``support``, ``predicted``, ``correct``; ``difference`` of F1 from the texts alone, or from
+        the shortest lists; and of joined texts, ``tenths``, by where in the document entities begin: the same scores,
+        and ``alone``, those of the same texts alone.
     """
     rows, first_f1 = [], {}
     for (kind, length), entities in found.items():

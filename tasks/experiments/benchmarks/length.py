@@ -15,9 +15,9 @@ from tqdm import tqdm
 from paddle_rope.machine import machine_in_words
 from tasks.common.errors import InputError
 from tasks.common.files import check_makeable, write_files, write_json
+from tasks.common.process import choose_device
 from tasks.common.reports.figures import GRAY, log_ticks, new_figure, png
 from tasks.common.reports.tables import as_csv, as_markdown
-from tasks.common.process import choose_device
 from tasks.experiments.benchmarks.length_models import MODELS, SHORT, check_options
 from tasks.experiments.benchmarks.worker import Worker
 from tasks.experiments.figure import COLORS
@@ -36,8 +36,8 @@ FITTED = 4  # lengths, the last ones of a variant: there attention outweighs the
 
 
 def run_length_plan(path: str | Path, output_dir: str | Path | None = None, device: str | None = None) -> str:
-    """Measure what is not in the table of a plan yet; write ``speed.json`` and ``speed.csv`` after each cell, and at the
-    end ``speed.md`` and ``speed.png``. Returns the slopes, in Markdown.
+    """Measure what is not in the table of a plan yet; write ``speed.json`` and ``speed.csv`` after each cell, and at
+    the end ``speed.md`` and ``speed.png``. Returns the slopes, in Markdown.
 
     Args:
         path: YAML file of the plan.
@@ -66,7 +66,8 @@ def run_length_plan(path: str | Path, output_dir: str | Path | None = None, devi
         kept = [*rows, *(old for old in earlier if _key(old) not in set(map(_key, rows)))]
         write_json(store, kept)
         write_files(folder, {"speed.csv": as_csv(kept, COLUMNS)})
-    slopes = f"{machine_in_words()}\n\nAgainst {plan['reference']}:\n\n{as_markdown(slope_rows(plan, rows), SLOPE_COLUMNS)}"
+    table = as_markdown(slope_rows(plan, rows), SLOPE_COLUMNS)
+    slopes = f"{machine_in_words()}\n\nAgainst {plan['reference']}:\n\n{table}"
     write_files(folder, {"speed.md": f"{slopes}\n{as_markdown(rows, COLUMNS)}", "speed.png": draw(plan, rows)})
     return slopes
 
@@ -97,8 +98,8 @@ def read_length_plan(path: str | Path, output_dir: str | Path | None = None) -> 
 
 
 def measure_all(plan: dict[str, Any], earlier: list[dict], device: str) -> Iterator[dict[str, Any]]:
-    """The rows of all cells in the order of the plan: those of ``earlier``, and what they lack, measured now. A cell has
-    a worker of its own, whose peak memory is the cell's."""
+    """The rows of all cells in the order of the plan: those of ``earlier``, and what they lack, measured now, each cell
+    in its own process."""
     done = {_key(row): row for row in earlier if not row["left_out"]}
     for job in JOBS:
         for variant, options in plan["variants"].items():

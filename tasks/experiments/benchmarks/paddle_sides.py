@@ -1,4 +1,4 @@
-"""Our RoFormer and linear attention, and PaddleNLP's RoFormer, as sides of :mod:`tasks.experiments.benchmarks.peers`."""
+"""Our RoFormer and linear attention, and PaddleNLP's RoFormer: sides of :mod:`tasks.experiments.benchmarks.peers`."""
 
 from __future__ import annotations
 

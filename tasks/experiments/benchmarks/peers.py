@@ -84,7 +84,7 @@ def start(name: str) -> tuple[dict[str, str], Responder]:
 class Responder:
     """Answers requests to a side: to compute ``outputs``, to make the jobs of ``encoder`` or ``linear``, and to ``run``
     one of them, with ``seconds``, ``processor_seconds`` and ``megabytes``: the peak of the process beyond what it had
-    before the first jobs were made; so what larger jobs before have left counts. None where the system does not tell."""
+    before the first jobs were made, so that what larger jobs have left counts; None where the system does not say."""
 
     def __init__(self, side: Any):
         self.side = side
@@ -125,7 +125,7 @@ def measure_peers(
         sides: names of :data:`SIDES`, ``native`` or ``plain`` among them; all are in memory together.
 
     Returns:
-        dict with ``versions`` and ``notes`` (list of str: what was left out and why), and ``rows``, dicts with ``size``,
+        dict with ``versions``, ``notes`` (list of str: what was left out and why), and ``rows``, dicts with ``size``,
         ``job`` (a key of ``JOBS``) and ``turns``: side -> what it measured in each round.
 
     Raises:
@@ -138,8 +138,9 @@ def measure_peers(
         for name, side in SIDES.items():
             if name not in sides:
                 continue
-            settings: dict = {"OMP_NUM_THREADS": str(threads), **({"PADDLE_ROPE_NATIVE": "0"} if name == "plain" else {})}
-            settings.update({} if side.is_prepared else dict.fromkeys(OUR_SETTINGS))
+            settings: dict = {"OMP_NUM_THREADS": str(threads)}
+            settings |= {"PADDLE_ROPE_NATIVE": "0"} if name == "plain" else {}
+            settings |= {} if side.is_prepared else dict.fromkeys(OUR_SETTINGS)
             try:
                 if side.in_torch and not peer_python:
                     raise InputError("it needs --peer_python")
@@ -152,7 +153,8 @@ def measure_peers(
         for size, case in cases:
             turns = measure_in_turns(workers, case, rounds, REST if threads > 1 else 0)
             rows += [{"size": size, "job": job, "turns": of_job} for job, of_job in turns.items()]
-    return {"versions": {name: worker.first["version"] for name, worker in workers.items()}, "notes": notes, "rows": rows}
+    versions = {name: worker.first["version"] for name, worker in workers.items()}
+    return {"versions": versions, "notes": notes, "rows": rows}
 
 
 def read_size(size: str) -> dict[str, int]:
@@ -214,8 +216,8 @@ def ratio(theirs: list[dict], ours: list[dict], clock: str) -> float:
 
 def as_table(rows: list[dict[str, Any]]) -> str:
     """The rows of :func:`measure_peers` as a Markdown table: milliseconds of ours (the native operators or, where they
-    are not built, the plain forms), and ratios, all of processor time, with ratios of the clock in brackets; the highest
-    peaks in MB, without those of inference, which has its turns after training, in memory that training has left."""
+    are not built, the plain forms), and ratios, all of processor time, with ratios of the clock in brackets; the
+    highest peaks in MB, but not of inference, which has its turns in memory that training has left."""
     cells = []
     for row in rows:
         turns = row["turns"]

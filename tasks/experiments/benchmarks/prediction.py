@@ -195,7 +195,8 @@ def as_table(measured: dict[str, Any]) -> str:
     rows = []
     for row in measured["rows"]:
         pairs = list(zip(measured["rows"][0]["turns"], row["turns"]))
-        seconds, reading = (statistics.median(turn[key] for turn in row["turns"]) for key in ("seconds", "reading_seconds"))
+        seconds = statistics.median(turn["seconds"] for turn in row["turns"])
+        reading = statistics.median(turn["reading_seconds"] for turn in row["turns"])
         rows.append(
             {
                 "engine": ENGINES[row["engine"]].title,

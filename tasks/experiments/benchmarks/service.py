@@ -125,7 +125,7 @@ class Load:
     """
 
     def __init__(self, session: aiohttp.ClientSession, bodies: list[dict], name: str):
-        self.session, self.bodies, self.name = session, [json.dumps(body) for body in bodies], name
+        self.session, self.bodies, self.name = session, [json.dumps(body, ensure_ascii=False) for body in bodies], name
         self.milliseconds: dict = {200: [], 503: [], "health": []}
         self.lost, self.seconds, self.sent = 0, 0.0, 0
 
@@ -163,7 +163,7 @@ class Load:
             async with request as response:
                 await response.read()
             self.milliseconds[kind or response.status].append(1000 * (time.perf_counter() - start))
-        except (aiohttp.ClientError, asyncio.TimeoutError, KeyError):  # KeyError: another status
+        except (aiohttp.ClientError, asyncio.TimeoutError, KeyError):  # noqa: UP041  KeyError: another status
             self.lost += 1
 
 

@@ -27,7 +27,7 @@ class Worker:
         module: name of a module of this package with ``start``.
         arguments: of ``start``, texts.
         python: the interpreter; None for this one.
-        is_prepared: whether Paddle is set up as our commands do (:mod:`paddle_rope.machine`) before ``module`` is imported.
+        is_prepared: whether Paddle is set up first, as our commands do (:mod:`paddle_rope.machine`).
         settings: added to the environment; None takes a variable away.
 
     Raises:
