@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from tasks.common.errors import InputError
 from tasks.common.texts.forms import Form, form_of, records
-from tasks.common.texts.json_lines import TEXT_KEYS, check_encodable, json_text
+from tasks.common.texts.json_records import TEXT_KEYS, check_encodable, json_text
 from tasks.common.texts.text_files import BLANKS, first_non_blank, read_text, shown, split_lines
 
 HEADER_WORDS = ("text", "sentence", "text_a", "label")

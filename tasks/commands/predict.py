@@ -9,9 +9,9 @@ from tasks.commands.options import add_computing, add_model_dir, add_model_dirs,
 from tasks.common.cli.streams import check_standard_output, progress_bar, standard_output
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_file
-from tasks.common.texts.json_lines import json_line
+from tasks.common.texts.json_records import json_line
+from tasks.common.texts.streams import FileStream, TextStream
 from tasks.common.texts.text_files import STDIN
-from tasks.common.texts.text_stream import FileStream, TextStream
 
 STREAMING = """
 
@@ -132,7 +132,7 @@ def open_output(output):
 
 
 def answer(stream, output, write):
-    """Call ``write(chunk, file)`` for the chunks of a :class:`tasks.common.texts.line_stream.LineStream`; the file is
+    """Call ``write(chunk, file)`` for the chunks of a :class:`tasks.common.texts.streams.LineStream`; the file is
     that of the path ``output``, or standard output for ``-``."""
     with open_output(output) as file:
         for chunk in chunks(stream):

@@ -4,7 +4,7 @@ import paddle
 from paddle import nn
 
 from paddle_rope.layers import Linear
-from tasks.ner.features.kinds import COLUMNS
+from tasks.ner.features import COLUMNS
 
 # Size of the embedding of each column of a kind, and of all flags together.
 COLUMN_SIZES = {"segmentation": 32, "bigrams": 64, "words": 64}

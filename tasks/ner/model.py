@@ -12,7 +12,7 @@ from paddle_rope.option_kinds import NAMES, TRUTH, choice, either, integer, list
 from paddle_rope.roformer import RoFormerConfig, RoFormerModel, RoFormerPretrainedModel
 from tasks.common.inference import evaluated
 from tasks.ner.feature_embedding import FeatureEmbedding, check_sizes
-from tasks.ner.features.kinds import UNKNOWN
+from tasks.ner.features import UNKNOWN
 from tasks.ner.spans import check_of_types, scores_of_text
 
 SPAN_HEADS = {"efficient": EfficientGlobalPointer, "dense": GlobalPointer}

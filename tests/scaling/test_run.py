@@ -1,10 +1,12 @@
 """A run over many documents: complete, in order, resumable, whatever dies."""
 
+import functools
 import json
 import multiprocessing
 import os
 import shutil
 import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -58,7 +60,7 @@ class InThisProcess:
             if len(self.done) == self.stop_after:
                 raise KeyboardInterrupt
             self.done.append(part.number)
-            events.done(worker(part, events.advance))
+            events.done(worker(part))
 
 
 @pytest.fixture
@@ -137,15 +139,28 @@ def test_a_killed_process_loses_nothing(inputs, exported, tmp_path, capfd):
 
 
 def test_what_kills_every_process_ends_the_run(exported, tmp_path, texts, fails_once):
-    write_jsonl(tmp_path / "in.jsonl", [{"text": text} for text in texts])
+    records = [{"text": text} for text in texts] * 100
+    write_jsonl(tmp_path / "in.jsonl", records)
+    ended = threading.Event()
 
-    def run(job, parts, events):
-        events.advance = lambda records: [os.kill(one.pid, signal.SIGKILL) for one in multiprocessing.active_children()]
-        run_in_processes(job, parts, events, 1)
+    def kill_who_writes():
+        while not ended.wait(0.01):
+            for begun in (tmp_path / "out").glob(".part-*.tmp"):
+                for process in multiprocessing.active_children():
+                    os.kill(process.pid, signal.SIGKILL)
+                begun.unlink(missing_ok=True)
 
-    message = fails_once(job(exported, tmp_path / "out"), [tmp_path / "in.jsonl"], 40, run)
-    assert message.startswith(f"3 processes have died in {tmp_path}/in.jsonl, records 1 to 40 (signal 9, Killed); ")
+    killing = threading.Thread(target=kill_who_writes)
+    killing.start()
+    try:
+        run = functools.partial(run_in_processes, count=1)
+        message = fails_once(job(exported, tmp_path / "out"), [tmp_path / "in.jsonl"], len(records), run)
+    finally:
+        ended.set()
+        killing.join()
+    assert message.startswith(f"3 processes have died in {tmp_path}/in.jsonl, records 1 to 4000 (signal 9, Killed); ")
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"manifest.json"}
+    assert multiprocessing.active_children() == []
 
 
 def test_interrupted_run_goes_on(inputs, model, tmp_path, capsys):

@@ -20,7 +20,7 @@ import aiohttp  # comes with PaddleNLP
 import numpy as np
 
 from tasks.common.errors import InputError
-from tasks.common.texts.plain_texts import read_plain_texts
+from tasks.common.texts.documents import read_plain_texts
 
 SERVE = (sys.executable, "-m", "paddle_rope", "serve")
 MOST_CONNECTIONS = 1000

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tasks.common.texts.plain_texts import SENTENCE_END
+from tasks.common.texts.documents import SENTENCE_END
 from tasks.ner.tokenized_text import TokenizedText
 
 Span = tuple[int, int, int]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from tasks.common.errors import InputError
-from tasks.common.texts.json_lines import check_encodable, json_text
+from tasks.common.texts.json_records import check_encodable, json_text
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
 

@@ -28,7 +28,7 @@ from collections.abc import Iterable, Iterator
 from xml.sax.saxutils import quoteattr
 
 from tasks.common.errors import InputError
-from tasks.common.texts.json_lines import check_encodable
+from tasks.common.texts.json_records import check_encodable
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
 from tasks.ner.formats.json_records import Records, check_offsets, check_type, field

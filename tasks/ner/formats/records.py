@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tasks.common.errors import InputError
 from tasks.common.texts.forms import records
-from tasks.common.texts.json_lines import distinct_keys
+from tasks.common.texts.json_records import distinct_keys
 from tasks.common.texts.tables import header_of
 from tasks.common.texts.text_files import first_non_blank
 

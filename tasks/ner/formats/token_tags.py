@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from tasks.common.errors import InputError
-from tasks.common.texts.json_lines import check_encodable, json_line
+from tasks.common.texts.json_records import check_encodable, json_line
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Example
 from tasks.ner.formats.json_records import Records

@@ -7,7 +7,7 @@ import pytest
 
 from paddle_rope.__main__ import main
 from tasks.common.errors import InputError
-from tasks.common.texts.text_stream import FileStream
+from tasks.common.texts.streams import FileStream
 
 
 def test_each_file_is_one_text_with_its_lines(tmp_path):

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from tasks.common.errors import InputError
-from tasks.common.texts import packed
+from tasks.common.texts import text_files
+from tasks.common.texts.streams import TextStream
 from tasks.common.texts.text_files import read_text
-from tasks.common.texts.text_stream import TextStream
 
 TEXT = "\ufeff" + "".join(f"第{number}行，今天\n" for number in range(20_000))
 
@@ -62,11 +62,11 @@ def test_damaged_gzip_is_an_error_that_says_so(write, read):
 
 @pytest.mark.parametrize("read", [read_text, texts])
 def test_what_unpacks_to_far_more_is_refused_before_it_fills_the_memory(write, read, monkeypatch):
-    monkeypatch.setattr(packed, "ALWAYS_ALLOWED", 1 << 16)
+    monkeypatch.setattr(text_files, "MIN_GZIP_BYTES", 1 << 16)
     path = write(gzip.compress(b"a" * (1 << 22)))
     with pytest.raises(InputError, match="unpacks to more than 100 times its size"):
         read(path)
-    assert packed.ALWAYS_ALLOWED + 100 * 5000 < 1 << 22
+    assert text_files.MIN_GZIP_BYTES + 100 * 5000 < 1 << 22
 
 
 def _zip():

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from tasks.common.errors import InputError
-from tasks.common.texts import line_stream
-from tasks.common.texts.json_lines import distinct_keys
-from tasks.common.texts.text_stream import TextStream
+from tasks.common.texts import text_files
+from tasks.common.texts.json_records import distinct_keys
+from tasks.common.texts.streams import TextStream
 
 
 class Pipe(io.RawIOBase):
@@ -19,8 +19,13 @@ class Pipe(io.RawIOBase):
     def __init__(self, *pieces):
         self.pieces = list(pieces)
 
-    def read1(self, size):
-        return self.pieces.pop(0) if self.pieces else b""
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        piece = self.pieces.pop(0) if self.pieces else b""
+        buffer[: len(piece)] = piece
+        return len(piece)
 
 
 @pytest.fixture
@@ -98,7 +103,7 @@ def test_only_the_mark_that_the_input_begins_with_is_taken_off(stream):
 
 @pytest.mark.parametrize("content", ["甲\n乙乙\n", "甲\r\n\r\n乙", '{"text": "甲"}\n\n'])
 def test_position_goes_from_0_to_the_size_of_a_file(tmp_path, monkeypatch, content):
-    monkeypatch.setattr(line_stream, "READ_BYTES", 4)
+    monkeypatch.setattr(text_files, "READ_BYTES", 4)
     path = tmp_path / "texts"
     path.write_bytes(content.encode())
     stream = TextStream(path)
@@ -113,7 +118,7 @@ def test_a_pipe_has_no_size(stream):
 
 
 def test_a_long_file_is_read_in_parts(tmp_path, monkeypatch):
-    monkeypatch.setattr(line_stream, "READ_BYTES", 1000)
+    monkeypatch.setattr(text_files, "READ_BYTES", 1000)
     path = tmp_path / "texts"
     lines = [f"第{number}行" for number in range(1000)]
     path.write_text("\n".join(lines), encoding="utf-8")
