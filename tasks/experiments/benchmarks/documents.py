@@ -15,12 +15,8 @@ from tasks.common.errors import InputError
 from tasks.common.files import atomic_folder, write_json_lines
 from tasks.common.reports.tables import as_markdown
 from tasks.common.runs.fingerprints import digest_of
-<<<<<<< HEAD
-from tasks.experiments.benchmarks.measuring import timed
-=======
 from tasks.common.texts.documents import SENTENCE_END, read_plain_texts
-from tasks.scaling.run import SUMMARY_FILE, run_documents
->>>>>>> main
+from tasks.experiments.benchmarks.measuring import timed
 
 PREDICT = (sys.executable, "-m", "paddle_rope", "predict", "ner")
 SHORTEST_SENTENCE = 4  # characters

@@ -29,8 +29,12 @@ class Classifier:
     defaults = {"vocab_size": 4000, "pooling": "mean"}
 
     def __init__(self, recompute: bool = False, **options: Any):
-        self.model = self.model_class(self.config_class(**self.defaults, **options))
+        self.model = self.model_class(self.config(**options))
         self.model.roformer.enable_recompute = recompute
+
+    @classmethod
+    def config(cls, **options: Any) -> Any:
+        return cls.config_class(**cls.defaults, **options)
 
     def random_text(self, length):
         return paddle.randint(1, self.defaults["vocab_size"], [1, length])
@@ -50,9 +54,10 @@ class Ner(Classifier):
     # untrained scores are about 0: with this threshold nearly nothing is found, as in real texts
     defaults = {"types": TYPES, "vocab_size": 3500, "thresholds": 10.0}
 
-    def __init__(self, recompute: bool = False, **options: Any):
+    @classmethod
+    def config(cls, **options: Any) -> NerConfig:
         recipe = NerArguments()
-        super().__init__(recompute, **{**recipe.encoder_options(), **recipe.head_options(), **options})
+        return super().config(**{**recipe.encoder_options(), **recipe.head_options(), **options})
 
     def random_text(self, length):
         ids = np.random.randint(6, self.defaults["vocab_size"], length + 2).tolist()
@@ -79,7 +84,7 @@ def check_options(task: str, options: dict[str, Any]) -> None:
     model = MODELS[task]
     try:
         model.config_class.check_names(config)
-        made = model.config_class(**{**model.defaults, **config})
+        made = model.config(**config)
     except ValueError as error:
         raise InputError(str(error)) from None
     if task == "ner" and (made.max_span_length or LONGEST_ENTITY) < LONGEST_ENTITY:
