@@ -32,7 +32,7 @@ all sides compute an encoder with the same weights and have to agree. Paddle is 
 told what they can do; this command does so. PaddleNLP is measured with that and without. The megabytes are the peak of
 each side beyond its libraries. A process keeps what larger sizes have taken, so give sizes that rise.
 
-PyTorch needs an environment without Paddle: python -m venv PEERS; PEERS/bin/pip install -r requirements-peers.txt."""
+PyTorch needs an environment without Paddle: python -m venv PEERS; PEERS/bin/pip install --group peers."""
 DEVICE = """\
 Check and time this library on a GPU, or on a CPU: versions; every layer against its plain form in float64, outputs and
 gradients, in float32, bfloat16 and float16; a training step and an inference of three sizes, with tokens a second,

@@ -16,7 +16,7 @@ from tasks.experiments.benchmarks import peers
 from tasks.experiments.benchmarks.peers import Responder, as_table, check_outputs, measure_in_turns, start
 from tasks.experiments.benchmarks.worker import Worker
 
-# Python of an environment of requirements-peers.txt
+# Python of an environment of the dependency group peers
 PEER_PYTHON = os.environ.get("PEER_PYTHON")
 
 

@@ -18,7 +18,7 @@ from tasks.common.runs.fingerprints import digest_of
 from tasks.common.texts.documents import SENTENCE_END, read_plain_texts
 from tasks.experiments.benchmarks.measuring import timed
 
-PREDICT = (sys.executable, "-m", "paddle_rope", "predict", "ner")
+PREDICT = (sys.executable, "-m", "paddle_rope", "predict")
 SHORTEST_SENTENCE = 4  # characters
 SECONDS_A_DAY = 24 * 60 * 60
 LOAD = 0.7  # of the time, that a machine which is to keep up should be at work

@@ -56,8 +56,7 @@ class Ner(Classifier):
 
     @classmethod
     def config(cls, **options: Any) -> NerConfig:
-        recipe = NerArguments()
-        return super().config(**{**recipe.encoder_options(), **recipe.head_options(), **options})
+        return super().config(**{**NerArguments().model_options(), **options})
 
     def random_text(self, length):
         ids = np.random.randint(6, self.defaults["vocab_size"], length + 2).tolist()
