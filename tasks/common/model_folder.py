@@ -18,6 +18,7 @@ SETTINGS_FILES = ("config.json", "vocab.txt", "tokenizer_config.json")
 WEIGHTS_FILE = "model.safetensors"
 MODEL_FILES = (*SETTINGS_FILES, WEIGHTS_FILE)
 MODEL_TYPE = "paddle_rope_"  # in config.json, followed by the name of the recipe
+ENCODER = "roformer"  # or by this, for the recipes pretraining and language_model
 _REMEDY = "ask its owner for permission, or run as another user"
 
 
@@ -51,15 +52,15 @@ def refuse_other_recipe(folder: str | os.PathLike, recipe: str) -> None:
     except (OSError, ValueError):
         return
     other = kind.removeprefix(MODEL_TYPE) if isinstance(kind, str) and kind.startswith(MODEL_TYPE) else recipe
-    if other == "roformer":  # of the recipes pretraining and language_model
+    if other == ENCODER:
         raise InputError(
             f"{folder}: is an encoder or a language model, not a model of {recipe}; train one that starts from it: "
-            f"{own_command()} train {recipe} CONFIG.yaml --pretrained {quoted(folder)}"
+            f"{own_command()} train CONFIG.yaml --pretrained {quoted(folder)}"
         )
     if other != recipe:
         raise InputError(
-            f"{folder}: is a model of {other}, not of {recipe}; write {other} in the place of {recipe}, "
-            f"such as {own_command()} predict {other} {quoted(folder)}"
+            f"{folder}: is a model of {other}, not of {recipe}; give another, or write "
+            f"{own_command()} predict {quoted(folder)}, which finds the recipe itself"
         )
 
 
