@@ -6,7 +6,7 @@ from typing import ClassVar
 from paddle_rope.choices import WIDEST_BAND
 from paddle_rope.option_kinds import NAMES, TRUTH, choice, either, integer, list_of, number, one_of, option, share
 from paddle_rope.roformer.config import RoFormerConfig
-from tasks.ner.features import check_sizes
+from tasks.ner.features import COLUMNS
 from tasks.ner.spans import check_of_types
 
 EFFICIENT, DENSE = SPAN_HEADS = ("efficient", "dense")
@@ -57,6 +57,18 @@ class NerConfig(RoFormerConfig):
         check_of_types("thresholds", self.thresholds, len(self.types))
         check_of_types("temperatures", self.temperatures, len(self.types), positive=True)
         if self.features is not None:
-            check_sizes(self.features)
+            _check_sizes(self.features)
         if self.character_dropout and self.unk_token_id is None:
             raise ValueError("character_dropout needs unk_token_id, the id of [UNK]")
+
+
+def _check_sizes(sizes):
+    """Raise ValueError unless ``sizes`` are those of features, at least of one kind."""
+    try:
+        tables, flags = sizes["tables"], sizes["flags"]
+        fits = set(tables) <= set(COLUMNS) and all(type(n) is int for n in (*tables.values(), flags))
+        fits = fits and all(rows >= 2 for rows in tables.values()) and flags >= 0 and (tables or flags)
+    except (KeyError, TypeError, AttributeError):
+        fits = False
+    if not fits:
+        raise ValueError(f'features must be {{"tables": {{kind: rows}}, "flags": number}}, got {sizes!r}')

@@ -63,15 +63,3 @@ def _token_places(offsets, size):
 
 
 _remembered = lru_cache(maxsize=256)(_token_places)  # short texts of one length mostly have the same tokens
-
-
-def check_sizes(sizes):
-    """Raise ValueError unless ``sizes`` are those of features, at least of one kind."""
-    try:
-        tables, flags = sizes["tables"], sizes["flags"]
-        fits = set(tables) <= set(COLUMNS) and all(type(n) is int for n in (*tables.values(), flags))
-        fits = fits and all(rows >= 2 for rows in tables.values()) and flags >= 0 and (tables or flags)
-    except (KeyError, TypeError, AttributeError):
-        fits = False
-    if not fits:
-        raise ValueError(f'features must be {{"tables": {{kind: rows}}, "flags": number}}, got {sizes!r}')
