@@ -20,6 +20,7 @@ class ClassificationArguments(RecipeArguments):
     DEFAULTS = {"num_train_epochs": 10, "per_device_train_batch_size": 16, "learning_rate": 5e-4}
     RENAMED = {"max_length": "max_characters"}
 
+    recipe: str = option("classification", "what is trained")
     train_file: Optional[str] = option(None, "labeled texts, JSON Lines or tab-separated")
     max_characters: int = option(512, "characters of a text that are read; the rest is cut")
     pooling: str = option("mean", "`mean` of the tokens, or the `first` token")

@@ -22,7 +22,7 @@ class ClassificationRecipe(Recipe):
     arguments = ClassificationArguments
     model_class = ClassificationModel
     scores = ("accuracy", "macro_f1")
-    next_step = "predict:  {command} predict classification {model}"
+    next_step = "predict:  {command} predict {model}"
     read_labeled = staticmethod(read_examples)
     read_lines = staticmethod(read_lines)
     example_class = Example

@@ -39,6 +39,7 @@ class LanguageModelArguments(common.EncoderArguments):
     PLAN = BY_STEPS
     HYPER_PARAMETERS = (*common.EncoderArguments.HYPER_PARAMETERS, "max_steps", "length", "position_embedding")
 
+    recipe: str = option("language_model", "what is trained")
     text_files: Optional[str] = option(
         None, "plain text or JSON lines with 'text', between commas; demo: generated text"
     )

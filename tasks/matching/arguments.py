@@ -22,6 +22,7 @@ class MatchingArguments(RecipeArguments):
     DEFAULTS = {"num_train_epochs": 5}
     RENAMED = {"max_length": "max_tokens", "segment_ids": "token_type_ids"}
 
+    recipe: str = option("matching", "what is trained")
     train_file: Optional[str] = option(None, "labeled pairs or triples of texts")
     max_tokens: int = option(512, "longest sequence in tokens; longer ones are cut")
     architecture: str = option(CROSS_ENCODER, " or ".join(ARCHITECTURES))

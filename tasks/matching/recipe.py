@@ -27,7 +27,7 @@ class MatchingRecipe(Recipe):
     arguments = MatchingArguments
     model_class = MatchingModel
     scores = SCORES
-    next_step = "predict:  {command} predict matching {model}"
+    next_step = "predict:  {command} predict {model}"
     read_labeled = staticmethod(read_labeled)
     read_lines = staticmethod(read_lines)
     example_class = Example

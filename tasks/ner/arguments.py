@@ -18,6 +18,7 @@ class NerArguments(RecipeArguments):
     HYPER_PARAMETERS = (*RecipeArguments.HYPER_PARAMETERS, "features")
     RENAMED = {"max_length": "max_characters", "masked_lm_files": "texts"}
 
+    recipe: str = option("ner", "what is trained")
     train_file: Optional[str] = option(None, "labeled data in any of the supported formats")
     train_texts: Optional[int] = option(
         None, "take so many texts of `train_file` only, drawn with the seed; empty: all"

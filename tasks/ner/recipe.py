@@ -51,7 +51,7 @@ class NerRecipe(Recipe):
     model_class = NerModel
     monitor_class = NerMonitor
     scores = ("precision", "recall", "f1")
-    next_step = "predict:  {command} predict ner {model}"
+    next_step = "predict:  {command} predict {model}"
     read_labeled = staticmethod(read_examples)
     read_lines = staticmethod(read_lines)
     example_class = Example

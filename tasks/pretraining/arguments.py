@@ -34,6 +34,7 @@ class PretrainingArguments(common.EncoderArguments):
     PLAN = BY_STAGES
     HYPER_PARAMETERS = (*common.EncoderArguments.HYPER_PARAMETERS, "stages", "tokenizer")
 
+    recipe: str = common.option("pretraining", "what is trained")
     text_files: Optional[str] = common.option(None, "files of documents, separated by commas")
     dev_fraction: float = common.option(0.02, "share of the documents held out for evaluation")
     stages: Optional[str] = common.option(None, "tokens per row x rows per batch x steps of each")

@@ -95,6 +95,7 @@ def option(default, help):
 class EncoderArguments:
     """Configuration keys of every recipe that trains an encoder, beside those of PaddleNLP's ``TrainingArguments``."""
 
+    recipe: Optional[str] = option(None, "what is trained")
     dev_fraction: float = option(0.1, "share of the training data held out for dev")
     pretrained: Optional[str] = option(None, "folder of weights and tokenizer to start from")
     attention: str = option("softmax", "`softmax`, `linear` or `window`, or one of them per layer, separated by commas")
@@ -148,7 +149,9 @@ class EncoderArguments:
     def ranges(self):
         """dict from key to (function of the value that says whether it fits, what is wanted in words)."""
         shares = ("hidden_dropout_prob", "attention_probs_dropout_prob", "embedding_dropout_prob")
+        recipe = type(self).recipe
         return {
+            "recipe": (lambda value: value == recipe, str(recipe)),
             **dict.fromkeys((*SIZE_KEYS, "attention_window"), POSITIVE),
             "checkpoint_minutes": (lambda value: 0 <= value < float("inf"), "at least 0"),
             **dict.fromkeys(shares, SHARE),

@@ -19,6 +19,7 @@ class RelativePositionArguments(RecipeArguments):
     METRIC = "accuracy"
     DEFAULTS = {"num_train_epochs": 4, "per_device_train_batch_size": 64, "learning_rate": 3e-3}
 
+    recipe: str = option("relative_position", "what is trained")
     length: int = option(256, "tokens of a sequence")
     train_size: int = option(16384, "sequences to train on")
     test_size: int = option(2048, "sequences of dev, and of test")

@@ -18,7 +18,7 @@ from tasks.recipes import get_recipe
 from tests.ner.arrays import same
 from tests.verbs import verb
 
-tune_threshold = verb("tune", "ner")
+tune_threshold = verb("tune")
 
 # ---- the model
 
