@@ -153,7 +153,9 @@ def check_choice(name: str, value: object, known: Collection) -> None:
     choice(*known).check(name, value)
 
 
-TEXT, TRUTH = one_of("a text", str), one_of("true or false", bool)
+# half of a surrogate pair cannot be written in UTF-8
+TEXT = Kind("a text", lambda value: isinstance(value, str) and value == value.encode(errors="ignore").decode())
+TRUTH = one_of("true or false", bool)
 NAMES = list_of(TEXT, MOST_CLASSES)
 
 
