@@ -22,7 +22,7 @@ class ClassificationRecipe(Recipe):
     arguments = ClassificationArguments
     model_class = ClassificationModel
     scores = ("accuracy", "macro_f1")
-    next_step = "predict:  {command} predict classification {model}"
+    next_step = "predict:  {command} predict {model}"
     read_labeled = staticmethod(read_examples)
     read_lines = staticmethod(read_lines)
     example_class = Example
@@ -38,7 +38,7 @@ class ClassificationRecipe(Recipe):
 
     def model_options(self, run: Run, tokenizer: Tokenizer) -> dict:
         classes = class_names(example for split in run.examples.values() for example in split)
-        return {"classes": classes, "max_characters": run.keys.max_characters, "pooling": run.keys.pooling}
+        return {"classes": classes}
 
     def dataset(self, run: Run, split: str) -> ClassificationDataset:
         dataset = ClassificationDataset(

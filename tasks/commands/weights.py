@@ -17,12 +17,12 @@ TARGETS = ("paddle_rope", "huggingface")
 LONGEST_TEXT = 1536  # Hugging Face's table of positions, where the source has no limit
 
 
-def convert_weights(words):
+def convert_weights(argv):
     parser = new_parser("convert-weights", CONVERT_WEIGHTS)
     parser.add_argument("source", metavar="SOURCE", type=Path, help="folder of a checkpoint")
     parser.add_argument("target", metavar="TARGET", type=Path, help="folder to make; must not exist or be empty")
     parser.add_argument("--to", required=True, choices=TARGETS, help="format of TARGET")
-    options = parser.parse_args(words)
+    options = parser.parse_args(argv)
     prepare()
     from tasks.common.files import atomic_folder
 

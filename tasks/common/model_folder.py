@@ -13,6 +13,7 @@ from tasks.common.process import choose_device
 
 MODEL_FILES = ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json")
 MODEL_TYPE = "paddle_rope_"  # in config.json, with the name of the recipe behind it
+ENCODER = "roformer"  # in its place: of the recipes pretraining and language_model
 _ASK = "ask its owner for it, or run as another user"
 _WHOLE = "the whole folder OUTPUT_DIR/model of the training run"
 
@@ -47,15 +48,15 @@ def refuse_other_recipe(folder, recipe):
     except (OSError, ValueError):
         return
     other = kind.removeprefix(MODEL_TYPE) if isinstance(kind, str) and kind.startswith(MODEL_TYPE) else recipe
-    if other == "roformer":  # of the recipes pretraining and language_model
+    if other == ENCODER:
         raise InputError(
             f"{folder}: is an encoder or a language model, not a model of {recipe}; train one that starts from it: "
-            f"{own_command()} train {recipe} CONFIG.yaml --pretrained {quoted(folder)}"
+            f"{own_command()} train CONFIG.yaml --pretrained {quoted(folder)}"
         )
     if other != recipe:
         raise InputError(
-            f"{folder}: is a model of {other}, not of {recipe}; write {other} in the place of {recipe}, "
-            f"such as {own_command()} predict {other} {quoted(folder)}"
+            f"{folder}: is a model of {other}, not of {recipe}; give another, or write "
+            f"{own_command()} predict {quoted(folder)}, which finds the recipe itself"
         )
 
 

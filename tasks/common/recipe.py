@@ -62,9 +62,9 @@ class Recipe(RecipeHooks):
         """Train one run and write its folder.
 
         Args:
-            config: dict of configuration keys, such as a YAML file of ``configs/`` has; ``paddle-rope train RECIPE
-                --help`` lists them with defaults and meaning. ``output_dir``, a new folder, and ``train_file`` must be
-                there.
+            config: dict of configuration keys, such as a YAML file of ``configs/`` has; ``paddle-rope train --recipe
+                RECIPE --help`` lists them with defaults and meaning. ``output_dir``, a new folder, and ``train_file``
+                are required.
             data: labeled data in memory, in place of files: dict from ``"train"``, ``"dev"`` and ``"test"`` to lists.
                 Each member is a dict, as a line of a file of JSON lines that the recipe reads holds it, or one of the
                 recipe's examples, such as ``read_labeled`` gives. A split that is not in it comes from its file.
@@ -160,10 +160,10 @@ class Recipe(RecipeHooks):
                 options = self.model_options(run, run.tokenizer)
                 if run.tokenizer is not None:
                     options["vocab_size"] = len(run.tokenizer)
-                run.model = self.model_class(self.model_class.config_class(**keys.encoder_options(), **options))
+                run.model = self.model_class(self.model_class.config_class(**keys.model_options(), **options))
                 return
             run.tokenizer = load_tokenizer(keys.pretrained)
-            options = {**self.model_options(run, run.tokenizer), **keys.encoder_options(run.config)}
+            options = {**self.model_options(run, run.tokenizer), **keys.model_options(run.config)}
             run.model = self.model_class.from_pretrained(keys.pretrained, **options)
         except ValueError as error:
             raise InputError(f"{keys.pretrained or 'configuration'}: {error}") from None
@@ -232,7 +232,7 @@ class Recipe(RecipeHooks):
         with contextlib.ExitStack() as claimed, paddle.utils.unique_name.guard():
             claimed.enter_context(interruptible())
             run = Run(*settings, claimed, checkpoint, memory=memory.examples)
-            claimed.enter_context(explained(run.output_dir, f"{own_command()} train {self.name}", self.lighter))
+            claimed.enter_context(explained(run.output_dir, f"{own_command()} train", self.lighter))
             if run.keys.pretrained is not None:
                 check_pretrained(run.keys.pretrained)
             try:

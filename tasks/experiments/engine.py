@@ -162,7 +162,7 @@ def _run_series(plan: Plan) -> dict[str, Any] | None:
         try:
             is_mine = run_cell(cell, way)
         except Interrupted as error:
-            how = f"go on with: {own_command()} train {cell.recipe} --resume {plan.output_dir}"
+            how = f"go on with: {own_command()} train --resume {plan.output_dir}"
             raise Interrupted(error.number, f"{plan.output_dir}: ended by a signal; {how}") from None
         if not is_mine:
             raise InputError(f"{cell.folder}: {TAKEN}; wait for its end")

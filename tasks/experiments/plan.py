@@ -260,7 +260,9 @@ def _recipe_and_base(plan, keys):
     """The recipe of a variant, and the keys of its configuration with the plan's settings; what ``keys`` of the variant
     says of the two is taken out of it."""
     recipe, file = keys.pop(RECIPE, plan["recipe"]), keys.pop(CONFIG, plan.get("config"))
-    return recipe, {**(read_run_config(file) if file else {}), **(plan.get("settings") or {})}
+    base = read_run_config(file) if file else {}
+    base.pop("recipe", None)
+    return recipe, {**base, **(plan.get("settings") or {})}
 
 
 def _cell(recipe, output_dir, case, variant, seed, config):

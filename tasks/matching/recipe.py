@@ -27,7 +27,7 @@ class MatchingRecipe(Recipe):
     arguments = MatchingArguments
     model_class = MatchingModel
     scores = SCORES
-    next_step = "predict:  {command} predict matching {model}"
+    next_step = "predict:  {command} predict {model}"
     read_labeled = staticmethod(read_labeled)
     read_lines = staticmethod(read_lines)
     example_class = Example
@@ -48,7 +48,6 @@ class MatchingRecipe(Recipe):
         is_cross_encoder = run.keys.architecture == CROSS_ENCODER
         labels = [example.label for example in run.examples["train"]]
         options = {
-            **run.keys.model_options(),
             "task": task,
             "threshold": 0.5 if task == PAIRS and is_cross_encoder else None,
             "grades": [min(labels), max(labels)] if task != TRIPLES and is_cross_encoder else None,

@@ -51,7 +51,7 @@ class NerRecipe(Recipe):
     model_class = NerModel
     monitor_class = NerMonitor
     scores = ("precision", "recall", "f1")
-    next_step = "predict:  {command} predict ner {model}"
+    next_step = "predict:  {command} predict {model}"
     read_labeled = staticmethod(read_examples)
     read_lines = staticmethod(read_lines)
     example_class = Example
@@ -94,7 +94,7 @@ class NerRecipe(Recipe):
     def model_options(self, run: Run, tokenizer: Tokenizer) -> dict[str, Any]:
         overlap = run.keys.allow_overlap
         return {
-            **run.keys.head_options(),
+            "max_tokens": run.keys.max_characters,
             "types": entity_types(*run.examples.values()),
             "allow_overlap": has_overlap(run.examples["train"]) if overlap is None else overlap,
             "features": run.features and run.features.sizes,

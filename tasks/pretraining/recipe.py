@@ -31,7 +31,7 @@ class PretrainingRecipe(Recipe):
     model_class = RoFormerForMaskedLM
     monitor_class = PretrainingMonitor
     scores = ("loss", "accuracy")
-    next_step = "use it:   {command} train ner CONFIG.yaml --pretrained {model}"
+    next_step = "use it:   {command} train CONFIG.yaml --pretrained {model}"
 
     def read(self, run: Run) -> None:
         documents = read_documents([path.strip() for path in run.keys.text_files.split(",")])

@@ -69,7 +69,7 @@ def _exported(format) -> list[dict[str, bytes]]:
         trained.mkdir()
         for name, content in _model().items():
             (trained / name).write_bytes(content)
-        if verb("export", "ner").main([str(trained), "--output", str(exported), "--format", format]):
+        if verb("export").main([str(trained), "--output", str(exported), "--format", format]):
             raise RuntimeError("the small model cannot be exported")
         return [read_case(exported)]
 

@@ -19,8 +19,8 @@ from tasks.common.runs.locks import locked
 from tasks.common.training.monitor import VisualDLMonitor
 from tests.verbs import verb
 
-evaluate_classification = verb("evaluate", "classification")
-predict_classification = verb("predict", "classification")
+evaluate_classification = verb("evaluate")
+predict_classification = verb("predict")
 
 CLASSES = ["交通", "体育", "天气", "美食"]
 

@@ -19,8 +19,8 @@ from tasks.matching.data import ExampleStream, read_labeled
 from tasks.matching.prediction import MatchingPredictor
 from tests.verbs import verb
 
-evaluate_matching = verb("evaluate", "matching")
-predict_matching = verb("predict", "matching")
+evaluate_matching = verb("evaluate")
+predict_matching = verb("predict")
 
 make_demo_matching = verb("demo", "matching")
 
@@ -181,7 +181,7 @@ def test_what_is_scored_is_not_kept_where_a_later_line_is_wrong(bi_encoder, tmp_
 def test_standard_streams_are_utf_8_in_any_locale(cross_encoder, tmp_path):
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(
-        [sys.executable, "-m", "paddle_rope", "predict", "matching", cross_encoder.model, "--device", "cpu"],
+        [sys.executable, "-m", "paddle_rope", "predict", cross_encoder.model, "--device", "cpu"],
         input="怎么申请信用卡\t信用卡如何申请\n".encode(),
         capture_output=True, env=environment, cwd=tmp_path, timeout=120,
     )  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 from paddle_rope.native import build as building
 from paddle_rope.native import library as loading
 from paddle_rope.native.build import BuildError, build, library_path
-from tasks.ner.features.dictionary_file import cache_file
+from tasks.ner.features.jieba_dictionary import cache_file
 from tests.conftest import REPOSITORY
 
 

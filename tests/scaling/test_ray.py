@@ -29,7 +29,7 @@ def files(folder):
 
 def test_ray_writes_what_processes_write(given, tmp_path, capfd):
     for output, more in (("one", ["--processes", "1"]), ("two", ["--ray", "--processes", "2"])):
-        assert verb("predict", "ner").main([*given, "--output", str(tmp_path / output), *more]) == 0
+        assert verb("predict").main([*given, "--output", str(tmp_path / output), *more]) == 0
         assert "40 documents in 8 parts" in capfd.readouterr().out
     assert len(files(tmp_path / "one")) == 8
     assert files(tmp_path / "two") == files(tmp_path / "one")
@@ -62,5 +62,5 @@ def test_a_killed_actor_loses_nothing(given, tmp_path, model, texts):
 def test_wrong_models_and_clusters_are_told(given, tmp_path, fails):
     (tmp_path / "model").mkdir()
     words = [*given[1:], "--output", "out", "--ray"]
-    assert "model: no model here" in fails(verb("predict", "ner", "model"), *words)
-    assert "--ray 127.0.0.1:1: no cluster there" in fails(verb("predict", "ner"), *given[:1], *words, "127.0.0.1:1")
+    assert "model: no model here" in fails(verb("predict", "model"), *words)
+    assert "--ray 127.0.0.1:1: no cluster there" in fails(verb("predict"), *given[:1], *words, "127.0.0.1:1")

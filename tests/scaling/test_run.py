@@ -83,7 +83,7 @@ def clear_spans(record):
 def test_command_answers_every_record_in_order(inputs, model, texts, tmp_path, capsys):
     with open(inputs / "a.jsonl", "a", encoding="utf-8") as file:
         file.write('{"text": \n\n{"id": 7}\n')
-    words = ["predict", "ner", model, "--input", inputs, "--output", tmp_path / "out", "--processes", 2]
+    words = ["predict", model, "--input", inputs, "--output", tmp_path / "out", "--processes", 2]
     words = [*map(str, words), "--part_records", "16", "--device", "cpu"]
     assert main(words) == 0
     assert "240 documents in 18 parts, 2 rejected (see " in capsys.readouterr().out
@@ -274,7 +274,7 @@ def test_wrong_calls_are_told_and_write_nothing(model, tmp_path, fails, words, m
     (tmp_path / "in.jsonl").write_text('{"text": "x"}\n')
     (tmp_path / "data" / "in.csv").write_text("text\nx\n")
     (tmp_path / "full" / "x").write_text("x")
-    found = fails(verb("predict", "ner", str(model)), *words)
+    found = fails(verb("predict", str(model)), *words)
     assert message in found
 
 
@@ -282,5 +282,5 @@ def test_a_wrong_model_is_told_before_anything_is_written(tmp_path, fails):
     (tmp_path / "in.jsonl").write_text('{"text": "x"}\n')
     (tmp_path / "model").mkdir()
     words = ["--input", "in.jsonl", "--output", "out", "--processes", "1"]
-    assert fails(verb("predict", "ner", "nope"), *words).startswith(f"{tmp_path}/nope: no such folder")
-    assert "no model here" in fails(verb("predict", "ner", "model"), *words)
+    assert fails(verb("predict", "nope"), *words).startswith(f"{tmp_path}/nope: no such folder")
+    assert "no model here" in fails(verb("predict", "model"), *words)

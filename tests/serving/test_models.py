@@ -53,9 +53,9 @@ def folders(request, trained, tmp_path_factory):
     if request.param == "trained":
         return trained
     exported = {name: tmp_path_factory.mktemp(request.param) / name for name in trained}
-    for name, (recipe, *_) in MODELS.items():
+    for name in MODELS:
         words = [str(trained[name]), "--output", str(exported[name]), "--format", request.param]
-        assert verb("export", recipe).main(words) == 0
+        assert verb("export").main(words) == 0
     return exported
 
 

@@ -21,7 +21,7 @@ def explained(output_dir: Path, command: str, lighter: str = "a smaller batch") 
 
     Args:
         output_dir: its folder.
-        command: that trains its recipe, as in ``paddle-rope train ner``.
+        command: that trains, as in ``paddle-rope train``.
         lighter: with which keys it needs less memory, in words.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The JSON lines that ``paddle-rope predict ner`` writes.
+"""The JSON lines that ``paddle-rope predict`` writes.
 
 ``{"text": "...", "entities": [{"start": 0, "end": 3, "type": "name", "text": "叶老桂", "score": 7.3}]}``: offsets in
 characters, half-open. The surface ``text`` is checked if it is there, the score is neither read nor written.

@@ -1,4 +1,4 @@
-"""Predictions as text: the formats of ``paddle-rope predict ner`` and ``select ner``."""
+"""Predictions as text: the formats of ``paddle-rope predict`` and ``select``."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from tests.exports import FORMATS, export
 @pytest.fixture(scope="session", params=FORMATS)
 def exported(request, trained, tmp_path_factory):
     """The folder of the trained model's export. Do not change its files."""
-    return export("ner", tmp_path_factory.mktemp("exported") / "model", request.param, trained.model)
+    return export(tmp_path_factory.mktemp("exported") / "model", request.param, trained.model)
 
 
 @pytest.fixture

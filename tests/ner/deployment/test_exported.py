@@ -18,7 +18,7 @@ from tasks.ner.export import NerExporter
 from tests.exports import FORMATS, export, fails
 from tests.verbs import verb
 
-tune_threshold = verb("tune", "ner")
+tune_threshold = verb("tune")
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -43,7 +43,7 @@ def test_finds_what_the_trained_model_finds(trained, exported, corpus, options):
 def test_several_models_become_one(trained, train, corpus, tmp_path):
     other = train(tmp_path / "other", seed=43, attention="linear", num_train_epochs=4).model
     for format in FORMATS:
-        together = export("ner", tmp_path / format, format, trained.model, other)
+        together = export(tmp_path / format, format, trained.model, other)
         assert_finds_the_same([trained.model, other], together, [record["text"] for record in corpus.dev_records])
 
 
@@ -52,7 +52,7 @@ def test_word_features_and_short_spans_go_along(train, corpus, tmp_path, capsys)
     run = train(tmp_path / "run", num_train_epochs=4, **options)
     capsys.readouterr()
     for format in FORMATS:
-        exported = export("ner", tmp_path / format, format, run.model)
+        exported = export(tmp_path / format, format, run.model)
         (note,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("note: ")]
         assert "only this package's Python makes the inputs columns, flags of the graph" in note
         assert note.removeprefix("note: ") in (exported / "README.md").read_text(encoding="utf-8")
@@ -111,7 +111,7 @@ def test_both_are_scored_on_a_labeled_file(trained, corpus, tmp_path, capsys, fo
 
 @pytest.mark.skipif("onnx" not in FORMATS, reason="paddle2onnx wants Paddle 3")
 def test_int8_is_smaller_and_finds_nearly_the_same(trained, corpus, tmp_path, capsys):
-    plain = export("ner", tmp_path / "plain", "onnx", trained.model)
+    plain = export(tmp_path / "plain", "onnx", trained.model)
     words = [trained.model, "--output", tmp_path / "int8", "--quantize", "int8"]
     assert export_ner.main([*map(str, words)]) == 0
     texts = [record["text"] for record in corpus.dev_records]
@@ -129,7 +129,7 @@ def test_int8_is_smaller_and_finds_nearly_the_same(trained, corpus, tmp_path, ca
 
 @pytest.mark.skipif("onnx" not in FORMATS, reason="paddle2onnx wants Paddle 3")
 def test_prediction_with_onnx_imports_neither_paddle_nor_paddlenlp(trained, corpus, tmp_path):
-    exported = export("ner", tmp_path / "exported", "onnx", trained.model)
+    exported = export(tmp_path / "exported", "onnx", trained.model)
     text = corpus.dev_records[0]["text"]
     program = f"""
 import sys

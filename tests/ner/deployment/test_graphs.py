@@ -132,7 +132,7 @@ def random_batch(config, texts, length):
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_the_graph_runs_without_the_project(trained, tmp_path, format):
-    exported = export("ner", tmp_path / "exported", format, trained.model)
+    exported = export(tmp_path / "exported", format, trained.model)
     vocab = (exported / "vocab.txt").read_text(encoding="utf-8").split("\n")
     text = "王明在青川市。"
     ids = [vocab.index(token) if token in vocab else vocab.index("[UNK]") for token in ["[CLS]", *text, "[SEP]"]]

@@ -145,7 +145,7 @@ def test_paddle_2_exports_no_onnx(trained, tmp_path, capsys, monkeypatch):
 
 
 def test_a_graph_of_a_newer_paddle_is_named(trained, tmp_path, capsys, monkeypatch):
-    copied = export("ner", tmp_path / "copied", "paddle", trained.model)
+    copied = export(tmp_path / "copied", "paddle", trained.model)
     graph = next(path for path in (copied / "inference.json", copied / "inference.pdmodel") if path.is_file())
     graph.rename(copied / "inference.json")
     write_checksums(copied)

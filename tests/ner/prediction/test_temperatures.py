@@ -22,7 +22,7 @@ from tasks.ner.prediction.temperatures import (
 from tasks.ner.reports.monitoring import NerMonitor
 from tests.verbs import verb
 
-tune = verb("tune", "ner")
+tune = verb("tune")
 
 
 def drawn(count, temperature, seed=0, spread=4.0):

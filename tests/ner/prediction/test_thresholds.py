@@ -23,7 +23,7 @@ from tasks.ner.prediction.thresholds import (
 )
 from tests.verbs import verb
 
-tune_threshold = verb("tune", "ner")
+tune_threshold = verb("tune")
 
 TYPES = ["a", "b", "c"]
 

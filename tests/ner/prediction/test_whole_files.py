@@ -37,7 +37,7 @@ def test_documents_of_several_files_are_predicted_whole(trained, corpus, tmp_pat
         (tmp_path / f"{number}.txt").write_text(document, encoding="utf-8")
     words = ["--whole_files", "--input", *(str(tmp_path / f"{number}.txt") for number in range(2))]
     words += ["--output", str(tmp_path / "out"), "--html", str(tmp_path / "page"), "--device", "cpu"]
-    assert main(["predict", "ner", str(trained.model), *words]) == 0
+    assert main(["predict", str(trained.model), *words]) == 0
     records = [json.loads(line) for line in (tmp_path / "out").read_text(encoding="utf-8").splitlines()]
     assert [record["text"] for record in records] == documents
     assert all(record["entities"] for record in records)

@@ -11,7 +11,7 @@ import pytest
 
 from tasks.common.errors import InputError
 from tasks.ner.examples import Entity, Example
-from tasks.ner.features import FEATURE_KINDS, WordFeatures, dictionary_file, jieba_files
+from tasks.ner.features import FEATURE_KINDS, WordFeatures, jieba_dictionary
 from tests.ner.arrays import same
 
 TEXT = "他在北京大学学习计算机，龘龘3.5亿"
@@ -26,14 +26,14 @@ def features():
 @pytest.fixture(scope="module")
 def arrays():
     """What jieba's own files hold."""
-    return jieba_files.read_jieba()
+    return jieba_dictionary.read_jieba()
 
 
 @pytest.fixture
 def reads(monkeypatch, arrays):
     """How often jieba's own files are read; they are read once for all tests, which takes a second."""
     calls = []
-    monkeypatch.setattr(dictionary_file, "read_jieba", lambda: calls.append(1) or {**arrays})
+    monkeypatch.setattr(jieba_dictionary, "read_jieba", lambda: calls.append(1) or {**arrays})
     return calls
 
 
@@ -41,12 +41,12 @@ def reads(monkeypatch, arrays):
 def cache(monkeypatch, tmp_path):
     """An empty cache folder, and a process that has read nothing yet."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(dictionary_file, "_shared", [])
+    monkeypatch.setattr(jieba_dictionary, "_shared", [])
     return tmp_path / "cache" / "paddle_rope"
 
 
 def words_of(text):
-    words = dictionary_file.installed_words()
+    words = jieba_dictionary.installed_words()
     return WordFeatures(["segmentation"], {"segmentation": ["B-nt", "E-nt"]}, words=words)(
         text, OFFSETS
     ).columns.tolist()
@@ -55,8 +55,8 @@ def words_of(text):
 def test_the_file_is_made_once_and_then_read(cache, reads, monkeypatch):
     first = words_of(TEXT)
     (file,) = cache.iterdir()
-    assert file.name == f"words-{dictionary_file.FORMAT}-{jieba_files.jieba_sha256()}.npz" and len(reads) == 1
-    monkeypatch.setattr(dictionary_file, "_shared", [])
+    assert file.name == f"words-{jieba_dictionary.FORMAT}-{jieba_dictionary.jieba_sha256()}.npz" and len(reads) == 1
+    monkeypatch.setattr(jieba_dictionary, "_shared", [])
     assert words_of(TEXT) == first and len(reads) == 1
 
 
@@ -67,8 +67,8 @@ def test_a_damaged_file_is_made_again(cache, reads, monkeypatch, damage):
     content = file.read_bytes()
     half = len(content) // 2
     if damage == "format":
-        monkeypatch.setattr(dictionary_file, "FORMAT", 0)
-        np.savez_compressed(file.with_name(dictionary_file.cache_file().name), format=np.array(7))
+        monkeypatch.setattr(jieba_dictionary, "FORMAT", 0)
+        np.savez_compressed(file.with_name(jieba_dictionary.cache_file().name), format=np.array(7))
     else:
         damaged = {
             "truncated": content[:half],
@@ -77,9 +77,9 @@ def test_a_damaged_file_is_made_again(cache, reads, monkeypatch, damage):
             "text": b"words",
         }
         file.write_bytes(damaged[damage])
-    monkeypatch.setattr(dictionary_file, "_shared", [])
+    monkeypatch.setattr(jieba_dictionary, "_shared", [])
     assert words_of(TEXT) == first and len(reads) == 2
-    monkeypatch.setattr(dictionary_file, "_shared", [])
+    monkeypatch.setattr(jieba_dictionary, "_shared", [])
     assert words_of(TEXT) == first and len(reads) == 2  # it was written again
 
 
@@ -89,20 +89,20 @@ def test_a_file_with_pickles_is_not_read(cache, reads):
             return os.mkdir, (str(cache / "evil"),)
 
     cache.mkdir(parents=True)
-    np.savez(dictionary_file.cache_file(), format=np.array([Evil()], dtype=object))
+    np.savez(jieba_dictionary.cache_file(), format=np.array([Evil()], dtype=object))
     words_of(TEXT)
     assert len(reads) == 1 and not (cache / "evil").exists()
 
 
 def test_another_jieba_has_another_file(cache, monkeypatch, tmp_path):
-    before = dictionary_file.cache_file()
+    before = jieba_dictionary.cache_file()
     folder = tmp_path / "jieba"
-    shutil.copytree(jieba_files._folder(), folder)
+    shutil.copytree(jieba_dictionary._folder(), folder)
     with open(folder / "dict.txt", "a", encoding="utf-8") as file:
         file.write("大学学习 1000000 nz\n")
-    monkeypatch.setattr(jieba_files, "_folder", lambda: folder)
-    assert dictionary_file.cache_file() != before
-    words = dictionary_file.installed_words()
+    monkeypatch.setattr(jieba_dictionary, "_folder", lambda: folder)
+    assert jieba_dictionary.cache_file() != before
+    words = jieba_dictionary.installed_words()
     columns = WordFeatures(["words"], {"words": ["大学学习"]}, words=words)(TEXT, OFFSETS).columns
     assert columns[4, 1] == 2
 
@@ -110,7 +110,7 @@ def test_another_jieba_has_another_file(cache, monkeypatch, tmp_path):
 def test_a_cache_folder_that_cannot_be_made_is_no_error(reads, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    monkeypatch.setattr(dictionary_file, "_shared", [])
+    monkeypatch.setattr(jieba_dictionary, "_shared", [])
     words_of(TEXT)
     assert len(reads) == 1 and sorted(tmp_path.iterdir()) == [tmp_path / "file"]
 
@@ -119,16 +119,16 @@ def test_the_cache_folder_is_that_of_the_user(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     for value in ("", "relative"):
         monkeypatch.setenv("XDG_CACHE_HOME", value)
-        assert dictionary_file.cache_file().parent == tmp_path / ".cache" / "paddle_rope"
+        assert jieba_dictionary.cache_file().parent == tmp_path / ".cache" / "paddle_rope"
 
 
 def test_a_folder_with_the_dictionary_needs_no_jieba(features, monkeypatch, tmp_path):
     expected = features(TEXT, OFFSETS)
     features.save_pretrained(tmp_path, with_dictionary=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["features.json", "words.npz"]
-    monkeypatch.setattr(dictionary_file, "_shared", [])
+    monkeypatch.setattr(jieba_dictionary, "_shared", [])
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr(jieba_files.importlib.metadata, "version", lambda name: pytest.fail("jieba is asked for"))
+    monkeypatch.setattr(jieba_dictionary.importlib.metadata, "version", lambda name: pytest.fail("jieba is asked for"))
     loaded = WordFeatures.from_pretrained(tmp_path)
     assert same(loaded(TEXT, OFFSETS), expected)
     loaded.save_pretrained(tmp_path, with_dictionary=True)
@@ -152,7 +152,7 @@ def test_features_that_need_no_words_have_no_dictionary(tmp_path):
 
 def test_without_jieba_it_is_said_how_to_get_it(monkeypatch, features, tmp_path):
     features.save_pretrained(tmp_path)
-    monkeypatch.setattr(dictionary_file, "_shared", [])
+    monkeypatch.setattr(jieba_dictionary, "_shared", [])
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(InputError, match="jieba is not installed.*pip install jieba==0.42.1"):
         WordFeatures.from_pretrained(tmp_path)(TEXT, OFFSETS)

@@ -1,22 +1,102 @@
-"""The dictionary and the tables of the installed jieba, as arrays; its modules, which take long, are not imported."""
+"""jieba's dictionary and tables as arrays: read from the installed jieba once a user, or from a model folder.
 
+The modules of jieba, which take long, are not imported. The file of the arrays is a compressed NumPy archive without
+pickles, with the check sums of its format.
+"""
+
+import contextlib
 import hashlib
 import importlib.metadata
 import importlib.util
 import math
+import os
+import threading
+import zipfile
+import zlib
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 import numpy as np
 
 from tasks.common.errors import InputError
+from tasks.common.files import atomic_writer
+from tasks.ner.features.chinese_words import ChineseWords
+from tasks.ner.features.unknown_words import UNSEEN
 
+FILE_NAME = "words.npz"  # in a model folder
+FORMAT = 1  # raised when the arrays change
 DICTIONARY = "dict.txt"
 TABLES = ("char_state_tab", "prob_start", "prob_trans", "prob_emit")  # modules of jieba.posseg, with a dict P each
 _FILES = (DICTIONARY, *(f"posseg/{name}.py" for name in TABLES))
 _UNKNOWN = (0, "x")  # frequency and part of speech of a word that is not in the dictionary
-UNSEEN = -3.14e100  # logarithm of the probability of a character that a state never emits
-PLACES = "BMES"  # begin, middle and end of a word, or all of it
+_UNREADABLE = (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)
+_lock = threading.Lock()
+_shared: list[ChineseWords] = []  # of the installed jieba, once it is read
+
+
+def installed_words():
+    """The :class:`ChineseWords` of the installed jieba, read once a process.
+
+    They are read from the user's cache folder, where they are kept under the check sum of jieba's files. Where they are
+    not there, or damaged, they are made of jieba's files, which takes about a second, and written there if that folder
+    can be written.
+
+    Raises:
+        InputError: jieba is not installed.
+    """
+    with _lock:  # of threads, one reads and the others wait for it
+        if not _shared:
+            _shared.append(ChineseWords(_installed_arrays()))
+        return _shared[0]
+
+
+def read_words(path):
+    """The :class:`ChineseWords` of a file of :func:`write_words`.
+
+    Raises:
+        ValueError: it cannot be read, is damaged, or was written by another version of this program.
+    """
+    try:
+        return ChineseWords(_read(path))
+    except _UNREADABLE as error:
+        raise ValueError(f"{path}: is damaged or of another version ({error}); export the model again") from None
+
+
+def write_words(path, arrays):
+    """Write the arrays of a :class:`ChineseWords` to a file of 2 MB.
+
+    Raises:
+        InputError: the folder is missing or not writable.
+    """
+    with atomic_writer(path, binary=True) as file:
+        np.savez_compressed(file, format=np.array(FORMAT), **arrays)
+
+
+def cache_file():
+    """Where the words of the installed jieba are kept."""
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    folder = Path(cache) if os.path.isabs(cache) else Path("~/.cache").expanduser()
+    return folder / "paddle_rope" / f"words-{FORMAT}-{jieba_sha256()}.npz"
+
+
+def _installed_arrays():
+    with contextlib.suppress(RuntimeError):  # a user without a home
+        path = cache_file()
+        with contextlib.suppress(*_UNREADABLE):
+            return _read(path)
+        arrays = read_jieba()
+        with contextlib.suppress(OSError, InputError):  # a folder that cannot be written: made again next time
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_words(path, arrays)
+        return arrays
+    return read_jieba()
+
+
+def _read(path):
+    with np.load(path, allow_pickle=False) as archive:
+        if archive["format"] != FORMAT:
+            raise ValueError(f"format {archive['format']}, not {FORMAT}")
+        return {name: archive[name] for name in archive.files if name != "format"}
 
 
 def jieba_version():
