@@ -234,6 +234,22 @@ class RecipeArguments(EncoderArguments):
             raise InputError(f"configuration: {key} needs dev data; give a dev_file or a dev_fraction above 0")
 
 
+def parse_seeds(value: Any) -> list[int]:
+    """``"42,43,44"``, or a list as YAML has it -> [42, 43, 44]; raises InputError for anything else, also for a seed
+    given twice."""
+    given_words = [str(word).strip() for word in (value if isinstance(value, list) else str(value).split(","))]
+    given = f"--seeds {','.join(given_words)}"
+    if not given_words or not all(word.isascii() and word.isdigit() for word in given_words):
+        raise InputError(f"{given}: give numbers separated by commas, such as --seeds 42,43,44")
+    # Python refuses to read thousands of digits
+    seeds = [int(word) if len(word) < 100 else LARGEST_SEED + 1 for word in given_words]
+    if max(seeds) > LARGEST_SEED:
+        raise InputError(f"{given}: a seed must be from 0 to {LARGEST_SEED}")
+    if len(set(seeds)) < len(seeds):
+        raise InputError(f"{given}: a seed is given twice")
+    return seeds
+
+
 def read_decay(words):
     """The option ``decay`` of a RoFormerConfig: "0.9, 1" -> [0.9, 1.0]; ValueError where a word is no number."""
     return [float(word) for word in words.split(",")] if words else None
