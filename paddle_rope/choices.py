@@ -15,6 +15,7 @@ POSITION_EMBEDDINGS = (*PLACEMENTS, "sinusoidal", "learned", "alibi", "none")
 ROTARY_LAYOUTS = ("interleaved", "half")
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "tanh")
 POOLINGS = ("first", "mean")
+WIDEST_BAND = 2**16  # longest span of a GlobalPointer in a band, whose memory counts each length
 
 
 def check_choice(name: str, value: object, known: Collection) -> None:

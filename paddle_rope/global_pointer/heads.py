@@ -9,6 +9,7 @@ import math
 import paddle
 from paddle import Tensor, nn
 
+from paddle_rope.choices import WIDEST_BAND
 from paddle_rope.global_pointer.band import band_ends, band_products
 from paddle_rope.global_pointer.losses import sorted_spans
 from paddle_rope.global_pointer.span_loss import span_crossentropy
@@ -19,7 +20,6 @@ from paddle_rope.rotary import RotaryPositionEmbedding
 
 # Score of pairs that are no span: end before start, or padding. float16 holds it, and exp of it is 0.
 MASKED_LOGIT = -1e4
-WIDEST_BAND = 2**16  # columns; a band takes memory for all of them, however short the text
 
 
 def mask_non_spans(logits: Tensor, token_mask: Tensor | None = None, max_span_length: int | None = None) -> Tensor:

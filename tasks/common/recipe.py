@@ -157,10 +157,10 @@ class Recipe(RecipeHooks):
                 options = self.model_options(run, run.tokenizer)
                 if run.tokenizer is not None:
                     options["vocab_size"] = len(run.tokenizer)
-                run.model = self.model_class(self.model_class.config_class(**keys.encoder_options(), **options))
+                run.model = self.model_class(self.model_class.config_class(**keys.model_options(), **options))
                 return
             run.tokenizer = load_tokenizer(keys.pretrained)
-            options = {**self.model_options(run, run.tokenizer), **keys.encoder_options(run.config)}
+            options = {**self.model_options(run, run.tokenizer), **keys.model_options(run.config)}
             run.model = self.model_class.from_pretrained(keys.pretrained, **options)
         except ValueError as error:
             raise InputError(f"{keys.pretrained or 'configuration'}: {error}") from None

@@ -15,8 +15,8 @@ from tasks.common.export.model import ExportedModel, open_exported
 from tasks.common.inference import Batch, outputs_of
 from tasks.common.model_folder import check_least, check_length, open_model, refuse_other_recipe
 from tasks.common.predictor import predict_in_bfloat16
-from tasks.matching.arguments import ARCHITECTURES, CROSS_ENCODER, SHORTEST
 from tasks.matching.batching import MatchingDataset, pad_sequences
+from tasks.matching.config import ARCHITECTURES, CROSS_ENCODER, SHORTEST
 from tasks.matching.examples import Example
 
 # Rows times length squared of one batch: bounds the attention weights of long texts.

@@ -94,7 +94,7 @@ class NerRecipe(Recipe):
     def model_options(self, run: Run, tokenizer: Tokenizer) -> dict[str, Any]:
         overlap = run.keys.allow_overlap
         return {
-            **run.keys.head_options(),
+            "max_tokens": run.keys.max_characters,
             "types": entity_types(*run.examples.values()),
             "allow_overlap": has_overlap(run.examples["train"]) if overlap is None else overlap,
             "features": run.features and run.features.sizes,

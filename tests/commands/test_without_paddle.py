@@ -19,7 +19,7 @@ from tests.roformer.small_models import randomise
 from tests.verbs import verb
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-# Without what only Paddle's recipes need: requirements-onnx.txt has none of it.
+# Without what only Paddle's recipes need: the base installation has none of it.
 WITHOUT_PADDLE = """
 import sys
 

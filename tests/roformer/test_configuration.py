@@ -41,7 +41,7 @@ from tasks.ner.model import NerConfig, NerModel
         ({"feature_map": "gelu"}, "feature_map must be one of elu_plus_one"),
         ({"normalizer": None}, "normalizer must be one of"),
         ({"decay": [0.5]}, "decay must be 12 numbers in"),
-        ({"decay": [0.5] * 11 + [1.5]}, "decay must be 12 numbers in"),
+        ({"decay": [0.5] * 11 + [1.5]}, "decay must be a list of .* greater than 0 and at most 1"),
         ({"decay": "token"}, "decay must be a list of at most .* or None, got 'token'"),
         ({"convolutions": ["value"]}, "convolutions must be true or false, got"),
         ({"rotary": {"scaling": {"factor": 2}}}, "type of rotary scaling must be one of linear, ntk, yarn, got None"),

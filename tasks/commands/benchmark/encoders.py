@@ -32,7 +32,7 @@ compute an encoder with the same weights, and have to give the same numbers. Pad
 is told what they can; this command does so. PaddleNLP is measured with that and without. The second table is the peak
 memory of each side beyond its libraries, which keeps what larger sizes before have taken; so let sizes rise.
 
-PyTorch wants an environment without Paddle: python -m venv PEERS, PEERS/bin/pip install -r requirements-peers.txt."""
+PyTorch wants an environment without Paddle: python -m venv PEERS, PEERS/bin/pip install --group peers."""
 
 DEVICE = """\
 Check and time this library on a GPU, or on a CPU: versions; every layer against its plain form in float64, outputs and

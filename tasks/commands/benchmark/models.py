@@ -20,7 +20,7 @@ count: what else the machine does then slows all of them. "Reading" is what come
 features. The first answer is the processor time from the start of Python to the entities of one text. All find the same
 entities, which is checked; int8 rounds, so its spans are compared.
 
-PyTorch wants an environment without Paddle: python -m venv PEERS, PEERS/bin/pip install -r requirements-peers.txt, then
+PyTorch wants an environment without Paddle: python -m venv PEERS, PEERS/bin/pip install --group peers, then
 --peer_python PEERS/bin/python. What is not installed is left out with a note."""
 
 ENTITIES = """\

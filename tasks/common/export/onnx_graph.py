@@ -34,7 +34,7 @@ class OnnxGraph:
             import onnxruntime
         except ImportError:
             raise InputError(
-                f"{folder}: is an ONNX model, and onnxruntime is not installed; pip install -r requirements-onnx.txt"
+                f"{folder}: is an ONNX model, and onnxruntime is not installed; pip install 'paddle_rope[onnx]'"
             ) from None
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS") or physical_cores())

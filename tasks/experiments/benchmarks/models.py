@@ -60,8 +60,7 @@ class Ner:
 
     @classmethod
     def config(cls, **options):
-        defaults = NerArguments()
-        sizes = {**defaults.encoder_options(), **defaults.head_options(), **options}
+        sizes = {**NerArguments().model_options(), **options}
         # untrained scores are about 0: with this threshold nearly nothing is found, as in real texts
         return NerConfig(types=TYPES, vocab_size=cls.vocabulary, thresholds=10.0, **sizes)
 
