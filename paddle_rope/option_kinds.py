@@ -106,7 +106,9 @@ def check_kinds(kinds: Mapping[str, Kind], options: Mapping[str, Any]) -> None:
             kind.check(name, options[name])
 
 
-TEXT, TRUTH = one_of("a text", str), one_of("true or false", bool)
+# half of a surrogate pair cannot be written in UTF-8
+TEXT = Kind("a text", lambda value: isinstance(value, str) and value == value.encode(errors="ignore").decode())
+TRUTH = one_of("true or false", bool)
 MOST_CLASSES, MOST_LAYERS = 1_000_000, 1000  # far above any model
 NAMES = list_of(TEXT, MOST_CLASSES)
 

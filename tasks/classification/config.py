@@ -21,6 +21,8 @@ class ClassificationConfig(SequenceClassificationConfig):
 
     def __post_init__(self):
         NAMES.check("classes", self.classes)
+        if len(self.classes) < 2:
+            raise ValueError(f"classes must name two classes or more, got {self.classes!r}")
         self.classes = list(self.classes)
         self.num_labels, self.id2label = None, dict(enumerate(self.classes))
         super().__post_init__()
