@@ -125,6 +125,11 @@ def check_layers(dtypes: list[str]) -> list[dict[str, Any]]:
     return [*rows, *(_encoder(dtype) for dtype in dtypes)]
 
 
+def autocast(dtype: str) -> Any:
+    """The context of a forward pass in a dtype; float32 is none."""
+    return paddle.amp.auto_cast(enable=dtype != "float32", dtype="bfloat16" if dtype == "float32" else dtype)
+
+
 def _encoder(dtype: str) -> dict[str, Any]:
     """A whole RoFormer under autocast against itself in float32, whose layers are compared above."""
     paddle.seed(0)
@@ -135,7 +140,7 @@ def _encoder(dtype: str) -> dict[str, Any]:
     model.eval()
     ids = paddle.randint(1, 50, [2, 30])
     exact = model(ids).astype("float64")
-    with paddle.amp.auto_cast(enable=dtype != "float32", dtype="bfloat16" if dtype == "float32" else dtype):
+    with autocast(dtype):
         error = _error(model(ids), exact)
     bound = BOUNDS[dtype]
     row = {"layer": "RoFormer of 4 layers, autocast", "dtype": dtype, "output": error, "gradient": None}

@@ -9,12 +9,12 @@ import torch.nn.functional as F
 import transformers
 from transformers import RoFormerConfig, RoFormerModel
 
-from tasks.experiments.benchmarks.sizes import HEAD_SIZE, encoder_settings
+from tasks.experiments.benchmarks.peers import HEAD_SIZE, encoder_settings
 
 
 class TorchSide:
     """What a training step and an inference are in PyTorch, in float32 on CPU; the methods are those of
-    :class:`tasks.experiments.benchmarks.peers.paddle_sides.OurSide`. ``"huggingface_bfloat16"``: under autocast."""
+    :class:`tasks.experiments.benchmarks.paddle_sides.OurSide`. ``"huggingface_bfloat16"``: under autocast."""
 
     version = f"{transformers.__version__}, PyTorch {torch.__version__.partition('+')[0]}"
 

@@ -1,4 +1,6 @@
-"""Our RoFormer and linear attention, and PaddleNLP's RoFormer."""
+"""Our RoFormer and linear attention, and PaddleNLP's RoFormer: sides of :mod:`tasks.experiments.benchmarks.peers`."""
+
+from __future__ import annotations
 
 import contextlib
 
@@ -11,7 +13,15 @@ from paddle_rope.native.library import library, state_in_words
 from paddle_rope.native.linear_attention import native_linear_attention
 from paddle_rope.native.products import bfloat16_products, why_no_bfloat16
 from paddle_rope.roformer.checkpoints.names import PADDLENLP, encoder_weights
-from tasks.experiments.benchmarks.sizes import HEAD_SIZE, encoder_settings
+from tasks.experiments.benchmarks.measuring import training_step
+from tasks.experiments.benchmarks.peers import HEAD_SIZE, encoder_settings
+
+
+def open_side(name: str) -> PaddleSide:
+    """The side of a name; raises ImportError where a library, or an instruction of the processor, is missing."""
+    paddle.set_device("cpu")
+    paddle.seed(0)
+    return PaddleNLPSide() if "paddlenlp" in name else OurSide(name)
 
 
 class PaddleSide:
@@ -20,10 +30,6 @@ class PaddleSide:
     version = paddle.__version__
     precision = contextlib.nullcontext
     optimizer = paddle.optimizer.AdamW
-
-    def __init__(self):
-        paddle.set_device("cpu")
-        paddle.seed(0)
 
     def encoder(self, layers, hidden, texts, length):
         """Jobs on random tokens without padding, with dropout 0.1: ``train``, forward, backward, clipping to norm 1 and
@@ -38,9 +44,7 @@ class PaddleSide:
         def train():
             model.train()
             with self.precision():
-                (self.hidden(model, ids) * towards).mean().backward()
-            optimizer.step()
-            optimizer.clear_grad()
+                training_step(optimizer, lambda: (self.hidden(model, ids) * towards).mean())
 
         def predict():
             model.eval()
@@ -57,7 +61,6 @@ class OurSide(PaddleSide):
     optimizer = AdamW
 
     def __init__(self, name):
-        super().__init__()
         if name == "native" and library() is None:
             raise ImportError(state_in_words())
         if name == "native_bfloat16":
@@ -85,18 +88,13 @@ class OurSide(PaddleSide):
         for tensor in qkv:
             tensor.stop_gradient = False
         rotary, towards = RotaryPositionEmbedding(HEAD_SIZE), paddle.randn(qkv[0].shape)
-
-        def attend():
-            paddle.grad([_linear_attention(*qkv, rotary)], qkv, [towards])
-
-        return {"attend": attend}
+        return {"attend": lambda: paddle.grad([_linear_attention(*qkv, rotary)], qkv, [towards])}
 
 
 class PaddleNLPSide(PaddleSide):
     """PaddleNLP's RoFormer as it is."""
 
     def __init__(self):
-        super().__init__()
         import paddlenlp
 
         self.version = paddlenlp.__version__

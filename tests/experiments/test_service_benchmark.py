@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tasks.experiments.benchmarks import service
-from tasks.experiments.benchmarks.service import measure_service, percentile
+from tasks.experiments.benchmarks.service import percentile
 from tests.serving.conftest import skip_without_extra
 from tests.verbs import verb
 
@@ -30,8 +30,11 @@ def stub(tmp_path, monkeypatch):
 def test_every_request_is_answered_or_refused(stub, tmp_path, capsys):
     texts, output = tmp_path / "texts.txt", tmp_path / "load.json"
     texts.write_text("一\n二\n三\n", encoding="utf-8")
-    measure_service(stub, texts, output, seconds=0.5, connections=4, options=["--max_queue", "1"])
-    loads = json.loads(output.read_text(encoding="utf-8"))["loads"]
+    argv = [stub, "--input", texts, "--output", output, "--seconds", 0.5, "--connections", 4, "--", "--max_queue", 1]
+    assert verb("benchmark", "service").main(list(map(str, argv))) == 0
+    measured = json.loads(output.read_text(encoding="utf-8"))
+    assert measured["settings"]["options"] == ["--max_queue", "1"]
+    loads = measured["loads"]
     assert [load["load"] for load in loads] == ["capacity, 4 connections", "50 %", "10 times"]
     for load in loads:
         assert load["lost"] == 0 and load["sent"] == pytest.approx(load["answered"] + load["refused"], abs=0.2)
@@ -51,7 +54,7 @@ def test_what_is_wrong_is_told_in_a_line(fails, tmp_path):
     tool = verb("benchmark", "service")
     assert "no such folder" in fails(tool, "nowhere", "--input", "texts.txt")
     assert "missing.txt" in fails(tool, "nowhere", "--input", "missing.txt")
-    assert "must be 1 or more" in fails(tool, "nowhere", "--input", "texts.txt", "--texts", 0)
+    assert "expected a whole number, 1 or more" in fails(tool, "nowhere", "--input", "texts.txt", "--texts", 0)
     assert "--seconds 0.0: must be more than 0" in fails(tool, "nowhere", "--input", "texts.txt", "--seconds", 0)
     assert "is an input too" in fails(tool, "nowhere", "--input", "texts.txt", "--output", "texts.txt")
     (tmp_path / "config.json").write_text('{"model_type": "paddle_rope_ner"}', encoding="utf-8")

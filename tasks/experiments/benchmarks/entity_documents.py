@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tasks.common.errors import InputError
-from tasks.ner.examples import Entity, Example, make_example
+from tasks.ner.examples import Example, make_example
 
 SEPARATOR = "、"  # between the entities of a list
 
@@ -25,11 +25,19 @@ def first_texts(examples: Sequence[Example], characters: int) -> list[Example]:
     return chosen
 
 
-def documents_of(texts: Sequence[Example], length: int) -> list[list[int]]:
+def group_neighbors(texts: Sequence[Example], length: int) -> list[list[int]]:
     """The indices of the texts of each document of at most ``length`` characters; a longer text is one alone."""
-    groups = group_neighbors(texts, lambda first: length)
-    ends = [sum(map(len, groups[:number])) for number in range(len(groups) + 1)]
-    return [list(range(begin, end)) for begin, end in zip(ends, ends[1:])]
+    groups: list[list[int]] = []
+    left = 0
+    for number, text in enumerate(texts):
+        needed = len(text.text) + len(_space_between(texts[number - 1].text if groups else "", text.text))
+        if groups and needed <= left:
+            groups[-1].append(number)
+            left -= needed
+        else:
+            groups.append([number])
+            left = length - len(text.text)
+    return groups
 
 
 def join(examples: Sequence[Example]) -> Example:
@@ -38,37 +46,12 @@ def join(examples: Sequence[Example]) -> Example:
     Nothing stands between them, but a space where an ASCII letter or digit stands on either side: two words or numbers
     would become one there.
     """
-    parts: list[str] = []
-    entities: list[Entity] = []
-    start = 0
+    text, entities = "", []
     for example in examples:
-        space = _space_between(parts[-1] if parts else "", example.text)
-        start += len(space)
-        entities += [entity._replace(start=entity.start + start, end=entity.end + start) for entity in example.entities]
-        parts += [space, example.text]
-        start += len(example.text)
-    return make_example("".join(parts), entities, examples[0].where)
-
-
-def group_neighbors(examples: Sequence[Example], length_of) -> list[list[Example]]:
-    """Cut a list of examples into stretches of neighbors.
-
-    Args:
-        examples: in the order of their file.
-        length_of: function of the first example of a stretch: the characters that the stretch has at most when it is
-            joined. The first is in it, whatever its length.
-    """
-    groups: list[list[Example]] = []
-    left = 0
-    for example in examples:
-        needed = len(example.text) + len(_space_between(groups[-1][-1].text if groups else "", example.text))
-        if groups and needed <= left:
-            groups[-1].append(example)
-            left -= needed
-        else:
-            groups.append([example])
-            left = length_of(example) - len(example.text)
-    return groups
+        text += _space_between(text, example.text)
+        entities += [_moved(entity, len(text)) for entity in example.entities]
+        text += example.text
+    return make_example(text, entities, examples[0].where)
 
 
 def _space_between(before: str, after: str) -> str:
@@ -76,9 +59,13 @@ def _space_between(before: str, after: str) -> str:
     return " " if len(ends) == 2 and ends.isascii() and ends.isalnum() else ""
 
 
-def join_found(texts: Sequence[Example], found: Sequence[list], documents: Sequence[list[int]]) -> list[Example]:
+def _moved(entity, characters):
+    return entity._replace(start=entity.start + characters, end=entity.end + characters)
+
+
+def join_found(texts: Sequence[Example], found: Sequence[list], groups: Sequence[list[int]]) -> list[Example]:
     """Documents of the texts with other entities: those ``found`` in each."""
-    return [join([make_example(texts[i].text, found[i], texts[i].where) for i in of_one]) for of_one in documents]
+    return [join([make_example(texts[i].text, found[i], texts[i].where) for i in group]) for group in groups]
 
 
 def most_frequent_type(examples: Sequence[Example]) -> str:
@@ -105,25 +92,18 @@ def list_documents(examples: Sequence[Example], kind: str, length: int, characte
         for entity in example.entities
         if entity.type == kind and SEPARATOR not in example.surface(entity)
     ]
-    comma = Example(SEPARATOR, (), "")
-    draw = random.Random(seed)
+    draw, separator = random.Random(seed), Example(SEPARATOR, (), "")
     documents: list[Example] = []
-    done = 0
     parts: list[Example] = []
-    while mentions and done < characters:
+    while mentions and sum(len(document.text) for document in documents) < characters:
         mention = draw.choice(mentions)
-        if parts and sum(len(part.text) for part in parts) + len(SEPARATOR) + len(mention.text) > length:
+        if parts and sum(len(part.text) for part in (*parts, separator, mention)) > length:
             documents.append(join(parts))
-            done += len(documents[-1].text)
             parts = []
-        parts += [comma, mention] if parts else [mention]
+        parts += [separator, mention] if parts else [mention]
     return documents
 
 
 def _part(example, start, end):
-    inside = [
-        entity._replace(start=entity.start - start, end=entity.end - start)
-        for entity in example.entities
-        if start <= entity.start and entity.end <= end
-    ]
+    inside = [_moved(entity, -start) for entity in example.entities if start <= entity.start and entity.end <= end]
     return make_example(example.text[start:end], inside, example.where)
