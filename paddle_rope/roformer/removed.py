@@ -6,7 +6,7 @@ This module imports neither paddle nor PaddleNLP.
 from collections.abc import Mapping
 from typing import Any
 
-from paddle_rope.option_kinds import shown
+from paddle_rope.options import shown
 
 # Option -> the values with which it does nothing: files of before write them.
 OPTIONS = {
