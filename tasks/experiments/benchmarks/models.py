@@ -17,7 +17,7 @@ from tasks.experiments.benchmarks.lengths import fastest_seconds, peak_megabytes
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import SpanCollator, TokenizedText
 from tasks.ner.model import NerConfig, NerModel
-from tasks.ner.prediction.predictor import predict_entities
+from tasks.ner.prediction.finding import predict_entities
 
 SHORT = 64  # tokens of a text before the measured one, so that what is done once is not timed
 CHARACTERS_AN_ENTITY, LONGEST_ENTITY = 20, 10
