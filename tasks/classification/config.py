@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from paddle_rope.choices import POOLINGS
-from paddle_rope.option_kinds import NAMES, choice, integer, option
+from paddle_rope.options import NAMES, POOLINGS, choice, integer, option
 from paddle_rope.roformer.config import SequenceClassificationConfig
 
 
@@ -21,6 +20,8 @@ class ClassificationConfig(SequenceClassificationConfig):
 
     def __post_init__(self):
         NAMES.check("classes", self.classes)
+        if len(self.classes) < 2:
+            raise ValueError(f"classes must name two classes or more, got {self.classes!r}")
         self.classes = list(self.classes)
         self.num_labels, self.id2label = None, dict(enumerate(self.classes))
         super().__post_init__()

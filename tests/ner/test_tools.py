@@ -314,9 +314,7 @@ def test_longer_texts_are_predicted_and_scored_with_larger_max_tokens(write, tra
 def test_output_that_cannot_be_written_is_an_error_before_the_work(
     fails, trained, corpus, monkeypatch, output, message
 ):
-    monkeypatch.setattr(
-        "tasks.ner.prediction.predictor.open_models", lambda *_: pytest.fail("the model has been loaded")
-    )
+    monkeypatch.setattr("tasks.common.predictor.load_model", lambda *_: pytest.fail("the model has been loaded"))
     assert fails(evaluate_ner, trained.model, corpus.dev, "--output", output).startswith(message)
     assert fails(predict_ner, trained.model, "--input", corpus.dev, "--output", output).startswith(message)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 from typing import Any
 
-from tasks.common.inference import outputs_of
+from tasks.common.inference import batched_outputs
 from tasks.ner.batching import SpanCollator
 from tasks.ner.examples import Entity
 from tasks.ner.lengths import Reading, reading_of
@@ -100,7 +100,7 @@ def predict_entities(
     entities: list[list[Entity]] = [[] for _ in texts]
     types, collate = model.config.types, SpanCollator(model.config.pad_token_id, with_labels=False)
     temperatures = of_types(model.config.temperatures, len(types))
-    outputs = outputs_of(
+    outputs = batched_outputs(
         lambda batch: model.find_spans(batch, thresholds),
         *(texts, collate, batch_size, model.scores_of_text, MAX_BATCH_SCORES),
     )
