@@ -37,7 +37,8 @@ def generate(
     Example:
         >>> from paddle_rope import RoFormerConfig, RoFormerForCausalLM
         >>> config = RoFormerConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
-        >>> tokens = generate(RoFormerForCausalLM(config), paddle.to_tensor([[2, 7]]), max_new_tokens=3, temperature=1, seed=1)
+        >>> model = RoFormerForCausalLM(config)
+        >>> tokens = generate(model, paddle.to_tensor([[2, 7]]), max_new_tokens=3, temperature=1, seed=1)
         >>> tuple(tokens.shape)
         (1, 3)
     """

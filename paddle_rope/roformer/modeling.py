@@ -184,9 +184,7 @@ class RoFormerModel(RoFormerPretrainedModel):
             ValueError: the model is not causal; otherwise as :meth:`forward`.
 
         Example:
-            >>> config = RoFormerConfig(
-            ...     vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, attention="linear", causal=True
-            ... )
+            >>> config = RoFormerConfig(20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, causal=True)
             >>> model = RoFormerModel(config)
             >>> hidden, cache = model.extend(paddle.to_tensor([[2, 7, 9]]))
             >>> hidden, cache = model.extend(paddle.to_tensor([[3]]), cache)
