@@ -15,11 +15,11 @@ from paddle_rope.global_pointer.span_loss import span_crossentropy
 from paddle_rope.layers import Linear, first_two
 from paddle_rope.native.library import computes
 from paddle_rope.native.span_loss import native_span_loss
+from paddle_rope.options import WIDEST_BAND
 from paddle_rope.rotary import RotaryPositionEmbedding
 
 # Score of pairs that are no span: end before start, or padding. float16 holds it, and exp of it is 0.
 MASKED_LOGIT = -1e4
-WIDEST_BAND = 2**16  # columns; a band takes memory for all of them, however short the text
 
 
 def mask_non_spans(logits: Tensor, token_mask: Tensor | None = None, max_span_length: int | None = None) -> Tensor:

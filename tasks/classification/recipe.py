@@ -38,7 +38,7 @@ class ClassificationRecipe(Recipe):
 
     def model_options(self, run: Run, tokenizer: Tokenizer) -> dict:
         classes = class_names(example for split in run.examples.values() for example in split)
-        return {"classes": classes, "max_characters": run.keys.max_characters, "pooling": run.keys.pooling}
+        return {"classes": classes}
 
     def dataset(self, run: Run, split: str) -> ClassificationDataset:
         dataset = ClassificationDataset(

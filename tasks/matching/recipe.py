@@ -48,7 +48,6 @@ class MatchingRecipe(Recipe):
         is_cross_encoder = run.keys.architecture == CROSS_ENCODER
         labels = [example.label for example in run.examples["train"]]
         options = {
-            **run.keys.model_options(),
             "task": task,
             "threshold": 0.5 if task == PAIRS and is_cross_encoder else None,
             "grades": [min(labels), max(labels)] if task != TRIPLES and is_cross_encoder else None,

@@ -19,8 +19,8 @@ from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator, refuse_longer
 from tasks.ner.data.reading import entity_types, read_examples, read_lines
 from tasks.ner.data.splits import has_overlap, read_more_texts, read_splits
-from tasks.ner.evaluation import evaluate_predictor, scores_and_errors
-from tasks.ner.examples import Example, as_record, without_overlaps
+from tasks.ner.evaluation import evaluate_model, evaluate_predictor
+from tasks.ner.examples import Example, as_record
 from tasks.ner.features import WordFeatures
 from tasks.ner.fitting import FEWEST_STEPS, fit_keys
 from tasks.ner.lengths import TrainingLengths, describe_lengths, training_lengths
@@ -30,8 +30,8 @@ from tasks.ner.model import NerModel
 from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, find_candidates
 from tasks.ner.prediction.predictor import NerPredictor, find_in_windows
 from tasks.ner.prediction.temperatures import temperatures_for
-from tasks.ner.prediction.thresholds import above, threshold_for_f1, thresholds_for
-from tasks.ner.reports.monitoring import LOWEST_LOGIT, NerMonitor
+from tasks.ner.prediction.thresholds import threshold_for_f1, thresholds_for
+from tasks.ner.reports.monitoring import NerMonitor
 from tasks.ner.reports.printed import (
     print_data_report,
     print_first_texts,
@@ -94,7 +94,7 @@ class NerRecipe(Recipe):
     def model_options(self, run: Run, tokenizer: Tokenizer) -> dict[str, Any]:
         overlap = run.keys.allow_overlap
         return {
-            **run.keys.head_options(),
+            "max_tokens": run.keys.max_characters,
             "types": entity_types(*run.examples.values()),
             "allow_overlap": has_overlap(run.examples["train"]) if overlap is None else overlap,
             "features": run.features and run.features.sizes,
@@ -149,7 +149,7 @@ class NerRecipe(Recipe):
             return find_in_windows(run.model, texts, run.batch_size, thresholds=LOWEST_THRESHOLD)
 
         if run.keys.threshold_for_f1:
-            run.dev_f1 = evaluate_model(run.model, run.datasets["dev"], run.batch_size)[0]["f1"]
+            run.dev_f1 = evaluate_model(run.model, run.datasets["dev"], run.batch_size).scores["f1"]
             config.thresholds = [threshold_for_f1(run.dev_f1)] * len(config.types)
         if run.keys.tune_thresholds:
             candidates = find(texts)
@@ -164,15 +164,17 @@ class NerRecipe(Recipe):
         config.temperatures = temperatures_for(gold, candidates, config.types, config.allow_overlap)
 
     def score(self, run: Run, split: str) -> tuple[dict[str, Any], Any]:
-        scores, found = evaluate_model(run.model, run.datasets[split], run.batch_size)
+        scores, found, _ = evaluate_model(run.model, run.datasets[split], run.batch_size)
         config, gold = run.model.config, [example.entities for example in run.examples[split]]
         scores["reliability"] = reliability(gold, found, config.types, config.temperatures)
         return scores, found
 
     def dev_scores(self, run: Run) -> dict[str, float]:
         dataset = run.datasets["dev"]
-        watch = run.trainer.monitor.watch(run.model, dataset, run.trainer.state.global_step)
-        scores, _ = evaluate_model(run.model, dataset, run.batch_size, watch)
+        monitor = run.trainer.monitor
+        evaluation = evaluate_model(run.model, dataset, run.batch_size, with_candidates=monitor.is_open)
+        monitor.show(run.model, dataset, evaluation, run.trainer.state.global_step)
+        scores = evaluation.scores
         self._warn_early(run, scores["predicted"])
         shown = {name: scores[name] for name in self.scores}
         for kind, row in scores["per_type"].items():
@@ -237,18 +239,3 @@ def nothing_found(run):
             f"or a larger warmup_ratio than {training.warmup_ratio:g}"
         )
     return f"note: nothing is found in dev after {state.global_step} of {state.max_steps} steps. {todo}"
-
-
-def evaluate_model(model, dataset, batch_size, watch=None):
-    """Scores and errors of ``model`` on a :class:`NerDataset`, and the entities found in each text. ``watch`` is called
-    with all spans that score above ``LOWEST_LOGIT``, in the same form."""
-    config = model.config
-    if watch is None:
-        found = find_in_windows(model, dataset.texts, batch_size)
-        if not config.allow_overlap:
-            found = list(map(without_overlaps, found))
-    else:
-        candidates = find_in_windows(model, dataset.texts, batch_size, thresholds=LOWEST_LOGIT)
-        watch(candidates)
-        found = above(candidates, config.thresholds, config.types, config.allow_overlap)
-    return scores_and_errors(dataset.examples, found, config.types), found

@@ -40,7 +40,7 @@ class PretrainingArguments(common.EncoderArguments):
     stages: Optional[str] = common.option(None, "tokens per row x rows per batch x steps of each")
     tokenizer: str = common.option("char", "`char` or `word`")
     vocab_file: Optional[str] = common.option(None, "`vocab.txt`; empty: the characters of the texts")
-    hidden_dropout_prob: float = common.option(0.1, "dropout rate of embeddings and layers")
+    hidden_dropout_prob: float = common.of_encoder("hidden_dropout_prob")
 
     REQUIRED = ("text_files", "output_dir")
     SETTLED_BY_PRETRAINED = (*common.EncoderArguments.SETTLED_BY_PRETRAINED, "tokenizer", "vocab_file")

@@ -9,7 +9,6 @@ import pytest
 import train_classification
 
 from paddle_rope.roformer import CharTokenizer
-from tasks.classification import prediction
 from tasks.classification.batching import ClassificationDataset, TextCollator
 from tasks.classification.data import Example, read_examples
 from tasks.classification.prediction import Classifier
@@ -204,7 +203,7 @@ def test_batches_and_what_lies_beyond_max_characters_do_not_change_predictions(c
     texts = [example.text for example in read_examples(demo)][:20]
     together = classifier.probabilities(texts)
     np.testing.assert_allclose(together.sum(axis=1), 1, atol=1e-5)
-    monkeypatch.setattr(prediction, "MAX_BATCH_NUMBERS", 1)  # one text a batch
+    monkeypatch.setattr(classifier, "batch_size", 1)
     apart = classifier.probabilities([text[: classifier.max_characters] + "雨" * (len(text) > 48) for text in texts])
     np.testing.assert_allclose(apart, together, atol=1e-5)
 

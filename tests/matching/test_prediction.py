@@ -154,9 +154,14 @@ def test_pairs_are_scored_and_written_before_the_next_ones_are_read(bi_encoder, 
         pieces = ["怎么申请信用卡\t信用卡如何申请\n", "\n甲\t乙\t1\n丙\t", "丁"]
         written = []
 
-        def read1(self, size):
+        def readable(self):
+            return True
+
+        def readinto(self, buffer):
             self.written.append(capsys.readouterr().out.count("\n"))
-            return self.pieces.pop(0).encode() if self.pieces else b""
+            piece = self.pieces.pop(0).encode() if self.pieces else b""
+            buffer[: len(piece)] = piece
+            return len(piece)
 
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=Pipe(), isatty=lambda: False))
     assert predict_matching.main([str(bi_encoder.model), "--device=cpu"]) == 0

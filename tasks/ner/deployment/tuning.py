@@ -11,8 +11,7 @@ from tasks.ner.batching import check_types
 from tasks.ner.data.reading import check_labeled, read_examples
 from tasks.ner.metrics import score_predictions
 from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, find_candidates
-from tasks.ner.prediction.model_folder import refuse_exported
-from tasks.ner.prediction.predictor import NerPredictor
+from tasks.ner.prediction.predictor import NerPredictor, refuse_exported
 from tasks.ner.prediction.temperatures import temperatures_for
 from tasks.ner.prediction.thresholds import above, thresholds_for
 from tasks.ner.reports.printed import print_scores

@@ -6,18 +6,22 @@ import functools
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
 from tasks.common.errors import InputError
-from tasks.common.inference import outputs_of
-from tasks.common.model_folder import check_least
-from tasks.common.predictor import predict_in_bfloat16
+from tasks.common.export.folder import is_exported
+from tasks.common.inference import batched_outputs
+from tasks.common.model_folder import check_least, damage_reported, refuse_incomplete
+from tasks.common.predictor import Folder, Predictor
 from tasks.ner.batching import SpanCollator, TokenizedText
 from tasks.ner.examples import Entity, as_record, without_overlaps
+from tasks.ner.features import FILE_NAME as FEATURES_FILE
+from tasks.ner.features import WordFeatures
 from tasks.ner.lengths import Reading, reading_of
-from tasks.ner.prediction.model_folder import Folder, open_models, refuse_exported
+from tasks.ner.prediction.exported import ExportedNerModel
 from tasks.ner.prediction.parts import read_parts
 from tasks.ner.prediction.windows import Window, merge_windows, windows_of
 from tasks.ner.spans import of_types, probability
@@ -28,30 +32,31 @@ MAX_BATCH_SCORES = 1 << 25
 TOKENS_AT_ONCE = 1 << 17
 
 
-class NerPredictor:
+class NerPredictor(Predictor):
     """Finds entities in texts. Threads may share it.
 
     Args:
-        model_dir: folder that training wrote as ``OUTPUT_DIR/model``; or a list of such folders, of runs on the same
-            training file, whose scores are averaged (:class:`tasks.ner.prediction.ensemble.NerEnsemble`); or the folder
-            of an exported model. Paddle is imported unless that is an ONNX model.
-        device: ``"cpu"``, ``"gpu"`` ...; None takes a GPU where there is one.
-        batch_size: texts a batch at most.
+        model_dir: folder of a trained or exported model; or a list of folders of models trained on the same file, whose
+            scores are averaged (:class:`tasks.ner.prediction.ensemble.NerEnsemble`).
         max_tokens: tokens (a character each, mostly) that are computed at once; None takes a length that training
             covered well. Longer texts are cut into overlapping windows, see :mod:`tasks.ner.prediction.windows`.
-        show_progress: show a progress bar.
         overlap: longest entity in tokens that is sure to lie whole in a window; None takes that of training, at
             least a quarter and at most half of ``max_tokens``.
         max_entity_tokens: tokens of the longest span that is found, 0 for any; None takes twice those of the longest
             training entity, see :func:`tasks.ner.lengths.entity_bound`.
-        bf16: multiply in bfloat16, see :func:`tasks.common.predictor.predict_in_bfloat16`.
+        device, batch_size, show_progress, bf16: as of :class:`~tasks.common.predictor.Predictor`.
+
+    Attributes:
+        features: word features that the model takes, or None.
 
     Raises:
-        InputError: a folder does not hold a model, several do not fit together, the device cannot be used or has no
-            bfloat16, or a size is out of range.
+        InputError: as of :class:`~tasks.common.predictor.Predictor`, or several models do not fit together, or a size
+            is out of range.
     """
 
     recipe = "ner"
+    model_class = "tasks.ner.model:NerModel"
+    exported_class = ExportedNerModel
 
     def __init__(
         self,
@@ -64,25 +69,30 @@ class NerPredictor:
         max_entity_tokens: int | None = None,
         bf16: bool = False,
     ):
-        check_least("batch_size", batch_size)
         check_least("max_tokens", max_tokens)
         check_least("max_entity_tokens", max_entity_tokens, 0)
-        folders = [model_dir] if isinstance(model_dir, Folder) else list(model_dir)
+        super().__init__(model_dir, device, batch_size, show_progress, bf16)
+        self.types = self.model.config.types
+        self.reading = reading_of(self.model.config, max_tokens, overlap, max_entity_tokens)
+        if overlap is not None and not 0 <= overlap <= self.max_tokens - 2:
+            raise InputError(f"--overlap {overlap}: must be from 0 to max_tokens - 2, {self.max_tokens - 2}")
+        self.longest_text = self.model.config.longest_text or self.model.config.max_tokens
+        self._has_warned = False
+
+    def _open(self, folder, device):
+        folders = [folder] if isinstance(folder, Folder) else list(folder)
         if not folders:
             raise InputError("no folder of a model is given")
         if len(folders) > 1:
             refuse_exported(folders, "is exported and stands alone; export all of the models into one folder")
-        self.tokenizer, self.model, self.features = open_models(folders, device)
-        if bf16:
-            predict_in_bfloat16(self.model)
-        self.types = self.model.config.types
-        self.batch_size = batch_size
-        self.reading = reading_of(self.model.config, max_tokens, overlap, max_entity_tokens)
-        if overlap is not None and not 0 <= overlap <= self.max_tokens - 2:
-            raise InputError(f"--overlap {overlap}: must be from 0 to max_tokens - 2, {self.max_tokens - 2}")
-        self.show_progress = show_progress
-        self.longest_text = self.model.config.longest_text or self.model.config.max_tokens
-        self._has_warned = False
+        tokenizers, models = zip(*(super(NerPredictor, self)._open(one, device) for one in folders))
+        model = models[0]
+        if len(folders) > 1:
+            from tasks.ner.prediction.ensemble import NerEnsemble
+
+            model = NerEnsemble(folders, list(models))
+        self.features = load_features(folders[0], model.config)
+        return tokenizers[0], model
 
     def __call__(self, texts: list[str], where: Sequence[str] | None = None) -> list[dict]:
         """Predict.
@@ -171,6 +181,25 @@ class NerPredictor:
         """The tokens of a text, with the features that the model takes."""
         ids, offsets, _ = self.tokenizer.encode(text)
         return TokenizedText(ids, offsets, [], None if self.features is None else self.features(text, offsets))
+
+
+def refuse_exported(folders: Iterable[Folder], what: str) -> None:
+    """Raise InputError if one of several folders is exported; ``what`` says what is wrong with that."""
+    for folder in folders:
+        if is_exported(folder):
+            raise InputError(f"{folder}: {what}")
+
+
+def load_features(folder: Folder, config: Any) -> WordFeatures | None:
+    """The word features of a model's folder, None if it has none; raises InputError if they are missing or damaged."""
+    if config.features is None:
+        return None
+    refuse_incomplete(folder, (FEATURES_FILE,))
+    with damage_reported(folder, FEATURES_FILE):
+        features = WordFeatures.from_pretrained(Path(folder))
+        if features.sizes != config.features:
+            raise ValueError(f"its sizes are {features.sizes}, but the model's are {config.features}")
+    return features
 
 
 def find_in_windows(
@@ -262,7 +291,7 @@ def predict_entities(
     entities: list[list[Entity]] = [[] for _ in texts]
     types, collate = model.config.types, SpanCollator(model.config.pad_token_id, with_labels=False)
     temperatures = of_types(model.config.temperatures, len(types))
-    outputs = outputs_of(
+    outputs = batched_outputs(
         lambda batch: model.find_spans(batch, thresholds),
         *(texts, collate, batch_size, model.scores_of_text, MAX_BATCH_SCORES),
     )

@@ -34,7 +34,7 @@ NER = [
 
 @pytest.fixture(autouse=True)
 def without_pictures(monkeypatch):
-    monkeypatch.setattr(NerMonitor, "watch", lambda *_: None)
+    monkeypatch.setattr(NerMonitor, "show", lambda *_: None)
 
 
 @pytest.fixture(scope="module")

@@ -71,7 +71,7 @@ def test_graphs_of_all_kinds_score_texts_of_any_length_and_number(options, tmp_p
     for batch, scores in zip(batches, expected):
         np.testing.assert_allclose(alone(**batch), scores, rtol=1e-4, atol=1e-4)
     for folder in folders.values():
-        exported = ExportedNerModel(folder, "cpu")
+        exported = ExportedNerModel(folder, config, "cpu")
         for batch, scores in zip(batches, expected):
             np.testing.assert_allclose(exported.graph.run(batch)[0], scores, rtol=1e-4, atol=1e-4)
         found = exported.find_spans(batches[2], bounds)
@@ -80,7 +80,7 @@ def test_graphs_of_all_kinds_score_texts_of_any_length_and_number(options, tmp_p
         ]
     assert sum(map(len, spans)) > 10
     if "onnx" in folders:
-        exported = ExportedNerModel(folders["onnx"], "cpu")
+        exported = ExportedNerModel(folders["onnx"], config, "cpu")
         given = {**batches[2], "thresholds": np.array(bounds, dtype=np.float32)}
         found, scores, probabilities = exported.graph.run(given, ("spans", "scores", "probabilities"))
         temperatures = np.array([0.5, 2.0])[found[:, 1]]
