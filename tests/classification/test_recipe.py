@@ -11,8 +11,8 @@ import train_classification
 from paddle_rope.roformer import CharTokenizer
 from tasks.classification.batching import ClassificationDataset, TextCollator
 from tasks.classification.data import Example, read_examples
+from tasks.classification.evaluation import print_data_report
 from tasks.classification.prediction import Classifier
-from tasks.classification.report import print_data_report
 from tasks.common.errors import InputError
 from tasks.common.runs.locks import locked
 from tasks.common.training.monitor import VisualDLMonitor

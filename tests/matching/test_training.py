@@ -16,7 +16,7 @@ from paddle_rope.roformer import CharTokenizer, RoFormerConfig, RoFormerForMaske
 from tasks.common.cli.run_config import read_run_config
 from tasks.common.training.monitor import VisualDLMonitor
 from tasks.matching.data import read_labeled
-from tasks.matching.metrics import best_threshold, matching_scores
+from tasks.matching.evaluation import best_threshold, matching_scores
 from tasks.matching.prediction import MatchingPredictor
 from tasks.recipes import get_recipe
 
