@@ -17,7 +17,7 @@ from tasks.common.files import check_output_dir
 from tasks.common.model_folder import ENCODER, MODEL_TYPE, check_pretrained, refuse_incomplete, refuse_other_recipe
 from tasks.common.process import is_first_process
 from tasks.common.runs.fingerprints import check_readable, data_files
-from tasks.common.training.arguments import check_config
+from tasks.common.training.arguments import check_config, parse_seeds
 
 if TYPE_CHECKING:
     from tasks.common.recipe import Recipe
@@ -87,6 +87,44 @@ def recipe_of_config(config: dict[str, Any], where: str | os.PathLike = "configu
     return name
 
 
+def train(config: dict[str, Any]) -> dict[str, Any] | None:
+    """Train what a configuration describes: one run, or with the key ``seeds`` or ``folds`` a series of them.
+
+    Args:
+        config: dict of configuration keys, with ``recipe``; as of :meth:`tasks.common.recipe.Recipe.train`.
+
+    Returns:
+        What :meth:`~tasks.common.recipe.Recipe.train` returns, or the summary of
+        :func:`~tasks.common.training.series.train_series`.
+
+    Raises:
+        InputError: the configuration or the data are wrong.
+    """
+    from tasks.common.training.series import has_folds, train_series
+
+    recipe, config = get_recipe(recipe_of_config(config)), dict(config)
+    seeds = config.pop("seeds", None)
+    if seeds is not None or has_folds(config):
+        return train_series(recipe, config, None if seeds is None else parse_seeds(seeds))
+    return recipe.train(config)
+
+
+def resume(folder: str | os.PathLike, recipe: str | None = None) -> dict[str, Any] | None:
+    """Continue a run, or a series, that was interrupted; returns what :func:`train` does.
+
+    Args:
+        folder: its ``output_dir``.
+        recipe: its name, for a run whose configuration does not have it.
+    """
+    from tasks.common.runs.life import CONFIG_FILE, read_config
+    from tasks.common.training.series import SERIES_FILE, read_series, resume_series
+
+    if (Path(folder) / SERIES_FILE).is_file():
+        return resume_series(get_recipe(read_series(folder)["recipe"]), folder)
+    name = recipe or recipe_of_config(read_config(folder), Path(folder) / CONFIG_FILE)
+    return get_recipe(name).resume(folder)
+
+
 def check_run(config: dict[str, Any]) -> None:
     """Check the configuration of a run of the command line, its data and its folder, without importing paddle.
 
@@ -94,7 +132,10 @@ def check_run(config: dict[str, Any]) -> None:
         InputError: a key is unknown, a value does not fit, a file is missing or wrong, or the folder cannot be made.
     """
     name = recipe_of_config(config)
-    config = {key: value for key, value in config.items() if key != "seeds"}
+    config = dict(config)
+    seeds = config.pop("seeds", None)
+    if seeds is not None:
+        parse_seeds(seeds)
     checked = check_config(config, get_arguments(name), {recipe: get_arguments(recipe) for recipe in RECIPES})
     if name == "ner":
         from tasks.ner.data.published import check_there

@@ -58,7 +58,7 @@ LONG = (
     "ner/test_distributed.py",
     "ner/deployment/test_exported.py",
     "kill/test_kill.py",
-    "experiments/test_speed.py",
+    "experiments/test_peers_benchmark.py",
     "experiments/test_prediction_benchmark.py",
     "common/training/test_agreement.py",
     "serving/test_models.py",

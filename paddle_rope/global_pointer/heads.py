@@ -9,13 +9,13 @@ import math
 import paddle
 from paddle import Tensor, nn
 
-from paddle_rope.choices import WIDEST_BAND
 from paddle_rope.global_pointer.band import band_ends, band_products
 from paddle_rope.global_pointer.losses import sorted_spans
 from paddle_rope.global_pointer.span_loss import span_crossentropy
 from paddle_rope.layers import Linear, first_two
 from paddle_rope.native.library import computes
 from paddle_rope.native.span_loss import native_span_loss
+from paddle_rope.options import WIDEST_BAND
 from paddle_rope.rotary import RotaryPositionEmbedding
 
 # Score of pairs that are no span: end before start, or padding. float16 holds it, and exp of it is 0.

@@ -1,14 +1,11 @@
 """paddle-rope train: a configuration and its overrides, several seeds, an interrupted run."""
 
-from pathlib import Path
-
+from tasks import recipes
 from tasks.common.cli.run_config import read_run_config
 from tasks.common.errors import InputError
 from tasks.common.key_listing import listing
 from tasks.common.process import prepare
-from tasks.common.runs.life import CONFIG_FILE
-from tasks.experiments.plan import parse_seeds
-from tasks.recipes import RECIPES, check_run, get_arguments, recipe_of_config
+from tasks.recipes import RECIPES
 
 USAGE = """\
 Train a model.
@@ -41,7 +38,9 @@ def train(argv):
     if any(word.partition("=")[0] == "--resume" for word in argv):
         if len(argv) != 2 or argv[0] != "--resume":
             raise InputError("usage: paddle-rope train --resume OUTPUT_DIR; the run keeps its configuration")
-        return _resume(recipe, argv[1])
+        prepare()
+        recipes.resume(argv[1], recipe)
+        return 0
     file = argv.pop(0) if argv and not argv[0].startswith("--") else None
     if not (file or argv or asks_help):
         raise InputError("no configuration file; usage: paddle-rope train CONFIG.yaml [--key value ...]")
@@ -51,31 +50,16 @@ def train(argv):
     if asks_help:
         print(_help(config.get("recipe")))
         return 0
-    if config.get("seeds") is not None:
-        parse_seeds(config["seeds"])
-    recipe = recipe_of_config(config, file or "command line")
-    check_run(config)  # mistakes are reported before the seconds that importing Paddle takes
-    _engine().train(recipe, config)
-    return 0
-
-
-def _resume(recipe, folder):
-    file = Path(folder) / CONFIG_FILE
-    if recipe is None and file.is_file():
-        recipe = recipe_of_config(read_run_config(file), file)
-    _engine().resume(recipe or "ner", folder)
+    recipes.recipe_of_config(config, file or "command line")
+    recipes.check_run(config)  # mistakes are reported before the seconds that importing Paddle takes
+    prepare()
+    recipes.train(config)
     return 0
 
 
 def _help(recipe):
     if recipe is not None:
-        return f"usage: paddle-rope train CONFIG.yaml [--key value ...]\n\n{listing(recipe, get_arguments(recipe))}"
+        keys = listing(recipe, recipes.get_arguments(recipe))
+        return f"usage: paddle-rope train CONFIG.yaml [--key value ...]\n\n{keys}"
     width = max(map(len, RECIPES))
     return USAGE.format(recipes="\n".join(f"    {name:{width}}  {one.summary}" for name, one in RECIPES.items()))
-
-
-def _engine():
-    prepare()
-    from tasks.experiments import engine
-
-    return engine

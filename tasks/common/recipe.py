@@ -21,7 +21,6 @@ from paddle_rope.native.products import bfloat16_is_faster
 from paddle_rope.roformer import CharTokenizer, load_tokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.cli.own_command import own_command
-from tasks.common.cli.run_config import read_run_config
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_dir, write_json_lines
 from tasks.common.model_folder import check_pretrained, check_vocabulary
@@ -110,14 +109,12 @@ class Recipe(RecipeHooks):
         run_dir = Path(run_dir)
         if (run_dir / life.METRICS_FILE).is_file():
             raise InputError(f"{run_dir}: the run is complete; its scores are in {run_dir / life.METRICS_FILE}")
-        if not (run_dir / life.CONFIG_FILE).is_file():
-            raise InputError(f"{run_dir}: no {life.CONFIG_FILE} here; give the OUTPUT_DIR of an interrupted run")
+        config = {**life.read_config(run_dir), "output_dir": str(run_dir)}
         life.refuse_links(run_dir)
         checkpoints, checkpoint = run_dir / life.CHECKPOINTS_FOLDER, None
         if has_checkpoint(checkpoints):
             is_before = not has_checkpoint(checkpoints, within=False)
             checkpoint = last_checkpoint(checkpoints / life.BEFORE_FOLDER if is_before else checkpoints)
-        config = {**read_run_config(run_dir / life.CONFIG_FILE), "output_dir": str(run_dir)}
         memory = self._in_memory(data)
         check_resumed(config, memory.examples, run_dir)
         return self._run(self.resolve(config), checkpoint, memory, is_begun=True)

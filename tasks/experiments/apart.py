@@ -18,7 +18,7 @@ def call_apart(job, given, **options):
     so that a training run can write a checkpoint.
 
     Args:
-        job: ``"train"``, of :func:`tasks.experiments.cells.run_cell`; ``"measure"``, of
+        job: ``"train"``, of :func:`tasks.common.training.series.train_unless_finished`; ``"measure"``, of
             :func:`tasks.experiments.benchmarks.models.measure`; or ``"document"``, of
             :func:`tasks.experiments.benchmarks.long_document.measure_document`.
         given: dict of its arguments.

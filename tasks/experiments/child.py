@@ -23,10 +23,10 @@ def main(argv=None):
 
         print(json.dumps(measure_document(**given)))
         return 0
-    from tasks.experiments.cells import run_cell
-    from tasks.experiments.plan import Cell
+    from tasks.common.training.series import train_unless_finished
+    from tasks.recipes import get_recipe
 
-    return 0 if run_cell(Cell(**given)) else BUSY
+    return 0 if train_unless_finished(get_recipe(given["recipe"]), given["config"]) else BUSY
 
 
 if __name__ == "__main__":

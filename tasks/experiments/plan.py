@@ -1,5 +1,4 @@
-"""A plan: a list of training runs, from a YAML file (its keys: docs/experiments/README.md) or from one configuration
-with several seeds or folds."""
+"""A plan: a list of training runs, from a YAML file (its keys: docs/experiments/README.md)."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from tasks.common.cli.run_config import read_run_config
 from tasks.common.errors import InputError
 from tasks.common.runs.life import MODEL_FOLDER
 from tasks.common.texts.text_files import shown
-from tasks.common.training.arguments import LARGEST_SEED, SIZE_KEYS
+from tasks.common.training.arguments import SIZE_KEYS, parse_seeds
 
 _TEXT, _MAPPING, _NUMBER = (str,), (dict,), (int, float)
 KEYS = {  # of a plan -> types of their values
@@ -43,7 +42,7 @@ class Cell:
     Attributes:
         recipe: its name.
         config: its configuration keys, with ``output_dir``.
-        labels: which of the plan's runs it is: ``case``, ``variant``, ``seed``, ``fold``, as far as there are such.
+        labels: which of the plan's runs it is: ``case``, ``variant``, ``seed``.
         starts_from: folder of the cell that has to be finished before it, whose trained weights it starts from, or
             whose results its recipe reads.
     """
@@ -59,13 +58,12 @@ class Cell:
 
     @property
     def group(self) -> tuple[str, str]:
-        """(case, variant): what runs with other seeds and folds have in common."""
-        return self.labels.get("case", ""), self.labels.get("variant", "")
+        """(case, variant): what runs with other seeds have in common."""
+        return self.labels["case"], self.labels["variant"]
 
     @property
     def name(self) -> str:
-        runs = (f"{key} {self.labels[key]}" for key in ("seed", "fold") if key in self.labels)
-        return " / ".join(filter(None, (*self.group, *runs)))
+        return " / ".join(filter(None, (*self.group, f"seed {self.labels['seed']}")))
 
 
 @dataclass(frozen=True)
@@ -76,8 +74,7 @@ class Plan:
         output_dir: folder of all runs and tables.
         recipe: name of the recipe of all runs but those of variants that name another.
         cells: the runs, in the order in which they are trained: all variants with the first seed come first.
-        scores: dotted place in ``metrics.json`` -> name in the tables; the first is the one that is drawn. None for
-            those of the recipe.
+        scores: dotted place in ``metrics.json`` -> name in the tables; the first is the one that is drawn.
         case_name: what the cases are called.
         reference, margin: variant to compare with; how many points below it still count as near.
         report: name of a report of its own, beside the tables (:mod:`tasks.experiments.reports`).
@@ -87,7 +84,7 @@ class Plan:
     output_dir: Path
     recipe: str
     cells: list[Cell]
-    scores: dict[str, str] | None = None
+    scores: dict[str, str]
     case_name: str = "case"
     reference: str | None = None
     margin: float | None = None
@@ -111,23 +108,6 @@ class Plan:
     @property
     def variants(self) -> list[str]:
         return list(dict.fromkeys(variant for _, variant in self.groups))
-
-
-def series_plan(recipe: str, config: dict[str, Any], seeds: list[int] | None = None) -> Plan:
-    """The plan of one configuration with several seeds, with ``folds`` folds, or with both.
-
-    Args:
-        recipe, config, seeds: as of :func:`tasks.experiments.engine.train_series`, which says where the runs go.
-    """
-    has_folds = config.get("folds") is not None and config.get("fold") is None
-    folds = [{"fold": fold} for fold in range(1, int(config["folds"]) + 1)] if has_folds else [{}]
-    cells = []
-    for of_seed in [{"seed": seed} for seed in seeds] if seeds else [{}]:
-        for of_fold in folds:
-            labels = {**of_seed, **of_fold}
-            folder = Path(config["output_dir"]).joinpath(*(f"{key}_{value}" for key, value in labels.items()))
-            cells.append(Cell(recipe, {**config, **labels, "output_dir": str(folder)}, labels))
-    return Plan(Path(config["output_dir"]), recipe, cells)
 
 
 def read_plan(path: str | Path, output_dir=None, seeds=None, settings: dict[str, Any] | None = None) -> Plan:
@@ -203,22 +183,6 @@ def read_variants(path, plan):
         if name in without_rope:
             variants[name + TWIN] = {**settings, "position_embedding": "none"}
     return variants
-
-
-def parse_seeds(value: Any) -> list[int]:
-    """``"42,43,44"``, or a list as YAML has it -> [42, 43, 44]; raises InputError for anything else, also for a seed
-    given twice."""
-    words = [str(word).strip() for word in (value if isinstance(value, list) else str(value).split(","))]
-    given = f"--seeds {','.join(words)}"
-    if not words or not all(word.isascii() and word.isdigit() for word in words):
-        raise InputError(f"{given}: give numbers separated by commas, such as --seeds 42,43,44")
-    # Python refuses to read thousands of digits
-    seeds = [int(word) if len(word) < 100 else LARGEST_SEED + 1 for word in words]
-    if max(seeds) > LARGEST_SEED:
-        raise InputError(f"{given}: a seed must be from 0 to {LARGEST_SEED}")
-    if len(set(seeds)) < len(seeds):
-        raise InputError(f"{given}: a seed is given twice")
-    return seeds
 
 
 def read_keys(path, types, required, output_dir=None):

@@ -36,7 +36,7 @@ def read_configuration(folder: Path) -> None:
 
 def read_plan(folder: Path) -> None:
     """A plan up to the configuration of each of its runs."""
-    from tasks.experiments.engine import check_cells
+    from tasks.experiments.cells import check_cells
     from tasks.experiments.plan import read_plan
 
     plan = read_plan(folder / NAME, output_dir=folder / "output")

@@ -1,7 +1,6 @@
 """Runs of a plan: in processes of their own, finished ones not again, interrupted ones from where they were."""
 
 import json
-import os
 from types import SimpleNamespace
 
 import pytest
@@ -9,8 +8,9 @@ import yaml
 
 from tasks.commands.experiment import experiment
 from tasks.common.errors import EXIT_BAD_INPUT, InputError, exit_on_input_error
+from tasks.common.training.series import claimed, train_unless_finished
 from tasks.experiments import apart, cells, figure
-from tasks.experiments.cells import run_cell, run_planned
+from tasks.experiments.cells import run_planned
 from tasks.experiments.plan import Cell, Plan
 
 SCORES = {"softmax": 0.80, "linear": 0.79, "poor": 0.70}
@@ -55,7 +55,8 @@ def in_this_process(monkeypatch):
 
     def call(job, given):
         try:
-            return SimpleNamespace(returncode=0 if run_cell(Cell(**given)) else apart.BUSY)
+            done = train_unless_finished(cells.get_recipe(given["recipe"]), given["config"])
+            return SimpleNamespace(returncode=0 if done else apart.BUSY)
         except InputError:
             return SimpleNamespace(returncode=EXIT_BAD_INPUT)
 
@@ -72,9 +73,10 @@ def test_interrupted_run_resumes_if_it_has_a_whole_checkpoint_and_is_begun_anew_
     checkpoint.mkdir(parents=True)
     recipe.resume = lambda folder: recipe.calls.append(("resume", {"output_dir": folder}))
     (checkpoint / "complete").touch()
-    assert run_cell(cell(folder))
+    config = {"output_dir": str(folder)}
+    assert train_unless_finished(recipe, config)
     (checkpoint / "complete").unlink()
-    assert run_cell(cell(folder)) and run_cell(cell(folder))
+    assert train_unless_finished(recipe, config) and train_unless_finished(recipe, config)
     assert [call for call, _ in recipe.calls] == ["resume", "train"]
     assert not checkpoint.exists()
 
@@ -90,7 +92,7 @@ def test_process_that_fails_is_told_apart_from_a_plan_that_is_wrong(recipe, tmp_
     monkeypatch.setattr(cells, "call_apart", call)
     wanted = cell(tmp_path / "x", a=1)
     assert run_planned(wanted, True) == said
-    assert Cell(**given[0][1]) == wanted and given[0][0] == "train"
+    assert given == [("train", {"recipe": "ner", "config": wanted.config})]
     monkeypatch.setattr(cells, "call_apart", lambda *_: SimpleNamespace(returncode=EXIT_BAD_INPUT))
     with pytest.raises(InputError, match="linear / seed 0: the recipe cannot run it"):
         run_planned(wanted, True)
@@ -100,23 +102,24 @@ def test_process_of_its_own_finds_the_project_from_any_folder(tmp_path, monkeypa
     (tmp_path / "tasks.py").write_text("raise SystemExit(5)", encoding="utf-8")  # of the user's own
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", "")
-    given = {"recipe": "none", "config": {"output_dir": str(tmp_path / "runs/x")}, "labels": {}}
+    given = {"recipe": "none", "config": {"output_dir": str(tmp_path / "runs/x")}}
     assert apart.call_apart("train", given).returncode == EXIT_BAD_INPUT
     assert "no recipe 'none'" in capfd.readouterr().err
-    assert os.listdir(tmp_path / "runs") == []
+    assert not (tmp_path / "runs").exists()
 
 
 def test_warm_start_waits_for_the_run_that_it_starts_from(recipe, tmp_path):
-    warm = Cell("ner", {"output_dir": str(tmp_path / "x")}, {"variant": "warm"}, starts_from=tmp_path / "softmax")
+    labels = {"case": "", "variant": "warm", "seed": 1}
+    warm = Cell("ner", {"output_dir": str(tmp_path / "x")}, labels, starts_from=tmp_path / "softmax")
     assert "softmax, which is not finished" in run_planned(warm, True)
     assert recipe.calls == []
 
 
 def test_run_that_another_process_has_is_left_to_it(recipe, tmp_path):
     wanted = cell(tmp_path / "runs" / "seed_0")
-    with cells._claimed(wanted):
+    with claimed(wanted.folder):
         assert run_planned(wanted, True) == "is being trained by another process"
-        assert not run_cell(wanted) and recipe.calls == []
+        assert not train_unless_finished(recipe, wanted.config) and recipe.calls == []
     assert run_planned(wanted, True) == "" and len(recipe.calls) == 1
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["seed_0", "seed_0.json"]
 
@@ -245,7 +248,7 @@ def test_scores_that_the_runs_do_not_have_are_refused(of_variants, plan_file, ca
 
 @pytest.mark.parametrize("values", [[1.0, 1.0], [0.98, 1.0], [0.1, 0.4]])
 def test_the_axis_of_the_picture_ends_where_scores_do(values, monkeypatch, tmp_path):
-    runs = [Cell("ner", {"output_dir": str(tmp_path / name)}, {"variant": name}) for name in "ab"]
+    runs = [Cell("ner", {"output_dir": str(tmp_path / name)}, {"case": "", "variant": name}) for name in "ab"]
     scores = [{"f1": {"mean": value, "standard_deviation": None}} for value in values]
     summary = [{"case": "", "variant": name, "scores": score} for name, score in zip("ab", scores)]
     figures = []

@@ -7,8 +7,8 @@ import yaml
 
 from paddle_rope.roformer import RoFormerConfig
 from tasks.common.errors import InputError
-from tasks.experiments.benchmarks.models import MODELS
-from tasks.experiments.benchmarks.speed import read_speed_plan
+from tasks.experiments.benchmarks.length import read_length_plan
+from tasks.experiments.benchmarks.length_models import MODELS
 from tasks.experiments.plan import read_plan
 from tasks.experiments.reports import get_report
 from tasks.recipes import get_recipe
@@ -156,17 +156,17 @@ def test_every_plan_of_the_project_has_runs_that_its_recipe_takes(path, monkeypa
         settings = get_recipe(cell.recipe).resolve({**cell.config, "device": "cpu"})
         assert settings.config["seed"] == cell.config["seed"]
         if cell.starts_from is None and cell.recipe != "crf":
-            model = RoFormerConfig(**settings.keys.encoder_options(), max_position_embeddings=1)
+            options = settings.keys.model_options()
+            model = RoFormerConfig(**{name: options[name] for name in RoFormerConfig.names() if name in options})
             assert model.attention == "softmax" or {"linear", "window"} & set(model.layer_attention)
 
 
 @pytest.mark.parametrize("name, first, last", [("speed", 128, 65536), ("ner_length", 1024, 100_000)])
 def test_the_length_plans_of_the_project_name_models(monkeypatch, name, first, last):
-    plan = read_speed_plan(FOLDER / f"{name}.yaml")
-    assert (plan.lengths[0], plan.lengths[-1]) == (first, last)
-    for options in plan.variants.values():
-        options.pop("recompute", None)
-        assert MODELS[plan.task].config(**options).num_hidden_layers == 4
+    plan = read_length_plan(FOLDER / f"{name}.yaml")
+    assert (plan["lengths"][0], plan["lengths"][-1]) == (first, last)
+    for options in plan["variants"].values():
+        assert MODELS[plan["task"]](**options).model.config.num_hidden_layers == 4
 
 
 @pytest.mark.parametrize(

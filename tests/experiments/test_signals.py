@@ -26,7 +26,7 @@ def cell(tmp_path):
         "train_file": str(train), "dev_file": str(dev), "output_dir": str(tmp_path / "run"), "device": "cpu",
         "num_train_epochs": 1000, "max_steps": 4000, "logging_steps": 1, "head_size": 8, **sizes,
     }  # fmt: skip
-    return {"recipe": "ner", "config": config, "labels": {}}
+    return {"recipe": "ner", "config": config}
 
 
 @contextlib.contextmanager
@@ -56,5 +56,5 @@ def test_a_training_process_saves_before_the_one_that_started_it_ends(cell, tmp_
     assert raised.value.number == signal.SIGTERM
     reached = int(last_checkpoint(folder / "checkpoints").name.rpartition("-")[2])
     assert 0 < reached < cell["config"]["max_steps"]
-    assert re.search(f"go on with: .* train ner --resume {folder}", log.read_text(encoding="utf-8"))
+    assert re.search(f"go on with: .* train --resume {folder}", log.read_text(encoding="utf-8"))
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL

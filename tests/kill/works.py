@@ -83,7 +83,7 @@ WORKS = {
     "evaluation": _training(f"{TRAINER}.evaluate"),
     "masked_lm": _training("tasks.ner.recipe:pretrain"),
     "results": _training("tasks.ner.recipe:NerRecipe.score_and_save"),
-    "series": _training("tasks.experiments.engine:_run_series", more=("--seeds", "1,2")),
+    "series": _training("tasks.common.training.series:_train_members", more=("--seeds", "1,2")),
     "pretraining": _training("tasks.pretraining.trainer:PretrainingTrainer.train", PRETRAINING),
     "download": Work("tasks.ner.data.download:download", ("download",)),
     "export": Work(

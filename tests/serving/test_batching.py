@@ -5,8 +5,9 @@ import threading
 
 import pytest
 
-from tasks.serving.batching import BATCH_CHARACTERS, Batcher, Busy
+from tasks.serving.batching import BATCH_TOKENS, Batcher
 from tasks.serving.models import Work
+from tasks.serving.refusal import Refusal
 
 
 class Recorder:
@@ -65,11 +66,56 @@ def test_large_requests_do_not_hold_up_small_ones():
     assert batches[:3] == [[*"aj12"], [*"3456"], [*"bckl"]]
 
 
-def test_long_texts_go_into_smaller_batches():
-    long = "x" * (BATCH_CHARACTERS - 1)
-    assert batches_of([[long, "a", "b"], [long]])[0] == [[long, "a"], [long, "b"]]
-    pair = ("x" * (BATCH_CHARACTERS // 2), "y" * (BATCH_CHARACTERS // 2))
+def test_a_batch_is_bounded_with_its_padding():
+    long = "x" * (BATCH_TOKENS // 2)
+    assert batches_of([[long, "a", "b"], [long]])[0] == [[long, long], ["a", "b"]]
+    assert batches_of([["a", "b", long, "c"]])[0] == [["a", "b"], [long, "c"]]
+    pair = ("x" * (BATCH_TOKENS // 2), "y" * (BATCH_TOKENS // 2))
     assert batches_of([[pair, pair]])[0] == [[pair], [pair]]
+
+
+def test_long_texts_are_computed_by_windows_in_turn_with_others():
+    def windows(text):
+        return [(text[start : start + 2], 2) for start in range(0, len(text), 2)]
+
+    recorder = Recorder()
+    work = Work("m", "predict", recorder.compute, windows, lambda text, found: f"{text}: {'+'.join(found)}")
+
+    async def run():
+        batcher = Batcher(3, 0.0, 100, 1000)
+        jobs = [batcher.submit(work, items) for items in (["abcdefgh"], ["ij", "kl"], ["mn"])]
+        running = asyncio.create_task(batcher.run())
+        recorder.begin.set()
+        await asyncio.gather(*(job.done for job in jobs))
+        running.cancel()
+        return [job.results for job in jobs]
+
+    assert asyncio.run(run()) == [["abcdefgh: <ab>+<cd>+<ef>+<gh>"], ["ij: <ij>", "kl: <kl>"], ["mn: <mn>"]]
+    assert recorder.batches == [["ab", "ij", "mn"], ["cd", "ef", "kl"], ["gh"]]
+
+
+def test_a_text_that_cannot_be_read_or_joined_fails_alone():
+    def fails_at(text):
+        def function(item, *found):
+            if item == text:
+                raise ValueError(text)
+            return found[0][0] if found else [(item, len(item))]
+
+        return function
+
+    recorder = Recorder()
+    work = Work("m", "predict", recorder.compute, fails_at("unread"), fails_at("unjoined"))
+
+    async def run():
+        batcher = Batcher(4, 0.0, 100, 1000)
+        jobs = [batcher.submit(work, items) for items in (["a"], ["b", "unread"], ["unjoined"], ["c"])]
+        running = asyncio.create_task(batcher.run())
+        recorder.begin.set()
+        outcomes = await asyncio.gather(*(job.done for job in jobs), return_exceptions=True)
+        running.cancel()
+        return [job.results if outcome is None else str(outcome) for job, outcome in zip(jobs, outcomes)]
+
+    assert asyncio.run(run()) == [["<a>"], "unread", "unjoined", ["<c>"]]
 
 
 def test_dropped_requests_are_not_computed():
@@ -95,9 +141,9 @@ def test_a_full_queue_refuses_but_a_request_is_taken_whole(max_queue, max_queue_
         work = Recorder().work
         batcher.submit(work, ["a", "b"])
         batcher.submit(work, [*"cdefg"])
-        with pytest.raises(Busy) as busy:
+        with pytest.raises(Refusal) as refusal:
             batcher.submit(work, ["h"])
-        assert busy.value.retry_after >= 1
+        assert refusal.value.status == 503 and int(refusal.value.headers["retry-after"]) >= 1
         return batcher.waiting
 
     assert asyncio.run(run()) == 7
@@ -109,7 +155,7 @@ def test_a_request_of_many_items_does_not_fill_the_queue():
         work = Recorder().work
         large = [batcher.submit(work, [*"abcdefghijkl"]) for _ in range(2)]  # a batch of each counts
         batcher.submit(work, ["m"])
-        with pytest.raises(Busy):
+        with pytest.raises(Refusal):
             batcher.submit(work, ["n"])
         batcher.drop(large[0])
         batcher.submit(work, ["n"])

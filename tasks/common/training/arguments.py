@@ -243,6 +243,22 @@ class RecipeArguments(EncoderArguments):
             raise InputError(f"configuration: {key} needs dev data; give a dev_file or a dev_fraction above 0")
 
 
+def parse_seeds(value: Any) -> list[int]:
+    """``"42,43,44"``, or a list as YAML has it -> [42, 43, 44]; raises InputError for anything else, also for a seed
+    given twice."""
+    numbers = [str(one).strip() for one in (value if isinstance(value, list) else str(value).split(","))]
+    given = f"--seeds {','.join(numbers)}"
+    if not numbers or not all(one.isascii() and one.isdigit() for one in numbers):
+        raise InputError(f"{given}: give numbers separated by commas, such as --seeds 42,43,44")
+    # Python refuses to read thousands of digits
+    seeds = [int(one) if len(one) < 100 else LARGEST_SEED + 1 for one in numbers]
+    if max(seeds) > LARGEST_SEED:
+        raise InputError(f"{given}: a seed must be from 0 to {LARGEST_SEED}")
+    if len(set(seeds)) < len(seeds):
+        raise InputError(f"{given}: a seed is given twice")
+    return seeds
+
+
 def one_of(names):
     """The range of a key that takes one of some names."""
     return (lambda value: value in names), f"one of {', '.join(map(str, names))}"

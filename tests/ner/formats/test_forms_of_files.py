@@ -151,7 +151,10 @@ def test_documents_of_spacy_have_a_text_for_each_paragraph(write):
 @pytest.mark.parametrize(
     "paragraph, reason",
     [
-        ({"raw": "甲乙", "sentences": [{"tokens": [{"orth": "乙", "ner": "O"}]}]}, "token '乙' is not in the raw text"),
+        (
+            {"raw": "甲乙", "sentences": [{"tokens": [{"orth": "乙", "ner": "O"}]}]},
+            "token '乙' in the raw text",
+        ),
         ({"sentences": [{"tokens": [{"orth": "乙", "ner": "X-a"}]}]}, "unknown tag 'X-a'"),
         ({"sentences": [{"tokens": [{"orth": "乙", "ner": "U-\ud800"}]}]}, "half of a surrogate pair"),
         ({"sentences": [{"tokens": [{"orth": "乙"}]}]}, 'no token has a "ner", the file is unlabeled'),

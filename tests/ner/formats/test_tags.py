@@ -234,9 +234,11 @@ def test_a_table_has_columns_of_token_and_tag(write):
 
 def test_mixing_i_and_m_is_an_error_at_the_first_offending_line(write):
     content = "甲 B-PER\n乙 I-PER\n丙 O\n丁 M-PER\n戊 M-PER\n"
-    assert_error(write(content), 4, "'M-PER'", "'I-PER' in line 2", "write all tags as BIO (O, B-X, I-X), ")
+    path = write(content)
+    assert_error(path, 4, "'M-PER'", f"'I-PER' in {path}:2", "write all tags as BIO (O, B-X, I-X), ")
     content = "甲 M-PER\n\n乙 S-LOC\n丁 I-LOC\n"
-    assert_error(write(content), 4, "'I-LOC'", "'M-PER' in line 1", "as BMES (O, B-X, M-X, E-X, S-X)")
+    path = write(content)
+    assert_error(path, 4, "'I-LOC'", f"'M-PER' in {path}:1", "as BMES (O, B-X, M-X, E-X, S-X)")
 
 
 def test_bioes_sentences_become_texts_with_half_open_spans(write, caplog):
