@@ -96,7 +96,7 @@ def test_numbers_of_numpy_and_tuples_are_plain_data(tmp_path):
         {"text": "叶老桂在医院。", "label": [(np.int64(0), np.int64(3), "name")]},
         {"text": "陆雨桐在学校。", "label": ((0, 3, "name"),)},
     ]
-    examples, _ = get_recipe("ner")._read_records(rows, "train")
+    examples, _ = get_recipe("ner").labeled.read_records(rows, "train")
     assert [example.entities for example in examples] == [(Entity(0, 3, "name"),)] * 2
     assert [example.where for example in examples] == ["train[0]", "train[1]"]
 
