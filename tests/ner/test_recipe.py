@@ -12,7 +12,7 @@ from visualdl import LogReader
 
 from paddle_rope.roformer import CharTokenizer
 from tasks.common.training.length_grouping import LengthGroupedBatchSampler
-from tasks.ner import recipe
+from tasks.ner import evaluation, recipe
 from tasks.ner.arguments import NerArguments
 from tasks.ner.data.reading import read_examples
 from tasks.ner.examples import Entity
@@ -283,9 +283,8 @@ def test_training_that_finds_nothing_says_what_to_change_and_one_that_does_is_si
     options = {"learning_rate": 0.01, "warmup_ratio": 0.05, "max_steps": 1}
 
     def printed(name, entities):
-        for module in ("recipe", "evaluation"):
-            find = f"tasks.ner.{module}.find_in_windows"
-            monkeypatch.setattr(find, lambda model, texts, *_, **__: [entities for _ in texts])
+        for module in (evaluation, recipe):
+            monkeypatch.setattr(module, "find_in_windows", lambda model, texts, *_, **__: [entities for _ in texts])
         run = train(tmp_path / name, train_file=few_texts.train, dev_file=few_texts.dev, **options)
         assert (run.metrics["dev"]["predicted"] > 0) == bool(entities)
         return capsys.readouterr().out
