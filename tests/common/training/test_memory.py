@@ -144,7 +144,7 @@ def test_data_that_do_not_go_with_the_configuration(tmp_path):
         ner.train(config, data={"dev": NER})
     with pytest.raises(InputError, match="of a run that had its data in memory"):
         ner.train({**config, "train_file": "(in memory)"})
-    with pytest.raises(InputError, match="the recipe pretraining reads files only"):
+    with pytest.raises(InputError, match="this recipe reads files only"):
         get_recipe("pretraining").train(config, data={"train": ["甲"]})
     with pytest.raises(InputError, match="^train: all texts have the label 'a'"):
         get_recipe("classification").train(config, data={"train": [{"text": "甲", "label": "a"}] * 3})
