@@ -88,14 +88,7 @@ class Service:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.batcher = Batcher(
-            settings.batch_size,
-            settings.max_wait_ms / 1000,
-            settings.max_queue,
-            settings.max_queue_characters,
-            on_batch=metrics.count_batch,
-            on_waiting=metrics.WAITING.set,
-        )
+        self.batcher = Batcher(settings)
         self.works: dict[tuple[str, str], Work] = {}
 
     def open(self) -> None:
