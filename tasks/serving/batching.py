@@ -43,7 +43,7 @@ class Job:
 
     def __init__(self, work: Work, items: Sequence[Any]) -> None:
         self.work, self.items = work, items
-        self.waiting, self.waiting_characters = len(items), characters_of(items)  # of items that are not begun
+        self.waiting, self.waiting_characters = len(items), characters_of(items)  # of items with pieces to take
         self.results: list[str] = []
         self.error: Exception | None = None
         self.arrived = time.monotonic()
@@ -54,11 +54,11 @@ class Job:
 
     def _read(self) -> Iterator[Piece]:
         for item in self.items:
-            self.waiting -= 1
-            self.waiting_characters -= characters_of([item])
             self._begun.append([])
             for content, size in self.work.pieces(item):
                 yield Piece(content, size, self._begun[-1])
+            self.waiting -= 1
+            self.waiting_characters -= characters_of([item])
 
     def peek(self) -> Piece | None:
         """The next piece, which is read now; None after the last one, and after an error."""
@@ -105,7 +105,7 @@ class Batcher:
 
     @property
     def waiting(self) -> int:
-        """Items that are not begun."""
+        """Items of which not all pieces have been put into a batch."""
         return sum(job.waiting for job in self._jobs)
 
     def check_space(self) -> None:
