@@ -5,7 +5,7 @@ from paddle import Tensor, nn
 
 from paddle_rope.layers import outer
 from paddle_rope.native.convolution import native_convolution
-from paddle_rope.option_kinds import TRUTH
+from paddle_rope.options import TRUTH
 
 
 class DepthwiseConvolution(nn.Layer):

@@ -15,8 +15,8 @@ from paddle_rope.attention.decay import decay_of_state, decay_weights
 from paddle_rope.attention.feature_maps import FeatureMapLike, as_feature_map, elu_plus_one
 from paddle_rope.attention.placement import Rotation, check_placement, rotate_at
 from paddle_rope.attention.sums import causal_sums, check_segments, segment_sums, segment_weights
-from paddle_rope.choices import NORMALIZERS, check_choice
 from paddle_rope.layers import scaled
+from paddle_rope.options import NORMALIZERS, check_choice
 from paddle_rope.precision import at_least_float32, without_amp
 
 # Lower bound of the denominator. Unrotated, it is a sum of non-negative terms: the bound is for a query without any

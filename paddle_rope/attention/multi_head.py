@@ -17,11 +17,11 @@ from paddle_rope.attention.linear import (
 from paddle_rope.attention.placement import Rotation, check_placement, rotate_at
 from paddle_rope.attention.softmax import softmax_attention
 from paddle_rope.attention.window import window_attention
-from paddle_rope.choices import ATTENTION_KINDS, check_choice
 from paddle_rope.convolution import DepthwiseConvolution, check_convolutions
 from paddle_rope.layers import Dropout, Linear, first_two, projections
 from paddle_rope.native.linear_attention import native_linear_attention
 from paddle_rope.native.softmax_attention import native_softmax_attention
+from paddle_rope.options import ATTENTION_KINDS, check_choice
 
 
 class KeyValueState(NamedTuple):

@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 from paddle import Tensor
 
-from paddle_rope.choices import PLACEMENTS
+from paddle_rope.options import PLACEMENTS
 
 # Called as ``rotate(x)`` or ``rotate(x, inverse=True)`` on ``[batch, heads, seq, size]``.
 Rotation = Callable[..., Tensor]
 
 
 def check_placement(placement: str) -> None:
-    """Raise ValueError unless ``placement`` is one of :data:`~paddle_rope.choices.PLACEMENTS`."""
+    """Raise ValueError unless ``placement`` is one of :data:`~paddle_rope.options.PLACEMENTS`."""
     if placement not in PLACEMENTS:
         raise ValueError(f"placement must be some of the letters qkvo in this order, such as 'qk', got {placement!r}")
 

@@ -8,19 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from paddle_rope.choices import (
+from paddle_rope.json_files import read_json_object
+from paddle_rope.options import (
     ACTIVATIONS,
     ATTENTION_KINDS,
     FEATURE_MAPS,
+    MOST_CLASSES,
+    MOST_LAYERS,
     NORMALIZERS,
     PLACEMENTS,
     POOLINGS,
     POSITION_EMBEDDINGS,
-)
-from paddle_rope.json_files import read_json_object
-from paddle_rope.option_kinds import (
-    MOST_CLASSES,
-    MOST_LAYERS,
     TRUTH,
     Kind,
     Options,
@@ -34,7 +32,7 @@ from paddle_rope.option_kinds import (
     share,
     shown,
 )
-from paddle_rope.removed import without_removed
+from paddle_rope.roformer.removed import without_removed
 from paddle_rope.rotary_frequencies import check_rotary
 
 CONFIG_FILE = "config.json"

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from paddle_rope.choices import POOLINGS
-from paddle_rope.option_kinds import NAMES, choice, integer, option
+from paddle_rope.options import NAMES, POOLINGS, choice, integer, option
 from paddle_rope.roformer.config import SequenceClassificationConfig
 
 

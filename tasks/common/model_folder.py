@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from paddle_rope.json_files import read_json_object
-from paddle_rope.removed import RemovedOption
 from paddle_rope.roformer import load_tokenizer
+from paddle_rope.roformer.removed import RemovedOption
 from tasks.common.cli.own_command import own_command, quoted
 from tasks.common.errors import InputError
 

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from paddle_rope.choices import POOLINGS
-from paddle_rope.option_kinds import TRUTH, choice, integer, list_of, number, option, shown
+from paddle_rope.options import POOLINGS, TRUTH, choice, integer, list_of, number, option, shown
 from paddle_rope.roformer.config import SequenceClassificationConfig
 from tasks.matching.examples import TASKS
 

@@ -3,8 +3,19 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from paddle_rope.choices import WIDEST_BAND
-from paddle_rope.option_kinds import NAMES, TRUTH, choice, either, integer, list_of, number, one_of, option, share
+from paddle_rope.options import (
+    NAMES,
+    TRUTH,
+    WIDEST_BAND,
+    choice,
+    either,
+    integer,
+    list_of,
+    number,
+    one_of,
+    option,
+    share,
+)
 from paddle_rope.roformer.config import RoFormerConfig
 from tasks.ner.features import COLUMNS
 from tasks.ner.spans import check_of_types

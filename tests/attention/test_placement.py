@@ -15,7 +15,7 @@ from paddle_rope import (
     softmax_attention,
 )
 from paddle_rope.attention import depends_on_relative_position_only
-from paddle_rope.choices import PLACEMENTS
+from paddle_rope.options import PLACEMENTS
 
 # As kexue.fm 10862 compares them, with what a shift of all positions does to the output.
 RELATIVE = {"qk": True, "vo": True, "qkvo": True, "k": False, "qkv": False, "q": False, "v": False, "o": False}

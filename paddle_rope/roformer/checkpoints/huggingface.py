@@ -16,7 +16,7 @@ from paddle_rope.roformer.checkpoints.settings import SAME_KEYS
 from paddle_rope.roformer.config import ROTARY_DEFAULTS, RoFormerConfig, SequenceClassificationConfig
 
 if TYPE_CHECKING:
-    from paddle_rope.roformer.modeling import RoFormerPretrainedModel
+    from paddle_rope.roformer.pretrained import RoFormerPretrainedModel
 
 ACTIVATION_NAMES = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu", "tanh": "tanh"}
 # Options that Hugging Face's RoFormer has, too.

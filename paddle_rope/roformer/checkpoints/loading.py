@@ -19,7 +19,7 @@ from paddle_rope.roformer.checkpoints.settings import is_ours, read_settings
 from paddle_rope.roformer.config import RoFormerConfig
 
 if TYPE_CHECKING:
-    from paddle_rope.roformer.modeling import RoFormerPretrainedModel
+    from paddle_rope.roformer.pretrained import RoFormerPretrainedModel
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Optional
 import numpy as np
 
 from paddle_rope.json_files import read_json_object
-from paddle_rope.option_kinds import shown
+from paddle_rope.options import shown
 from paddle_rope.roformer.checkpoints.names import (
     HUGGINGFACE,
     PADDLENLP,

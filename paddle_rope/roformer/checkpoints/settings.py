@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from paddle_rope.json_files import read_json_object
-from paddle_rope.option_kinds import MOST_LAYERS, shown
+from paddle_rope.options import MOST_LAYERS, shown
 from paddle_rope.roformer.checkpoints.tensor_files import WEIGHT_FILES
 
 CONFIG_FILES = ("config.json", "model_config.json")  # the second: PaddleNLP before 2.5

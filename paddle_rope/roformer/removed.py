@@ -6,7 +6,7 @@ This module imports neither paddle nor PaddleNLP.
 from collections.abc import Mapping
 from typing import Any
 
-from paddle_rope.option_kinds import shown
+from paddle_rope.options import shown
 
 # Option -> the values with which it does nothing: files of before write them.
 OPTIONS = {
@@ -34,6 +34,11 @@ def without_removed(given: Mapping[str, Any], removed: Mapping[str, tuple] = OPT
 
     Raises:
         RemovedOption: an option of ``removed``, or one of :data:`VALUES`, is in use.
+
+    Example:
+        >>> without_removed({"feature_map": "hedgehog"})
+        Traceback (most recent call last):
+        paddle_rope.roformer.removed.RemovedOption: feature_map 'hedgehog' was removed, because it did not help; ...
     """
     options = dict(given)
     for name, unused in removed.items():
