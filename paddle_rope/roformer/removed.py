@@ -34,6 +34,11 @@ def without_removed(given: Mapping[str, Any], removed: Mapping[str, tuple] = OPT
 
     Raises:
         RemovedOption: an option of ``removed``, or one of :data:`VALUES`, is in use.
+
+    Example:
+        >>> without_removed({"feature_map": "hedgehog"})
+        Traceback (most recent call last):
+        paddle_rope.roformer.removed.RemovedOption: feature_map 'hedgehog' was removed, because it did not help; ...
     """
     options = dict(given)
     for name, unused in removed.items():

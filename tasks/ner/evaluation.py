@@ -10,7 +10,8 @@ from tasks.ner.data.reading import check_labeled, entity_types, read_examples
 from tasks.ner.examples import Entity, Example, without_overlaps
 from tasks.ner.metrics import entity_scores
 from tasks.ner.prediction.candidates import LOWEST_THRESHOLD
-from tasks.ner.prediction.predictor import NerPredictor, find_in_windows
+from tasks.ner.prediction.finding import find_in_windows
+from tasks.ner.prediction.predictor import NerPredictor
 from tasks.ner.prediction.thresholds import above
 from tasks.ner.reports.error_analysis import error_analysis, worst_examples
 from tasks.ner.reports.printed import print_data_report, print_errors, print_scores, print_worst_examples
@@ -74,7 +75,7 @@ def evaluate_predictor(
         note = f"note: {title} has types that the model does not have, which count as missed: {', '.join(unseen)}"
         print(visible(note))
     print_data_report({title: dataset})
-    longer = sum(len(text.ids) - 2 > predictor.max_tokens for text in dataset.texts)
+    longer = sum(text.size > predictor.max_tokens for text in dataset.texts)
     if longer:
         print(f"  {longer} of the texts are longer than {predictor.max_tokens} tokens: {predictor.reading.windows}")
     found = predictor.find([example.text for example in examples])

@@ -12,8 +12,8 @@ import numpy as np
 from tasks.common.errors import missing_paddle_named
 from tasks.matching.data import prediction_records
 from tasks.ner.examples import as_record, without_overlaps
+from tasks.ner.prediction.finding import predict_entities
 from tasks.ner.prediction.parts import read_parts
-from tasks.ner.prediction.predictor import predict_entities
 from tasks.ner.prediction.windows import merge_windows, windows_of
 from tasks.recipes import open_predictor
 from tasks.serving.settings import ModelSource, Settings

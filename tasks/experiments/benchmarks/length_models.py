@@ -15,7 +15,7 @@ from tasks.experiments.benchmarks.measuring import peak_megabytes, seconds_of, t
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import SpanCollator, TokenizedText
 from tasks.ner.model import NerConfig, NerModel
-from tasks.ner.prediction.predictor import predict_entities
+from tasks.ner.prediction.finding import predict_entities
 
 SHORT = 64  # tokens of a text before the measured one, so that what is done once is not timed
 CHARACTERS_AN_ENTITY, LONGEST_ENTITY = 20, 10

@@ -41,6 +41,11 @@ class TokenFeatures(NamedTuple):
         """The features of some of the tokens, in the order of their numbers ``rows``."""
         return self._replace(columns=self.columns[rows], packed_flags=self.packed_flags[rows])
 
+    def joined(self, following):
+        """Those of the tokens of a text and of the text that follows it, without the special tokens between them."""
+        columns, flags = (np.concatenate([one[:-1], other[1:]]) for one, other in list(zip(self, following))[:2])
+        return self._replace(columns=columns, packed_flags=flags)
+
 
 class TokenPlaces(NamedTuple):
     """Where the tokens of a text are."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +11,17 @@ from tqdm import tqdm
 
 from tasks.common.errors import InputError
 from tasks.common.export.folder import is_exported
-from tasks.common.inference import batched_outputs
 from tasks.common.model_folder import check_least, damage_reported, refuse_incomplete
 from tasks.common.predictor import Folder, Predictor
-from tasks.ner.batching import SpanCollator, TokenizedText
 from tasks.ner.examples import Entity, as_record, without_overlaps
 from tasks.ner.features import FILE_NAME as FEATURES_FILE
 from tasks.ner.features import WordFeatures
-from tasks.ner.lengths import Reading, reading_of
+from tasks.ner.lengths import reading_of
 from tasks.ner.prediction.exported import ExportedNerModel
+from tasks.ner.prediction.finding import find_in_parts
 from tasks.ner.prediction.parts import read_parts
-from tasks.ner.prediction.windows import Window, merge_windows, windows_of
-from tasks.ner.spans import of_types, probability
-
-# Scores of one batch held at once: bounds memory for long texts.
-MAX_BATCH_SCORES = 1 << 25
-# Tokens whose windows are sorted by length and computed together, and held until then.
-TOKENS_AT_ONCE = 1 << 17
+from tasks.ner.spans import of_types
+from tasks.ner.tokenized_text import TokenizedText
 
 
 class NerPredictor(Predictor):
@@ -164,7 +156,7 @@ class NerPredictor(Predictor):
         long."""
         tokens = 0
         for part in read_parts(text, self.tokenizer, self.features):
-            tokens += len(part.ids) - 2
+            tokens += part.size
             yield part
         if not self._has_warned and min(tokens, self.max_tokens) > self.longest_text:
             self._has_warned = True
@@ -200,111 +192,3 @@ def load_features(folder: Folder, config: Any) -> WordFeatures | None:
         if features.sizes != config.features:
             raise ValueError(f"its sizes are {features.sizes}, but the model's are {config.features}")
     return features
-
-
-def find_in_windows(
-    model: Any,
-    texts: Sequence[TokenizedText],
-    batch_size: int,
-    reading: Reading | None = None,
-    thresholds: float | list[float] | None = None,
-) -> list[list[Entity]]:
-    """For each of the tokenized texts its entities, ordered; those longer than a window are read window by window.
-
-    Args:
-        reading: None for that of the model's training.
-        model, texts, batch_size, thresholds: as of :func:`predict_entities`.
-    """
-    return list(find_in_parts(model, ([text] for text in texts), batch_size, reading, thresholds))
-
-
-def find_in_parts(
-    model: Any,
-    texts: Iterable[Iterable[TokenizedText]],
-    batch_size: int,
-    reading: Reading | None = None,
-    thresholds: float | list[float] | None = None,
-    progress: Callable[[int], Any] | None = None,
-) -> Iterator[list[Entity]]:
-    """As :func:`find_in_windows`, for texts that are tokenized as they are read: it holds the windows of
-    ``TOKENS_AT_ONCE`` tokens, and the entities of one text.
-
-    Args:
-        texts: each in parts as of :func:`tasks.ner.prediction.parts.read_parts`, one or more.
-        progress: called after each batch with the number of characters that it adds to those before.
-        model, batch_size, reading, thresholds: as there.
-    """
-    reading = reading or reading_of(model.config)
-    bounds, found = [], []  # of the windows of one text
-    for windows, characters in _windows_at_once(texts, reading):
-        report = progress and functools.partial(_report, progress, characters)
-        parts = [window.text for window in windows]
-        entities = predict_entities(model, parts, batch_size, thresholds, reading.max_entity_tokens, report)
-        for window, of_window in zip(windows, entities):
-            bounds.append(window.bounds)
-            found.append(of_window)
-            if window.end == math.inf:
-                yield merge_windows(bounds, found)
-                bounds, found = [], []
-
-
-def _report(progress, characters, rows):
-    progress(sum(characters[row] for row in rows))
-
-
-def _windows_at_once(
-    texts: Iterable[Iterable[TokenizedText]], reading: Reading
-) -> Iterator[tuple[list[Window], list[int]]]:
-    """Windows that are computed together, and for each how many characters it adds to those before it."""
-    windows, characters, tokens = [], [], 0
-    for parts in texts:
-        reached = 0
-        for window in windows_of(parts, reading.max_tokens, reading.overlap):
-            end = window.text.offsets[-2][1]
-            windows.append(window)
-            characters.append(max(0, end - reached))
-            reached = end
-            tokens += len(window.text.ids)
-            if tokens >= TOKENS_AT_ONCE:
-                yield windows, characters
-                windows, characters, tokens = [], [], 0
-    if windows:
-        yield windows, characters
-
-
-def predict_entities(
-    model: Any,
-    texts: list[TokenizedText],
-    batch_size: int,
-    thresholds: float | list[float] | None = None,
-    max_entity_tokens: int | None = None,
-    report: Callable[[list[int]], Any] | None = None,
-) -> list[list[Entity]]:
-    """For each of the tokenized texts, each read whole, its entities, ordered; computed in batches of like length.
-
-    Args:
-        model: a :class:`~tasks.ner.model.NerModel`, or what predicts as one; of the former, too, while it is trained.
-        texts, batch_size, thresholds: as of :class:`NerPredictor` and its :meth:`~NerPredictor.find`.
-        max_entity_tokens: tokens of the longest span that counts; None for any.
-        report: called after each batch with the indices of its texts.
-    """
-    entities: list[list[Entity]] = [[] for _ in texts]
-    types, collate = model.config.types, SpanCollator(model.config.pad_token_id, with_labels=False)
-    temperatures = of_types(model.config.temperatures, len(types))
-    outputs = batched_outputs(
-        lambda batch: model.find_spans(batch, thresholds),
-        *(texts, collate, batch_size, model.scores_of_text, MAX_BATCH_SCORES),
-    )
-    for rows, found in outputs:
-        for row, spans in zip(rows, found):
-            offsets = texts[row].offsets
-            entities[row] = sorted(
-                Entity(
-                    offsets[start][0], offsets[end - 1][1], types[kind], score, probability(score, temperatures[kind])
-                )
-                for start, end, kind, score in spans
-                if max_entity_tokens is None or end - start <= max_entity_tokens
-            )
-        if report is not None:
-            report(rows)
-    return entities
