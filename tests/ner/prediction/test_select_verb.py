@@ -6,8 +6,9 @@ import pytest
 
 from tasks.commands.main import main
 from tasks.ner.data.reading import read_examples
+from tasks.ner.prediction.candidates import LOWEST_THRESHOLD
 from tasks.ner.prediction.predictor import NerPredictor
-from tasks.ner.prediction.selection import LOWEST_LOGIT, uncertainty
+from tasks.ner.prediction.selection import uncertainty
 from tests.exports import FORMATS, export
 
 
@@ -37,7 +38,7 @@ def records_of(path):
 def test_the_texts_of_highest_entropy_come_with_what_the_model_finds(select, texts, trained, capsys):
     records = records_of(select(texts, 5))
     predictor = NerPredictor(trained.model, device="cpu")
-    entropies = dict(zip(texts, map(uncertainty, predictor.find(texts, thresholds=LOWEST_LOGIT))))
+    entropies = dict(zip(texts, map(uncertainty, predictor.find(texts, thresholds=LOWEST_THRESHOLD))))
     assert [record["text"] for record in records] == sorted(entropies, key=entropies.get, reverse=True)[:5]
     assert [record["uncertainty"] for record in records] == [round(entropies[r["text"]], 4) for r in records]
     assert [record["entities"] for record in records] == [
