@@ -82,7 +82,9 @@ def test_what_is_wrong_is_said_before_the_model_is_read(words, message, tmp_path
     monkeypatch.chdir(tmp_path)
     for name in ("given.txt", "labeled.jsonl"):
         (tmp_path / name).write_text('{"text": "甲", "label": {}}\n', encoding="utf-8")
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model/config.json").write_text('{"model_type": "paddle_rope_ner"}', encoding="utf-8")
     before = sorted(tmp_path.iterdir())
-    assert main(["select", "no_model", "--input", "given.txt", "--count", "3", *words]) == 2
+    assert main(["select", "model", "--input", "given.txt", "--count", "3", *words]) == 2
     assert capsys.readouterr().err.startswith(f"error: {message}")
     assert sorted(tmp_path.iterdir()) == before
