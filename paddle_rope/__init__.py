@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from paddle_rope.imports import lazy_names
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.3.0.dev0"
 
 if TYPE_CHECKING:  # the same names for type checkers
     from paddle_rope.attention import (

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tasks.common.recipe import Recipe
     from tasks.common.training.arguments import EncoderArguments
 
+
 class Registered(NamedTuple):
     """Where the parts of a recipe are. Nothing is imported before it is used."""
 

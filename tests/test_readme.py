@@ -20,7 +20,7 @@ import yaml
 from paddle_rope import CharTokenizer, RoFormerConfig, RoFormerForMaskedLM
 from paddle_rope.__main__ import main
 from tasks.common.cli.run_config import read_run_config
-from tasks.experiments.cells import check_configs
+from tasks.experiments.engine import check_configs
 from tasks.experiments.plan import read_plan
 from tasks.ner.demo import UNSEEN_SENTENCES
 from tasks.recipes import get_recipe

@@ -8,7 +8,8 @@ import paddle
 from paddle import nn
 from safetensors.numpy import save
 
-from paddle_rope.roformer.checkpoints.loading import load_pretrained
+from paddle_rope.roformer.checkpoints.loading import build_model
+from paddle_rope.roformer.checkpoints.reading import read_checkpoint
 from paddle_rope.roformer.config import RoFormerConfig
 
 WEIGHTS_FILE = "model.safetensors"
@@ -64,7 +65,14 @@ class RoFormerPretrainedModel(nn.Layer):
             ValueError: the folder or a file cannot be read, holds another kind of model or options that are not
                 supported, or weights are missing, ill-shaped or left over in the encoder.
         """
-        return load_pretrained(cls, folder, config, **changes)
+        if config is not None and changes:
+            raise TypeError(f"from_pretrained: give config or {', '.join(changes)}, not both")
+        if "dtype" in changes:
+            raise TypeError("from_pretrained: weights are read as float32; give the model another dtype afterwards")
+        checkpoint = read_checkpoint(folder)
+        if config is None:
+            config = cls.config_class.from_dict(checkpoint.config, **changes)
+        return build_model(cls, config, checkpoint, folder)
 
     def save_pretrained(self, folder: str | os.PathLike) -> None:
         """Write ``config.json`` and ``model.safetensors`` into ``folder``, which is made if it is missing."""

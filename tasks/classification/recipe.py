@@ -5,12 +5,10 @@ from __future__ import annotations
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.classification.arguments import ClassificationArguments
 from tasks.classification.batching import ClassificationDataset, TextCollator
-from tasks.classification.data import Example, class_names, read_examples, read_lines
-from tasks.classification.evaluation import evaluate_predictor, score_probabilities
+from tasks.classification.data import Example, class_names, read_examples, read_lines, read_splits
+from tasks.classification.evaluation import evaluate_predictor, print_data_report, print_scores, score_probabilities
 from tasks.classification.model import ClassificationModel
 from tasks.classification.prediction import Classifier, as_record, predict_probabilities
-from tasks.classification.report import print_data_report, print_scores
-from tasks.classification.splits import read_splits
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
 

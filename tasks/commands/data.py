@@ -155,7 +155,7 @@ def write_ner_demo(folder):
 
 
 def write_matching_demo(folder):
-    from tasks.matching.demo_data import write_demo_data
+    from tasks.matching.demo import write_demo_data
 
     for path in write_demo_data(folder):
         print(f"{path}: {len(path.read_text(encoding='utf-8').splitlines())} lines")

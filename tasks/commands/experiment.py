@@ -63,7 +63,7 @@ def compare(words):
     parser = new_parser("compare", COMPARE)
     parser.add_argument("runs", metavar="OUTPUT_DIR", nargs="+", type=Path, help="folder of a finished training run")
     folders = parser.parse_args(words).runs
-    from tasks.experiments.finished_runs import compare_runs
+    from tasks.experiments.compare import compare_runs
 
     print(compare_runs(folders), end="")
     return 0

@@ -16,7 +16,7 @@ MOST_FOLDS = 1000
 class MatchingArguments(RecipeArguments):
     """Keys of the matching recipe: those of every recipe and its own."""
 
-    METRIC = "score"  # see tasks.matching.metrics.choosing_score
+    METRIC = "score"  # see tasks.matching.evaluation.choosing_score
     HYPER_PARAMETERS = (*RecipeArguments.HYPER_PARAMETERS, "architecture")
     DEFAULTS = {"num_train_epochs": 5}
     RENAMED = {"max_length": "max_tokens", "segment_ids": "token_type_ids"}

@@ -11,12 +11,17 @@ from tasks.common.run import Run
 from tasks.matching.arguments import CROSS_ENCODER, MatchingArguments
 from tasks.matching.batching import ItemCollator, MatchingDataset
 from tasks.matching.data import labeled_record, read_labeled, read_lines
-from tasks.matching.evaluation import evaluate_model, evaluate_predictor, scores_in_words
+from tasks.matching.evaluation import (
+    SCORES,
+    choosing_score,
+    data_report,
+    evaluate_model,
+    evaluate_predictor,
+    scores_in_words,
+)
 from tasks.matching.examples import PAIRS, TRIPLES, Example, task_of
-from tasks.matching.metrics import SCORES, choosing_score
 from tasks.matching.model import MatchingModel
 from tasks.matching.prediction import MatchingPredictor
-from tasks.matching.report import data_report
 from tasks.matching.splits import read_splits
 
 

@@ -82,14 +82,20 @@ def _report_death(part, code, deaths):
 
 
 def _open_model(job):
-    """Begin a process."""
+    """Begin a process, which ends with its parent."""
     global _worker
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     tqdm.set_lock(threading.RLock())  # its own is a semaphore, which a process that is killed leaves behind
     try:
         _worker = PartWorker(job)
     except InputError as error:
         _worker = error
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # paddle takes it when it is imported
+
+
+def _end_with_parent():
+    multiprocessing.parent_process().join()
+    os._exit(1)  # in the midst of a part: another run may be at work on it
 
 
 def _check_model() -> None:

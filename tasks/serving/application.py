@@ -88,15 +88,9 @@ class Service:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.batcher = Batcher(
-            settings.batch_size,
-            settings.max_wait_ms / 1000,
-            settings.max_queue,
-            settings.max_queue_characters,
-            on_batch=metrics.count_batch,
-            on_waiting=metrics.WAITING.set,
-        )
+        self.batcher = Batcher(settings)
         self.works: dict[tuple[str, str], Work] = {}
+        self.computing: asyncio.Task[None] | None = None
 
     def open(self) -> None:
         """Open the models, in the thread that computes with them; raises InputError if one cannot be opened."""
@@ -105,17 +99,18 @@ class Service:
     @contextlib.asynccontextmanager
     async def lifespan(self, app: fastapi.FastAPI) -> AsyncIterator[None]:
         """Compute as long as the application lives."""
-        computing = asyncio.create_task(self.batcher.run())
+        self.computing = asyncio.create_task(self.batcher.run())
         metrics.READY.set(1)
         yield
         metrics.READY.set(0)
         await asyncio.sleep(LAST_SECONDS)
-        computing.cancel()
+        self.computing.cancel()
 
     def is_healthy(self) -> bool:
         """Whether batches come to an end."""
+        has_ended = self.computing is not None and self.computing.done()  # by a defect
         since = self.batcher.computing_since
-        return since is None or time.monotonic() - since < STUCK_SECONDS
+        return not has_ended and (since is None or time.monotonic() - since < STUCK_SECONDS)
 
     async def answer(self, request: Request, model: str, verb: str, items: list) -> Response:
         """Compute the items of a request together with those of others."""

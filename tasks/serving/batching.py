@@ -6,14 +6,16 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import anyio
 
+from tasks.serving import metrics
 from tasks.serving.models import Work, characters_of
 from tasks.serving.refusal import Refusal
+from tasks.serving.settings import Settings
 
 BATCH_TOKENS = 1 << 11  # of a batch of several pieces, padding included: bounds how long short texts wait for long ones
 SMOOTHING = 0.9  # of the mean time that a character takes
@@ -41,7 +43,7 @@ class Job:
 
     def __init__(self, work: Work, items: Sequence[Any]) -> None:
         self.work, self.items = work, items
-        self.waiting, self.waiting_characters = len(items), characters_of(items)  # of items that are not begun
+        self.waiting, self.waiting_characters = len(items), characters_of(items)  # of items with pieces to take
         self.results: list[str] = []
         self.error: Exception | None = None
         self.arrived = time.monotonic()
@@ -52,11 +54,11 @@ class Job:
 
     def _read(self) -> Iterator[Piece]:
         for item in self.items:
-            self.waiting -= 1
-            self.waiting_characters -= characters_of([item])
             self._begun.append([])
             for content, size in self.work.pieces(item):
                 yield Piece(content, size, self._begun[-1])
+            self.waiting -= 1
+            self.waiting_characters -= characters_of([item])
 
     def peek(self) -> Piece | None:
         """The next piece, which is read now; None after the last one, and after an error."""
@@ -85,34 +87,16 @@ class Job:
 class Batcher:
     """Computes jobs in one thread, in batches of pieces of the same work.
 
-    A batch starts when it is full, or when its oldest item has waited ``max_wait`` seconds, and the thread is free. It
+    A batch starts when it is full, or when its oldest item has waited ``max_wait_ms``, and the thread is free. It
     takes a piece (a short text, or a window of a long one) of each job in turn, and jobs that it leaves out come first
     in the next one: a job of many or long texts, which is computed in several batches, does not hold up the others. An
     HTTP connection sends its next request after the answer to the last one, so connections, too, are served in turn. An
-    error in a batch is given only to the job that causes it. Methods are called in the event loop.
-
-    Args:
-        batch_size: pieces of a batch at most.
-        max_wait: seconds.
-        max_queue: items that may wait; of each job, at most ``batch_size`` of them count. A job that comes while there
-            is space is taken whole.
-        max_queue_characters: characters that may wait; likewise.
-        on_batch: called with the work, the number of pieces and the seconds of each batch.
-        on_waiting: called with the number of items that wait, whenever that changes.
+    error in a batch is given only to the job that causes it. A job that comes while the queue has space is taken whole.
+    Methods are called in the event loop.
     """
 
-    def __init__(
-        self,
-        batch_size: int,
-        max_wait: float,
-        max_queue: int,
-        max_queue_characters: int,
-        on_batch: Callable[[Work, int, float], None] = lambda work, pieces, seconds: None,
-        on_waiting: Callable[[int], None] = lambda items: None,
-    ) -> None:
-        self.batch_size, self.max_wait = batch_size, max_wait
-        self.max_queue, self.max_queue_characters = max_queue, max_queue_characters
-        self.on_batch, self.on_waiting = on_batch, on_waiting
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
         self.computing_since: float | None = None
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="compute")
         self._jobs: list[Job] = []  # that are not finished, in turn
@@ -121,14 +105,14 @@ class Batcher:
 
     @property
     def waiting(self) -> int:
-        """Items that are not begun."""
+        """Items of which not all pieces have been put into a batch."""
         return sum(job.waiting for job in self._jobs)
 
     def check_space(self) -> None:
         """Refuse unless another job may wait: ``Retry-After`` is the time in which those of now will be computed."""
-        items = sum(min(job.waiting, self.batch_size) for job in self._jobs)
+        items = sum(min(job.waiting, self.settings.batch_size) for job in self._jobs)
         characters = sum(job.waiting_characters for job in self._jobs)
-        if items >= self.max_queue or characters >= self.max_queue_characters:
+        if items >= self.settings.max_queue or characters >= self.settings.max_queue_characters:
             seconds = max(1, math.ceil(characters * self._seconds_per_character))
             raise Refusal(503, f"the queue is full; try again in {seconds} s", {"retry-after": str(seconds)})
 
@@ -138,7 +122,7 @@ class Batcher:
         job = Job(work, items)
         if items:
             self._jobs.append(job)
-            self.on_waiting(self.waiting)
+            metrics.WAITING.set(self.waiting)
             self._news.set()
         else:
             job.done.set_result(None)
@@ -149,7 +133,7 @@ class Batcher:
         if not job.done.done():
             job.done.cancel()
             self._jobs = [other for other in self._jobs if other is not job]
-            self.on_waiting(self.waiting)
+            metrics.WAITING.set(self.waiting)
 
     async def run(self) -> None:
         """Compute what comes, until cancelled."""
@@ -171,8 +155,8 @@ class Batcher:
             if self._jobs:
                 first = self._jobs[0]
                 ready = sum(max(1, job.waiting) for job in self._jobs if job.work is first.work)
-                timeout = first.arrived + self.max_wait - time.monotonic()
-                if ready >= self.batch_size or timeout <= 0:
+                timeout = first.arrived + self.settings.max_wait_ms / 1000 - time.monotonic()
+                if ready >= self.settings.batch_size or timeout <= 0:
                     return
             with anyio.move_on_after(timeout):
                 await self._news.wait()
@@ -184,12 +168,12 @@ class Batcher:
                 job.done.set_exception(job.error) if job.error else job.done.set_result(None)
         unfinished = [job for job in finished if not job.done.done()]
         self._jobs = [job for job in self._jobs if job not in finished] + unfinished
-        self.on_waiting(self.waiting)
+        metrics.WAITING.set(self.waiting)
 
     def _compute_batch(self, jobs: list[Job]) -> dict[Job, bool]:
         """Compute a batch, in the thread: for each job that has a part in it, whether it is finished."""
         batch = self._draw(jobs)
-        self.on_waiting(self.waiting)
+        metrics.WAITING.set(self.waiting)
         pieces = [piece for of_job in batch.values() for piece in of_job]
         if pieces:
             begin = time.monotonic()
@@ -197,14 +181,14 @@ class Batcher:
             seconds = time.monotonic() - begin
             per_character = seconds / max(1, sum(piece.size for piece in pieces))
             self._seconds_per_character = SMOOTHING * self._seconds_per_character + (1 - SMOOTHING) * per_character
-            self.on_batch(jobs[0].work, len(pieces), seconds)
+            metrics.count_batch(jobs[0].work, len(pieces), seconds)
         return {job: job.finish() for job in batch}
 
     def _draw(self, jobs: list[Job]) -> dict[Job, list[Piece]]:
         """The next batch: pieces of each job in turn, until one does not fit, which begins the next batch."""
         batch: dict[Job, list[Piece]] = {}
         turns, count, longest = deque(jobs), 0, 0
-        while turns and count < self.batch_size:
+        while turns and count < self.settings.batch_size:
             job = turns.popleft()
             piece = job.peek()
             if piece is None:

@@ -11,8 +11,8 @@ import train_classification
 from paddle_rope.roformer import CharTokenizer
 from tasks.classification.batching import ClassificationDataset, TextCollator
 from tasks.classification.data import Example, read_examples
+from tasks.classification.evaluation import print_data_report
 from tasks.classification.prediction import Classifier
-from tasks.classification.report import print_data_report
 from tasks.common.errors import InputError
 from tasks.common.runs.locks import locked
 from tasks.common.training.monitor import VisualDLMonitor
@@ -149,8 +149,8 @@ def test_training_goes_on_from_a_trained_folder_with_another_attention(train, tr
 @pytest.mark.parametrize(
     "words, said",
     [
-        (["--max_characters", "0"], "max_characters must be greater than 0, got 0"),
-        (["--pooling", "last"], "pooling must be one of mean, first, got last"),
+        (["--max_characters", "0"], "configuration: max_characters must be"),
+        (["--pooling", "last"], "configuration: pooling must be one of"),
         (["--train_file", "missing"], "missing: no such file; check the path"),
         (["--polling", "mean"], "unknown key 'polling'; did you mean 'pooling'?"),
     ],

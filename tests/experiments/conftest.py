@@ -9,5 +9,5 @@ from tests.pretended import pretended_recipe
 def recipe(monkeypatch):
     """In place of every recipe, see :func:`tests.pretended.pretended_recipe`."""
     made = pretended_recipe()
-    monkeypatch.setattr("tasks.experiments.cells.get_recipe", lambda name: made)
+    monkeypatch.setattr("tasks.experiments.engine.get_recipe", lambda name: made)
     return made

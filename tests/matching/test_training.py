@@ -16,7 +16,7 @@ from paddle_rope.roformer import CharTokenizer, RoFormerConfig, RoFormerForMaske
 from tasks.common.cli.run_config import read_run_config
 from tasks.common.training.monitor import VisualDLMonitor
 from tasks.matching.data import read_labeled
-from tasks.matching.metrics import best_threshold, matching_scores
+from tasks.matching.evaluation import best_threshold, matching_scores
 from tasks.matching.prediction import MatchingPredictor
 from tasks.recipes import get_recipe
 
@@ -279,7 +279,7 @@ def test_linear_attention_and_a_mix_are_chosen_by_their_key(train, tmp_path):
 @pytest.mark.parametrize(
     "words, message",
     [
-        (["--architecture", "siamese"], "architecture must be one of cross_encoder, bi_encoder, got siamese"),
+        (["--architecture", "siamese"], "architecture must be one of cross_encoder, bi_encoder, got"),
         (["--max_tokens", "4"], "max_tokens must be an integer of 5 to "),
         (["--scale", "0"], "scale must be a number of "),
         (["--pooling", "max"], "pooling must be one of first, mean, got 'max'"),

@@ -282,5 +282,5 @@ def test_a_wrong_model_is_told_before_anything_is_written(tmp_path, fails):
     (tmp_path / "in.jsonl").write_text('{"text": "x"}\n')
     (tmp_path / "model").mkdir()
     words = ["--input", "in.jsonl", "--output", "out", "--processes", "1"]
-    assert fails(verb("predict", "nope"), *words).startswith(f"{tmp_path}/nope: no such folder")
+    assert fails(verb("predict", "nope"), *words).startswith("nope: no such folder")
     assert "no model here" in fails(verb("predict", "model"), *words)

@@ -8,6 +8,12 @@ import pytest
 from tasks.serving.batching import BATCH_TOKENS, Batcher
 from tasks.serving.models import Work
 from tasks.serving.refusal import Refusal
+from tasks.serving.settings import Settings
+
+
+def batcher_of(batch_size, max_wait_ms, max_queue, max_queue_characters):
+    queue = {"max_queue": max_queue, "max_queue_characters": max_queue_characters}
+    return Batcher(Settings((), batch_size=batch_size, max_wait_ms=max_wait_ms, **queue))
 
 
 class Recorder:
@@ -30,7 +36,7 @@ def batches_of(requests, batch_size=4, max_wait=0.0, drop=()):
     recorder = Recorder()
 
     async def run():
-        batcher = Batcher(batch_size, max_wait, 100, 1_000_000)
+        batcher = batcher_of(batch_size, max_wait, 100, 1_000_000)
         running = asyncio.create_task(batcher.run())
         first = batcher.submit(recorder.work, ["first"])
         while batcher.waiting:
@@ -82,7 +88,7 @@ def test_long_texts_are_computed_by_windows_in_turn_with_others():
     work = Work("m", "predict", recorder.compute, windows, lambda text, found: f"{text}: {'+'.join(found)}")
 
     async def run():
-        batcher = Batcher(3, 0.0, 100, 1000)
+        batcher = batcher_of(3, 0.0, 100, 1000)
         jobs = [batcher.submit(work, items) for items in (["abcdefgh"], ["ij", "kl"], ["mn"])]
         running = asyncio.create_task(batcher.run())
         recorder.begin.set()
@@ -107,7 +113,7 @@ def test_a_text_that_cannot_be_read_or_joined_fails_alone():
     work = Work("m", "predict", recorder.compute, fails_at("unread"), fails_at("unjoined"))
 
     async def run():
-        batcher = Batcher(4, 0.0, 100, 1000)
+        batcher = batcher_of(4, 0.0, 100, 1000)
         jobs = [batcher.submit(work, items) for items in (["a"], ["b", "unread"], ["unjoined"], ["c"])]
         running = asyncio.create_task(batcher.run())
         recorder.begin.set()
@@ -137,7 +143,7 @@ def test_what_is_left_of_a_request_that_failed_is_not_computed():
 @pytest.mark.parametrize("max_queue, max_queue_characters", [(3, 1000), (1000, 3)])
 def test_a_full_queue_refuses_but_a_request_is_taken_whole(max_queue, max_queue_characters):
     async def run():
-        batcher = Batcher(4, 0.0, max_queue, max_queue_characters)
+        batcher = batcher_of(4, 0.0, max_queue, max_queue_characters)
         work = Recorder().work
         batcher.submit(work, ["a", "b"])
         batcher.submit(work, [*"cdefg"])
@@ -151,7 +157,7 @@ def test_a_full_queue_refuses_but_a_request_is_taken_whole(max_queue, max_queue_
 
 def test_a_request_of_many_items_does_not_fill_the_queue():
     async def run():
-        batcher = Batcher(4, 0.0, 9, 1000)
+        batcher = batcher_of(4, 0.0, 9, 1000)
         work = Recorder().work
         large = [batcher.submit(work, [*"abcdefghijkl"]) for _ in range(2)]  # a batch of each counts
         batcher.submit(work, ["m"])
@@ -168,7 +174,7 @@ def test_models_do_not_share_batches():
     one, other = Recorder("one"), Recorder("other")
 
     async def run():
-        batcher = Batcher(4, 0.0, 100, 1000)
+        batcher = batcher_of(4, 0.0, 100, 1000)
         jobs = [batcher.submit(recorder.work, [item]) for recorder, item in zip([one, other] * 2, "abcd")]
         running = asyncio.create_task(batcher.run())
         one.begin.set()

@@ -20,8 +20,8 @@ from tasks.common.reports.figures import GRAY, log_ticks, new_figure, png
 from tasks.common.reports.tables import as_csv, as_markdown
 from tasks.experiments.benchmarks.length_models import MODELS, SHORT, check_options
 from tasks.experiments.benchmarks.worker import Worker
-from tasks.experiments.figure import COLORS
 from tasks.experiments.plan import check_unchanged, read_keys
+from tasks.experiments.table import COLORS
 
 JOBS = {"train": "one training step on one text", "predict": "prediction of one text"}
 COLUMNS = ["job", "variant", "length", "seconds", "peak_mb", "idle_mb", "left_out"]

@@ -114,7 +114,7 @@ class PaddleNLPSide(PaddleSide):
         model = self.new_encoder(settings, len(ids[0]))
         model.eval()
         state, theirs = ours.state_dict(), model.state_dict()
-        for weight in encoder_weights({**settings, "version": 1}, PADDLENLP):
+        for weight in encoder_weights(ours.config, PADDLENLP):
             name = weight.source.removeprefix(PADDLENLP.prefix)
             theirs[name].set_value(state[weight.name.removeprefix("roformer.")])
         with paddle.no_grad():

@@ -172,7 +172,7 @@ def check_outputs(workers: dict[str, Any]) -> None:
     import paddle
 
     from paddle_rope import RoFormerConfig, RoFormerModel
-    from paddle_rope.roformer.checkpoints import write_huggingface
+    from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
 
     random = np.random.default_rng(0)
     settings = encoder_settings(layers=2, hidden=2 * HEAD_SIZE)

@@ -15,7 +15,7 @@ TITLES = {
 
 
 def report(results):
-    """The files of the report, see :func:`tasks.experiments.reports.get_report`."""
+    """The files of the report, see :func:`tasks.experiments.table.get_report`."""
     variants = by_variant(results)
     titles = {name: TITLES.get(name, name) for name in variants}
     length = results[0]["config"]["length"]

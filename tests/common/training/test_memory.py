@@ -10,7 +10,7 @@ from tqdm import tqdm
 from tasks.classification.data import Example as ClassificationExample
 from tasks.common.errors import InputError
 from tasks.common.training.monitor import VisualDLMonitor
-from tasks.matching.demo_data import write_demo_data
+from tasks.matching.demo import write_demo_data
 from tasks.ner.demo import read_demo_corpus
 from tasks.ner.examples import Entity, Example
 from tasks.ner.reports.monitoring import NerMonitor
