@@ -113,8 +113,8 @@ def _of_lines(lines: list[str], name: str) -> Iterator[Row]:
             token, tag = _cells(line, columns, f"{name}:{number}")
         elif has_blanks and parse_tag(tag) is not None:  # otherwise the reader complains about the tag
             raise InputError(
-                f"{name}:{number}: more than two columns in {shown(line, LIMIT)}; keep one character and its tag, with one "
-                "space or tab between, or give all lines as many columns"
+                f"{name}:{number}: more than two columns in {shown(line, LIMIT)}; keep one character and its tag, with "
+                "one space or tab between, or give all lines as many columns"
             )
         yield Row(number, token, tag)
 
