@@ -36,7 +36,7 @@ def serve(argv):
     settings = Settings(models, **given, threads=int(os.environ["OMP_NUM_THREADS"]))
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        raise InputError(f"{missing[0]} is not installed; pip install -r requirements-serve.txt")
+        raise InputError(f"{missing[0]} is not installed; pip install 'paddle_rope[serve]'")
     prepare_process()
     from tasks.serving.server import serve
 

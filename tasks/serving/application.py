@@ -113,7 +113,7 @@ class Service:
         return not has_ended and (since is None or time.monotonic() - since < STUCK_SECONDS)
 
     async def answer(self, request: Request, model: str, verb: str, items: list) -> Response:
-        """Compute the items of a request together with those of others."""
+        """The answer to a request, whose items are computed together with other requests."""
         most = self.settings.max_request_characters
         if len(items) > 1 and (characters := characters_of(items)) > most:
             raise InputError(f"the request has {characters:,} characters, more than {most:,}; send fewer texts at once")
