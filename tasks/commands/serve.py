@@ -3,7 +3,7 @@
 import importlib.util
 import os
 
-from paddle_rope.machine import physical_cores, prepare_process
+from paddle_rope.machine import physical_cores
 from tasks.commands.options import add_bf16, new_parser
 from tasks.common.errors import InputError
 from tasks.serving.settings import Settings, model_sources, options
@@ -37,7 +37,6 @@ def serve(argv):
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise InputError(f"{missing[0]} is not installed; pip install 'paddle_rope[serve]'")
-    prepare_process()
     from tasks.serving.server import serve
 
     return serve(settings)

@@ -144,7 +144,7 @@ class _Call:
 
 
 def _unfinished(job, parts):
-    """The parts whose results are missing or incomplete: a power cut may leave a file truncated under its final name."""
+    """The parts whose results are missing or incomplete; a power cut may truncate a file under its final name."""
     written = {part: _results(job, part) for part in parts if part_file(job, part.number).exists()}
     fewer = [part for part, results in written.items() if results != _records([part])]
     damaged = {}

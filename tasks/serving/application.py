@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
 import paddle_rope
+from paddle_rope.machine import prepare_process
 from tasks.common.errors import InputError
 from tasks.serving import metrics
 from tasks.serving.batching import Batcher
@@ -147,6 +148,7 @@ def open_application(settings: Settings) -> fastapi.FastAPI:
     Raises:
         InputError: a model cannot be opened.
     """
+    prepare_process()
     service = Service(settings)
     service.open()
     return build_application(service)
