@@ -54,6 +54,11 @@ class ClassificationDataset:
         beyond = [len(example.text) - max_characters for example in examples if len(example.text) > max_characters]
         self.cut, self.cut_characters = len(beyond), sum(beyond)
 
+    @property
+    def lengths(self):
+        """Tokens of each text."""
+        return [len(text.ids) for text in self.texts]
+
     def __len__(self):
         return len(self.texts)
 

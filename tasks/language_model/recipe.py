@@ -29,7 +29,6 @@ class LanguageModelRecipe(Recipe):
     :func:`tasks.language_model.evaluation.measure` measures.
     """
 
-    name = "language_model"
     arguments = LanguageModelArguments
     model_class = RoFormerForCausalLM
     scores = ("loss",)
