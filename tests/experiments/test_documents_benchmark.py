@@ -31,9 +31,15 @@ def test_table_says_the_speed_of_each_way_and_whether_results_differ(tmp_path, m
 
 
 def test_the_command_predicts_the_documents(tmp_path, monkeypatch, capsys):
-    stub = "import json, pathlib, sys; folder = pathlib.Path(sys.argv[sys.argv.index('--output') + 1]); folder.mkdir(parents=True); "
     call = {"answered": 4, "seconds": 1, "documents_per_second": 4, "megabytes_first": 1, "megabytes_last": 1}
-    stub += f"(folder / 'summary.json').write_text(json.dumps({{'last_call': {call}}})); sys.exit('fails' in sys.argv)"
+    lines = [
+        "import json, pathlib, sys",
+        "folder = pathlib.Path(sys.argv[sys.argv.index('--output') + 1])",
+        "folder.mkdir(parents=True)",
+        f"(folder / 'summary.json').write_text(json.dumps({{'last_call': {call}}}))",
+        "sys.exit('fails' in sys.argv)",
+    ]
+    stub = "\n".join(lines)
     monkeypatch.setattr(documents, "PREDICT", (sys.executable, "-c", stub))
     argv = ["model", "--input", "texts"]
     assert main(["benchmark", "documents", *argv, "--output", str(tmp_path / "out")]) == 0
