@@ -117,7 +117,7 @@ def resume(folder: str | os.PathLike, recipe: str | None = None) -> dict[str, An
         folder: its ``output_dir``.
         recipe: its name, for a run whose configuration does not have it.
     """
-    from tasks.common.runs.life import CONFIG_FILE, read_config
+    from tasks.common.runs.run_folder import CONFIG_FILE, read_config
     from tasks.common.training.series import SERIES_FILE, read_series, resume_series
 
     if (Path(folder) / SERIES_FILE).is_file():
