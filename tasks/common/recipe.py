@@ -29,11 +29,12 @@ from tasks.common.run import Run
 from tasks.common.runs import run_folder
 from tasks.common.runs.interruption import interruptible
 from tasks.common.scores import scores_line
-from tasks.common.training.arguments import BY_EPOCHS, EncoderArguments, Settings, resolve_config
+from tasks.common.training.arguments import BY_EPOCHS, EncoderArguments
 from tasks.common.training.complete import has_checkpoint, last_checkpoint
 from tasks.common.training.failures import explained
 from tasks.common.training.memory import LabeledData, MemoryData, check_resumed, config_with, read_memory
 from tasks.common.training.monitor import VisualDLMonitor
+from tasks.common.training.settings import Settings, resolve_config
 from tasks.common.training.trainer import RecipeTrainer, dev_scores_so_far
 
 
@@ -131,7 +132,7 @@ class Recipe:
         return self.labeled.read_file(path)
 
     def resolve(self, config: dict[str, Any]) -> Settings:
-        """See :func:`tasks.common.training.arguments.resolve_config`."""
+        """See :func:`tasks.common.training.settings.resolve_config`."""
         return resolve_config(config, self.arguments)
 
     def choose(self, run: Run, chosen: dict[str, Any]) -> None:

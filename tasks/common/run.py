@@ -18,7 +18,7 @@ class Run:
     """One training run of a recipe, as it fills up.
 
     Attributes:
-        config, keys, training, given: as of :class:`~tasks.common.training.arguments.Settings`.
+        config, keys, training, given: as of :class:`~tasks.common.training.settings.Settings`.
         examples: dict from ``train`` and, where there are such, ``dev`` and ``test`` to lists of examples.
         datasets: the same, tokenized.
         claimed: the block within which the run's folder stays locked.

@@ -13,7 +13,7 @@ from tasks.common.process import is_first_process
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
 from tasks.common.runs import run_folder
-from tasks.common.training.arguments import Settings
+from tasks.common.training.settings import Settings
 from tasks.common.training.step_trainer import StepTrainer
 from tasks.language_model.arguments import LanguageModelArguments
 from tasks.language_model.corpus import load_corpus

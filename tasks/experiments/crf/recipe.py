@@ -12,7 +12,7 @@ from tasks.common.files import write_json
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
 from tasks.common.runs import run_folder
-from tasks.common.training.arguments import Settings
+from tasks.common.training.settings import Settings
 from tasks.experiments.crf.arguments import CrfArguments
 from tasks.experiments.crf.sequences import attributes, entities_of, longest_entities, tags_of
 from tasks.ner.data.reading import entity_types
