@@ -49,14 +49,14 @@ FunctionCache.convert_with_cache = lambda self, function: _translated(self, geta
 # Files that take many seconds with few tests: begun first, so that at the end no process waits for another.
 LONG = (
     "attack/test_attack.py",
-    "ner/deployment/test_graphs.py",
+    "ner/export/test_graphs.py",
     "roformer/test_static_graphs.py",
     "ner/test_recipe.py",
     "common/export/test_operators.py",
     "scaling/test_run.py",
     "ner/test_resume.py",
     "ner/test_distributed.py",
-    "ner/deployment/test_exported.py",
+    "ner/export/test_exported.py",
     "kill/test_kill.py",
     "experiments/test_peers_benchmark.py",
     "experiments/test_prediction_benchmark.py",

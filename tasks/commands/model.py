@@ -58,7 +58,7 @@ def tune(argv):
     options = parser.parse_args(argv)
     recipe_of([options.model_dir], options, ["ner"])
     prepare()
-    from tasks.ner.deployment.tuning import tune_model
+    from tasks.ner.tuning import tune_model
 
     tune_model(options.model_dir, options.data, only=options.only, **computing(options))
     return 0

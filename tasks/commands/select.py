@@ -59,8 +59,9 @@ def _parse(argv):
 def _select(options, known):
     """Writes the selected texts; returns how many there are, and of how many."""
     from tasks.ner.data.reading import EntityTextStream
+    from tasks.ner.prediction.candidates import LOWEST_THRESHOLD
     from tasks.ner.prediction.output_formats import PredictionWriter
-    from tasks.ner.prediction.selection import LOWEST_LOGIT, rank, uncertainty
+    from tasks.ner.prediction.selection import rank, uncertainty
 
     stream = EntityTextStream(options.input, chunk_size("ner", options))
     predictor = open_model("ner", options.model_dirs, options)
@@ -69,7 +70,7 @@ def _select(options, known):
         for text, place in chunk:
             texts.append(text)
             places.append(place)
-        found = predictor.find([text for text, _ in chunk], [place for _, place in chunk], LOWEST_LOGIT)
+        found = predictor.find([text for text, _ in chunk], [place for _, place in chunk], LOWEST_THRESHOLD)
         uncertainties.extend(map(uncertainty, found))
     chosen = rank(texts, uncertainties, options.count, known)
     where = [places[index] for index in chosen]

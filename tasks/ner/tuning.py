@@ -10,10 +10,10 @@ from tasks.common.files import check_output_file, write_json
 from tasks.ner.batching import check_types
 from tasks.ner.data.reading import check_labeled, read_examples
 from tasks.ner.metrics import score_predictions
-from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, find_candidates
+from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, above, find_candidates
 from tasks.ner.prediction.predictor import NerPredictor, refuse_exported
 from tasks.ner.prediction.temperatures import temperatures_for
-from tasks.ner.prediction.thresholds import above, thresholds_for
+from tasks.ner.prediction.thresholds import thresholds_for
 from tasks.ner.reports.printed import print_scores
 from tasks.ner.reports.reliability import error_line, reliability
 from tasks.ner.spans import of_types
@@ -76,14 +76,11 @@ def tune_model(
     if only != THRESHOLDS:
         after[TEMPERATURES] = temperatures_for(gold, candidates, types, config.allow_overlap)
     scores = {}
-    for name, title, values in (
-        ("before", "{data_file} before", before),
-        ("after", "{data_file} after", after),
-    ):
+    for name, values in {"before": before, "after": after}.items():
         found = above(candidates, values[THRESHOLDS], types, config.allow_overlap)
         scores[name] = score_predictions(examples, found, types)
         scores[name]["reliability"] = reliability(gold, found, types, values[TEMPERATURES])
-        print_scores(title.format(data_file=data_file), scores[name])
+        print_scores(f"{data_file} {name}", scores[name])
         print(error_line(scores[name]["reliability"]))
     tuned = {name: after[name] for name in TUNED if only in (None, name)}
     write_json(config_file, {**json.loads(config_file.read_text(encoding="utf-8")), **tuned})
@@ -96,7 +93,7 @@ def _print_tuned(config_file, tuned, types):
     for name, values in tuned.items():
         usual = {THRESHOLDS: 0, TEMPERATURES: 1}[name]
         print(f"{name}, {usual} for the other types:")
-        print(
-            "".join(f"{visible(kind)}: {value:.4f}\n" for kind, value in zip(types, values) if value != usual), end=""
-        )
+        for kind, value in zip(types, values):
+            if value != usual:
+                print(f"{visible(kind)}: {value:.4f}")
     print(f"{config_file}: {' and '.join(tuned)} written")
