@@ -9,7 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-from paddle_rope.native.library import library, plain_forms
+from paddle_rope.native.dispatch import plain_forms
+from paddle_rope.native.library import library
 from paddle_rope.native.products import why_no_bfloat16
 from tasks.commands.benchmark import benchmark
 from tasks.common.errors import InputError
