@@ -7,9 +7,9 @@ Nothing here imports PaddleNLP, and importing changes nothing in the process.
 import zlib  # noqa: F401  paddle 2.6.2 exports zlib symbols of its own: load the system's first
 from typing import TYPE_CHECKING
 
-from paddle_rope.lazy import lazy_names
+from paddle_rope.imports import lazy_names
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.3.0.dev0"
 
 if TYPE_CHECKING:  # the same names for type checkers
     from paddle_rope.attention import (

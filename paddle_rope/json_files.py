@@ -11,6 +11,11 @@ def read_json_object(path: str | os.PathLike) -> dict[str, Any]:
 
     Raises:
         ValueError: the file cannot be read or holds no JSON object; the message names it.
+
+    Example:
+        >>> read_json_object("no/such/file.json")
+        Traceback (most recent call last):
+        ValueError: no/such/file.json: cannot be read (No such file or directory)
     """
     try:
         value = json.loads(Path(path).read_text(encoding="utf-8"))

@@ -27,6 +27,11 @@ def prepare_process() -> None:
 
     and on Linux that memory which is freed stays with the process. After paddle is imported only the memory and what
     other processes inherit still change, which a RuntimeWarning says.
+
+    Example:
+        >>> import paddle_rope
+        >>> paddle_rope.prepare_process()  # doctest: +SKIP
+        >>> import paddle  # from here on with these settings
     """
     settings = {"OMP_NUM_THREADS": str(physical_cores()), "FLAGS_use_stride_kernel": "0"}
     if _is_amd_with_avx2():
@@ -55,7 +60,12 @@ def import_paddle() -> None:
 
 
 def physical_cores() -> int:
-    """Number of physical cores this process may use; logical ones where the system does not say."""
+    """Number of physical cores this process may use; logical ones where the system does not say.
+
+    Example:
+        >>> physical_cores() >= 1
+        True
+    """
     logical = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     cores = {(one["physical id"], one["core id"]) for one in processors() if {"physical id", "core id"} <= one.keys()}
     return min(logical, len(cores)) if cores else logical

@@ -19,6 +19,10 @@ def sinusoidal_embedding(positions: Tensor, size: int, base: float = 10000.0) ->
 
     Returns:
         float32 ``[*positions.shape, size]``; phases are computed in float64.
+
+    Example:
+        >>> tuple(sinusoidal_embedding(paddle.arange(3), size=4).shape)
+        (3, 4)
     """
     phases = positions.astype("float64").unsqueeze(-1) * float64_tensor(rotary_frequencies(size, base))
     pairs = paddle.stack([paddle.sin(phases), paddle.cos(phases)], axis=-1)
@@ -31,6 +35,11 @@ class LearnedPositionEmbedding(nn.Embedding):
     Args:
         max_positions: number of positions.
         size: of the embedding.
+
+    Example:
+        >>> embedding = LearnedPositionEmbedding(max_positions=512, size=8)
+        >>> tuple(embedding(paddle.arange(10)).shape)
+        (10, 8)
     """
 
     def __init__(self, max_positions: int, size: int) -> None:
@@ -61,6 +70,10 @@ def alibi_slopes(num_heads: int) -> list[float]:
 
     Returns:
         list of ``num_heads`` floats in (0, 1).
+
+    Example:
+        >>> alibi_slopes(4)
+        [0.25, 0.0625, 0.015625, 0.00390625]
     """
     below = 1 << (num_heads.bit_length() - 1)
     slopes = [2.0 ** (-8 * (head + 1) / below) for head in range(below)]
@@ -79,6 +92,11 @@ def alibi_bias(slopes: Sequence[float], query_positions: Tensor, key_positions: 
 
     Returns:
         float32 ``[batch, heads, queries, seq]``.
+
+    Example:
+        >>> positions = paddle.arange(3).unsqueeze(0)
+        >>> alibi_bias([0.5], positions, positions)[0, 0, 0].tolist()
+        [-0.0, -0.5, -1.0]
     """
     difference = query_positions.unsqueeze(2) - key_positions.unsqueeze(1)
     # not abs, which oneDNN fuses wrongly with the difference

@@ -21,6 +21,11 @@ def recompute_layer(layer: nn.Layer, *inputs: Any) -> Tensor:
 
     Returns:
         What the layer returns, a tensor.
+
+    Example:
+        >>> import paddle
+        >>> tuple(recompute_layer(nn.Linear(4, 2), paddle.ones([3, 4])).shape)
+        (3, 2)
     """
     before = np.random.get_state()
     flat = paddle.utils.flatten(inputs)  # Paddle finds the tensors that need gradients among arguments only

@@ -9,8 +9,8 @@ import numpy as np
 import paddle
 from paddle import Tensor, nn
 
-from paddle_rope.choices import ROTARY_LAYOUTS, check_choice
 from paddle_rope.layers import computes_on_cpu
+from paddle_rope.options import ROTARY_LAYOUTS, check_choice
 from paddle_rope.precision import Float32Layer, float64_tensor, without_amp
 from paddle_rope.rotary_frequencies import FrequencyScaling, check_even, rotary_frequencies
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from paddle_rope.choices import ROTARY_LAYOUTS, check_choice
-from paddle_rope.option_kinds import TRUTH, integer, number, one_of
+from paddle_rope.options import ROTARY_LAYOUTS, TRUTH, check_choice, integer, number, one_of
 
 
 def rotary_frequencies(rotary_dim: int, base: float = 10000.0) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Recipes around the library: training, prediction, serving, experiments."""
 
-from paddle_rope.quiet import quiet_paddle
+from paddle_rope.imports import quiet_paddle
 from tasks.common.home import ensure_home
 
 quiet_paddle()

@@ -9,69 +9,135 @@ import os
 import pkgutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paddle_rope.json_files import read_json_object
-from tasks.common.errors import InputError
+from tasks.common.errors import InputError, did_you_mean
 from tasks.common.files import check_output_dir
-from tasks.common.model_folder import MODEL_TYPE, check_pretrained, refuse_incomplete
+from tasks.common.model_folder import ENCODER, MODEL_TYPE, check_pretrained, refuse_incomplete, refuse_other_recipe
 from tasks.common.process import is_first_process
 from tasks.common.runs.fingerprints import check_readable, data_files
-from tasks.common.training.arguments import check_config
+from tasks.common.training.arguments import check_config, parse_seeds
 
 if TYPE_CHECKING:
     from tasks.common.recipe import Recipe
     from tasks.common.training.arguments import EncoderArguments
 
-_HOMES = {
-    "ner": "tasks.ner.recipe:NerRecipe",
-    "matching": "tasks.matching.recipe:MatchingRecipe",
-    "classification": "tasks.classification.recipe:ClassificationRecipe",
-    "pretraining": "tasks.pretraining.recipe:PretrainingRecipe",
-    "language_model": "tasks.language_model.recipe:LanguageModelRecipe",
-    "crf": "tasks.experiments.crf.recipe:CrfRecipe",
-    "relative_position": "tasks.experiments.relative_position.recipe:RelativePositionRecipe",
+
+class Registered(NamedTuple):
+    """Where the parts of a recipe are. Nothing is imported before it is used."""
+
+    package: str  # with the modules ``recipe`` and ``arguments``, and ``evaluation`` and ``export`` if it predicts
+    prefix: str  # of its classes, such as NerRecipe, NerArguments and NerExporter
+    summary: str  # what it trains
+    predictor: str = ""  # "module:class"; "" if it does not predict
+
+
+RECIPES = {
+    "ner": Registered("tasks.ner", "Ner", "entities of texts", "tasks.ner.prediction.predictor:NerPredictor"),
+    "matching": Registered(
+        "tasks.matching", "Matching", "scores of pairs and triples", "tasks.matching.prediction:MatchingPredictor"
+    ),
+    "classification": Registered(
+        "tasks.classification", "Classification", "classes of documents", "tasks.classification.prediction:Classifier"
+    ),
+    "pretraining": Registered("tasks.pretraining", "Pretraining", "a masked language model, to start other runs from"),
+    "language_model": Registered("tasks.language_model", "LanguageModel", "a causal language model of characters"),
+    "crf": Registered("tasks.experiments.crf", "Crf", "entities, by a linear-chain CRF to compare with"),
+    "relative_position": Registered(
+        "tasks.experiments.relative_position", "RelativePosition", "a task whose answer only relative position gives"
+    ),
 }
-_ARGUMENTS = {
-    "ner": "tasks.ner.arguments:NerArguments",
-    "matching": "tasks.matching.arguments:MatchingArguments",
-    "classification": "tasks.classification.arguments:ClassificationArguments",
-    "pretraining": "tasks.pretraining.arguments:PretrainingArguments",
-    "language_model": "tasks.language_model.arguments:LanguageModelArguments",
-    "relative_position": "tasks.experiments.relative_position.arguments:RelativePositionArguments",
-}
-RECIPES = tuple(_HOMES)
-_PREDICTORS = {
-    "ner": "tasks.ner.prediction.predictor:NerPredictor",
-    "matching": "tasks.matching.prediction:MatchingPredictor",
-    "classification": "tasks.classification.prediction:Classifier",
-}
+PREDICTING = tuple(name for name, recipe in RECIPES.items() if recipe.predictor)
 
 
 def get_recipe(name: str) -> Recipe:
-    """The recipe of a name, one of :data:`RECIPES`; it is imported only now, and paddle with it.
+    """The recipe of a name, one of :data:`RECIPES`; it is imported only now, and Paddle with it.
 
     Raises:
         InputError: there is no such recipe.
     """
-    if name not in _HOMES:
-        raise InputError(f"no recipe {name!r}; the recipes are {', '.join(RECIPES)}")
-    return pkgutil.resolve_name(_HOMES[name])()
+    return _class(name, "recipe", "Recipe")()
 
 
 def get_arguments(name: str) -> type[EncoderArguments]:
-    """The dataclass of the configuration keys of a recipe that the command line trains. It imports no paddle."""
-    return pkgutil.resolve_name(_ARGUMENTS[name])
+    """The dataclass of the configuration keys of a recipe. It imports no Paddle. Raises as :func:`get_recipe`."""
+    return _class(name, "arguments", "Arguments")
 
 
-def check_run(name: str, config: dict[str, Any]) -> None:
+def get_exporter(name: str) -> Any:
+    """The exporter of a recipe that predicts."""
+    return _class(name, "export", "Exporter")()
+
+
+def _class(name, module, kind):
+    if name not in RECIPES:
+        hint = did_you_mean(str(name), RECIPES) or f"the recipes are {', '.join(RECIPES)}"
+        raise InputError(f"no recipe {name!r}; {hint}")
+    recipe = RECIPES[name]
+    return pkgutil.resolve_name(f"{recipe.package}.{module}:{recipe.prefix}{kind}")
+
+
+def recipe_of_config(config: dict[str, Any], where: str | os.PathLike = "configuration") -> str:
+    """The name of the recipe that a configuration is for; raises InputError if it does not say, or there is no such
+    recipe. ``where`` is the place that messages name."""
+    name = config.get("recipe")
+    if not name:
+        raise InputError(f"{where}: no 'recipe'; add the line 'recipe: ner', or another of the recipes")
+    get_arguments(name)
+    return name
+
+
+def train(config: dict[str, Any]) -> dict[str, Any] | None:
+    """Train what a configuration describes: one run, or with the key ``seeds`` or ``folds`` a series of them.
+
+    Args:
+        config: dict of configuration keys, with ``recipe``; as of :meth:`tasks.common.recipe.Recipe.train`.
+
+    Returns:
+        What :meth:`~tasks.common.recipe.Recipe.train` returns, or the summary of
+        :func:`~tasks.common.training.series.train_series`.
+
+    Raises:
+        InputError: the configuration or the data are wrong.
+    """
+    from tasks.common.training.series import has_folds, train_series
+
+    recipe, config = get_recipe(recipe_of_config(config)), dict(config)
+    seeds = config.pop("seeds", None)
+    if seeds is not None or has_folds(config):
+        return train_series(recipe, config, None if seeds is None else parse_seeds(seeds))
+    return recipe.train(config)
+
+
+def resume(folder: str | os.PathLike, recipe: str | None = None) -> dict[str, Any] | None:
+    """Continue a run, or a series, that was interrupted; returns what :func:`train` does.
+
+    Args:
+        folder: its ``output_dir``.
+        recipe: its name, for a run whose configuration does not have it.
+    """
+    from tasks.common.runs.life import CONFIG_FILE, read_config
+    from tasks.common.training.series import SERIES_FILE, read_series, resume_series
+
+    if (Path(folder) / SERIES_FILE).is_file():
+        return resume_series(get_recipe(read_series(folder)["recipe"]), folder)
+    name = recipe or recipe_of_config(read_config(folder), Path(folder) / CONFIG_FILE)
+    return get_recipe(name).resume(folder)
+
+
+def check_run(config: dict[str, Any]) -> None:
     """Check the configuration of a run of the command line, its data and its folder, without importing paddle.
 
     Raises:
         InputError: a key is unknown, a value does not fit, a file is missing or wrong, or the folder cannot be made.
     """
-    config = {key: value for key, value in config.items() if key != "seeds"}
-    checked = check_config(config, get_arguments(name), {recipe: get_arguments(recipe) for recipe in _ARGUMENTS})
+    name = recipe_of_config(config)
+    config = dict(config)
+    seeds = config.pop("seeds", None)
+    if seeds is not None:
+        parse_seeds(seeds)
+    checked = check_config(config, get_arguments(name), {recipe: get_arguments(recipe) for recipe in RECIPES})
     if name == "ner":
         from tasks.ner.data.published import check_there
 
@@ -82,7 +148,7 @@ def check_run(name: str, config: dict[str, Any]) -> None:
         check_pretrained(checked.keys.pretrained)
     if is_first_process():  # the others may find the folder that the first one made
         check_output_dir(checked.config["output_dir"])
-        if name in _PREDICTORS:
+        if name in PREDICTING:
             _check_data(name, checked.keys)
 
 
@@ -96,13 +162,13 @@ def _check_data(name, keys):
 
 def get_predictor(name: str) -> Callable[..., Any]:
     """The class of the predictor of a recipe: ``ner``, ``matching`` or ``classification``. It imports no paddle."""
-    return pkgutil.resolve_name(_PREDICTORS[name])
+    return pkgutil.resolve_name(RECIPES[name].predictor)
 
 
 def get_evaluation(name: str) -> Any:
     """The module of a recipe that has a predictor, with ``read_labeled(path)`` and ``evaluate_predictor(predictor,
     examples, title)``. It imports no paddle."""
-    return importlib.import_module(f"tasks.{name}.evaluation")
+    return importlib.import_module(f"{RECIPES[name].package}.evaluation")
 
 
 def open_predictor(
@@ -141,8 +207,10 @@ def recipe_of_model(folder: str | os.PathLike) -> str:
         name = kind.removeprefix(MODEL_TYPE)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         name = None
-    if name not in _PREDICTORS:
+    if name == ENCODER:
+        refuse_other_recipe(folder, "ner, matching or classification")
+    if name not in PREDICTING:
         raise InputError(
-            f"{folder}: config.json does not describe a model for {', '.join(_PREDICTORS)}; give such a folder"
+            f"{folder}: config.json does not describe a model for {', '.join(PREDICTING)}; give such a folder"
         )
     return name

@@ -1,8 +1,9 @@
 """Write the tables of configuration keys in docs/ from the argument definitions: python -m tests.document_keys
 
 A table stands between ``<!-- keys: NAME -->`` and ``<!-- end of keys -->``. NAME is a recipe, for the keys that it does
-not share with all others, or ``shared``. English meanings are the help texts, Chinese ones are in docs/keys.zh.yaml,
-there also under the name of the recipe alone that has another meaning for a key.
+not share with all others; ``shared``; or a configuration, for the options that it adds to its base. English meanings
+are the help texts, Chinese ones are in docs/keys.zh.yaml, there also under the name of the recipe alone that has
+another meaning for a key.
 """
 
 import dataclasses
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import yaml
 
+from paddle_rope.roformer import RoFormerConfig, SequenceClassificationConfig
 from tasks.classification.arguments import ClassificationArguments
 from tasks.common.key_listing import REQUIRED, Row, as_yaml
 from tasks.common.training.arguments import EncoderArguments
@@ -30,10 +32,15 @@ RECIPES = {
     "classification": (ClassificationArguments, ClassificationArguments.DEFAULTS),
     "pretraining": (PretrainingArguments, {"save_steps": BY_STAGES.defaults["save_steps"]}),
 }
+CONFIGURATIONS = {one.__name__: one for one in (RoFormerConfig, SequenceClassificationConfig)}
 
 
 def keys_of(name):
     """The rows of a table, the keys that must be given first."""
+    if name in CONFIGURATIONS:
+        configuration = CONFIGURATIONS[name]
+        own = [one for one in dataclasses.fields(configuration) if one.name not in configuration.__base__.names()]
+        return [Row(one.name, one.default, one.metadata["help"]) for one in own]
     if name == "shared":
         arguments = NerArguments
         others = {key: value.default for key, value in usable_keys(arguments).items() if value.is_common}

@@ -8,10 +8,10 @@ from tests.verbs import verb
 FORMATS = ("paddle",) if paddle.__version__.startswith("2.") else ("onnx", "paddle")
 
 
-def export(task, output, format, *models):
+def export(output, format, *models):
     """Export models by the verb; returns ``output``."""
     words = [*map(str, models), "--output", str(output), "--format", format]
-    assert verb("export", task).main(words) == 0
+    assert verb("export").main(words) == 0
     return output
 
 

@@ -1,83 +1,69 @@
 """tools/check_environment.py with versions that are not installed."""
 
 import os
-import re
-import subprocess
-import sys
 
 import check_environment
 import pytest
-from check_environment import PADDLE, REPOSITORY, SHARED, problems, read_limits, try_paddle
+from check_environment import problems, try_paddle
 
 WORKING = {
     "paddlepaddle": "3.3.1", "paddlenlp": "2.8.1", "visualdl": "2.5.3", "jieba": "0.42.1", "PyYAML": "6.0.3",
     "tqdm": "4.70.1", "rich": "15.0.0", "safetensors": "0.8.0", "matplotlib": "3.11.2", "scipy": "1.17.1",
     "huggingface_hub": "0.36.2", "aistudio-sdk": "0.2.6", "datasets": "3.6.0", "protobuf": "4.25.9", "numpy": "2.4.6",
     "scikit-learn": "1.9.1", "pandas": "3.1.1", "pyarrow": "26.0.1", "pooch": "1.9.0", "jinja2": "3.1.6",
+    "pebble": "5.2.0", "setuptools": "81.0", "dill": "0.3.4", "multiprocess": "0.70.12.2", "colorlog": "6.0",
+    "seqeval": "1.2.2", "sentencepiece": "0.2.0", "regex": "2026.1", "paddlefsl": "1.1.0",
 }  # fmt: skip
-OLD = {"paddlepaddle": "2.6.2", "numpy": "1.26.4", "pyarrow": "18.1.0"}
+OLD = {
+    "paddlepaddle": "2.6.2", "numpy": "1.26.4", "pyarrow": "18.1.0", "scipy": "1.13.1", "scikit-learn": "1.5.2",
+    "pandas": "2.3.3",
+}  # fmt: skip
+GPU = {**OLD, "paddlepaddle": None, "paddlepaddle-gpu": "2.6.2"}
 
 
-def found(requires=None, environment=None, **versions):
-    """Problems with ``WORKING`` but for ``versions``, by name with ``_`` for ``-``."""
-    given = {**{name.replace("-", "_"): version for name, version in WORKING.items()}, **versions}
+def found(versions, requires=None, environment=None):
+    """Problems with ``WORKING`` but for ``versions``."""
     requires = requires or {}
-    return problems(
-        lambda name: given.get(name.replace("-", "_")), lambda name: requires.get(name, []), environment or {}
-    )
-
-
-GPU = {**OLD, "paddlepaddle": None, "paddlepaddle_gpu": "2.6.2"}
+    return problems({**WORKING, **versions}.get, lambda name: requires.get(name, []), environment or {})
 
 
 @pytest.mark.parametrize("versions", [{}, OLD, GPU], ids=["3.3.1", "2.6.2", "gpu"])
 def test_stacks_of_the_constraints_work(versions):
-    assert found(**versions, environment={"OMP_NUM_THREADS": "2"}) == []
+    assert found(versions, environment={"OMP_NUM_THREADS": "2"}) == []
 
 
 @pytest.mark.parametrize(
     "versions, what, remedy",
     [
-        ({**OLD, "numpy": "2.0.0"}, "numpy 2.0.0 .*numpy 1", "numpy<2"),
-        ({**OLD, "pyarrow": "19.0.0"}, "pyarrow 19.0.0 .*NumPy 2.0", "pyarrow<19"),
-        ({"protobuf": "5.29.0"}, "protobuf 5.29.0 .*add_hparams", "protobuf<5"),
-        ({"huggingface_hub": "1.0"}, "huggingface_hub 1.0 .*paddlenlp", "huggingface_hub<1"),
-        ({"aistudio_sdk": "0.3.1"}, "aistudio-sdk 0.3.1 .*paddlenlp", "aistudio-sdk<0.3"),
-        ({"datasets": "4.0.0"}, "datasets 4.0.0 .*paddlenlp", "datasets<4"),
-        ({"paddlepaddle": "2.5.0"}, "paddlepaddle 2.5.0", "paddlepaddle>=2.6.2"),
-        ({"paddlenlp": "2.8.10"}, "paddlenlp 2.8.10 ", "paddlenlp==2.8.1"),
+        ({**OLD, "numpy": "2.0.0"}, "numpy 2.0.0", "numpy<2"),
+        ({**OLD, "pyarrow": "19.0.0"}, "pyarrow 19.0.0", "pyarrow<19"),
+        ({"protobuf": "5.29.0"}, "protobuf 5.29.0", "protobuf<5"),
+        ({"huggingface_hub": "1.0"}, "huggingface_hub 1.0", "huggingface_hub<1"),
+        ({"aistudio-sdk": "0.3.1"}, "aistudio-sdk 0.3.1", "aistudio-sdk<0.3"),
+        ({"datasets": "4.0.0"}, "datasets 4.0.0", "datasets<4"),
+        ({"paddlepaddle": "2.5.0"}, "paddlepaddle 2.5.0", "paddlepaddle<=3.3.1,>=2.6.2"),
         ({"jieba": None}, "jieba is not installed", "jieba==0.42.1"),
         ({"paddlepaddle": None}, "paddlepaddle is not installed", "tools/test.sh"),
-        ({**OLD, "paddlepaddle_gpu": "2.6.2"}, "both installed", "uninstall -y paddlepaddle"),
+        ({**OLD, "paddlepaddle-gpu": "2.6.2"}, "both installed", "uninstall -y paddlepaddle"),
     ],
 )
-def test_a_version_that_does_not_work_is_named_with_reason_and_remedy(versions, what, remedy):
-    ((shown, command),) = found(**versions)
-    assert re.search(what, shown) and remedy in command
+def test_a_version_that_does_not_work_is_named_with_its_remedy(versions, what, remedy):
+    ((shown, command),) = found(versions)
+    assert what in shown and remedy in command
 
 
 @pytest.mark.parametrize("name", ["scipy", "scikit-learn", "pandas", "pyarrow"])
 def test_what_was_built_for_another_numpy_is_named(name):
     lines = ['numpy>=2.5; python_version < "3.14"', 'numpy>=2.6; python_version >= "3.14"', "pytz"]
-    ((shown, remedy),) = found({name: lines})
-    assert shown.startswith(f"{name} {WORKING[name]} wants numpy>=2.5, and numpy 2.4.6") and name in remedy
-    assert found({name: ["numpy<2.7,>=1.26.4", 'numpy>=9; extra == "test"']}) == []
+    ((shown, remedy),) = found({}, {name: lines})
+    assert shown.startswith(f"{name} {WORKING[name]} requires numpy>=2.5, got numpy 2.4.6") and name in remedy
+    assert found({}, {name: ["numpy<2.7,>=1.26.4", 'numpy>=9; extra == "test"']}) == []
 
 
 @pytest.mark.parametrize("threads", ["", "0", "two", "-1", "4,2"])
 def test_threads_that_are_no_number_are_named(threads):
-    ((shown, remedy),) = found(environment={"OMP_NUM_THREADS": threads})
+    ((shown, remedy),) = found({}, environment={"OMP_NUM_THREADS": threads})
     assert repr(threads) in shown and "OMP_NUM_THREADS=1" in remedy
-
-
-def test_every_pin_has_a_reason():
-    paths = sorted(REPOSITORY.glob("constraints-*.txt"))
-    assert [path.name for path in paths] == ["constraints-2.6.2.txt", "constraints-3.3.1.txt"]
-    for path in paths:
-        limits = read_limits(path)
-        assert {limit.name for limit in limits} & set(PADDLE) and all(len(limit.reason) > 20 for limit in limits)
-    upper = [limit for name in SHARED for limit in read_limits(REPOSITORY / name) if limit.bounds.startswith("<")]
-    assert len(upper) == 4 and all(limit.reason for limit in upper)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +83,7 @@ def test_paddle_that_does_not_start_is_named(tmp_path, script, what):
 
 def test_the_native_operators_are_named():
     answer, problem = try_paddle(environment={**os.environ, "PADDLE_ROPE_NATIVE": "0", "OMP_NUM_THREADS": "1"})
-    assert problem is None and answer == ("cpu", "1", "native operators: off, PADDLE_ROPE_NATIVE=0")
+    assert problem is None and answer[:2] == ("cpu", "1") and "PADDLE_ROPE_NATIVE=0" in answer[2]
 
 
 def test_status_and_output(monkeypatch, capsys):
@@ -107,16 +93,9 @@ def test_status_and_output(monkeypatch, capsys):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     assert check_environment.main() == 0
     printed = capsys.readouterr()
-    assert {"paddlepaddle 2.6.2", "numpy 1.26.4", "device cpu, threads 2", "native operators: none"} <= set(
-        printed.out.splitlines()
-    )
+    shown = {"paddlepaddle 2.6.2", "numpy 1.26.4", "device cpu, threads 2", "native operators: none"}
+    assert shown <= set(printed.out.splitlines())
     assert "import zlib" in printed.out and printed.err == ""
     monkeypatch.setattr(check_environment, "try_paddle", lambda: (None, ("no paddle", "take one")))
     assert check_environment.main() == 2
     assert capsys.readouterr().err == "error: no paddle\n  remedy: take one\n"
-
-
-def test_no_package_is_needed_to_answer():
-    code = "import check_environment, sys; print({'paddle', 'numpy', 'yaml', 'packaging'} & set(sys.modules))"
-    words = [sys.executable, "-S", "-c", f"import sys; sys.path.insert(0, {str(REPOSITORY / 'tools')!r}); {code}"]
-    assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == "set()\n"

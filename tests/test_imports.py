@@ -22,7 +22,7 @@ HEAVY = ("paddle", "paddlenlp")
     "program, loaded",
     [
         ("import paddle_rope", []),
-        ("import paddle_rope.choices", []),
+        ("import paddle_rope.options", []),
         ("from paddle_rope import prepare_process; prepare_process()", []),
         ("from paddle_rope import CharTokenizer, WordTokenizer, Encoding, load_tokenizer", []),
         ("from paddle_rope.roformer import CharTokenizer, load_tokenizer", []),

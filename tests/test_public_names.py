@@ -17,9 +17,10 @@ FUNCTIONS = {
     "tasks.common.recipe:Recipe.resume": {"run_dir", "data"},
     "tasks.common.recipe:Recipe.evaluate": {"model_dir", "data", "device", "batch_size"},
     "tasks.common.export.exporter:export": {"exporter", "model_dirs", "output_dir", "format", "quantize", "check"},
-    "tasks.ner.deployment.tuning:tune_model": {"model_dir", "data_file", "only"},
+    "tasks.ner.tuning:tune_model": {"model_dir", "data_file", "only"},
     "tasks.ner:NerPredictor": {"model_dir", "device", "batch_size", "max_tokens", "overlap", "show_progress"},
-    "tasks.experiments.engine:train_series": {"recipe", "config", "seeds"},
+    "tasks.recipes:train": {"config"},
+    "tasks.recipes:resume": {"folder", "recipe"},
 }
 
 

@@ -20,7 +20,7 @@ import yaml
 from paddle_rope import CharTokenizer, RoFormerConfig, RoFormerForMaskedLM
 from paddle_rope.__main__ import main
 from tasks.common.cli.run_config import read_run_config
-from tasks.experiments.cells import check_configs
+from tasks.experiments.engine import check_configs
 from tasks.experiments.plan import read_plan
 from tasks.ner.demo import UNSEEN_SENTENCES
 from tasks.recipes import get_recipe
@@ -52,7 +52,7 @@ SIZES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "i
 SMALL = {**SIZES, "num_train_epochs": 1, "device": "cpu"}
 SMALL_WORDS = [f"--{key}={value}" for key, value in SMALL.items()]
 FASTER = {"train_size=300, dev_size=60": "train_size=150, dev_size=30"}  # in the Python of the pages
-VERBS_WITH_TASKS = ("train", "predict", "select", "evaluate", "export", "tune", "demo", "benchmark")
+VERBS_WITH_TASKS = ("demo", "benchmark")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -121,10 +121,10 @@ def check_command(words):
     """Raise an error if the command names no program, file, verb, option or key that exists."""
     program, *rest = words
     if program == ".venv/bin/paddle-rope":
-        if rest[0] == "train" and rest[2] != "--resume":
-            config = read_run_config(REPOSITORY / rest[2], rest[3:])
+        if rest[0] == "train" and rest[1] != "--resume":
+            config = read_run_config(REPOSITORY / rest[1], rest[2:])
             config.pop("seeds", None)
-            get_recipe(rest[1]).resolve({**config, "device": "cpu"})
+            get_recipe(config["recipe"]).resolve({**config, "device": "cpu"})
         else:
             options = [word.partition("=")[0] for word in rest if word.startswith("--") and word != "--help"]
             verbs = rest[: 2 if rest[0] in VERBS_WITH_TASKS else 1]
@@ -262,15 +262,15 @@ def write_what_python_needs(page, request):
         shutil.copytree(trained, "runs/quickstart/run/model")
     elif page == "docs/matching.md":
         assert main(["demo", "matching", "runs/demo_matching_data"]) == 0
-        assert main(["train", "matching", "configs/matching/demo.yaml", *SMALL_WORDS, "--output_dir", "runs/mine"]) == 0
+        assert main(["train", "configs/matching/demo.yaml", *SMALL_WORDS, "--output_dir", "runs/mine"]) == 0
     elif page in ("docs/python.md", "docs/deployment.md"):
         if "onnx" not in FORMATS:
             pytest.skip("the page exports as ONNX, and paddle2onnx wants Paddle 3")
         if page == "docs/deployment.md":
             data = request.getfixturevalue("ner_folder") / "my" / "data.jsonl"
             words = [*SMALL_WORDS, f"--train_file={data}", "--features=", "--output_dir=run"]
-            assert main(["train", "ner", "configs/ner/own_data.yaml", *words]) == 0
-            assert main(["export", "ner", "run/model", "--output", "mine_exported"]) == 0
+            assert main(["train", "configs/ner/own_data.yaml", *words]) == 0
+            assert main(["export", "run/model", "--output", "mine_exported"]) == 0
     elif page == "docs/checkpoints.md":
         tokenizer = CharTokenizer.from_corpus(UNSEEN_SENTENCES)
         tokenizer.save_pretrained("roformer_chinese_base")

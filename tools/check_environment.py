@@ -1,10 +1,9 @@
-"""What is installed beside Paddle, what does not work together, and the remedy. Exit status 2 where something does not
-work.
+"""Print what is installed beside Paddle, and for what does not work together the remedy; exit status 2 then.
 
     .venv/bin/python tools/check_environment.py
 
-It needs the standard library alone, so that it answers where
-nothing else does. The limits, and their reasons, are read from the requirements and constraints of the repository.
+The limits are read from pyproject.toml and requirements/. Only pip and the standard library are needed to name what is
+missing.
 """
 
 import os
@@ -13,14 +12,18 @@ import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import NamedTuple
+
+from pip._vendor.packaging.requirements import Requirement
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10
+    from pip._vendor import tomli as tomllib
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
-PADDLE = ("paddlepaddle", "paddlepaddle-gpu")
-SHARED = ("requirements-common.txt", "requirements-cpu.txt")
-BUILT_ON_NUMPY = ("scipy", "scikit-learn", "pandas", "pyarrow", "matplotlib")
+PADDLE = {"paddlepaddle": "cpu", "paddlepaddle-gpu": "gpu"}  # each with the extra that installs it
 # In a process of its own: a wrong library may end it with a signal.
 TRY_PADDLE = (
     "import sys, zlib; sys.path.insert(0, sys.argv[1]); "
@@ -29,92 +32,55 @@ TRY_PADDLE = (
     "from paddle_rope.native.library import state_in_words; print(state_in_words()); "
     "print(paddle.get_device(), os.environ['OMP_NUM_THREADS'])"
 )
-COMPARE = {
-    "<": lambda one, other: one < other,
-    "<=": lambda one, other: one <= other,
-    ">": lambda one, other: one > other,
-    ">=": lambda one, other: one >= other,
-    "==": lambda one, other: one == other,
-}
 
 
-class Limit(NamedTuple):
-    """A line of a file of requirements: a package, its bounds such as ``<2`` and the comment that gives the reason."""
-
-    name: str
-    bounds: str
-    reason: str
-
-    @property
-    def remedy(self):
-        return f'pip install "{self.name}{self.bounds}"'
-
-    def allows(self, version):
-        found = re.findall(r"([<>=]=?)\s*([\w.]+)", self.bounds)
-        return all(COMPARE[sign](*_alike(version, bound)) for sign, bound in found)
+def requirements_of(extra, version):
+    """The requirements of an extra, with the constraints of a version of Paddle, as objects of ``packaging``."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    lines = [*project["dependencies"], *extras[extra], *extras["train"]]
+    constraints = REPOSITORY / f"requirements/paddle-{version}.txt"
+    constrained = constraints.read_text(encoding="utf-8").splitlines() if constraints.is_file() else []
+    names = {Requirement(line).name for line in lines}
+    lines += [line for line in constrained if line and line[0] != "#" and line.partition("==")[0] not in PADDLE]
+    found = [Requirement(line) for line in lines]
+    wanted = [one for one in found if one.name != "paddle_rope" and (one.marker is None or one.marker.evaluate())]
+    return [(one, one.name in names) for one in wanted]
 
 
-def read_limits(path):
-    """list of :class:`Limit`, each with the comment above it and above its neighbors; a blank line ends that."""
-    limits, reason, in_comment = [], [], False
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if line.startswith("#"):
-            reason = [*(reason if in_comment else []), line.lstrip("# ")]
-            in_comment = True
-            continue
-        in_comment = False
-        match = re.match(r"([\w.-]+)\s*([<>=][\w.<>=, ]*)?", line)
-        if match and not line.startswith("-"):
-            limits.append(Limit(match[1], (match[2] or "").strip(), " ".join(reason)))
-        elif not line.strip():
-            reason = []
-    return limits
-
-
-def problems(version_of, requires_of, environment, repository=REPOSITORY):
+def problems(version_of, requires_of, environment):
     """What does not work together, each as (what is wrong, remedy).
 
     Args:
-        version_of: function from a package's name to its version, or None where it is not installed.
-        requires_of: function from a package's name to what it requires, as lines of its metadata.
+        version_of: function from the name of a package to its version, or None where it is not installed.
+        requires_of: function from the name of a package to the requirements in its metadata.
         environment: dict of the variables of the process.
-        repository: where the files of requirements and constraints are.
     """
     found = []
     paddles = {name: version for name in PADDLE if (version := version_of(name))}
     if not paddles:
-        found.append(
-            (
-                "paddlepaddle is not installed",
-                "bash tools/test.sh, or pip install -r requirements.txt",
-            )
-        )
-    if len(paddles) > 1:
+        found.append(("paddlepaddle is not installed", "bash tools/test.sh, or pip install -r requirements.txt"))
+    if len(paddles) == 2:
         remedy = "pip uninstall -y paddlepaddle, then pip install --force-reinstall --no-deps paddlepaddle-gpu==2.6.2"
         found.append(("paddlepaddle and paddlepaddle-gpu are both installed, into the same folder", remedy))
-    limits = [limit for name in SHARED for limit in read_limits(repository / name)]
-    for limit in limits:
-        if limit.name not in PADDLE and version_of(limit.name) is None:
-            found.append((f"{limit.name} is not installed", limit.remedy))
-    for version in sorted(set(paddles.values())):
-        constraints = repository / f"constraints-{version}.txt"
-        limits += read_limits(constraints) if constraints.is_file() else []
-    for limit in limits:
-        version = version_of(limit.name)
-        if version is not None and not limit.allows(version):
-            reason = f": {limit.reason}" if limit.reason else ""
-            what = f"{limit.name} {version} is installed, not {limit.bounds}{reason}"
-            found.append((what, limit.remedy))
+    name, paddle = next(iter(paddles.items()), ("paddlepaddle", None))
+    for requirement, is_needed in requirements_of(PADDLE[name], paddle):
+        version, remedy = version_of(requirement.name), f'pip install "{requirement.name}{requirement.specifier}"'
+        if version is None and is_needed and requirement.name not in PADDLE:
+            found.append((f"{requirement.name} is not installed", remedy))
+        elif version is not None and version not in requirement.specifier:
+            expected = f"expected {requirement.specifier}"
+            found.append((f"{requirement.name} {version} is installed, {expected} with paddle {paddle}", remedy))
     numpy = version_of("numpy")
-    for name in BUILT_ON_NUMPY:
-        # a line for each range of Python: one of them is for this one
-        bounds = [match[1] for line in requires_of(name) if (match := re.match(r"numpy\s*([<>=][^;]*)", line))]
-        if numpy and bounds and not any(Limit("numpy", one, "").allows(numpy) for one in bounds):
-            what = f"{name} {version_of(name)} wants numpy{bounds[0].strip()}, and numpy {numpy} is installed"
-            found.append((what, f'pip install --force-reinstall "{name}" "numpy=={numpy}"'))
+    for name in ("scipy", "scikit-learn", "pandas", "pyarrow", "matplotlib"):
+        for requirement in map(Requirement, requires_of(name)):
+            is_for_us = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+            if numpy and requirement.name == "numpy" and is_for_us and numpy not in requirement.specifier:
+                what = f"{name} {version_of(name)} requires numpy{requirement.specifier}, got numpy {numpy}"
+                found.append((what, f'pip install --force-reinstall "{name}" "numpy=={numpy}"'))
     threads = environment.get("OMP_NUM_THREADS")
-    if threads is not None and not (threads.isascii() and threads.isdigit() and int(threads)):
-        what = f"OMP_NUM_THREADS={threads!r} is no number of threads"
+    if threads is not None and not re.fullmatch("[1-9][0-9]*", threads):
+        what = f"OMP_NUM_THREADS: expected a number of threads, got {threads!r}"
         found.append((what, "export OMP_NUM_THREADS=1, or unset it: the default is all physical cores"))
     return found
 
@@ -130,18 +96,14 @@ def try_paddle(python=sys.executable, environment=None):
     if done.returncode == 0:
         native, last = done.stdout.splitlines()[-2:]
         return (*last.split(), native), None
-    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    ended = f"exit status {done.returncode}"
-    if done.returncode < 0:
-        ended = f"signal {-done.returncode}"
-    shown = next((line for line in reversed(lines) if re.match(r"[\w.]*(Error|Exception|Interrupt)\b", line)), "")
-    remedy = "set up a new environment: bash tools/test.sh (paddle 2.6.2: bash tools/test.sh --paddle 2.6.2)"
-    shown = shown[:300] or "no message"
-    what = f"paddle and paddlenlp cannot be imported ({ended}): {shown}"
-    return None, (what, remedy)
+    ended = f"signal {-done.returncode}" if done.returncode < 0 else f"exit status {done.returncode}"
+    errors = re.findall(r"^\s*([\w.]*(?:Error|Exception|Interrupt)\b.*)", done.stderr, re.MULTILINE)
+    what = f"paddle and paddlenlp cannot be imported ({ended}): {errors[-1][:300] if errors else 'no message'}"
+    return None, (what, "set up a new environment: bash tools/test.sh, or bash tools/test.sh --paddle 2.6.2")
 
 
 def version_of(name):
+    """The version of an installed package, or None."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -149,22 +111,22 @@ def version_of(name):
 
 
 def requires_of(name):
+    """The requirements in the metadata of a package; none where it is not installed."""
     return (metadata.requires(name) if version_of(name) else None) or []
 
 
 def main():
     """Print versions, device, threads and what does not work; returns the exit status."""
     print(f"Python {sys.version.split()[0]}, {sys.executable}")
-    names = [*PADDLE, *(limit.name for name in SHARED for limit in read_limits(REPOSITORY / name))]
-    names += [limit.name for path in REPOSITORY.glob("constraints-*.txt") for limit in read_limits(path)]
-    for name in dict.fromkeys([*names, *BUILT_ON_NUMPY, "onnxruntime"]):
+    shown = [one.name for one, _ in requirements_of("cpu", "2.6.2")]
+    for name in dict.fromkeys([*PADDLE, *shown, "onnxruntime"]):
         if (version := version_of(name)) is not None:
             print(f"{name} {version}")
     found = problems(version_of, requires_of, os.environ)
     answer, problem = try_paddle()
     if answer:
-        print(f"device {answer[0]}, threads {answer[1]}")
-        print(answer[2])
+        device, threads, native = answer
+        print(f"device {device}, threads {threads}\n{native}")
     else:
         found.append(problem)
     if "2.6.2" in map(version_of, PADDLE):
@@ -174,13 +136,6 @@ def main():
     if not found:
         print("Everything works together.")
     return 2 if found else 0
-
-
-def _alike(*versions):
-    """Release numbers of versions as lists of the same length: 2.0 is 2."""
-    numbers = [[int(part) for part in re.match(r"\d+(\.\d+)*", version)[0].split(".")] for version in versions]
-    size = max(map(len, numbers))
-    return [number + [0] * (size - len(number)) for number in numbers]
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Score a trained model on labeled data: paddle-rope evaluate ner."""
+"""Score a trained model on labeled data: paddle-rope evaluate."""
 
 from bootstrap import door
 
-main = door(__name__, "evaluate", "ner")
+main = door(__name__, "evaluate")

@@ -1,5 +1,5 @@
-"""Export a NER model for deployment: paddle-rope export ner."""
+"""Export a NER model for deployment: paddle-rope export."""
 
 from bootstrap import door
 
-main = door(__name__, "export", "ner")
+main = door(__name__, "export")

@@ -1,5 +1,5 @@
-"""Find entities in texts: paddle-rope predict ner."""
+"""Find entities in texts: paddle-rope predict."""
 
 from bootstrap import door
 
-main = door(__name__, "predict", "ner")
+main = door(__name__, "predict")

@@ -1,5 +1,5 @@
-"""Pretrain a RoFormer as a masked language model: paddle-rope train pretraining."""
+"""Pretrain a RoFormer as a masked language model: paddle-rope train --recipe pretraining."""
 
 from bootstrap import door
 
-main = door(__name__, "train", "pretraining")
+main = door(__name__, "train", "--recipe", "pretraining")

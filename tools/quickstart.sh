@@ -12,13 +12,13 @@ paddle=
 . tools/setup.sh
 
 "$venv/bin/paddle-rope" demo ner "$folder/corpus"
-"$venv/bin/paddle-rope" train ner configs/ner/demo.yaml \
+"$venv/bin/paddle-rope" train configs/ner/demo.yaml \
   --train_file "$folder/corpus/train.jsonl" --dev_file "$folder/corpus/dev.jsonl" --output_dir "$folder/run"
 
 echo
 echo "Three sentences that are in no file:"
 "$PYTHON" -c 'from tasks.ner.demo import UNSEEN_SENTENCES; print(*UNSEEN_SENTENCES, sep="\n")' |
-  "$venv/bin/paddle-rope" predict ner "$folder/run/model"
+  "$venv/bin/paddle-rope" predict "$folder/run/model"
 
 echo
 echo "VisualDL: $venv/bin/visualdl --logdir $folder/run/vdl   then open http://localhost:8040"

@@ -1,55 +1,58 @@
-# Sourced from the root of the repository: makes or reuses an environment and installs into it. Sets PYTHON to its
-# interpreter. The variable `paddle`, where it is set, is the version of paddlepaddle to install, for CPU: another one than
-# the default is in .venv-VERSION. A version has a file constraints-VERSION.txt.
+# Sourced from the root of the repository: makes or reuses an environment, installs into it and sets PYTHON to its
+# interpreter.
+#   paddle   where it is set: the version of paddlepaddle to install, for CPU; requirements/paddle-VERSION.txt must exist.
+#            An environment other than the default one is .venv-VERSION
+#   BASE_PYTHON   where it is set: the interpreter to make the environment with
 
 default_paddle=3.3.1
 venv=.venv
-requirements=requirements.txt
-has_gpu=
+hardware=cpu
 if command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi >/dev/null 2>&1; then
-  has_gpu=yes
+  hardware=gpu
 fi
-if [ -n "${paddle:-}" ]; then
-  if [ ! -f "constraints-$paddle.txt" ]; then
-    echo "error: --paddle $paddle: there is no constraints-$paddle.txt, only" constraints-*.txt >&2
-    exit 2
-  fi
-  if [ "$paddle" != "$default_paddle" ] || [ -n "$has_gpu" ]; then
-    venv=.venv-$paddle
-  fi
-elif [ -n "$has_gpu" ]; then
-  requirements=requirements-gpu.txt
-  paddle=2.6.2
+if [ -z "${paddle:-}" ]; then
+  if [ $hardware = gpu ]; then paddle=2.6.2; else paddle=$default_paddle; fi
 else
-  paddle=$default_paddle
+  if [ "$paddle" != "$default_paddle" ] || [ $hardware = gpu ]; then venv=.venv-$paddle; fi
+  hardware=cpu
 fi
-constraints=constraints-$paddle.txt
+constraints=requirements/paddle-$paddle.txt
+if [ ! -f "$constraints" ]; then
+  echo "error: --paddle $paddle: expected one of" $(ls requirements | sed -n 's/^paddle-\(.*\)\.txt$/\1/p') >&2
+  exit 2
+fi
 
+# The newest Python that Paddle has wheels for: 3.13, with Paddle 2.6.2 only 3.12.
 if [ ! -x "$venv/bin/python" ]; then
+  newest=13
+  if [ "$paddle" = 2.6.2 ]; then newest=12; fi
   base=
-  for candidate in python3.11 python3 python; do
-    if command -v "$candidate" >/dev/null 2>&1 &&
-      "$candidate" -c 'import sys; raise SystemExit(sys.version_info[:2] != (3, 11))' 2>/dev/null; then
+  for candidate in ${BASE_PYTHON:-python3.13 python3.12 python3.11 python3.10 python3 python}; do
+    if command -v "$candidate" >/dev/null 2>&1 && "$candidate" -c "
+import ensurepip, sys; raise SystemExit(not (3, 10) <= sys.version_info[:2] <= (3, $newest))" 2>/dev/null; then
       base=$candidate
       break
     fi
   done
   if [ -z "$base" ]; then
-    echo "error: Python 3.11 not found; install it so that python3.11 or python3 starts it" >&2
+    echo "error: no Python from 3.10 to 3.$newest with the module venv found; install one so that python3 starts it" >&2
     exit 2
   fi
   "$base" -m venv "$venv"
 fi
 PYTHON=$venv/bin/python
 
-# What was installed last: installs again only when the requirements change, or what the package's commands are.
+# What was installed last: installs again only when the requirements, or the commands of the package, change.
 stamp=$venv/installed-requirements
-files="requirements-common.txt requirements-cpu.txt requirements-onnx.txt requirements-serve.txt requirements-crf.txt requirements-test.txt $requirements $constraints pyproject.toml setup.py"
+files="pyproject.toml setup.py $constraints"
 if ! cat $files | cmp -s - "$stamp"; then
-  echo "installing $requirements with $constraints into $venv (about 2 GB, some minutes)"
-  "$PYTHON" -m pip install --quiet --disable-pip-version-check -r "$requirements" -c "$constraints"
-  # bin/paddle-rope there runs the code of this folder
-  "$PYTHON" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+  echo "installing the extra $hardware with $constraints into $venv (about 2 GB, some minutes)"
+  install="$PYTHON -m pip install --quiet --disable-pip-version-check"
+  $install --upgrade "pip>=25.1" # knows --group
+  $install -e ".[$hardware,onnx,serve,crf]" --group test --group lint -c "$constraints"
+  if ! "$PYTHON" -m pip show --quiet paddlenlp 2>/dev/null; then # Python 3.13, see pyproject.toml
+    $install --no-deps paddlenlp==2.8.1
+  fi
   cat $files > "$stamp"
 fi
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Set-up, then the tests.
 # usage: bash tools/test.sh [--paddle VERSION] [--all] [arguments of pytest]
-#   --paddle VERSION   with this version of paddlepaddle, in an environment of its own; there is a constraints-VERSION.txt.
+#   --paddle VERSION   with this version of paddlepaddle, in an environment of its own; there is a requirements/paddle-VERSION.txt.
 #                      Without arguments of pytest only the tests run that another Paddle can change, and no style
 #   --all              all tests with that version too
 set -euo pipefail

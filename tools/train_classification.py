@@ -1,5 +1,5 @@
-"""Train a classifier of documents: paddle-rope train classification."""
+"""Train a classifier of documents: paddle-rope train --recipe classification."""
 
 from bootstrap import door
 
-main = door(__name__, "train", "classification")
+main = door(__name__, "train", "--recipe", "classification")

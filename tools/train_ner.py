@@ -1,5 +1,5 @@
-"""Train a NER model: paddle-rope train ner."""
+"""Train a NER model: paddle-rope train --recipe ner."""
 
 from bootstrap import door
 
-main = door(__name__, "train", "ner")
+main = door(__name__, "train", "--recipe", "ner")

@@ -24,6 +24,10 @@ def mean_partial_sums(theta: np.ndarray, distances: np.ndarray) -> np.ndarray:
 
     Returns:
         ``[count]``.
+
+    Example:
+        >>> mean_partial_sums(frequencies(64), [0])  # (d/2 + 1) / 2
+        array([16.5])
     """
     theta, distances = _vector(theta, "theta"), _vector(distances, "distances")
     partial, total = np.zeros(distances.size, np.complex128), np.zeros(distances.size)
@@ -38,6 +42,10 @@ def ones_scores(theta: np.ndarray, distances: np.ndarray) -> np.ndarray:
 
     Args and returns:
         As :func:`mean_partial_sums`.
+
+    Example:
+        >>> ones_scores(frequencies(64), [0])  # d
+        array([64.])
     """
     theta, distances = _vector(theta, "theta"), _vector(distances, "distances")
     return 2 * sum(np.cos(distances * angle) for angle in theta)
@@ -56,6 +64,10 @@ def pair_products(q: np.ndarray, k: np.ndarray) -> np.ndarray:
 
     Raises:
         ValueError: the shapes do not fit.
+
+    Example:
+        >>> pair_products([1, 0], [0, 1])
+        array([0.-1.j])
     """
     q, k = _vector(q, "q"), _vector(k, "k")
     if q.size != k.size or q.size % 2:
@@ -72,6 +84,11 @@ def abel_bound(q: np.ndarray, k: np.ndarray, theta: np.ndarray, distances: np.nd
 
     Args, returns and raises:
         As :func:`pair_products` and :func:`mean_partial_sums`.
+
+    Example:
+        >>> q = np.ones(64)
+        >>> bool(abel_bound(q, q, frequencies(64), [100]) >= abs(ones_scores(frequencies(64), [100])))
+        True
     """
     theta = _vector(theta, "theta")
     products = pair_products(q, k)
@@ -93,6 +110,10 @@ def quarter_period(theta: np.ndarray) -> float:
 
     Returns:
         float; infinite if a pair does not turn at all.
+
+    Example:
+        >>> round(quarter_period(frequencies(64)))
+        11779
     """
     slowest = np.abs(_vector(theta, "theta")).min()
     return float(np.pi / (2 * slowest)) if slowest else np.inf
@@ -102,6 +123,10 @@ def falls_until(values: np.ndarray) -> int:
     """The last index to which every value is less than the one before: 0 if already the second is not.
 
     ``values`` ``[count]``, e.g. g at the distances 0, 1, 2, ... -> 0 .. count - 1.
+
+    Example:
+        >>> falls_until([3, 2, 1, 2])
+        2
     """
     rises = np.flatnonzero(np.diff(_vector(values, "values")) >= 0)
     return int(rises[0]) if rises.size else len(values) - 1
@@ -112,6 +137,10 @@ def octave_averages(values: np.ndarray) -> np.ndarray:
 
     ``values`` ``[count]``, at the distances 0, 1, ..., count - 1 -> ``[octaves]``: of the octaves that are whole; the
     value at distance 0 is in none.
+
+    Example:
+        >>> octave_averages([9, 1, 2, 4])
+        array([1., 3.])
     """
     values = _vector(values, "values")
     return np.array([values[1 << k : 2 << k].mean() for k in range(values.size.bit_length() - 1)])

@@ -6,12 +6,12 @@ RoPE may be placed on queries, keys, values and the output, in any combination (
 import paddle
 from paddle import Tensor
 
-from paddle_rope.choices import PLACEMENTS
+from paddle_rope.options import PLACEMENTS
 from paddle_rope.rotary import Rope, apply_rotary
 
 
 def check_placement(placement: str) -> None:
-    """Raise ValueError unless ``placement`` is one of :data:`~paddle_rope.choices.PLACEMENTS`."""
+    """Raise ValueError unless ``placement`` is one of :data:`~paddle_rope.options.PLACEMENTS`."""
     if placement not in PLACEMENTS:
         raise ValueError(f"placement must be some of the letters qkvo in this order, such as 'qk', got {placement!r}")
 

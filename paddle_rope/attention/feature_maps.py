@@ -14,8 +14,8 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
 
-from paddle_rope.choices import FEATURE_MAPS, check_choice
 from paddle_rope.layers import scaled
+from paddle_rope.options import FEATURE_MAPS, check_choice
 from paddle_rope.precision import Float32Layer
 
 # At its bound the slope of clip is 1 in paddle 3.x and 0 in 2.6.2: keep the bound off 0.
@@ -192,7 +192,7 @@ def make_feature_map(name: str, head_dim: int, seed: int = 0) -> FeatureMapLike:
     """The feature map that a configuration names.
 
     Args:
-        name: one of :data:`~paddle_rope.choices.FEATURE_MAPS`; ``"favor"`` is :class:`OrthogonalRandomFeatures`.
+        name: one of :data:`~paddle_rope.options.FEATURE_MAPS`; ``"favor"`` is :class:`OrthogonalRandomFeatures`.
         head_dim: size of queries and keys.
         seed: of ``"favor"``.
 

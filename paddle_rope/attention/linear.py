@@ -11,10 +11,10 @@ from paddle import Tensor
 from paddle_rope.attention.arguments import by_head, check_placement, check_segments, rotate_back
 from paddle_rope.attention.chunked import ChunkedSums, decay_of_side
 from paddle_rope.attention.feature_maps import FeatureMapLike, as_feature_map, elu_plus_one
-from paddle_rope.choices import NORMALIZERS, check_choice
 from paddle_rope.layers import scaled
 from paddle_rope.native.attention import native_linear_attention
 from paddle_rope.native.dispatch import native_form
+from paddle_rope.options import NORMALIZERS, check_choice
 from paddle_rope.precision import at_least_float32, without_amp
 from paddle_rope.rotary import Rope, apply_rotary
 

@@ -16,9 +16,9 @@ from paddle_rope.attention.linear import (
 )
 from paddle_rope.attention.softmax import softmax_attention
 from paddle_rope.attention.window import KeyValueState, softmax_attention_step, window_attention
-from paddle_rope.choices import ATTENTION_KINDS, check_choice
 from paddle_rope.convolution import DepthwiseConvolution
 from paddle_rope.layers import Dropout, Linear, first_two
+from paddle_rope.options import ATTENTION_KINDS, check_choice
 from paddle_rope.rotary import Rope
 
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from paddle_rope.lazy import lazy_names
+from paddle_rope.imports import lazy_names
 
 if TYPE_CHECKING:  # the same names for type checkers
     from paddle_rope.global_pointer.decoding import ScoredSpan, decode_spans

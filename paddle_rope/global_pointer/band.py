@@ -21,12 +21,22 @@ def band_products(q: Tensor, k: Tensor, width: int) -> Tensor:
 
     Returns:
         ``[..., seq, width]``, 0 where i + d is past the end.
+
+    Example:
+        >>> q = paddle.to_tensor([[1.0], [2.0], [3.0]])
+        >>> band_products(q, q, width=2).tolist()
+        [[1.0, 2.0], [4.0, 6.0], [9.0, 0.0]]
     """
     return _band(q, k, width)
 
 
 def band_ends(x: Tensor, width: int) -> Tensor:
-    """b(i, d) = x_{i+d}: ``[..., seq]`` -> ``[..., seq, width]``, 0 past the end."""
+    """b(i, d) = x_{i+d}: ``[..., seq]`` -> ``[..., seq, width]``, 0 past the end.
+
+    Example:
+        >>> band_ends(paddle.to_tensor([1.0, 2.0, 3.0]), width=2).tolist()
+        [[1.0, 2.0], [2.0, 3.0], [3.0, 0.0]]
+    """
     return _band(None, x.unsqueeze(-1), width)
 
 

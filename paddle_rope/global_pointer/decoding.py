@@ -12,7 +12,13 @@ if TYPE_CHECKING:
 
 
 class ScoredSpan(NamedTuple):
-    """A span of tokens ``start`` .. ``end`` (exclusive) of type number ``type``, with its logit ``score``."""
+    """A span of tokens ``start`` .. ``end`` (exclusive) of type number ``type``, with its logit ``score``.
+
+    Example:
+        >>> span = ScoredSpan(start=3, end=5, type=0, score=2.5)
+        >>> "去年在北京"[span.start : span.end]
+        '北京'
+    """
 
     start: int
     end: int
@@ -36,6 +42,12 @@ def decode_spans(
 
     Raises:
         ValueError: the thresholds are not one for each type.
+
+    Example:
+        >>> logits = np.full([1, 2, 4, 4], -1.0)  # a text of four tokens, two types
+        >>> logits[0, 1, 0, 2] = 3.0  # tokens 0 to 2 as a span of type 1
+        >>> decode_spans(logits)
+        [[ScoredSpan(start=0, end=3, type=1, score=3.0)]]
     """
     logits = np.asarray(logits if isinstance(logits, np.ndarray) else logits.astype("float32").numpy())
     batch, types, seq, _ = logits.shape

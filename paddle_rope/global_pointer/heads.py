@@ -15,11 +15,11 @@ from paddle_rope.global_pointer.span_loss import span_crossentropy
 from paddle_rope.layers import Linear, first_two
 from paddle_rope.native.dispatch import is_enabled
 from paddle_rope.native.span_loss import native_span_loss
+from paddle_rope.options import WIDEST_BAND
 from paddle_rope.rotary import RotaryPositionEmbedding
 
 # Score of pairs that are no span: end before start, or padding. float16 holds it, and exp of it is 0.
 MASKED_LOGIT = -1e4
-WIDEST_BAND = 2**16  # columns; a band takes memory for all of them, however short the text
 
 
 def mask_non_spans(logits: Tensor, token_mask: Tensor | None = None, max_span_length: int | None = None) -> Tensor:
@@ -33,6 +33,10 @@ def mask_non_spans(logits: Tensor, token_mask: Tensor | None = None, max_span_le
 
     Returns:
         Tensor of the same shape and dtype.
+
+    Example:
+        >>> mask_non_spans(paddle.ones([1, 1, 2, 2])).tolist()
+        [[[[1.0, 1.0], [-10000.0, 1.0]]]]
     """
     if token_mask is None:
         token_mask = paddle.ones_like(logits[:1, 0, :, 0])
@@ -73,6 +77,11 @@ class GlobalPointer(nn.Layer):
 
     Raises:
         ValueError: ``head_size`` is odd with RoPE, or ``max_span_length`` is not a positive integer.
+
+    Example:
+        >>> head = GlobalPointer(hidden_size=8, num_types=3, head_size=4)
+        >>> tuple(head(paddle.ones([2, 5, 8])).shape)  # [batch, types, seq, seq]
+        (2, 3, 5, 5)
     """
 
     def __init__(
@@ -139,6 +148,12 @@ class EfficientGlobalPointer(GlobalPointer):
 
     One q and k for all types find the spans; a start and an end score for each type tell the type. A further type
     costs 4 * head_size + 2 parameters instead of 2 * hidden_size * head_size. Arguments as for :class:`GlobalPointer`.
+
+    Example:
+        >>> head = EfficientGlobalPointer(hidden_size=8, num_types=3, head_size=4, max_span_length=2)
+        >>> hidden, spans = paddle.ones([1, 5, 8]), paddle.to_tensor([[[0, 1, 2]]])  # tokens 1 to 2, of type 0
+        >>> tuple(head.loss(hidden, spans).shape)  # [batch, types]
+        (1, 3)
     """
 
     def _make_projections(self, hidden_size):

@@ -32,6 +32,11 @@ def span_crossentropy(logits: Tensor, spans: Tensor, max_span_length: int | None
 
     Raises:
         ValueError: on CPU, if a span is outside the logits.
+
+    Example:
+        >>> logits = paddle.zeros([1, 2, 4, 4])
+        >>> tuple(span_crossentropy(logits, paddle.to_tensor([[[1, 0, 2]]])).shape)  # tokens 0 to 2, of type 1
+        (1, 2)
     """
     batch, types, seq, _ = logits.shape
     if computes_on_cpu():

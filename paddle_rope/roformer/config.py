@@ -8,19 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from paddle_rope.choices import (
+from paddle_rope.json_files import read_json_object
+from paddle_rope.options import (
     ACTIVATIONS,
     ATTENTION_KINDS,
     FEATURE_MAPS,
+    MOST_CLASSES,
+    MOST_LAYERS,
     NORMALIZERS,
     PLACEMENTS,
     POOLINGS,
     POSITION_EMBEDDINGS,
-)
-from paddle_rope.json_files import read_json_object
-from paddle_rope.option_kinds import (
-    MOST_CLASSES,
-    MOST_LAYERS,
     TRUTH,
     Kind,
     Options,
@@ -34,7 +32,7 @@ from paddle_rope.option_kinds import (
     share,
     shown,
 )
-from paddle_rope.removed import without_removed
+from paddle_rope.roformer.removed import without_removed
 from paddle_rope.rotary_frequencies import check_rotary
 
 CONFIG_FILE = "config.json"
@@ -56,6 +54,7 @@ NAMED = Kind(
         and all(str(index).isdecimal() and isinstance(name, str | int) for index, name in value.items())
     ),
 )
+GAMMA = Kind("a number greater than 0 and at most 1", lambda value: number(0, 1).fits(value) and value > 0)
 _ALMOST = 0.85  # similarity, by difflib, of a misspelled name
 
 
@@ -97,9 +96,7 @@ class RoFormerConfig(Options):
         "or one of them per layer",
         either(choice(*ATTENTION_KINDS), list_of(choice(*ATTENTION_KINDS), MOST_LAYERS)),
     )
-    attention_window: int = option(
-        64, "of `window`: token i sees token j where |i - j| is at most this", integer(1, MOST_ROWS)
-    )
+    attention_window: int = option(64, "of `window`: how many tokens to each side a token sees", integer(1, MOST_ROWS))
     causal: bool = option(False, "no token sees a later one", TRUTH)
     position_embedding: str = option(
         "qk",
@@ -125,9 +122,8 @@ class RoFormerConfig(Options):
     )
     decay: list[float] | None = option(
         None,
-        "decay of linear attention: a number gamma in (0, 1] per head, the terms of numerator and denominator are "
-        "multiplied by gamma^|i-j|; empty: none",
-        list_of(number(), WIDEST, optional=True),
+        "decay of linear attention: gamma^distance on its terms; empty: none, otherwise one gamma in (0, 1] per head",
+        list_of(GAMMA, WIDEST, optional=True),
     )
     convolutions: bool = option(
         False, "three short depthwise convolutions over neighboring tokens in each block (arXiv 2405.16605)", TRUTH
@@ -230,9 +226,7 @@ class RoFormerConfig(Options):
             raise ValueError(
                 f"attention lists {len(self.layer_attention)} layers, num_hidden_layers is {self.num_hidden_layers}"
             )
-        if self.decay is not None and (
-            len(self.decay) != self.num_attention_heads or not all(0 < gamma <= 1 for gamma in self.decay)
-        ):
+        if self.decay is not None and len(self.decay) != self.num_attention_heads:
             raise ValueError(
                 f"decay must be {self.num_attention_heads} numbers in (0, 1], one for each head, got {self.decay!r}"
             )

@@ -33,6 +33,14 @@ def generate(
 
     Raises:
         ValueError: an argument is out of range, or a text is padded on the right.
+
+    Example:
+        >>> from paddle_rope import RoFormerConfig, RoFormerForCausalLM
+        >>> config = RoFormerConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+        >>> model = RoFormerForCausalLM(config)
+        >>> tokens = generate(model, paddle.to_tensor([[2, 7]]), max_new_tokens=3, temperature=1, seed=1)
+        >>> tuple(tokens.shape)
+        (1, 3)
     """
     if max_new_tokens < 1:
         raise ValueError(f"max_new_tokens must be at least 1, got {max_new_tokens}")

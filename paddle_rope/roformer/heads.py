@@ -9,13 +9,8 @@ from paddle import Tensor, nn
 from paddle_rope.layers import Dropout, Linear
 from paddle_rope.roformer.config import RoFormerConfig, SequenceClassificationConfig
 from paddle_rope.roformer.generation import generate
-from paddle_rope.roformer.modeling import (
-    RoFormerCache,
-    RoFormerModel,
-    RoFormerPretrainedModel,
-    make_linear,
-    make_norm,
-)
+from paddle_rope.roformer.modeling import RoFormerCache, RoFormerModel, make_linear, make_norm
+from paddle_rope.roformer.pretrained import RoFormerPretrainedModel
 
 IGNORED_LABEL = -100
 
@@ -98,13 +93,28 @@ class RoFormerLanguageModel(RoFormerPretrainedModel):
 
 
 class RoFormerForMaskedLM(RoFormerLanguageModel):
-    """Scores of the vocabulary at every token; ``labels`` are the true tokens where ``[MASK]`` or another stands."""
+    """Scores of the vocabulary at every token; ``labels`` are the true tokens where ``[MASK]`` or another stands.
+
+    Example:
+        >>> config = RoFormerConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+        >>> model = RoFormerForMaskedLM(config)
+        >>> input_ids = paddle.to_tensor([[2, 4, 9, 3]])
+        >>> loss, logits = model(input_ids, labels=paddle.to_tensor([[-100, 7, -100, -100]]))
+        >>> tuple(logits.shape)  # of the labeled token
+        (1, 20)
+    """
 
 
 class RoFormerForCausalLM(RoFormerLanguageModel):
     """Scores of the next token, where no token sees a later one; ``labels`` are the tokens that **follow**.
 
     ``causal`` of its configuration is taken as True.
+
+    Example:
+        >>> config = RoFormerConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+        >>> model = RoFormerForCausalLM(config)
+        >>> tuple(model.generate(paddle.to_tensor([[2, 7, 9]]), max_new_tokens=5).shape)
+        (1, 5)
     """
 
     def __init__(self, config: RoFormerConfig) -> None:
@@ -128,6 +138,14 @@ class RoFormerForSequenceClassification(RoFormerPretrainedModel):
     """Scores of a text's classes (``config.num_labels``) from its first token or the mean of its tokens.
 
     logits = V act(W pooled + a) + b, with ``config.classifier_activation``.
+
+    Example:
+        >>> config = SequenceClassificationConfig(
+        ...     vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, num_labels=3
+        ... )
+        >>> model = RoFormerForSequenceClassification(config)
+        >>> tuple(model(paddle.to_tensor([[2, 7, 9, 3]])).shape)  # [batch, labels]
+        (1, 3)
     """
 
     config_class = SequenceClassificationConfig
@@ -175,6 +193,11 @@ def pool(hidden: Tensor, attention_mask: Tensor | None, pooling: str) -> Tensor:
     Args:
         attention_mask: ``[batch, seq]``, bool or 0/1, 0 at padding; None for no padding.
         pooling: ``"first"`` or ``"mean"``.
+
+    Example:
+        >>> hidden = paddle.to_tensor([[[1.0, 2.0], [3.0, 4.0]]])
+        >>> pool(hidden, None, "mean").tolist()
+        [[2.0, 3.0]]
     """
     if attention_mask is None:
         return hidden[:, 0] if pooling == "first" else hidden.mean(axis=1)

@@ -19,7 +19,7 @@ class TokenizedText(NamedTuple):
 
 
 def tokenize(text, tokenizer, max_characters):
-    """Token ids of the head of a document: its first ``max_characters`` characters, the rest is cut."""
+    """Token ids of the first ``max_characters`` characters of a document."""
     return tokenizer.encode(text[:max_characters])[0]
 
 
@@ -29,13 +29,11 @@ class ClassificationDataset:
     Args:
         examples: list of :class:`tasks.classification.data.Example`.
         tokenizer: with ``encode(text)``.
-        classes: names of the classes; their order numbers them.
+        classes: names of the classes, numbered in this order.
         max_characters: characters of each text that are read, from its beginning.
 
     Attributes:
-        max_characters: as given.
-        cut: how many texts are longer than ``max_characters``.
-        cut_characters: how many characters of them are not read.
+        cut, cut_characters: number of texts that are longer than this, and of their characters that are not read.
 
     Raises:
         InputError: an example has a class that is not in ``classes``.
@@ -55,6 +53,11 @@ class ClassificationDataset:
             self.texts.append(TokenizedText(tokenize(example.text, tokenizer, max_characters), number[example.label]))
         beyond = [len(example.text) - max_characters for example in examples if len(example.text) > max_characters]
         self.cut, self.cut_characters = len(beyond), sum(beyond)
+
+    @property
+    def lengths(self):
+        """Tokens of each text."""
+        return [len(text.ids) for text in self.texts]
 
     def __len__(self):
         return len(self.texts)

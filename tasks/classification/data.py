@@ -1,4 +1,4 @@
-"""Labeled texts: reading with validation. Standard library only.
+"""Labeled texts: reading with validation, and the splits of a run.
 
 Three formats, recognized by the first lines:
 
@@ -19,8 +19,9 @@ from dataclasses import dataclass
 
 from tasks.common.errors import InputError
 from tasks.common.texts.forms import Form, form_of, records
-from tasks.common.texts.json_lines import TEXT_KEYS, check_encodable, json_text
+from tasks.common.texts.json_records import TEXT_KEYS, check_encodable, json_text
 from tasks.common.texts.text_files import BLANKS, first_non_blank, read_text, shown, split_lines
+from tasks.common.training.splits import hold_out_dev, note_repeated, note_unseen, read_files
 
 HEADER_WORDS = ("text", "sentence", "text_a", "label")
 
@@ -60,6 +61,32 @@ def class_names(examples: Iterable[Example]) -> list[str]:
     """The names of the classes of examples, sorted; by their value where all are numbers."""
     names = {example.label for example in examples}
     return sorted(names, key=_value if all(name.isascii() and name.isdigit() for name in names) else None)
+
+
+def read_splits(run, memory=None):
+    """The examples of a run: dict from ``train`` and, if there are any, ``dev`` and ``test``; notes unseen classes.
+
+    Args:
+        run: :class:`tasks.classification.arguments.ClassificationArguments`.
+        memory: as of :func:`tasks.common.training.splits.read_files`.
+
+    Raises:
+        InputError: a file is wrong, or the training data have less than two classes or a different one for each text.
+    """
+    splits, names = read_files(run, read_examples, memory)
+    note_repeated(splits, names, lambda example: (example.text, example.label))
+    classes = class_names(splits["train"])
+    if len(classes) < 2:
+        raise InputError(
+            f"{names['train']}: all texts have the label {classes[0]!r}; give data with two classes or more"
+        )
+    if len(classes) == len(splits["train"]) > 2:
+        raise InputError(
+            f"{names['train']}: each text has a label of its own; is it label<TAB>text? Write text<TAB>label"
+        )
+    hold_out_dev(run, splits, names, lambda example: [example.label])
+    note_unseen(splits, names, "classes", class_names)
+    return splits
 
 
 def _value(digits: str) -> tuple[int, str, str]:

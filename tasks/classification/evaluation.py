@@ -1,12 +1,18 @@
-"""Scores of a predictor on labeled texts. Without paddle, unless the predictor needs it."""
+"""Scores of a classifier on labeled texts. Imports paddle only if the predictor does."""
 
 from __future__ import annotations
 
+from collections import Counter
+
 from tasks.classification.batching import ClassificationDataset
 from tasks.classification.data import Example, read_examples
-from tasks.classification.metrics import classification_scores
 from tasks.classification.prediction import Classifier, predict_probabilities
-from tasks.classification.report import print_data_report, print_scores
+from tasks.common.errors import visible
+from tasks.common.reports.tables import print_score_rows
+from tasks.common.scores import f1_row
+
+MOST_CLASSES = 40  # rows of a table
+MOST_CONFUSIONS = 15  # lines of the list
 
 read_labeled = read_examples
 
@@ -22,6 +28,69 @@ def evaluate_predictor(predictor: Classifier, examples: list[Example], title: st
 
 
 def score_probabilities(examples, probabilities, classes):
-    """:func:`classification_scores` of labeled examples."""
+    """Scores of labeled examples as of :func:`classification_scores`."""
     predicted = [classes[best] for best in probabilities.argmax(axis=1)]
     return classification_scores([example.label for example in examples], predicted, classes)
+
+
+def classification_scores(gold, predicted, classes):
+    """Score one label per text.
+
+    Args:
+        gold, predicted: names of classes, one for each text; at least one text.
+        classes: all classes, in the order of the table.
+
+    Returns:
+        dict with ``accuracy``; ``macro_f1``, the mean F1 of the classes that occur as gold or predicted label;
+        ``texts``, their number; ``per_class``, dict from a class to its :func:`~tasks.common.scores.f1_row`;
+        ``confusions``, dicts with ``gold``, ``predicted`` and ``count``, the most frequent first.
+    """
+    pairs = Counter(zip(gold, predicted))
+    supports, predictions = Counter(gold), Counter(predicted)
+    per_class = {name: f1_row(supports[name], predictions[name], pairs[name, name]) for name in classes}
+    seen = [row["f1"] for row in per_class.values() if row["support"] or row["predicted"]]
+    order = {name: index for index, name in enumerate(classes)}
+    wrong = sorted(
+        ((gold, found, count) for (gold, found), count in pairs.items() if gold != found),
+        key=lambda row: (-row[2], order[row[0]], order[row[1]]),
+    )
+    return {
+        "accuracy": sum(row["correct"] for row in per_class.values()) / len(gold),
+        "macro_f1": sum(seen) / len(seen),
+        "texts": len(gold),
+        "per_class": per_class,
+        "confusions": [{"gold": gold, "predicted": found, "count": count} for gold, found, count in wrong],
+    }
+
+
+def print_data_report(datasets):
+    """Print the size of each :class:`~tasks.classification.batching.ClassificationDataset` in a dict, and what
+    ``max_characters`` cuts."""
+    for name, dataset in datasets.items():
+        lengths = sorted(len(example.text) for example in dataset.examples)
+        median, share = lengths[len(lengths) // 2], dataset.cut_characters / sum(lengths)
+        cut = (
+            f"; {dataset.cut} texts are cut to --max_characters {dataset.max_characters}, {share:.0%} of the "
+            "characters are not read"
+        )
+        print(
+            f"{visible(name)}: {len(lengths)} texts, {sum(lengths):,} characters (median {median}, longest "
+            f"{lengths[-1]:,}){cut if dataset.cut else ''}"
+        )
+
+
+def print_scores(title, scores):
+    """Print the scores of :func:`classification_scores`: a table of the classes with the most texts, and the most
+    frequent confusions."""
+    per_class = scores["per_class"]
+    chosen = set(sorted(per_class, key=lambda name: -per_class[name]["support"])[:MOST_CLASSES])
+    print_score_rows(title, "class", [(name, row) for name, row in per_class.items() if name in chosen])
+    if len(chosen) < len(per_class):
+        print(f"  and {len(per_class) - len(chosen)} classes with fewer texts")
+    shares = f"accuracy {scores['accuracy']:.4f}, macro F1 {scores['macro_f1']:.4f}"
+    print(f"{visible(title)}: {shares}, {scores['texts']} texts")
+    confusions = scores["confusions"]
+    if confusions:
+        print(f"confusions, the first {min(MOST_CONFUSIONS, len(confusions))} of {len(confusions)}")
+    for row in confusions[:MOST_CONFUSIONS]:
+        print(visible(f"  {row['count']:>6}  gold {row['gold']}, predicted {row['predicted']}"))

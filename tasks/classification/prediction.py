@@ -1,44 +1,44 @@
-"""From texts to labels with a trained model."""
+"""From texts to labels with a trained or exported model."""
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from paddle_rope.machine import import_paddle
 from tasks.classification.batching import TextCollator, TokenizedText, tokenize
+from tasks.classification.config import ClassificationConfig
 from tasks.common.errors import InputError
-from tasks.common.export.folder import is_exported
-from tasks.common.export.model import ExportedModel, open_exported
-from tasks.common.inference import Batch, outputs_of
-from tasks.common.model_folder import check_least, check_length, check_named, open_model, refuse_other_recipe
-from tasks.common.predictor import predict_in_bfloat16
-
-# Numbers of the largest tensor of one batch: bounds memory for long texts.
-MAX_BATCH_NUMBERS = 1 << 26
+from tasks.common.export.model import ExportedModel
+from tasks.common.inference import Batch, batched_outputs, numbers_of_encoder
+from tasks.common.model_folder import check_least
+from tasks.common.predictor import Predictor
 
 
-class Classifier:
+class ExportedClassificationModel(ExportedModel):
+    """The graph of an exported folder as a :class:`~tasks.classification.model.ClassificationModel`."""
+
+    config_class = ClassificationConfig
+
+    def find_probabilities(self, batch: Batch) -> np.ndarray:
+        """As of the trained model."""
+        return self.run(batch, (len(batch["input_ids"]), len(self.config.classes)))[0]
+
+
+class Classifier(Predictor):
     """Finds the class of texts. Threads may share it.
 
     Args:
-        model_dir: folder that training wrote as ``OUTPUT_DIR/model``, or of an exported model.
-        device: ``"cpu"``, ``"gpu"`` ...; None takes a GPU where there is one.
-        batch_size: texts a batch at most.
-        max_characters: characters of a text that are read, from its beginning; None takes what the model was trained
-            with.
-        show_progress: show a progress bar.
-        bf16: multiply in bfloat16, see :func:`tasks.common.predictor.predict_in_bfloat16`.
-
-    Raises:
-        InputError: the folder does not hold a model, the device cannot be used or has no bfloat16, or a size is out of
-            range.
+        max_characters: characters of a text that are read, from its beginning; None for the number of training.
+        model_dir, device, batch_size, show_progress, bf16: as of :class:`~tasks.common.predictor.Predictor`.
     """
 
     recipe = "classification"
+    model_class = "tasks.classification.model:ClassificationModel"
+    exported_class = ExportedClassificationModel
 
     def __init__(
         self,
@@ -49,22 +49,10 @@ class Classifier:
         show_progress: bool = False,
         bf16: bool = False,
     ) -> None:
-        check_least("batch_size", batch_size)
         check_least("max_characters", max_characters)
-        refuse_other_recipe(model_dir, "classification")
-        if is_exported(model_dir):
-            self.tokenizer, self.model = open_exported(model_dir, device, ExportedClassificationModel)
-        else:
-            import_paddle()
-            from tasks.classification.model import ClassificationModel
-
-            self.tokenizer, self.model = open_model(model_dir, device, ClassificationModel, _check_config)
-        if bf16:
-            predict_in_bfloat16(self.model)
+        super().__init__(model_dir, device, batch_size, show_progress, bf16)
         self.classes = self.model.config.classes
-        self.batch_size = batch_size
         self.max_characters = max_characters or self.model.config.max_characters
-        self.show_progress = show_progress
 
     def __call__(self, texts: Sequence[str]) -> list[dict[str, Any]]:
         """For each text, in order, ``{"text": ..., "label": ..., "probability": ...}``: the most probable class.
@@ -94,43 +82,10 @@ def predict_probabilities(model, texts, batch_size, show_progress=False):
     found = np.zeros([len(texts), len(model.config.classes)], dtype=np.float32)
     collate = TextCollator(model.config.pad_token_id, with_labels=False)
 
-    def numbers_of(length):
-        return numbers_of_text(model.config, length)
-
-    outputs = outputs_of(
-        model.find_probabilities, texts, collate, batch_size, numbers_of, MAX_BATCH_NUMBERS, show_progress
+    numbers_of = functools.partial(numbers_of_encoder, model.config)
+    outputs = batched_outputs(
+        model.find_probabilities, texts, collate, batch_size, numbers_of, show_progress=show_progress
     )
     for rows, probabilities in outputs:
         found[rows] = probabilities
     return found
-
-
-def numbers_of_text(config, length):
-    """How many numbers the largest tensor of a layer has for a text of ``length`` tokens."""
-    scores = config.num_attention_heads * length * length if "softmax" in config.attention else 0
-    return max(scores, config.intermediate_size * length)
-
-
-class ExportedClassificationModel(ExportedModel):
-    """The graph of an exported folder as a :class:`~tasks.classification.model.ClassificationModel`."""
-
-    kinds = {
-        "classes": list,
-        "max_characters": int,
-        "pad_token_id": int,
-        "attention": (str, list),
-        "num_attention_heads": int,
-        "intermediate_size": int,
-    }
-
-    def check(self):
-        _check_config(self.config)
-
-    def find_probabilities(self, batch: Batch) -> np.ndarray:
-        """As of the trained model."""
-        return self.run(batch, (len(batch["input_ids"]), len(self.config.classes)))[0]
-
-
-def _check_config(config):
-    check_named("classes", config.classes, least=2)
-    check_length("max_characters", config.max_characters)

@@ -2,43 +2,39 @@
 
 from __future__ import annotations
 
-from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.classification.arguments import ClassificationArguments
 from tasks.classification.batching import ClassificationDataset, TextCollator
-from tasks.classification.data import Example, class_names, read_examples, read_lines
-from tasks.classification.evaluation import evaluate_predictor, score_probabilities
+from tasks.classification.data import Example, class_names, read_examples, read_lines, read_splits
+from tasks.classification.evaluation import evaluate_predictor, print_data_report, print_scores, score_probabilities
 from tasks.classification.model import ClassificationModel
 from tasks.classification.prediction import Classifier, as_record, predict_probabilities
-from tasks.classification.report import print_data_report, print_scores
-from tasks.classification.splits import read_splits
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
+from tasks.common.training.memory import LabeledData
+
+
+def _record(example: Example) -> dict:
+    return {"text": example.text, "label": example.label}
 
 
 class ClassificationRecipe(Recipe):
     """One label for each text: accuracy and macro F1."""
 
-    name = "classification"
     arguments = ClassificationArguments
     model_class = ClassificationModel
     scores = ("accuracy", "macro_f1")
-    next_step = "predict:  {command} predict classification {model}"
-    read_labeled = staticmethod(read_examples)
-    read_lines = staticmethod(read_lines)
-    example_class = Example
+    next_step = "predict:  {command} predict {model}"
+    labeled = LabeledData(read_examples, read_lines, Example, _record)
     predictor = Classifier
     report = staticmethod(print_scores)
     evaluate_predictor = staticmethod(evaluate_predictor)
 
     def read(self, run: Run) -> None:
-        run.examples = read_splits(run.keys, run.memory)
+        run.examples = read_splits(run.keys, run.memory.examples)
 
-    def record_of(self, example: Example) -> dict:
-        return {"text": example.text, "label": example.label}
-
-    def model_options(self, run: Run, tokenizer: Tokenizer) -> dict:
+    def model_options(self, run: Run) -> dict:
         classes = class_names(example for split in run.examples.values() for example in split)
-        return {"classes": classes, "max_characters": run.keys.max_characters, "pooling": run.keys.pooling}
+        return {"classes": classes}
 
     def dataset(self, run: Run, split: str) -> ClassificationDataset:
         dataset = ClassificationDataset(

@@ -40,7 +40,7 @@ SPLITS = ("train", "dev", "test")
 INTERRUPTED = 130  # as shells report it
 
 
-def inspect(words):
+def inspect(argv):
     parser = new_parser("inspect", INSPECT)
     parser.add_argument("train", metavar="TRAIN", help=LABELED)
     parser.add_argument("dev", metavar="DEV", nargs="?", help="labeled file to compare with TRAIN")
@@ -48,7 +48,7 @@ def inspect(words):
     parser.add_argument("--format", metavar="FORMAT", help="format of all the files (default: recognized)")
     parser.add_argument("--examples", type=int, default=5, metavar="N", help="examples of each finding (default: 5)")
     parser.add_argument("--output", metavar="FILE", help="write the result to FILE as JSON")
-    options = parser.parse_args(words)
+    options = parser.parse_args(argv)
     if options.examples < 0:
         raise InputError(f"--examples {options.examples}: must be 0 or more")
     files = {split: getattr(options, split) for split in SPLITS if getattr(options, split) is not None}
@@ -72,7 +72,7 @@ def inspect(words):
     return 0
 
 
-def convert(words):
+def convert(argv):
     from tasks.ner.data.reading import FORMATS, STDIN, note_unlabeled, read_labeled, write_examples
     from tasks.ner.formats import TEXT_FORMATS
 
@@ -85,7 +85,7 @@ def convert(words):
     parser.add_argument("--to", required=True, choices=FORMATS, metavar="FORMAT", help="format of TARGET")
     recognized = "format of SOURCE (default: recognized)"
     parser.add_argument("--from", dest="source_format", choices=FORMATS, metavar="FORMAT", help=recognized)
-    options = parser.parse_args(words)
+    options = parser.parse_args(argv)
     to_stdout = options.target == STDIN
     if not to_stdout and _belongs_to(options.source, options.target):
         raise InputError(f"{options.target}: is the source too; give another TARGET")
@@ -115,13 +115,13 @@ def _belongs_to(source, target):
     return source in (target, os.path.dirname(target)) or (pair and target.endswith((".ann", ".txt")))
 
 
-def download(words):
+def download(argv):
     from tasks.ner.data.published import DATASETS, fetch_dataset
 
     parser = new_parser("download", DOWNLOAD)
     parser.add_argument("name", metavar="NAME", choices=DATASETS, help=", ".join(DATASETS))
     parser.add_argument("--output", type=Path, default=Path("data"), metavar="OUTPUT", help="folder (default: data)")
-    options = parser.parse_args(words)
+    options = parser.parse_args(argv)
     try:
         fetch_dataset(DATASETS[options.name], options.output / "ner" / options.name, show_progress=sys.stderr.isatty())
     except KeyboardInterrupt:
@@ -130,11 +130,11 @@ def download(words):
     return 0
 
 
-def demo(words):
-    task, words = choose("paddle-rope demo", "task", words, DEMOS)
+def demo(argv):
+    task, argv = choose("paddle-rope demo", "task", argv, DEMOS)
     parser = new_parser(f"demo {task}", f"Write {DEMOS[task]}.")
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="where to write; new or empty")
-    options = parser.parse_args(words)
+    options = parser.parse_args(argv)
     if options.folder.is_dir() and any(options.folder.iterdir()):
         raise InputError(f"{options.folder}: is not empty; give another FOLDER")
     check_makeable(options.folder, "FOLDER")
@@ -155,7 +155,7 @@ def write_ner_demo(folder):
 
 
 def write_matching_demo(folder):
-    from tasks.matching.demo_data import write_demo_data
+    from tasks.matching.demo import write_demo_data
 
     for path in write_demo_data(folder):
         print(f"{path}: {len(path.read_text(encoding='utf-8').splitlines())} lines")

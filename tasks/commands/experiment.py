@@ -18,34 +18,35 @@ Train the runs of a plan (case, variant, seed) and compare their scores.
     paddle-rope experiment PLAN.yaml --table
 
 The plans are in configs/experiments/; docs/experiments/README.md describes their keys. Runs go to OUTPUT_DIR/runs.
-After every run the tables of all finished ones are written: runs.csv (each run), summary.md and summary.json (mean and
-deviation of the seeds, points against the reference), scores.png, and the files of the plan's own report. Call it again
-to resume: what is finished is not run again, an interrupted run continues from its last checkpoint; results of other
-keys than the plan now has are refused. Several calls may run side by side: each takes runs that no other has. Any
---key value beside the options below is a configuration key of all runs."""
+After each run the tables of all finished runs are written: runs.csv (each run), summary.md and summary.json (mean and
+standard deviation over the seeds, points against the reference), scores.png, and the files of the plan's report. Run
+the command again to resume: finished runs are skipped, an interrupted run continues from its last checkpoint, and
+results of other keys than the plan now has are refused. You can run the command several times at once: each process
+takes runs that no other has. Any other --key value is a configuration key of all runs."""
 COMPARE = """\
-Print finished training runs of any recipe side by side, as a Markdown table: the keys of their configurations that
-differ, parameters, minutes of training, and the scores of dev and test."""
+Print finished training runs of any recipe side by side, as a Markdown table: the configuration keys that differ, the
+number of parameters, minutes of training, and the scores on dev and test."""
 DECAY = """\
 Draw the long-range decay of RoPE: the bound of kexue.fm 8265 and the dot products of all-ones vectors.
 
 Writes decay_bound.png and .csv (mean |S_j| against the relative distance) and decay_ones.png and .csv (<R_m q, R_n k>
-with q = k = ones against the key position n) into a folder, each beside the counter-examples where all pairs have the
+with q = k = ones against the key position n) into a folder, each with the counter-examples where all pairs have the
 frequency 0 or 1, and prints a few lines on what the figures show."""
 DECAY_FILES = ("decay_bound.png", "decay_bound.csv", "decay_ones.png", "decay_ones.csv")
 DECAY_LIMITS = {"head_dim": (2, 4096), "max_distance": (1, 1_000_000), "query_position": (0, 10**9)}
 
 
-def experiment(words):
+def experiment(argv):
+    """Run ``paddle-rope experiment``; returns the exit status."""
     parser = new_parser("experiment", EXPERIMENT, allow_abbrev=False)
     parser.add_argument("plan", metavar="PLAN", help="YAML file")
-    parser.add_argument("--only", nargs="+", metavar="VARIANT", default=(), help="train these variants alone")
-    parser.add_argument("--cases", nargs="+", metavar="CASE", default=(), help="train these cases alone")
+    parser.add_argument("--only", nargs="+", metavar="VARIANT", default=(), help="train only these variants")
+    parser.add_argument("--cases", nargs="+", metavar="CASE", default=(), help="train only these cases")
     parser.add_argument("--seeds", metavar="SEEDS", help="instead of the plan's, such as 42,43")
-    parser.add_argument("--table", action="store_true", help="train nothing, write the tables of what is finished")
+    parser.add_argument("--table", action="store_true", help="train nothing; write the tables of the finished runs")
     parser.add_argument("--output_dir", metavar="FOLDER", help="instead of the plan's")
-    parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
-    options, settings = parser.parse_known_args(words)
+    parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU if there is one)")
+    options, settings = parser.parse_known_args(argv)
     settings = parse_overrides(settings)
     prepare()
     from tasks.experiments.engine import run_plan
@@ -59,17 +60,19 @@ def experiment(words):
     return 1 if failed else 0
 
 
-def compare(words):
+def compare(argv):
+    """Run ``paddle-rope compare``; returns the exit status."""
     parser = new_parser("compare", COMPARE)
     parser.add_argument("runs", metavar="OUTPUT_DIR", nargs="+", type=Path, help="folder of a finished training run")
-    folders = parser.parse_args(words).runs
-    from tasks.experiments.finished_runs import compare_runs
+    folders = parser.parse_args(argv).runs
+    from tasks.experiments.compare import compare_runs
 
     print(compare_runs(folders), end="")
     return 0
 
 
-def decay(words):
+def decay(argv):
+    """Run ``paddle-rope decay``; returns the exit status."""
     parser = new_parser("decay", DECAY)
     parser.add_argument("--head_dim", type=int, default=128, help="size of a head, even (default: 128)")
     parser.add_argument("--base", type=float, default=10000.0, help="of theta_i = base^(-2i/head_dim) (default: 10000)")
@@ -77,7 +80,7 @@ def decay(words):
     parser.add_argument("--query_position", type=int, default=0, help="m of the all-ones figure (default: 0)")
     parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="where to write; made if missing")
     parser.add_argument("--overwrite", action="store_true", help="replace the files of an earlier call")
-    options = parser.parse_args(words)
+    options = parser.parse_args(argv)
     check_decay(options)
     prepare()
     from tasks.experiments.positions.decay import contents

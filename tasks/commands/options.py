@@ -1,12 +1,21 @@
-"""What the verbs share: parsers, the choice of a task, arguments that several of them have."""
+"""What the verbs share: parsers, and the options with which a model computes."""
 
 import argparse
 import sys
 
 from tasks.common.errors import InputError, OneLineArgumentParser, did_you_mean
+from tasks.recipes import PREDICTING, recipe_of_model
 
-MODEL_DIR = "folder OUTPUT_DIR/model of a training run"
+MODEL_DIR = "folder OUTPUT_DIR/model of a training run, or an exported model"
 LABELED = "labeled file, of a format that paddle-rope convert --help lists"
+# Options that not all recipes have.
+RECIPES_OF = {
+    **dict.fromkeys(("max_entity_tokens", "overlap", "format", "html", "whole_files", "examples"), ("ner",)),
+    "max_tokens": ("ner", "matching"),
+    "max_characters": ("classification",),
+    "embed": ("matching",),
+    "text_column": ("ner", "classification"),
+}
 
 
 def new_parser(verb, *description, **options):
@@ -19,35 +28,36 @@ def new_parser(verb, *description, **options):
     )
 
 
-def choose(command, kind, words, choices):
-    """The first of ``words``, and the others. Prints help and exits, as argparse does, where that was asked for.
+def choose(command, kind, argv, choices):
+    """The first argument, which names one of several things, and the other arguments. Prints help and exits, as
+    argparse does, if that is the first argument.
 
     Args:
-        command: the words before them.
-        kind: what the first one names, such as ``task``.
-        words: of the command line.
-        choices: dict from what the first may be to what it does, in a line.
+        command: what precedes it on the command line, such as ``paddle-rope demo``.
+        kind: what it names, such as ``task``.
+        argv: list of str.
+        choices: dict from each name to a line about it.
 
     Raises:
-        InputError: there is no first word, or it is unknown.
+        InputError: there is no first argument, or it is unknown.
     """
-    if words[:1] in (["-h"], ["--help"]):
+    if argv[:1] in (["-h"], ["--help"]):
         width = max(map(len, choices))
         print(f"usage: {command} {kind.upper()} ...\n")
         print("\n".join(f"  {name:{width}}  {line}" for name, line in choices.items()))
         print(f"\nMore: {command} {kind.upper()} --help")
         sys.exit(0)
-    if not words or words[0].startswith("-"):
+    if not argv or argv[0].startswith("-"):
         raise InputError(f"{command}: no {kind}; take one of {', '.join(choices)}; see {command} --help")
-    if words[0] not in choices:
-        suggestion = did_you_mean(words[0], choices) or f"take one of {', '.join(choices)}."
-        raise InputError(f"{command}: unknown {kind} {words[0]!r}; {suggestion} See {command} --help")
-    return words[0], words[1:]
+    if argv[0] not in choices:
+        suggestion = did_you_mean(argv[0], choices) or f"take one of {', '.join(choices)}."
+        raise InputError(f"{command}: unknown {kind} {argv[0]!r}; {suggestion} See {command} --help")
+    return argv[0], argv[1:]
 
 
 def add_model_dirs(parser):
-    """The argument ``model_dirs``: models whose scores are averaged."""
-    several = f"{MODEL_DIR}; the scores of several are averaged"
+    """The argument ``model_dirs``: a model, or several NER models."""
+    several = f"{MODEL_DIR}; the scores of several NER models are averaged"
     parser.add_argument("model_dirs", metavar="MODEL_DIR", nargs="+", help=several)
 
 
@@ -56,43 +66,63 @@ def add_model_dir(parser):
     parser.add_argument("model_dir", metavar="MODEL_DIR", help=MODEL_DIR)
 
 
-# How long a text a model reads at once: name of the option, help.
-LONGEST = {
-    "ner": (
-        "max_tokens",
-        "tokens computed at once (default: what training covered); longer texts are read in windows",
-    ),
-    "matching": ("max_tokens", "tokens of a sequence, longer ones are cut (default: as trained)"),
-    "classification": ("max_characters", "characters of a text, the rest is cut (default: as trained)"),
-}
-
-
-def add_computing(parser, task):
-    """How a model computes: ``--max_tokens``, ``--max_entity_tokens`` or ``--max_characters``, ``--batch_size``,
-    ``--device``, ``--bf16``."""
-    longest, meaning = LONGEST[task]
-
-    def refuse(value):
-        raise InputError(f"--max_length is now --{longest}; write --{longest} {value}")
-
-    parser.add_argument(f"--{longest}", type=int, help=meaning)
-    parser.add_argument("--max_length", type=refuse, help=argparse.SUPPRESS)
-    if task == "ner":
-        bound = "tokens of the longest entity that is found, 0 for any (default: twice the longest one in training)"
-        parser.add_argument("--max_entity_tokens", type=int, metavar="N", help=bound)
-    parser.add_argument("--batch_size", type=int, default=32, help="texts computed together (default: 32)")
+def add_computing(parser):
+    """The options with which a model computes."""
+    parser.add_argument(
+        "--max_tokens",
+        type=int,
+        metavar="N",
+        help="NER and matching: tokens computed at once (default: as trained); NER reads longer texts in windows, "
+        "matching cuts them",
+    )
+    parser.add_argument(
+        "--max_characters",
+        type=int,
+        metavar="N",
+        help="classification: the rest of a text is cut (default: as trained)",
+    )
+    parser.add_argument(
+        "--max_entity_tokens",
+        type=int,
+        metavar="N",
+        help="NER: tokens of the longest entity that is found, 0 for any (default: twice the longest one in training)",
+    )
+    parser.add_argument("--batch_size", type=int, default=32, metavar="N", help="texts computed together (default: 32)")
     parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
     add_bf16(parser)
 
 
 def add_bf16(parser):
-    """The argument ``bf16``."""
+    """The option ``--bf16``."""
     faster = "multiply in bfloat16, where that is faster on the CPU; scores change a little (docs/performance.md)"
-    # None, not False: plans of many documents leave it out then, as those before there was the option did
     parser.add_argument("--bf16", action="store_true", default=None, help=faster)
 
 
 def computing(options):
-    """The arguments of :func:`add_computing`, as predictors and recipes name them."""
+    """The options of :func:`add_computing` that were given, as predictors name them."""
     names = ("device", "batch_size", "max_tokens", "max_entity_tokens", "max_characters", "bf16")
-    return {name: getattr(options, name) for name in names if hasattr(options, name)}
+    given = {name: getattr(options, name, None) for name in names}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def recipe_of(model_dirs, options=None, recipes=PREDICTING):
+    """The name of the recipe of the command line's models.
+
+    Args:
+        model_dirs: list of their folders.
+        options: those that must be for this recipe, from argparse.
+        recipes: those that the verb works with.
+
+    Raises:
+        InputError: a folder holds no model, the verb does not work with its recipe, or an option is not for it.
+    """
+    folder = model_dirs[0]
+    recipe = recipe_of_model(folder)
+    if recipe not in recipes:
+        raise InputError(f"{folder}: is a model of {recipe}; this works with models of {', '.join(recipes)}")
+    if recipe != "ner" and len(model_dirs) > 1:
+        raise InputError(f"{folder}: is a model of {recipe}; only NER models compute together, so give one")
+    for name, known in RECIPES_OF.items():
+        if getattr(options, name, None) not in (None, False) and recipe not in known:
+            raise InputError(f"--{name}: {folder} is a model of {recipe}, not of {' or '.join(known)}; leave it out")
+    return recipe

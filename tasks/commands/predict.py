@@ -5,65 +5,57 @@ import sys
 
 from paddle_rope.machine import prepare_process
 from tasks.commands import predict_many
-from tasks.commands.options import add_computing, add_model_dir, add_model_dirs, choose, computing, new_parser
+from tasks.commands.options import add_computing, add_model_dirs, computing, new_parser, recipe_of
 from tasks.common.cli.streams import check_standard_output, progress_bar, standard_output
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_file
-from tasks.common.texts.json_lines import json_line
+from tasks.common.texts.json_records import json_line
+from tasks.common.texts.streams import FileStream, TextStream
 from tasks.common.texts.text_files import STDIN
-from tasks.common.texts.text_stream import FileStream, TextStream
+from tasks.recipes import get_predictor
 
-STREAMING = """
+PREDICT = """\
+Find entities in texts, score pairs of texts, or classify texts: what the model was trained for.
 
-Results come in the order of the input: what a pipe has brought so far is read, computed in batches of like length,
-written, and then more is read. A file given as --output appears when all of it is written."""
-TASKS = {
-    "ner": """\
-Find entities in texts with a trained NER model.
+Plain text, one text a line, and JSON lines are read for every model, packed by gzip or not. Offsets count characters.
 
-Reads plain text, one text a line, or the texts of JSON lines, a JSON list, a table with a header (CSV, TSV) or labeled
-data, packed by gzip or not. Formats of the output; offsets count characters:
+A NER model also reads a JSON list, a table with a header (CSV, TSV) and labeled data. --format:
   jsonl    {"text": ..., "entities": [{"start": 0, "end": 4, "type": ..., "text": ..., "score": ...}]}, end exclusive
   cluener  {"text": ..., "label": {type: {surface: [[first, last], ...]}}}, last inclusive
   doccano  {"text": ..., "label": [[start, end, type], ...]}, end exclusive
-  bio      one character and its tag a line. Of nested and overlapping entities it holds only one: that with the
-           highest score stays; a note at the end counts the others
+  bio      one character and its tag a line. Of nested and overlapping entities it holds only the one with the highest
+           score; a note at the end counts the others
   labelstudio  one list of tasks with predictions and their probabilities, for import into Label Studio, where
            annotators correct them
-All but the last are labeled data for the other verbs; an empty text is refused there, except in jsonl.""",
-    "matching": """\
-Score pairs or triples of texts, or embed texts, with a trained model of text matching.
+All but the last are labeled data for the other verbs; an empty text is refused there, except in jsonl.
 
-Reads what training reads, with or without labels: two texts a line with a tab between them, JSON lines with
-"sentence1" and "sentence2", or JSON lines with "A", "B" and "C". Writes JSON lines:
+A matching model reads what training reads, with or without labels: two texts a line with a tab between them, JSON lines
+with "sentence1" and "sentence2", or JSON lines with "A", "B" and "C". It writes JSON lines:
   pairs     {"sentence1": ..., "sentence2": ..., "score": 0.93, "label": 1}; no label from models of grades or triples
   triples   {"A": ..., "B": ..., "C": ..., "scores": [0.61, 0.58], "label": "B"}: the candidate that is closer to A
+With --embed a bi-encoder reads texts (JSON lines have a "text") and writes their vectors, each of length 1, as an array
+of NumPy [texts, hidden]. The dot product of two vectors is the score of the pair.
 
-With --embed it reads texts, one a line (or JSON lines with a "text"), and writes their vectors, each of length 1, as
-an array of NumPy [texts, hidden]; bi-encoders only. The dot product of two vectors is the score of the pair.""",
-    "classification": """\
-Find the class of texts with a trained classifier.
+A classifier reads JSON lines with a "text" or "sentence", and writes {"text": ..., "label": ..., "probability": ...}.
 
-Reads plain text, one text a line, or JSON lines with a "text" or "sentence", and writes JSON lines:
-{"text": ..., "label": ..., "probability": ...}.""",
-}
+Results come in the order of the input: what a pipe has brought so far is read, computed in batches of like length and
+written, and then more is read. A file given as --output appears when all of it is written."""
 WAITING = "waiting for texts on standard input, one a line; Ctrl-D ends them, and --input FILE reads a file"
 CHUNK_BATCHES = {"ner": 64, "matching": 16, "classification": 16}  # whose texts are sorted by length together
 
 
-def predict(words):
-    summaries = {name: text.split("\n", 1)[0] for name, text in TASKS.items()}
-    task, words = choose("paddle-rope predict", "task", words, summaries)
-    options = _parse(task, words)
-    if getattr(options, "whole_files", False):
+def predict(argv):
+    options = _parse(argv)
+    recipe = recipe_of(options.model_dirs, options)
+    if options.whole_files:
         predict_many.refuse_options(options, "--whole_files reads one file after another")
         options.input = options.input or [STDIN]
     elif predict_many.is_asked_for(options):
-        return predict_many.predict_many(task, options, chunk_size(task, options))
+        return predict_many.predict_many(recipe, options, chunk_size(recipe, options))
     else:
         (options.input,) = options.input or [STDIN]
-    work = {"ner": find_entities, "matching": score, "classification": classify}[task]
-    if getattr(options, "embed", False):
+    work = {"ner": find_entities, "matching": score, "classification": classify}[recipe]
+    if options.embed:
         work = embed
         if options.output == STDIN:
             raise InputError("--embed writes an array: give --output FILE.npy")
@@ -74,28 +66,29 @@ def predict(words):
     return 0
 
 
-def _parse(task, words):
-    parser = new_parser(f"predict {task}", TASKS[task], STREAMING, predict_many.DESCRIPTION)
-    (add_model_dirs if task == "ner" else add_model_dir)(parser)
-    given = "texts; - is standard input (default); several files or a folder: see below"
+def _parse(argv):
+    from tasks.ner.page import LANGUAGES
+    from tasks.ner.prediction.output_formats import FORMATS
+
+    parser = new_parser("predict", PREDICT, predict_many.DESCRIPTION)
+    add_model_dirs(parser)
+    given = "texts; - is standard input (default); several files or a folder: see above"
     parser.add_argument("--input", nargs="+", action="extend", metavar="FILE", help=given)
     parser.add_argument("--output", default=STDIN, metavar="FILE", help="results; - is standard output (default)")
-    if task == "ner":
-        from tasks.ner.page import LANGUAGES
-        from tasks.ner.prediction.output_formats import FORMATS
-
-        parser.add_argument("--format", default="jsonl", choices=FORMATS, help="of the results (default: jsonl)")
-        parser.add_argument("--html", metavar="FILE", help="also draw texts and entities as a page for a browser")
-        parser.add_argument("--html_language", default="en", choices=LANGUAGES, help="of the page (default: en)")
-        overlap = "longest entity that is sure to lie whole in a window (default: that of training, if it fits)"
-        parser.add_argument("--overlap", type=int, metavar="TOKENS", help=overlap)
-        whole = "each --input is one document with its lines, not one text a line"
-        parser.add_argument("--whole_files", action="store_true", help=whole)
-    if task == "matching":
-        parser.add_argument("--embed", action="store_true", help="write vectors of texts to --output FILE.npy")
-    add_computing(parser, task)
-    predict_many.add_options(parser, task)
-    return parser.parse_args(words)
+    add_computing(parser)
+    ner = parser.add_argument_group("NER")
+    ner.add_argument("--format", choices=FORMATS, help="of the results (default: jsonl)")
+    ner.add_argument("--html", metavar="FILE", help="also draw texts and entities as a page for a browser")
+    ner.add_argument("--html_language", default="en", choices=LANGUAGES, help="of the page (default: en)")
+    overlap = "longest entity that is sure to lie whole in a window (default: the longest in training, if it fits)"
+    ner.add_argument("--overlap", type=int, metavar="TOKENS", help=overlap)
+    ner.add_argument(
+        "--whole_files", action="store_true", help="each --input is one document with its lines, not one text a line"
+    )
+    matching = parser.add_argument_group("matching")
+    matching.add_argument("--embed", action="store_true", help="write vectors of texts to --output FILE.npy")
+    predict_many.add_options(parser)
+    return parser.parse_args(argv)
 
 
 def check_files(options):
@@ -114,16 +107,14 @@ def check_files(options):
         taken[os.path.realpath(path)] = "the --output"
 
 
-def open_model(task, model, options, **more):
+def open_model(recipe, model, options, **more):
     prepare_process()
-    from tasks.recipes import get_predictor
-
-    return get_predictor(task)(model, show_progress=sys.stderr.isatty(), **computing(options), **more)
+    return get_predictor(recipe)(model, show_progress=sys.stderr.isatty(), **computing(options), **more)
 
 
-def chunk_size(task, options):
+def chunk_size(recipe, options):
     """Items that are read together."""
-    return CHUNK_BATCHES[task] * max(1, options.batch_size)
+    return CHUNK_BATCHES[recipe] * max(1, options.batch_size)
 
 
 def open_output(output):
@@ -132,7 +123,7 @@ def open_output(output):
 
 
 def answer(stream, output, write):
-    """Call ``write(chunk, file)`` for the chunks of a :class:`tasks.common.texts.line_stream.LineStream`; the file is
+    """Call ``write(chunk, file)`` for the chunks of a :class:`tasks.common.texts.streams.LineStream`; the file is
     that of the path ``output``, or standard output for ``-``."""
     with open_output(output) as file:
         for chunk in chunks(stream):
@@ -161,7 +152,7 @@ def find_entities(options):
     try:
         with (
             open_output(options.output) as file,
-            PredictionWriter(file, options.format, ", ".join(options.model_dirs)) as writer,
+            PredictionWriter(file, options.format or "jsonl", ", ".join(options.model_dirs)) as writer,
         ):
             for chunk in chunks(stream):
                 texts, where = zip(*chunk)
@@ -200,7 +191,7 @@ def classify(options):
     from tasks.classification.data import TEXT_KEYS
 
     stream = TextStream(options.input, chunk_size("classification", options), TEXT_KEYS)
-    classifier = open_model("classification", options.model_dir, options)
+    classifier = open_model("classification", options.model_dirs[0], options)
     is_told = False
 
     def write(chunk, file):
@@ -218,7 +209,7 @@ def score(options):
     from tasks.matching.data import ExampleStream, prediction_records
 
     stream = ExampleStream(options.input, chunk_size("matching", options))
-    predictor = open_model("matching", options.model_dir, options)
+    predictor = open_model("matching", options.model_dirs[0], options)
 
     def write(chunk, file):
         tuples = [example.texts for example in chunk]
@@ -233,7 +224,7 @@ def embed(options):
     import numpy as np
 
     stream = TextStream(options.input, chunk_size("matching", options))
-    predictor = open_model("matching", options.model_dir, options)
+    predictor = open_model("matching", options.model_dirs[0], options)
     predictor.encode([])  # a cross-encoder is refused before the texts are read
     vectors = [predictor.encode([text for text, _ in chunk]) for chunk in chunks(stream)]
     with atomic_writer(options.output, binary=True) as file:

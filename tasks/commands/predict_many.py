@@ -17,7 +17,7 @@ PART_RECORDS = 10_000
 NO_STREAM = (".parquet",)  # ends of the names of files that are read in parts only
 
 
-def add_options(parser, task):
+def add_options(parser):
     """The options for many documents."""
     group = parser.add_argument_group("many documents")
     group.add_argument("--processes", type=int, metavar="N", help="processes, each with its own model (default: 1)")
@@ -32,8 +32,7 @@ def add_options(parser, task):
     group.add_argument(
         "--part_records", type=int, metavar="N", help="records of a finished file at most (default: 10000)"
     )
-    if task != "matching":
-        group.add_argument("--text_column", metavar="NAME", help="key of the text (default: text)")
+    group.add_argument("--text_column", metavar="NAME", help="key of the text, not of matching (default: text)")
 
 
 NAMES = ("processes", "threads", "ray", "part_records", "text_column")
@@ -64,10 +63,10 @@ def predict_many(task, options, chunk_records):
         raise InputError("--input: many documents are read from files; give files or a folder")
     if options.output == STDIN:
         raise InputError("many documents are written to a folder; give --output FOLDER")
-    if getattr(options, "format", "jsonl") != "jsonl":
+    if (options.format or "jsonl") != "jsonl":
         raise InputError(f"--format {options.format}: many documents are written as JSON lines; leave it out")
     for name in ("html", "embed"):
-        if getattr(options, name, None):
+        if getattr(options, name):
             raise InputError(f"--{name}: is for one file of texts; leave it out, or give one --input alone")
     for name in ("processes", "threads"):
         value = getattr(options, name)
@@ -81,9 +80,9 @@ def predict_many(task, options, chunk_records):
     more = {"overlap": options.overlap} if task == "ner" else {}
     job = Job(
         task=task,
-        models=tuple(os.path.abspath(path) for path in (options.model_dirs if task == "ner" else [options.model_dir])),
+        models=tuple(os.path.abspath(path) for path in options.model_dirs),
         output=os.path.abspath(options.output),
-        text_column=getattr(options, "text_column", None) or "text",
+        text_column=options.text_column or "text",
         chunk_records=chunk_records,
         threads=options.threads or threads,
         options={**computing(options), **more},

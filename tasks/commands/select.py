@@ -2,7 +2,7 @@
 
 import sys
 
-from tasks.commands.options import LABELED, add_computing, add_model_dirs, choose, new_parser
+from tasks.commands.options import LABELED, add_computing, add_model_dirs, new_parser, recipe_of
 from tasks.commands.predict import check_files, chunk_size, chunks, open_model, open_output
 from tasks.common.errors import InputError
 from tasks.common.files import check_output_file
@@ -11,17 +11,17 @@ from tasks.common.texts.text_files import STDIN
 SELECT = """\
 Select the texts that are most worth labeling next: those of whose entities a NER model is least certain.
 
-    paddle-rope select ner MODEL_DIR --input texts.txt --labeled train.jsonl --count 500 --output next.jsonl
+    paddle-rope select MODEL_DIR --input texts.txt --labeled train.jsonl --count 500 --output next.jsonl
 
-Reads what paddle-rope predict ner reads. Writes the texts with the entities that the model finds
-in them, for annotators to correct, the most uncertain text first. The uncertainty is the entropy, in nats, of all that
-the model says about the spans of a text; jsonl has it under "uncertainty". Near duplicates are not selected twice, nor
-are those of a labeled text. The formats are those of paddle-rope predict ner."""
+Reads what paddle-rope predict reads with a NER model. Writes the texts with the entities that the model finds in
+them, for annotators to correct, the most uncertain text first. The uncertainty is the entropy, in nats, of all that the
+model says about the spans of a text; jsonl has it under "uncertainty". Near duplicates are not selected twice, nor are
+near duplicates of a labeled text. The formats are those of paddle-rope predict."""
 
 
-def select(words):
-    _, words = choose("paddle-rope select", "task", words, {"ner": "texts whose entities a model is uncertain of"})
-    options = _parse(words)
+def select(argv):
+    options = _parse(argv)
+    recipe_of(options.model_dirs, options, ["ner"])
     if options.count < 1:
         raise InputError(f"--count {options.count}: must be 1 or more")
     check_files(options)
@@ -40,10 +40,10 @@ def select(words):
     return 0
 
 
-def _parse(words):
+def _parse(argv):
     from tasks.ner.prediction.output_formats import FORMATS
 
-    parser = new_parser("select ner", SELECT)
+    parser = new_parser("select", SELECT)
     add_model_dirs(parser)
     parser.add_argument("--input", default=STDIN, metavar="FILE", help="texts; - is standard input (default)")
     parser.add_argument(
@@ -52,15 +52,16 @@ def _parse(words):
     parser.add_argument("--count", type=int, required=True, metavar="N", help="how many texts to select")
     parser.add_argument("--labeled", metavar="FILE", help=f"texts that need no more labels: {LABELED}")
     parser.add_argument("--format", default="jsonl", choices=FORMATS, help="of the output (default: jsonl)")
-    add_computing(parser, "ner")
-    return parser.parse_args(words)
+    add_computing(parser)
+    return parser.parse_args(argv)
 
 
 def _select(options, known):
     """Writes the selected texts; returns how many there are, and of how many."""
     from tasks.ner.data.reading import EntityTextStream
+    from tasks.ner.prediction.candidates import LOWEST_THRESHOLD
     from tasks.ner.prediction.output_formats import PredictionWriter
-    from tasks.ner.prediction.selection import LOWEST_LOGIT, rank, uncertainty
+    from tasks.ner.prediction.selection import rank, uncertainty
 
     stream = EntityTextStream(options.input, chunk_size("ner", options))
     predictor = open_model("ner", options.model_dirs, options)
@@ -69,7 +70,7 @@ def _select(options, known):
         for text, place in chunk:
             texts.append(text)
             places.append(place)
-        found = predictor.find([text for text, _ in chunk], [place for _, place in chunk], LOWEST_LOGIT)
+        found = predictor.find([text for text, _ in chunk], [place for _, place in chunk], LOWEST_THRESHOLD)
         uncertainties.extend(map(uncertainty, found))
     chosen = rank(texts, uncertainties, options.count, known)
     where = [places[index] for index in chosen]

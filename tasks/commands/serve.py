@@ -1,10 +1,12 @@
 """paddle-rope serve: trained models over HTTP."""
 
+import importlib.util
 import os
 
 from paddle_rope.machine import physical_cores, prepare_process
 from tasks.commands.options import add_bf16, new_parser
-from tasks.serving.settings import Settings, model_sources
+from tasks.common.errors import InputError
+from tasks.serving.settings import Settings, model_sources, options
 
 SERVE = """\
 Serve trained or exported models over HTTP: NER, classification and matching.
@@ -15,38 +17,27 @@ Serve trained or exported models over HTTP: NER, classification and matching.
 Several models have names: serve entities=FOLDER topics=FOLDER answers /predict/entities and /predict/topics; the first
 is the default, which /predict means, too. The page /docs describes all paths and tries them. docs/serving.md has the
 rest. SIGTERM or Ctrl-C: what was accepted is answered, then the service ends; a second time: at once."""
-OPTIONS = {  # name of the option and of the field of Settings -> (type, help)
-    "host": (str, "address to listen at; 0.0.0.0 for all of this machine"),
-    "port": (int, "port to listen at; 0 for a free one, which is told"),
-    "workers": (int, "processes; each has its own models and the cores // workers threads"),
-    "batch_size": (int, "texts computed together"),
-    "max_wait_ms": (float, "milliseconds that a text waits for others to be computed with"),
-    "max_queue": (int, "texts of a worker that may wait, of each request at most a batch; then 503"),
-    "max_queue_characters": (int, "characters of a worker that may wait; then 503"),
-    "max_texts": (int, "texts or pairs of a request"),
-    "max_characters": (int, "characters of a text"),
-    "max_request_characters": (int, "characters of a request of several texts"),
-    "max_body_bytes": (int, "bytes of a request's body"),
-    "max_seconds": (float, "from a request to its answer; later it is refused with 503"),
-    "stop_seconds": (float, "for the requests in work when the service is told to stop"),
-}
+NEEDED = ("fastapi", "fastapi_offline", "uvicorn", "prometheus_client")
 
 
-def serve(words):
+def serve(argv):
     parser = new_parser("serve", SERVE)
     models = "folder of a trained or exported model, or NAME=FOLDER"
     parser.add_argument("models", metavar="FOLDER", nargs="+", help=models)
-    for name, (kind, meaning) in OPTIONS.items():
-        default = getattr(Settings, name)
-        parser.add_argument(f"--{name}", type=kind, default=default, help=f"{meaning} (default: {default})")
+    for option in options():
+        meaning = f"{option.metadata['meaning']} (default: {option.default})"
+        parser.add_argument(f"--{option.name}", type=type(option.default), default=option.default, help=meaning)
     parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
     add_bf16(parser)
-    options = vars(parser.parse_args(words))
-    models = model_sources(options.pop("models"))
+    given = vars(parser.parse_args(argv))
+    models = model_sources(given.pop("models"))
     if not os.environ.get("OMP_NUM_THREADS", "").isdigit():  # which the libraries that compute read
-        os.environ["OMP_NUM_THREADS"] = str(max(1, physical_cores() // max(1, options["workers"])))
-    settings = Settings(models, **options, threads=int(os.environ["OMP_NUM_THREADS"]))
+        os.environ["OMP_NUM_THREADS"] = str(max(1, physical_cores() // max(1, given["workers"])))
+    settings = Settings(models, **given, threads=int(os.environ["OMP_NUM_THREADS"]))
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise InputError(f"{missing[0]} is not installed; pip install -r requirements-serve.txt")
     prepare_process()
-    from tasks.serving.workers import serve
+    from tasks.serving.server import serve
 
     return serve(settings)

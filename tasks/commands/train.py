@@ -1,73 +1,65 @@
 """paddle-rope train: a configuration and its overrides, several seeds, an interrupted run."""
 
-from tasks.commands.options import choose
+from tasks import recipes
 from tasks.common.cli.run_config import read_run_config
 from tasks.common.errors import InputError
 from tasks.common.key_listing import listing
 from tasks.common.process import prepare
-from tasks.experiments.plan import parse_seeds
-from tasks.recipes import check_run, get_arguments
+from tasks.recipes import RECIPES
 
 USAGE = """\
-Train {what}.
+Train a model.
 
-    {command} CONFIG.yaml [--key value ...]
-    {command} CONFIG.yaml --seeds 42,43,44 [--key value ...]
-    {command} --resume OUTPUT_DIR
+    paddle-rope train CONFIG.yaml [--key value ...]
+    paddle-rope train CONFIG.yaml --seeds 42,43,44 [--key value ...]
+    paddle-rope train --recipe RECIPE --train_file FILE --output_dir FOLDER [--key value ...]
+    paddle-rope train --resume OUTPUT_DIR
+    paddle-rope train CONFIG.yaml --help, or train --recipe RECIPE --help: the keys of the recipe
 
-CONFIG.yaml and --key take the keys below. A CONFIG.yaml that begins with configs/ may be one of those that come with
-this command: configs/ner/demo.yaml, configs/classification/demo.yaml, ...
---seeds trains once for each seed, into OUTPUT_DIR/seed_N, and prints mean and spread of the scores.
-{more}--resume continues a run that was interrupted, or a series of runs, to the result it would have had.
-On several GPUs, or CPU processes: python -m paddle.distributed.launch $(which paddle-rope) train ...
+CONFIG.yaml has one 'key: value' a line, and --key value overrides it. One that begins with configs/ may be one of those
+that come with this command: configs/ner/demo.yaml, configs/classification/demo.yaml, ... The key recipe says what is
+trained:
 
-{keys}"""
+{recipes}
 
-# name -> what it trains, more options
-RECIPES = {
-    "ner": ("a NER model", "After the last seed, the models are also scored as an ensemble.\n"),
-    "matching": (
-        "a model of text matching: pairs of texts with 0/1 or a grade, or triples",
-        (
-            "--folds 5 cuts train_file into folds by the first text, trains once for each, into OUTPUT_DIR/fold_N, "
-            "tests\non it, and prints mean and spread. With --seeds the folds are drawn anew for each seed.\n"
-        ),
-    ),
-    "classification": ("a classifier of documents", ""),
-    "pretraining": (
-        "a RoFormer as a masked language model",
-        "OUTPUT_DIR/model is what other recipes take as --pretrained.\n",
-    ),
-    "language_model": ("a causal language model of characters", ""),
-    "relative_position": ("a model on the task whose answer only relative position gives", ""),
-}
+--seeds trains once for each seed, into OUTPUT_DIR/seed_N, and prints mean and spread of the scores; NER models are also
+scored as an ensemble. --folds 5, of matching, cuts train_file into folds by the first text, trains once for each, into
+OUTPUT_DIR/fold_N, tests on it, and prints mean and spread; with --seeds the folds are drawn anew for each seed.
+--resume continues a run or a series that was interrupted, to the result it would have had.
+On several GPUs, or CPU processes: python -m paddle.distributed.launch $(which paddle-rope) train ..."""
 
 
-def train(words):
-    name, words = choose("paddle-rope train", "recipe", words, {name: what for name, (what, _) in RECIPES.items()})
-    command = f"paddle-rope train {name}"
-    if {"-h", "--help"} & {*words}:
-        what, more = RECIPES[name]
-        print(USAGE.format(what=what, command=command, more=more, keys=listing(name, get_arguments(name))))
-    elif words[:1] == ["--resume"]:
-        if len(words) != 2:
-            raise InputError(f"usage: {command} --resume OUTPUT_DIR; the run keeps its configuration")
-        _engine().resume(name, words[1])
-    elif any(word.partition("=")[0] == "--resume" for word in words):
-        raise InputError(f"--resume stands alone: {command} --resume OUTPUT_DIR; the run keeps its configuration")
-    elif not words or words[0].startswith("--"):
-        raise InputError(f"no configuration file; usage: {command} CONFIG.yaml [--key value ...]")
-    else:
-        config = read_run_config(words[0], words[1:])
-        if config.get("seeds") is not None:
-            parse_seeds(config["seeds"])
-        check_run(name, config)  # mistakes are reported before the seconds that importing paddle takes
-        _engine().train(name, config)
+def train(argv):
+    recipe = None
+    if argv[:1] == ["--recipe"] and len(argv) > 1:
+        recipe, argv = argv[1], argv[2:]
+    asks_help = bool({"-h", "--help"} & {*argv})
+    argv = [word for word in argv if word not in ("-h", "--help")]
+    if any(word.partition("=")[0] == "--resume" for word in argv):
+        if len(argv) != 2 or argv[0] != "--resume":
+            raise InputError("usage: paddle-rope train --resume OUTPUT_DIR; the run keeps its configuration")
+        prepare()
+        recipes.resume(argv[1], recipe)
+        return 0
+    file = argv.pop(0) if argv and not argv[0].startswith("--") else None
+    if not (file or argv or asks_help):
+        raise InputError("no configuration file; usage: paddle-rope train CONFIG.yaml [--key value ...]")
+    config = read_run_config(file, argv)
+    if recipe is not None:
+        config["recipe"] = recipe
+    if asks_help:
+        print(_help(config.get("recipe")))
+        return 0
+    recipes.recipe_of_config(config, file or "command line")
+    recipes.check_run(config)  # mistakes are reported before the seconds that importing Paddle takes
+    prepare()
+    recipes.train(config)
     return 0
 
 
-def _engine():
-    prepare()
-    from tasks.experiments import engine
-
-    return engine
+def _help(recipe):
+    if recipe is not None:
+        keys = listing(recipe, recipes.get_arguments(recipe))
+        return f"usage: paddle-rope train CONFIG.yaml [--key value ...]\n\n{keys}"
+    width = max(map(len, RECIPES))
+    return USAGE.format(recipes="\n".join(f"    {name:{width}}  {one.summary}" for name, one in RECIPES.items()))

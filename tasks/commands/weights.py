@@ -17,12 +17,12 @@ TARGETS = ("paddle_rope", "huggingface")
 LONGEST_TEXT = 1536  # Hugging Face's table of positions, where the source has no limit
 
 
-def convert_weights(words):
+def convert_weights(argv):
     parser = new_parser("convert-weights", CONVERT_WEIGHTS)
     parser.add_argument("source", metavar="SOURCE", type=Path, help="folder of a checkpoint")
     parser.add_argument("target", metavar="TARGET", type=Path, help="folder to make; must not exist or be empty")
     parser.add_argument("--to", required=True, choices=TARGETS, help="format of TARGET")
-    options = parser.parse_args(words)
+    options = parser.parse_args(argv)
     prepare()
     from tasks.common.files import atomic_folder
 
@@ -55,16 +55,13 @@ def read_model(source):
 def build(checkpoint, source):
     """The model of a :class:`paddle_rope.roformer.checkpoints.reading.Checkpoint`."""
     import paddle_rope.roformer as roformer
-    from paddle_rope.roformer.checkpoints.loading import report, set_weights
+    from paddle_rope.roformer.checkpoints.loading import build_model
 
     is_causal = checkpoint.config.get("causal", False)
     language_model = roformer.RoFormerForCausalLM if is_causal else roformer.RoFormerForMaskedLM
     heads = {"lm": language_model, "classifier": roformer.RoFormerForSequenceClassification}
     model_class = heads.get(checkpoint.head, roformer.RoFormerModel)
-    model = model_class(model_class.config_class.from_dict(checkpoint.config))
-    new, _ = set_weights(model, checkpoint.tensors, source)
-    report(model, source, new, checkpoint.unused)
-    return model
+    return build_model(model_class, model_class.config_class.from_dict(checkpoint.config), checkpoint, source)
 
 
 def tensorflow_reader():
@@ -82,7 +79,7 @@ def tensorflow_reader():
 
 def write(model, folder, options):
     """Write the model, and the tokenizer where the source has one."""
-    from paddle_rope.roformer.checkpoints import write_huggingface
+    from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
     from paddle_rope.roformer.tokenization import load_tokenizer
     from paddle_rope.roformer.tokenization.files import VOCAB_FILE, write_tokenizer
 

@@ -73,8 +73,12 @@ def missing_paddle_named():
         name = (error.name or "").partition(".")[0]
         if name not in _PADDLE:
             raise
+        remedy = "pip install 'paddle_rope[cpu]'"
+        if name == "paddlenlp" and sys.version_info >= (3, 13):
+            # its requirement tool-helpers, which is not used, has no wheel there
+            remedy = "pip install --no-deps paddlenlp==2.8.1"
         raise InputError(
-            f"{name} is not installed, and this needs it: in the folder of the clone, pip install -r requirements.txt; "
+            f"{name} is not installed, and this needs it: {remedy}; "
             "data are inspected, and models that were exported as ONNX predict and are evaluated, without it"
         ) from None
 

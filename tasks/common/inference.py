@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     import paddle
 
 Batch = dict[str, np.ndarray]
+MOST_NUMBERS = 1 << 26  # of the largest tensor of a batch
 
 
 def pad(rows, dtype, value=0, least=0):
-    """``[rows, seq, ...]`` of the given dtype, ``seq`` being the longest of the rows or ``least``; ``value`` behind the
-    shorter ones."""
+    """Array ``[rows, seq, ...]`` of a dtype; ``seq`` is the length of the longest row, at least ``least``, and shorter
+    rows end in ``value``."""
     rows = [np.asarray(row, dtype=dtype) for row in rows]
     padded = np.full((len(rows), max(least, *map(len, rows)), *rows[0].shape[1:]), value, dtype=dtype)
     for to, row in zip(padded, rows):
@@ -26,14 +27,14 @@ def pad(rows, dtype, value=0, least=0):
 
 
 def pad_tokens(ids, pad_token_id):
-    """dict of ``input_ids`` int64 and ``attention_mask`` bool ``[batch, seq]`` from a list of the ids of each text."""
+    """dict of ``input_ids`` int64 and ``attention_mask`` bool ``[batch, seq]``, from the list of ids of each text."""
     mask = pad([np.ones(len(row)) for row in ids], bool)
     return {"input_ids": pad(ids, np.int64, pad_token_id), "attention_mask": mask}
 
 
 @contextlib.contextmanager
 def evaluation_mode(model: paddle.nn.Layer) -> Iterator[None]:
-    """Within this block the model drops nothing out and keeps no gradients."""
+    """Run the block without dropout and gradients of the model."""
     import paddle
 
     was_training = model.training
@@ -47,30 +48,30 @@ def evaluation_mode(model: paddle.nn.Layer) -> Iterator[None]:
 
 
 def evaluated(model: paddle.nn.Layer, batch: Batch, forward: Callable | None = None) -> paddle.Tensor:
-    """What a model, or its method ``forward``, gives for a batch of arrays in evaluation mode, and in the context that
-    its attribute ``precision``, if it has one, makes (:func:`~tasks.common.predictor.predict_in_bfloat16`)."""
+    """Output of a model, or of its method ``forward``, for a batch of arrays, in evaluation mode and in the context
+    that its attribute ``precision`` makes, if it has one (:func:`~tasks.common.predictor.predict_in_bfloat16`)."""
     import paddle
 
     with evaluation_mode(model), getattr(model, "precision", contextlib.nullcontext)():
         return (forward or model)(**{name: paddle.to_tensor(array) for name, array in batch.items()})
 
 
-def outputs_of(
+def batched_outputs(
     forward: Callable[[Batch], Any],
     items: Sequence[Any],
     collate: Callable[[list], Batch],
     batch_size: int,
     numbers_of: Callable[[int], int],
-    most_numbers: int,
+    most_numbers: int = MOST_NUMBERS,
     show_progress: bool = False,
 ) -> Iterator[tuple[list[int], Any]]:
-    """What a model gives for tokenized texts, longest first.
+    """Compute tokenized texts in batches of like length, the longest first.
 
     Args:
         forward: called with each batch.
         items: tokenized texts, each with ``ids``.
         collate: makes a batch of a list of items.
-        batch_size: items a batch at most.
+        batch_size: most items per batch.
         numbers_of: how many numbers the largest tensor has for an item of so many tokens.
         most_numbers: of the largest tensor of a batch, which bounds memory; an item that has more goes alone.
         show_progress: show a progress bar.
@@ -79,7 +80,7 @@ def outputs_of(
         (indices of the items of a batch, output for them).
     """
     order = np.argsort([len(item.ids) for item in items], kind="stable")[::-1].tolist()
-    # the bar stays where it is the only one, and disappears where it is that of a chunk of a stream
+    # the bar stays if it is the only one, and disappears if it belongs to a chunk of a stream
     with tqdm(total=len(items), unit="text", disable=not show_progress, leave=None, delay=1) as progress:
         while order:
             size = most_numbers // max(1, numbers_of(len(items[order[0]].ids)))
@@ -87,3 +88,9 @@ def outputs_of(
             rows, order = order[:size], order[size:]
             yield rows, forward(collate([items[row] for row in rows]))
             progress.update(len(rows))
+
+
+def numbers_of_encoder(config: Any, length: int) -> int:
+    """How many numbers the largest tensor of an encoder's layer has for a text of ``length`` tokens."""
+    scores = config.num_attention_heads * length * length if "softmax" in config.attention else 0
+    return max(scores, config.intermediate_size * length)

@@ -1,20 +1,82 @@
-"""The precision in which a model predicts."""
+"""The base of all predictors: it opens the folder of a trained or exported model. Imports paddle only for a trained
+one, or one exported for Paddle Inference."""
 
+from __future__ import annotations
+
+import os
+import pkgutil
 import sys
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
+from paddle_rope.machine import import_paddle
 from tasks.common.errors import InputError
-from tasks.common.export.model import ExportedModel
+from tasks.common.export.folder import is_exported
+from tasks.common.export.model import ExportedModel, open_exported
+from tasks.common.model_folder import check_least, load_model, refuse_incomplete, refuse_other_recipe
+from tasks.common.process import choose_device
 
 FLOAT32_NOTE = "note: float32 is faster than bfloat16 on this processor, so --bf16 computes in float32"
+Folder = str | os.PathLike
+
+
+class Predictor:
+    """A model for prediction. Threads may share it. A subclass adds what its recipe predicts.
+
+    Args:
+        model_dir: folder that training wrote as ``OUTPUT_DIR/model``, or folder of an exported model.
+        device: ``"cpu"``, ``"gpu"`` ...; None takes a GPU if there is one.
+        batch_size: most texts per batch.
+        show_progress: show a progress bar.
+        bf16: multiply in bfloat16, see :func:`predict_in_bfloat16`.
+
+    Attributes:
+        recipe: name of the recipe.
+        model_class: class of the trained model, as ``module:name``, which is imported when a folder needs it.
+        exported_class: class of the exported model.
+        tokenizer, model: of the folder; both kinds of models predict by the same methods.
+
+    Raises:
+        InputError: the folder does not hold a model of this recipe, the device cannot be used or has no bfloat16, or
+            the batch size is less than 1.
+    """
+
+    recipe: ClassVar[str]
+    model_class: ClassVar[str]
+    exported_class: ClassVar[type[ExportedModel]]
+
+    def __init__(
+        self,
+        model_dir: Any,
+        device: str | None = None,
+        batch_size: int = 32,
+        show_progress: bool = False,
+        bf16: bool = False,
+    ) -> None:
+        check_least("batch_size", batch_size)
+        self.model_dir = model_dir
+        self.batch_size, self.show_progress = batch_size, show_progress
+        self.tokenizer, self.model = self._open(model_dir, device)
+        if bf16:
+            predict_in_bfloat16(self.model)
+
+    def _open(self, folder: Folder, device: str | None) -> tuple[Any, Any]:
+        """The tokenizer and the model of one folder, after it is checked."""
+        refuse_other_recipe(folder, self.recipe)
+        if is_exported(folder):
+            return open_exported(folder, device, self.exported_class)
+        refuse_incomplete(folder)
+        import_paddle()
+        choose_device(device)
+        return load_model(Path(folder), pkgutil.resolve_name(self.model_class))
 
 
 def predict_in_bfloat16(model: Any) -> None:
-    """From now on :func:`~tasks.common.inference.evaluated` has the model multiply in bfloat16, see
-    :func:`~paddle_rope.native.products.bfloat16_products`. Where float32 is faster it stays in float32, with a note.
+    """Let a model multiply in bfloat16 from now on (:func:`tasks.common.inference.evaluated`), with
+    :func:`~paddle_rope.native.products.bfloat16_products`. If float32 is faster here, only print a note.
 
     Raises:
-        InputError: the model is exported, not on a CPU, or on one that has no such products.
+        InputError: the model is exported, or the device is not a CPU with such products.
     """
     if isinstance(model, ExportedModel):
         raise InputError("--bf16: an exported model computes as it was exported; give the model it was exported from")
@@ -26,7 +88,7 @@ def predict_in_bfloat16(model: Any) -> None:
         raise InputError("--bf16 is for models on a CPU; leave it out")
     why = why_no_bfloat16()
     if why is not None:
-        raise InputError(f"--bf16 cannot be on this CPU: {why}; leave it out")
+        raise InputError(f"--bf16 cannot be used on this CPU: {why}; leave it out")
     if bfloat16_is_faster():
         model.precision = bfloat16_products
     else:

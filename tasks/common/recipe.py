@@ -1,4 +1,4 @@
-"""The skeleton of a recipe: how a model is trained, resumed and evaluated, whatever the task."""
+"""What is the same in all recipes: how a model is trained, resumed and evaluated, whatever the task."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import paddle
 from paddlenlp.trainer import set_seed
@@ -18,37 +18,117 @@ from tqdm import tqdm
 
 from paddle_rope.native.dispatch import is_enabled
 from paddle_rope.native.products import bfloat16_is_faster
-from paddle_rope.roformer import CharTokenizer, load_tokenizer
+from paddle_rope.roformer import CharTokenizer, RoFormerPretrainedModel, load_tokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
-from tasks.common.cli.own_command import own_command
-from tasks.common.cli.run_config import read_run_config
-from tasks.common.errors import InputError
+from tasks.common.errors import InputError, visible
 from tasks.common.files import check_output_dir, write_json_lines
 from tasks.common.model_folder import check_pretrained, check_vocabulary
 from tasks.common.predictor import FLOAT32_NOTE
 from tasks.common.process import is_first_process, quiet_paddlenlp
-from tasks.common.recipe_hooks import RecipeHooks
 from tasks.common.run import Run
 from tasks.common.runs import life
 from tasks.common.runs.interruption import interruptible
-from tasks.common.training.arguments import BY_EPOCHS, Settings, resolve_config
+from tasks.common.scores import scores_line
+from tasks.common.training.arguments import BY_EPOCHS, EncoderArguments, Settings, resolve_config
 from tasks.common.training.complete import has_checkpoint, last_checkpoint
 from tasks.common.training.failures import explained
-from tasks.common.training.memory import (
-    IN_MEMORY,
-    MemoryData,
-    check_resumed,
-    check_splits,
-    config_with,
-    read_records,
-)
+from tasks.common.training.memory import LabeledData, MemoryData, check_resumed, config_with, read_memory
 from tasks.common.training.monitor import VisualDLMonitor
 from tasks.common.training.trainer import RecipeTrainer, dev_scores_so_far
 
 
-class Recipe(RecipeHooks):
-    """How to train for one task. A subclass says how to read, build, batch, score and report, see
-    :class:`~tasks.common.recipe_hooks.RecipeHooks`; what is here is the same for all."""
+class Recipe:
+    """How to train for one task.
+
+    A subclass says what is different from task to task, in the attributes and in the methods that stand first; the
+    others are the same for all.
+
+    Attributes:
+        arguments: dataclass of the configuration keys.
+        model_class: of the model.
+        scores: names of the scores that are shown, and summed up over several runs.
+        next_step: the line after training that says what to do, with ``{model}`` for the model's folder and
+            ``{command}`` for ``paddle-rope``.
+        labeled: how labeled data are read, for runs on data in memory and for :meth:`evaluate`; None: from files only.
+        predictor: class of the predictor of a trained model's folder; it takes device, batch_size, show_progress, ...
+        evaluate_predictor: scores a predictor on (examples, title), prints the scores and returns them.
+    """
+
+    arguments: ClassVar[type[EncoderArguments]]
+    model_class: ClassVar[type[RoFormerPretrainedModel]]
+    monitor_class: ClassVar[type[VisualDLMonitor]] = VisualDLMonitor
+    run_class: ClassVar[type[Run]] = Run
+    scores: ClassVar[tuple[str, ...]] = ()
+    next_step: ClassVar[str]
+    labeled: ClassVar[LabeledData | None] = None
+    predictor: ClassVar[Callable[..., Any]]
+    evaluate_predictor: ClassVar[Callable[..., dict[str, Any]]]
+
+    # ---- what a recipe says
+
+    def read(self, run: Run) -> None:
+        """Fill ``run.examples``."""
+        raise NotImplementedError
+
+    def new_tokenizer(self, run: Run) -> Tokenizer | None:
+        """A tokenizer for a model from scratch; None where there is no text."""
+        texts = (example.text for example in run.examples["train"])
+        return CharTokenizer.from_corpus(texts, run.keys.vocab_min_count)
+
+    def model_options(self, run: Run) -> dict[str, Any]:
+        """The options of the model's configuration that depend on the data or on ``run.tokenizer``."""
+        return {}
+
+    def dataset(self, run: Run, split: str) -> Any:
+        """The tokenized examples of a split; ``lengths`` of the training data says how many tokens each one has."""
+        raise NotImplementedError
+
+    def collator(self, run: Run) -> Any:
+        """A function from a list of tokenized examples to a batch."""
+        raise NotImplementedError
+
+    def describe(self, run: Run) -> None:
+        """Print what is trained on what; nothing has been written yet."""
+        raise NotImplementedError
+
+    def before_training(self, run: Run) -> None:
+        """Work on the model of a new run, or one resumed from a checkpoint of this work, before it is trained."""
+
+    def score(self, run: Run, split: str) -> tuple[dict[str, Any], Any]:
+        """(scores, predictions) of the model on a split."""
+        raise NotImplementedError
+
+    def dev_scores(self, run: Run) -> dict[str, float]:
+        """What an evaluation during training logs; the metric that chooses the checkpoint is among it."""
+        scores, _ = self.score(run, "dev")
+        return {name: scores[name] for name in self.scores if name in scores}
+
+    def scores_line(self, scores: dict[str, Any]) -> str:
+        """The scores that are shown, in one line."""
+        return scores_line(scores, self.scores)
+
+    def report(self, title: str, scores: dict[str, Any]) -> None:
+        """Print scores."""
+        print(f"{visible(title)}: {self.scores_line(scores)}")
+
+    def records(self, run: Run, split: str, predictions: Any) -> Iterator[dict[str, Any]]:
+        """The lines of ``predictions_dev.jsonl``."""
+        raise NotImplementedError
+
+    def score_ensemble(self, config: dict[str, Any], run_dirs: list[str]) -> dict[str, dict[str, float]] | None:
+        """Scores of the models of several finished runs as an ensemble, by split; None where there is no such thing."""
+        return None
+
+    # ---- what is the same for all
+
+    @property
+    def name(self) -> str:
+        """As in the key ``recipe`` of a configuration."""
+        return str(self.arguments.recipe)
+
+    def read_labeled(self, path: str | os.PathLike) -> list:
+        """The examples of a labeled file."""
+        return self.labeled.read_file(path)
 
     def resolve(self, config: dict[str, Any]) -> Settings:
         """See :func:`tasks.common.training.arguments.resolve_config`."""
@@ -62,9 +142,9 @@ class Recipe(RecipeHooks):
         """Train one run and write its folder.
 
         Args:
-            config: dict of configuration keys, such as a YAML file of ``configs/`` has; ``paddle-rope train RECIPE
-                --help`` lists them with defaults and meaning. ``output_dir``, a new folder, and ``train_file`` must be
-                there.
+            config: dict of configuration keys, such as a YAML file of ``configs/`` has; ``paddle-rope train --recipe
+                RECIPE --help`` lists them with defaults and meaning. ``output_dir``, a new folder, and ``train_file``
+                are required.
             data: labeled data in memory, in place of files: dict from ``"train"``, ``"dev"`` and ``"test"`` to lists.
                 Each member is a dict, as a line of a file of JSON lines that the recipe reads holds it, or one of the
                 recipe's examples, such as ``read_labeled`` gives. A split that is not in it comes from its file.
@@ -80,7 +160,7 @@ class Recipe(RecipeHooks):
             InputError: the configuration or the data are wrong; nothing has been written then.
         """
         quiet_paddlenlp()
-        memory = self._in_memory(data)
+        memory = read_memory(data, self.labeled)
         config = config_with(config, memory.examples)
         settings = self.resolve(config)
         if is_first_process():
@@ -89,7 +169,7 @@ class Recipe(RecipeHooks):
             if is_first_process():
                 print(FLOAT32_NOTE)
             settings = self.resolve({**config, "bf16": False})
-        return self._run(settings, None, memory)
+        return self._start(settings, memory)
 
     def resume(self, run_dir: str | Path, data: dict[str, Iterable[Any]] | None = None) -> dict[str, Any] | None:
         """Continue an interrupted run from its last whole checkpoint, to the result it would have had; a run that ended
@@ -110,17 +190,15 @@ class Recipe(RecipeHooks):
         run_dir = Path(run_dir)
         if (run_dir / life.METRICS_FILE).is_file():
             raise InputError(f"{run_dir}: the run is complete; its scores are in {run_dir / life.METRICS_FILE}")
-        if not (run_dir / life.CONFIG_FILE).is_file():
-            raise InputError(f"{run_dir}: no {life.CONFIG_FILE} here; give the OUTPUT_DIR of an interrupted run")
+        config = {**life.read_config(run_dir), "output_dir": str(run_dir)}
         life.refuse_links(run_dir)
         checkpoints, checkpoint = run_dir / life.CHECKPOINTS_FOLDER, None
         if has_checkpoint(checkpoints):
             is_before = not has_checkpoint(checkpoints, within=False)
             checkpoint = last_checkpoint(checkpoints / life.BEFORE_FOLDER if is_before else checkpoints)
-        config = {**read_run_config(run_dir / life.CONFIG_FILE), "output_dir": str(run_dir)}
-        memory = self._in_memory(data)
+        memory = read_memory(data, self.labeled)
         check_resumed(config, memory.examples, run_dir)
-        return self._run(self.resolve(config), checkpoint, memory, is_begun=True)
+        return self._start(self.resolve(config), memory, checkpoint, is_begun=True)
 
     def evaluate(
         self, model_dir: Any, data: Any, device: str | None = None, batch_size: int = 32, **options: Any
@@ -141,15 +219,11 @@ class Recipe(RecipeHooks):
         if isinstance(data, (str, os.PathLike)):
             title, examples = str(data), self.read_labeled(data)
         else:
-            title, (examples, _) = "data", self._read_records(data, "data")
+            title, (examples, _) = "data", self.labeled.read_records(data, "data")
         shown = {name: options.pop(name) for name in ("num_examples",) if name in options}
         options["show_progress"] = sys.stderr.isatty()
         predictor = self.predictor(model_dir, device=device, batch_size=batch_size, **options)
         return self.evaluate_predictor(predictor, examples, title, **shown)
-
-    def new_tokenizer(self, run: Run) -> Tokenizer | None:
-        """A tokenizer for a model from scratch; None where there is no text."""
-        return CharTokenizer.from_corpus(self.texts(run), run.keys.vocab_min_count)
 
     def build(self, run: Run) -> None:
         """Fill ``run.tokenizer`` and ``run.model``: new ones, or those of the folder ``pretrained`` with a new head."""
@@ -157,13 +231,13 @@ class Recipe(RecipeHooks):
         try:
             if keys.pretrained is None:
                 run.tokenizer = self.new_tokenizer(run)
-                options = self.model_options(run, run.tokenizer)
+                options = self.model_options(run)
                 if run.tokenizer is not None:
                     options["vocab_size"] = len(run.tokenizer)
-                run.model = self.model_class(self.model_class.config_class(**keys.encoder_options(), **options))
+                run.model = self.model_class(self.model_class.config_class(**keys.model_options(), **options))
                 return
             run.tokenizer = load_tokenizer(keys.pretrained)
-            options = {**self.model_options(run, run.tokenizer), **keys.encoder_options(run.config)}
+            options = {**self.model_options(run), **keys.model_options(run.config)}
             run.model = self.model_class.from_pretrained(keys.pretrained, **options)
         except ValueError as error:
             raise InputError(f"{keys.pretrained or 'configuration'}: {error}") from None
@@ -185,7 +259,7 @@ class Recipe(RecipeHooks):
         return RecipeTrainer(
             self.monitor(run, shown if "dev" in run.datasets else ()),
             lambda: self._evaluate_dev(run),
-            lengths=self.lengths(run),
+            lengths=run.datasets["train"].lengths,
             ema_decay=run.keys.ema_decay,
             patience=run.keys.early_stopping_patience,
             checkpoint_minutes=run.keys.checkpoint_minutes,
@@ -204,83 +278,62 @@ class Recipe(RecipeHooks):
             tqdm.write(f"epoch {run.trainer.state.epoch:4.1f}  dev {self.scores_line(scores)}")
         return scores
 
-    def _in_memory(self, data: Any) -> MemoryData:
-        """The examples of data in memory, checked."""
-        if data is None:
-            return MemoryData({}, {})
-        if self.example_class is None:
-            raise InputError(f"data: the recipe {self.name} reads files only; name them in the configuration")
-        check_splits(data)
-        read = {split: self._read_records(records, split) for split, records in data.items()}
-        return MemoryData(
-            {split: examples for split, (examples, _) in read.items()},
-            {f"{split} {IN_MEMORY}": digest for split, (_, digest) in read.items()},
-        )
-
-    def _read_records(self, records: Any, name: str) -> tuple[list, str]:
-        def record_of(record: Any) -> Any:
-            is_example = self.example_class is not None and isinstance(record, self.example_class)
-            return self.record_of(record) if is_example else record
-
-        return read_records(records, name, record_of, self.read_lines)
-
-    def _run(
-        self, settings: Settings, checkpoint: Path | None, memory: MemoryData, is_begun: bool = False
+    def _start(
+        self, settings: Settings, memory: MemoryData, checkpoint: Path | None = None, is_begun: bool = False
     ) -> dict[str, Any] | None:
         set_seed(settings.training.seed)
         # checkpoints know weights by names that count what the process has made
         with contextlib.ExitStack() as claimed, paddle.utils.unique_name.guard():
             claimed.enter_context(interruptible())
-            run = Run(*settings, claimed, checkpoint, memory=memory.examples)
-            claimed.enter_context(explained(run.output_dir, f"{own_command()} train {self.name}", self.lighter))
+            run = self.run_class(*settings, claimed, memory, checkpoint, is_begun)
+            claimed.enter_context(explained(run.output_dir))
             if run.keys.pretrained is not None:
                 check_pretrained(run.keys.pretrained)
             try:
-                return self._work(run, checkpoint, memory.fingerprints, is_begun)
+                return self.train_run(run)
             finally:
                 run.trainer = None  # it knows the run, and the model would stay in memory until garbage is collected
 
-    def _work(
-        self, run: Run, checkpoint: Path | None, in_memory: dict[str, str], is_begun: bool
-    ) -> dict[str, Any] | None:
+    def train_run(self, run: Run) -> dict[str, Any] | None:
+        """Do the work of a run from its files to ``metrics.json``; returns what :meth:`train` does."""
         started = time.perf_counter()
         self.read(run)
-        self.fit(run)
         self.build(run)
         run.datasets = {split: self.dataset(run, split) for split in run.examples}
         parameters = sum(int(p.size) for p in run.model.parameters())
         if is_first_process():
             self.describe(run)
             print(f"model: {run.model.config.attention} attention, {parameters:,} parameters")
-            if is_enabled():
-                print("native operators compute; PADDLE_ROPE_NATIVE=0 turns them off")
-                if run.training.bf16:
-                    is_slower = is_begun and not bfloat16_is_faster()
-                    why = "; the run goes on as it began, though float32 is faster on this processor"
-                    print(f"training multiplies in bfloat16, evaluation in float32{why if is_slower else ''}")
-            if "dev" not in run.datasets:
-                print("no dev data: the last epoch is kept")
-            elif self.arguments.PLAN is BY_EPOCHS and not run.keys.keep_best:
-                print("keep_best is false: the last epoch is kept")
-            life.claim(run.config, checkpoint, run.claimed, in_memory, is_begun)
+            self._describe_training(run)
+            run.claim()
         run.trainer = self.make_trainer(run)
         training_started = time.perf_counter()
-        is_before = checkpoint is None or checkpoint.parent != run.checkpoints
+        is_before = run.checkpoint is None or run.checkpoint.parent != run.checkpoints
         if is_before:
             self.before_training(run)
-        run.trainer.train(None if is_before else checkpoint)
+        run.trainer.train(None if is_before else run.checkpoint)
         train_seconds = time.perf_counter() - training_started
         if not is_first_process():
             return None
-
         shutil.rmtree(run.checkpoints_before, ignore_errors=True)
-        self.after_training(run)
         metrics = {"train_seconds": round(train_seconds, 1), "parameters": parameters, "seed": run.training.seed}
         metrics.update(run.facts)
         metrics.update(self.score_and_save(run))
         history = run.trainer.state.log_history if self.arguments.PLAN is BY_EPOCHS else ()
         life.finish(run.output_dir, metrics, started, self.next_step, history, self.scores)
         return metrics
+
+    def _describe_training(self, run: Run) -> None:
+        if is_enabled():
+            print("native operators compute; PADDLE_ROPE_NATIVE=0 turns them off")
+            if run.training.bf16:
+                is_slower = run.is_begun and not bfloat16_is_faster()
+                why = "; the run goes on as it began, though float32 is faster on this processor"
+                print(f"training multiplies in bfloat16, evaluation in float32{why if is_slower else ''}")
+        if "dev" not in run.datasets:
+            print("no dev data: the last epoch is kept")
+        elif self.arguments.PLAN is BY_EPOCHS and not run.keys.keep_best:
+            print("keep_best is false: the last epoch is kept")
 
     def score_and_save(self, run: Run) -> dict[str, Any]:
         """Score the trained model, write its folder and its predictions; returns the scores of each split."""

@@ -10,6 +10,7 @@ from typing import Any
 from paddlenlp.trainer import TrainingArguments
 
 from tasks.common.runs import life
+from tasks.common.training.memory import MemoryData
 
 
 @dataclass
@@ -20,11 +21,12 @@ class Run:
         config, keys, training, given: as of :class:`~tasks.common.training.arguments.Settings`.
         examples: dict from ``train`` and, where there are such, ``dev`` and ``test`` to lists of examples.
         datasets: the same, tokenized.
-        saved: what goes into the model's folder beside model and tokenizer, each with ``save_pretrained(folder)``.
-        memory: dict from the splits that were given in memory, not as files, to their examples.
-        facts: what ``metrics.json`` has beside the scores.
         claimed: the block within which the run's folder stays locked.
-        checkpoint: from which it is resumed; None for a new run.
+        memory: the data that were given in memory, not as files.
+        checkpoint: from which the run is resumed; None to start from the beginning.
+        is_begun: whether the folder belongs to a run that was begun.
+        saved: what goes into the model's folder with model and tokenizer, each with ``save_pretrained(folder)``.
+        facts: what ``metrics.json`` has beside the scores.
     """
 
     config: dict[str, Any]
@@ -32,15 +34,20 @@ class Run:
     training: TrainingArguments
     given: dict[str, Any]
     claimed: contextlib.ExitStack
+    memory: MemoryData
     checkpoint: Path | None = None
+    is_begun: bool = False
     examples: dict[str, list] = field(default_factory=dict)
     datasets: dict[str, Any] = field(default_factory=dict)
-    memory: dict[str, list] = field(default_factory=dict)
     saved: list = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
     tokenizer: Any = None
     model: Any = None
     trainer: Any = None
+
+    def claim(self) -> None:
+        """See :func:`tasks.common.runs.life.claim`."""
+        life.claim(self.config, self.checkpoint, self.claimed, self.memory.fingerprints, self.is_begun)
 
     @property
     def output_dir(self) -> Path:
@@ -53,7 +60,7 @@ class Run:
 
     @property
     def checkpoints_before(self) -> Path:
-        """The folder of those of what :meth:`~tasks.common.recipe_hooks.RecipeHooks.before_training` trains."""
+        """The folder of those of what :meth:`~tasks.common.recipe.Recipe.before_training` trains."""
         return self.checkpoints / life.BEFORE_FOLDER
 
     @property

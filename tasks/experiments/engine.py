@@ -1,99 +1,30 @@
-"""Many training runs at one call: several seeds and folds of one configuration, or the plan of a comparison."""
+"""Train the runs of a plan: finished ones stay, interrupted ones continue from their last checkpoint."""
 
 from __future__ import annotations
 
-import contextlib
+import multiprocessing
+import os
 import shutil
+import signal
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import yaml
 from tqdm import tqdm
 
-from tasks.common.cli.own_command import own_command
-from tasks.common.cli.run_config import read_run_config
-from tasks.common.errors import InputError, Interrupted
-from tasks.common.files import atomic_writer, check_makeable, check_output_dir, claim_output_dir
-from tasks.common.process import is_first_process
-from tasks.common.runs.life import refuse_links
-from tasks.experiments import table
-from tasks.experiments.cells import TAKEN, check_cells, check_configs, is_finished, run_cell, run_planned, way_of
-from tasks.experiments.plan import Plan, parse_seeds, read_plan, series_plan
-from tasks.experiments.reports import get_report
+from tasks.common.cli.streams import on_terminal
+from tasks.common.errors import EXIT_BAD_INPUT, InputError, Interrupted
+from tasks.common.files import check_makeable, read_json_object, write_json
+from tasks.common.process import prepare
+from tasks.common.runs.interruption import interruptible
+from tasks.common.runs.life import CHECKPOINTS_FOLDER
+from tasks.common.training.series import TAKEN, claimed, is_finished, train_unless_finished
+from tasks.experiments.plan import Cell, check_unchanged, read_plan
+from tasks.experiments.table import get_report, write_tables
 from tasks.recipes import get_recipe
 
-SERIES_FILE = "series.yaml"  # recipe, seeds and configuration of a series; written first
-
-
-def train(recipe: str, config: dict[str, Any]) -> dict[str, Any] | None:
-    """Train one run of a recipe, or, with the key ``seeds`` or ``folds``, a series: see :func:`train_series`."""
-    config = dict(config)
-    seeds = parse_seeds(config.pop("seeds")) if config.get("seeds") is not None else None
-    if seeds or (config.get("folds") is not None and config.get("fold") is None):
-        return train_series(recipe, config, seeds)
-    return get_recipe(recipe).train(config)
-
-
-def resume(recipe: str, folder: str | Path) -> dict[str, Any] | None:
-    """Continue one run of a recipe, or a series, that was interrupted."""
-    return resume_series(folder) if (Path(folder) / SERIES_FILE).is_file() else get_recipe(recipe).resume(str(folder))
-
-
-def train_series(recipe: str, config: dict[str, Any], seeds: list[int] | None = None) -> dict[str, Any] | None:
-    """Train one configuration with several seeds, or once for each of its ``folds``, or both, in this process.
-
-    The runs go to ``OUTPUT_DIR/seed_N``, ``OUTPUT_DIR/fold_N`` or ``OUTPUT_DIR/seed_N/fold_M``; beside them are written
-    ``runs.csv``, ``summary.json`` and ``summary.md``. It may be called in several processes that train together.
-
-    Args:
-        recipe: name of the recipe.
-        config: configuration keys, with ``output_dir``.
-        seeds: whole numbers; None for that of the configuration.
-
-    Returns:
-        The summary, see :func:`tasks.experiments.table.summarize`; None in processes other than the first.
-
-    Raises:
-        InputError: as of the recipe, or no ``output_dir`` is given or it is taken.
-    """
-    if not config.get("output_dir"):
-        raise InputError("no 'output_dir': name it in the configuration file or with --output_dir PATH")
-    get_recipe(recipe).resolve(dict(config))
-    with _begun(Path(config["output_dir"]), {"recipe": recipe, "seeds": seeds, "config": config}):
-        return _run_series(series_plan(recipe, config, seeds))
-
-
-def resume_series(folder: str | Path) -> dict[str, Any] | None:
-    """Continue a series of seeds or folds that was interrupted; returns what :func:`train_series` does.
-
-    Args:
-        folder: its ``output_dir``, which may have been moved.
-
-    Raises:
-        InputError: the series is complete, or another process works on it.
-    """
-    refuse_links(folder)
-    plan = read_series(folder)
-    if (Path(folder) / table.SUMMARY_JSON).is_file():
-        raise InputError(f"{folder}: all runs are complete; their scores are in {Path(folder) / table.SUMMARY_JSON}")
-    return _run_series(plan)
-
-
-def read_series(folder: str | Path) -> Plan:
-    """The plan of a series that was begun; raises InputError if what is kept of it is damaged."""
-    file = Path(folder) / SERIES_FILE
-    series = read_run_config(file)
-    if not isinstance(series.get("recipe"), str) or not isinstance(series.get("config"), dict) or "seeds" not in series:
-        raise InputError(f"{file}: is damaged; train the series anew, in another folder")
-    config = {**series["config"], "output_dir": str(folder)}
-    try:
-        seeds = None if series["seeds"] is None else parse_seeds(series["seeds"])
-        get_recipe(series["recipe"]).resolve(dict(config))
-    except InputError as error:
-        raise InputError(f"{file}: {error}") from None
-    return series_plan(series["recipe"], config, seeds)
+BUSY = 75  # exit status: another process has the run
 
 
 def run_plan(
@@ -108,7 +39,7 @@ def run_plan(
 ) -> dict[str, str]:
     """Train what is not finished of a plan; write and print the tables of all that is.
 
-    Several calls, in processes of their own, may work on one plan: each takes runs that no other has.
+    Several calls, in different processes, may work on one plan: each takes runs that no other has.
 
     Args:
         path: YAML file of the plan.
@@ -116,80 +47,125 @@ def run_plan(
         only, cases: names of the variants, and of the cases, to train; none for all.
         seeds: instead of the plan's.
         settings: configuration keys of all runs, instead of the plan's.
-        device: of paddle; None takes a GPU where there is one.
+        device: of paddle; None takes a GPU if there is one.
         tables_only: train nothing.
 
     Returns:
-        dict from the name of each run that could not be finished to the reason, in words.
+        The reason, in words, for each run that could not be finished, by its name.
 
     Raises:
         InputError: the plan is wrong, or there are results of other keys than it now has.
     """
     plan = read_plan(path, output_dir, seeds, settings)
     check_makeable(plan.output_dir, "--output_dir")
-    for option, wanted, known in (("only", only, plan.variants), ("cases", cases, plan.cases)):
-        for name in wanted or ():
+    for option, names, known in (("only", only, plan.variants), ("cases", cases, plan.cases)):
+        for name in names:
             if name not in known:
                 raise InputError(f"--{option} {name}: the plan has {', '.join(known)}")
     if plan.report is not None:
         get_report(plan.report)
-    check_cells(plan.cells)
+    check_kept_keys(plan.cells)
     failed = {}
-    if not tables_only:
-        cells = [cell for cell in plan.cells if cell.group[0] in (cases or plan.cases)]
-        cells = [cell for cell in cells if cell.group[1] in (only or plan.variants)]
-        for cell in cells:
-            cell.config.update({} if device is None else {"device": device})
-        check_configs(cells)
-        for cell in tqdm(cells, unit="run", disable=not sys.stderr.isatty()):
-            if not is_finished(cell):
-                print(f"---- {cell.name}", flush=True)
-                try:
-                    failed[cell.name] = run_planned(cell, plan.apart)
-                except Interrupted as error:
-                    why = f"{cell.folder}: ended by a signal; the same command goes on with it"
-                    raise Interrupted(error.number, why) from None
-                table.write_tables(plan)
-    print(table.write_tables(plan)[1], end="")
+    cells = [cell for cell in plan.cells if cell.group[0] in (cases or plan.cases)]
+    cells = [] if tables_only else [cell for cell in cells if cell.group[1] in (only or plan.variants)]
+    for cell in cells:
+        cell.config.update({} if device is None else {"device": device})
+    check_configs(cells)
+    for cell in tqdm(cells, unit="run", disable=not sys.stderr.isatty()):
+        if not is_finished(cell.folder):
+            print(f"---- {cell.name}", flush=True)
+            try:
+                failed[cell.name] = train_cell(cell, plan.apart)
+            except Interrupted as error:
+                message = f"{cell.folder}: ended by a signal; the same command continues it"
+                raise Interrupted(error.number, message) from None
+            write_tables(plan)
+    print(write_tables(plan), end="")
     return {name: reason for name, reason in failed.items() if reason}
 
 
-def _run_series(plan: Plan) -> dict[str, Any] | None:
-    # All looked at before the first is trained: processes that train together would else see what the first one makes.
-    ways = [way_of(cell) for cell in plan.cells]
-    for number, (cell, way) in enumerate(zip(plan.cells, ways), 1):
-        print(f"---- {cell.name} ({number} of {len(plan.cells)})", flush=True)
+def train_cell(cell: Cell, apart: bool) -> str:
+    """Train a run and keep its scores and its model; its checkpoints, which are larger than all else, are removed.
+
+    Args:
+        cell: the run.
+        apart: in its own process, so that a run that takes too much memory ends itself alone.
+
+    Returns:
+        Why the run is not finished, in words; "" if it is.
+
+    Raises:
+        InputError: the recipe refuses the configuration.
+    """
+    if cell.starts_from is not None and not is_finished(cell.starts_from):
+        return f"starts from {cell.starts_from}, which is not finished"
+    with claimed(cell.folder) as is_free:
+        if not is_free:
+            return TAKEN
+        if not is_finished(cell.folder):
+            write_json(_keys_file(cell), {"recipe": cell.recipe, "config": cell.config})
+    if apart:
+        status = train_apart(cell.recipe, cell.config)
+        if status == EXIT_BAD_INPUT:
+            raise InputError(f"{cell.name}: the recipe cannot run it, see above; correct the plan or the files")
+    else:
+        status = 0 if train_unless_finished(get_recipe(cell.recipe), cell.config) else BUSY
+    if status:
+        return TAKEN if status == BUSY else f"failed with status {status}"
+    shutil.rmtree(cell.folder / CHECKPOINTS_FOLDER, ignore_errors=True)
+    return ""
+
+
+def train_apart(recipe: str, config: dict[str, Any]) -> int:
+    """Train a run in a new process; returns its exit status. A signal to this process is passed on to it, so that it
+    can write a checkpoint; when it has ended, Interrupted is raised."""
+    process = multiprocessing.get_context("spawn").Process(target=_train_and_exit, args=(recipe, config))
+    with interruptible():
+        process.start()
         try:
-            is_mine = run_cell(cell, way)
+            process.join()
         except Interrupted as error:
-            how = f"go on with: {own_command()} train {cell.recipe} --resume {plan.output_dir}"
-            raise Interrupted(error.number, f"{plan.output_dir}: ended by a signal; {how}") from None
-        if not is_mine:
-            raise InputError(f"{cell.folder}: {TAKEN}; wait for its end")
-    if not is_first_process():
-        return None
-    (summary,), text = table.write_tables(plan)
-    print(text, end="")
-    return summary
+            if error.number != signal.SIGINT:  # Ctrl-C has reached it, too
+                os.kill(process.pid, error.number)
+            process.join()
+            raise
+    return process.exitcode
 
 
-@contextlib.contextmanager
-def _begun(folder, series):
-    """Makes the folder of a new series with its configuration in it, or raises InputError where it is taken. Takes them
-    away again where an InputError ends it before its first run has written anything."""
-    if not is_first_process():
-        yield
-        return
-    check_output_dir(folder)
-    made = [path for path in folder.parents if not path.exists()]
-    claim_output_dir(folder)
-    with atomic_writer(folder / SERIES_FILE) as file:
-        yaml.safe_dump(series, file, allow_unicode=True, sort_keys=False)
-    try:
-        yield
-    except InputError:
-        if [path.name for path in folder.rglob("*") if path.is_file()] == [SERIES_FILE]:
-            shutil.rmtree(folder)
-            for path in made:
-                path.rmdir()
-        raise
+def _train_and_exit(recipe, config):
+    @on_terminal
+    def train(argv):
+        prepare()
+        return 0 if train_unless_finished(get_recipe(recipe), config) else BUSY
+
+    sys.exit(train())
+
+
+def _keys_file(cell):
+    return cell.folder.with_name(f"{cell.folder.name}.json")
+
+
+def check_kept_keys(cells: Iterable[Cell]) -> None:
+    """Raise InputError for a run that was trained, or begun, with other keys than it has now."""
+    for cell in cells:
+        path = _keys_file(cell)
+        if cell.folder.is_dir() and path.is_file():
+            kept = read_json_object(path, "remove it together with the folder of its name, and train that run anew")
+            before = _compared(cell, kept.get("recipe"), kept.get("config") or {})
+            check_unchanged(cell.name, cell.folder, before, _compared(cell, cell.recipe, cell.config))
+
+
+def _compared(cell, recipe, config):
+    """The recipe and the keys of a run without those that say where it is."""
+    places = ("device", "output_dir", *(["pretrained"] if cell.starts_from is not None else ()))
+    return {"recipe": recipe, **{key: value for key, value in config.items() if key not in places}}
+
+
+def check_configs(cells: Iterable[Cell]) -> None:
+    """Resolve the configuration of each run, so that a wrong key of the last one is found before the first is trained;
+    raises InputError if there is no such recipe, or it refuses a configuration."""
+    for cell in cells:
+        try:
+            get_recipe(cell.recipe).resolve(dict(cell.config))
+        except InputError as error:
+            raise InputError(f"{cell.name}: {error}") from None

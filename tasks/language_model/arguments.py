@@ -7,7 +7,7 @@ from typing import Optional
 
 from tasks.common.errors import InputError
 from tasks.common.training import arguments as common
-from tasks.common.training.arguments import POSITIVE, one_of, option
+from tasks.common.training.arguments import POSITIVE, of_encoder, option
 
 # The held-out stretches have this many times the length of training: losses at 1, 2 and 4 times are of the same text.
 LONGEST_TIMES = 4
@@ -39,18 +39,19 @@ class LanguageModelArguments(common.EncoderArguments):
     PLAN = BY_STEPS
     HYPER_PARAMETERS = (*common.EncoderArguments.HYPER_PARAMETERS, "max_steps", "length", "position_embedding")
 
+    recipe: str = option("language_model", "what is trained")
     text_files: Optional[str] = option(
         None, "plain text or JSON lines with 'text', between commas; demo: generated text"
     )
     vocab_min_count: int = option(100, "rarer characters become [UNK]")
     length: int = option(128, "characters of a text in training")
     held_out_windows: int = option(32, f"stretches of {LONGEST_TIMES} x length held out")
-    version: int = option(2, "of RoFormer: 1, or 2 without biases and with RMS norm")
-    hidden_size: int = option(128, "size of the hidden states")
-    intermediate_size: int = option(512, "inner size of the feed-forward layers")
+    version: int = of_encoder("version", 2)
+    hidden_size: int = of_encoder("hidden_size", 128)
+    intermediate_size: int = of_encoder("intermediate_size", 512)
     # no dropout: a short training sees its text about once
-    hidden_dropout_prob: float = option(0.0, "dropout of embeddings and layers")
-    attention_probs_dropout_prob: float = option(0.0, "dropout of softmax attention weights")
+    hidden_dropout_prob: float = of_encoder("hidden_dropout_prob", 0.0)
+    attention_probs_dropout_prob: float = of_encoder("attention_probs_dropout_prob", 0.0)
     rotary_learned: bool = option(False, "train the frequencies of RoPE")
     theta_rate: float = option(1.0, "their learning rate as a share of that of the weights")
     scale_embeddings: bool = option(False, "multiply embeddings by the root of their size; such a model is not saved")
@@ -88,7 +89,6 @@ class LanguageModelArguments(common.EncoderArguments):
         return {
             **super().ranges(),
             **dict.fromkeys(("vocab_min_count", "length", "held_out_windows", "theta_rate"), POSITIVE),
-            "version": one_of((1, 2)),
         }
 
     def check(self, config):
@@ -107,10 +107,9 @@ class LanguageModelArguments(common.EncoderArguments):
     def unused_keys(self):
         return set(UNUSED)
 
-    def model_options(self) -> dict:
-        """The options of a RoFormerConfig beside those of the encoder."""
+    def model_options(self, config=None) -> dict:
         return {
-            "version": self.version,
+            **super().model_options(config),
             "causal": True,
             "max_position_embeddings": self.length,
             "rotary": {"learned": True} if self.rotary_learned else None,

@@ -7,7 +7,7 @@ from typing import Any
 from tqdm import tqdm
 
 from paddle_rope.machine import machine_in_words
-from paddle_rope.roformer import CharTokenizer, RoFormerConfig, RoFormerForCausalLM
+from paddle_rope.roformer import CharTokenizer, RoFormerForCausalLM
 from tasks.common.errors import InputError
 from tasks.common.process import is_first_process
 from tasks.common.recipe import Recipe
@@ -29,7 +29,6 @@ class LanguageModelRecipe(Recipe):
     :func:`tasks.language_model.evaluation.measure` measures.
     """
 
-    name = "language_model"
     arguments = LanguageModelArguments
     model_class = RoFormerForCausalLM
     scores = ("loss",)
@@ -39,11 +38,6 @@ class LanguageModelRecipe(Recipe):
         settings = super().resolve(config)
         if settings.training.max_steps <= 0:
             raise InputError(f"configuration: max_steps must be greater than 0, got {settings.training.max_steps}")
-        keys = settings.keys
-        try:
-            RoFormerConfig(vocab_size=1, **keys.encoder_options(), **keys.model_options())
-        except ValueError as error:
-            raise InputError(f"configuration: {error}") from None
         return settings
 
     def read(self, run: Run) -> None:
@@ -53,9 +47,6 @@ class LanguageModelRecipe(Recipe):
 
     def new_tokenizer(self, run: Run) -> CharTokenizer:
         return run.examples["train"].tokenizer
-
-    def model_options(self, run: Run, tokenizer: CharTokenizer) -> dict[str, Any]:
-        return run.keys.model_options()
 
     def build(self, run: Run) -> None:
         super().build(run)

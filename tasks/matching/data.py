@@ -22,8 +22,8 @@ import numpy as np
 
 from tasks.common.errors import InputError
 from tasks.common.texts.forms import Form, form_of, records
-from tasks.common.texts.json_lines import check_encodable, json_text, parse_line
-from tasks.common.texts.line_stream import LineStream
+from tasks.common.texts.json_records import check_encodable, json_text, parse_line
+from tasks.common.texts.streams import LineStream
 from tasks.common.texts.text_files import BLANKS, first_non_blank, place, read_text, shown, split_lines
 from tasks.matching.examples import Example
 
@@ -102,9 +102,8 @@ class ExampleStream(LineStream):
     def items_of_record(self, record, where):
         return [self._parse.of_record(record, where)._replace(label=None)]
 
-    def items_at_end(self):
+    def check_end(self):
         self._parse.check_found()
-        return []
 
 
 class _LineParser:

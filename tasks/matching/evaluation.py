@@ -1,19 +1,21 @@
-"""Scores of a predictor on labeled pairs or triples. Without paddle, unless the predictor needs it."""
+"""Scores of a model on labeled pairs or triples: accuracy, F1 of label 1, Spearman correlation, and the threshold
+between labels 0 and 1. Imports paddle only if the predictor does."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tasks.common.errors import visible
-from tasks.common.scores import scores_line
+from tasks.common.scores import f1_row, scores_line
 from tasks.matching.batching import MatchingDataset
 from tasks.matching.data import read_labeled
-from tasks.matching.examples import PAIRS, Example, task_of
-from tasks.matching.metrics import SCORES, best_threshold, matching_scores
+from tasks.matching.examples import GRADES, PAIRS, TRIPLES, Example, task_of
 from tasks.matching.prediction import MatchingPredictor, score_dataset
-from tasks.matching.report import data_report
 
-__all__ = ["evaluate_model", "evaluate_predictor", "read_labeled", "scores_in_words"]
+__all__ = ["evaluate_predictor", "read_labeled"]
+SCORES = ("accuracy", "f1", "spearman")
 
 
 def evaluate_predictor(predictor: MatchingPredictor, examples: list[Example], title: str) -> dict[str, Any]:
@@ -26,15 +28,15 @@ def evaluate_predictor(predictor: MatchingPredictor, examples: list[Example], ti
 
 
 def scores_in_words(scores: dict[str, Any]) -> str:
-    """Scores, and the threshold of a bi-encoder, in one line."""
+    """One line of scores, with the threshold of a bi-encoder."""
     threshold = f"  threshold {scores['threshold']:.4f}" if "threshold" in scores else ""
     return scores_line(scores, SCORES) + threshold
 
 
 def evaluate_model(model, dataset, batch_size, chooses_threshold=False):
-    """Scores of ``model`` on a :class:`MatchingDataset`, and its outputs ``[examples, candidates]``.
+    """The scores of a model on a :class:`MatchingDataset`, and its outputs ``[examples, candidates]``.
 
-    With ``chooses_threshold`` a bi-encoder of 0/1 pairs takes the threshold that is best for these data.
+    With ``chooses_threshold`` a bi-encoder of 0/1 pairs takes the threshold with the highest accuracy on these data.
     """
     config = model.config
     outputs = score_dataset(model, dataset, batch_size)
@@ -46,3 +48,80 @@ def evaluate_model(model, dataset, batch_size, chooses_threshold=False):
     if task == PAIRS and config.threshold is not None:
         scores["threshold"] = config.threshold
     return scores, outputs
+
+
+def data_report(name, dataset, max_tokens):
+    """One line about a :class:`~tasks.matching.batching.MatchingDataset`."""
+    examples = dataset.examples
+    task, labels = task_of(examples), [example.label for example in examples]
+    if task == PAIRS:
+        what = f"{len(examples)} pairs, {labels.count(1)} of them with label 1"
+    elif task == GRADES:
+        what = f"{len(examples)} pairs with grades from {min(labels):g} to {max(labels):g}"
+    else:
+        different = len({example.text for example in examples})
+        what = f"{len(examples)} triples with {different} different texts A"
+    lengths = [len(sequence.ids) for sequence in dataset.sequences]
+    cut = f", {dataset.num_cut} of them cut to {max_tokens}" if dataset.num_cut else ""
+    return f"{name}: {what}; {len(lengths)} sequences, {np.mean(lengths):.0f} tokens on average{cut}"
+
+
+def choosing_score(task, is_cross_encoder):
+    """The dev score that chooses the epoch: accuracy if the model itself decides (a cross-encoder of 0/1, and triples),
+    Spearman correlation if it only ranks (a bi-encoder, and grades)."""
+    return "accuracy" if task == TRIPLES or (task == PAIRS and is_cross_encoder) else "spearman"
+
+
+def matching_scores(task, labels, scores, threshold=None):
+    """Accuracy, F1 and correlation of scored examples.
+
+    Args:
+        task: one of :data:`tasks.matching.examples.TASKS`, that of the labels.
+        labels: ``[examples]``, as of :class:`tasks.matching.examples.Example`.
+        scores: ``[examples, candidates]``.
+        threshold: of pairs: the score from which the model says 1; None if it does not say so.
+
+    Returns:
+        dict: of triples ``accuracy``; of pairs and grades ``spearman`` (0 where all scores are equal), and of pairs
+        with a threshold ``accuracy``, and ``precision``, ``recall`` and ``f1`` of label 1.
+    """
+    labels, scores = np.asarray(labels, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    if task == TRIPLES:
+        return {"accuracy": float(np.mean((scores[:, 0] > scores[:, 1]) == (labels == 1)))}
+    scores = scores[:, 0]
+    result = {}
+    if task == PAIRS and threshold is not None:
+        found, gold = scores >= threshold, labels == 1
+        row = f1_row(*(int(chosen.sum()) for chosen in (gold, found, found & gold)))
+        result = {"accuracy": float(np.mean(found == gold)), **{key: row[key] for key in ("f1", "precision", "recall")}}
+    is_constant = np.ptp(scores) == 0 or np.ptp(labels) == 0
+    result["spearman"] = 0.0 if is_constant else float(np.corrcoef(_ranks(scores), _ranks(labels))[0, 1])
+    return result
+
+
+def _ranks(values):
+    """The rank of each value; equal values share the mean of their ranks."""
+    _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[group]
+
+
+def best_threshold(labels, scores):
+    """The threshold with the highest accuracy; the highest threshold of several.
+
+    Args:
+        labels: ``[examples]``, 0 or 1.
+        scores: ``[examples]``.
+
+    Returns:
+        float, halfway between two scores, the lowest of all, or just above the highest of all.
+    """
+    order = np.argsort(-np.asarray(scores, dtype=np.float64), kind="stable")
+    labels, scores = np.asarray(labels)[order] == 1, np.asarray(scores, dtype=np.float64)[order]
+    found = np.arange(len(scores) + 1)  # how many of the highest are taken for 1
+    positives = np.concatenate([[0], np.cumsum(labels)])
+    correct = positives + (len(labels) - found) - (positives[-1] - positives)
+    is_cut = np.concatenate([[True], scores[:-1] > scores[1:], [True]])  # equal scores are on one side
+    best = int(np.argmax(np.where(is_cut, correct, -1)))
+    if best == 0:
+        return float(np.nextafter(scores[0], np.inf))
+    return float(scores[-1] if best == len(scores) else (scores[best - 1] + scores[best]) / 2)

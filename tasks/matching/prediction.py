@@ -1,49 +1,49 @@
-"""From texts to scores and embeddings with a trained model."""
+"""From texts to scores and embeddings with a trained or exported model."""
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
-from paddle_rope.machine import import_paddle
 from tasks.common.errors import InputError
-from tasks.common.export.folder import is_exported
-from tasks.common.export.model import ExportedModel, open_exported
-from tasks.common.inference import Batch, outputs_of
-from tasks.common.model_folder import check_least, check_length, open_model, refuse_other_recipe
-from tasks.common.predictor import predict_in_bfloat16
-from tasks.matching.arguments import ARCHITECTURES, CROSS_ENCODER, SHORTEST
+from tasks.common.export.model import ExportedModel
+from tasks.common.inference import Batch, batched_outputs, numbers_of_encoder
+from tasks.common.model_folder import check_least
+from tasks.common.predictor import Predictor
 from tasks.matching.batching import MatchingDataset, pad_sequences
+from tasks.matching.config import SHORTEST, MatchingConfig
 from tasks.matching.examples import Example
 
-# Rows times length squared of one batch: bounds the attention weights of long texts.
-MAX_BATCH_WEIGHTS = 1 << 24
+
+class ExportedMatchingModel(ExportedModel):
+    """The graph of an exported folder as a :class:`~tasks.matching.model.MatchingModel`."""
+
+    config_class = MatchingConfig
+
+    def find_representations(self, batch: Batch) -> np.ndarray:
+        """As of the trained model."""
+        width = () if self.config.is_cross_encoder else (self.config.hidden_size,)
+        return self.run(batch, (len(batch["input_ids"]), *width))[0]
 
 
-class MatchingPredictor:
+class MatchingPredictor(Predictor):
     """Scores pairs and triples of texts, and embeds texts. Threads may share it.
 
     Args:
-        model_dir: folder that training wrote as ``OUTPUT_DIR/model``, or of an exported model.
-        device: ``"cpu"``, ``"gpu"`` ...; None takes a GPU where there is one.
-        batch_size: texts a batch at most.
-        max_tokens: tokens of a sequence; None takes what the model was trained with. Longer ones are cut, see
+        max_tokens: longest sequence in tokens; None for that of training. Longer ones are cut, see
             :mod:`tasks.matching.batching`.
-        show_progress: show a progress bar.
-        bf16: multiply in bfloat16, see :func:`tasks.common.predictor.predict_in_bfloat16`.
+        model_dir, device, batch_size, show_progress, bf16: as of :class:`~tasks.common.predictor.Predictor`.
 
     Attributes:
         threshold: score from which a pair matches; None for a model of grades or triples.
-
-    Raises:
-        InputError: the folder does not hold a model, the device cannot be used or has no bfloat16, or a size is out of
-            range.
     """
 
     recipe = "matching"
+    model_class = "tasks.matching.model:MatchingModel"
+    exported_class = ExportedMatchingModel
 
     def __init__(
         self,
@@ -54,22 +54,9 @@ class MatchingPredictor:
         show_progress: bool = False,
         bf16: bool = False,
     ) -> None:
-        check_least("batch_size", batch_size)
         check_least("max_tokens", max_tokens, SHORTEST)
-        self.model_dir = Path(model_dir)
-        refuse_other_recipe(model_dir, "matching")
-        if is_exported(model_dir):
-            self.tokenizer, self.model = open_exported(model_dir, device, ExportedMatchingModel)
-        else:
-            import_paddle()
-            from tasks.matching.model import MatchingModel
-
-            self.tokenizer, self.model = open_model(model_dir, device, MatchingModel)
-        if bf16:
-            predict_in_bfloat16(self.model)
-        self.batch_size = batch_size
+        super().__init__(model_dir, device, batch_size, show_progress, bf16)
         self.max_tokens = max_tokens or self.model.config.max_tokens
-        self.show_progress = show_progress
         self.threshold = self.model.config.threshold
 
     def score(self, pairs: Sequence[Sequence[str]]) -> np.ndarray:
@@ -166,39 +153,14 @@ def represent_sequences(model, sequences, batch_size, show_progress=False):
     shape = [len(sequences)] if model.config.is_cross_encoder else [len(sequences), model.config.hidden_size]
     found = np.zeros(shape, dtype=np.float32)
 
-    def collate(items):
-        return pad_sequences(items, model.config.pad_token_id)
-
-    outputs = outputs_of(
-        model.find_representations, sequences, collate, batch_size, lambda n: n**2, MAX_BATCH_WEIGHTS, show_progress
+    outputs = batched_outputs(
+        model.find_representations,
+        sequences,
+        functools.partial(pad_sequences, pad_token_id=model.config.pad_token_id),
+        batch_size,
+        functools.partial(numbers_of_encoder, model.config),
+        show_progress=show_progress,
     )
     for rows, represented in outputs:
         found[rows] = represented
     return found
-
-
-class ExportedMatchingModel(ExportedModel):
-    """The graph of an exported folder as a :class:`~tasks.matching.model.MatchingModel`."""
-
-    kinds = {
-        "architecture": str,
-        "task": str,
-        "max_tokens": int,
-        "token_type_ids": bool,
-        "threshold": (int, float, type(None)),
-        "grades": (list, type(None)),
-        "hidden_size": int,
-        "pad_token_id": int,
-    }
-
-    def check(self):
-        config = self.config
-        check_length("max_tokens", config.max_tokens)
-        if config.architecture not in ARCHITECTURES:
-            raise ValueError(f"architecture is {config.architecture!r}")
-        config.is_cross_encoder = config.architecture == CROSS_ENCODER
-
-    def find_representations(self, batch: Batch) -> np.ndarray:
-        """As of the trained model."""
-        width = () if self.config.is_cross_encoder else (self.config.hidden_size,)
-        return self.run(batch, (len(batch["input_ids"]), *width))[0]

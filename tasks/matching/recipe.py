@@ -5,50 +5,51 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from paddle_rope.roformer import CharTokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
+from tasks.common.training.memory import LabeledData
 from tasks.matching.arguments import CROSS_ENCODER, MatchingArguments
 from tasks.matching.batching import ItemCollator, MatchingDataset
 from tasks.matching.data import labeled_record, read_labeled, read_lines
-from tasks.matching.evaluation import evaluate_model, evaluate_predictor, scores_in_words
+from tasks.matching.evaluation import (
+    SCORES,
+    choosing_score,
+    data_report,
+    evaluate_model,
+    evaluate_predictor,
+    scores_in_words,
+)
 from tasks.matching.examples import PAIRS, TRIPLES, Example, task_of
-from tasks.matching.metrics import SCORES, choosing_score
 from tasks.matching.model import MatchingModel
 from tasks.matching.prediction import MatchingPredictor
-from tasks.matching.report import data_report
 from tasks.matching.splits import read_splits
 
 
 class MatchingRecipe(Recipe):
     """Scores of pairs and triples of texts: accuracy, F1, Spearman correlation."""
 
-    name = "matching"
     arguments = MatchingArguments
     model_class = MatchingModel
     scores = SCORES
-    next_step = "predict:  {command} predict matching {model}"
-    read_labeled = staticmethod(read_labeled)
-    read_lines = staticmethod(read_lines)
-    example_class = Example
+    next_step = "predict:  {command} predict {model}"
+    labeled = LabeledData(read_labeled, read_lines, Example, labeled_record)
     predictor = MatchingPredictor
     evaluate_predictor = staticmethod(evaluate_predictor)
 
     def read(self, run: Run) -> None:
-        run.examples = read_splits(run.keys, run.training.seed, run.memory)
+        run.examples = read_splits(run.keys, run.training.seed, run.memory.examples)
 
-    def record_of(self, example: Example) -> dict[str, Any]:
-        return labeled_record(example)
+    def new_tokenizer(self, run: Run) -> Tokenizer:
+        texts = dict.fromkeys(text for example in run.examples["train"] for text in example.texts)
+        return CharTokenizer.from_corpus(texts, run.keys.vocab_min_count)
 
-    def texts(self, run: Run) -> Iterator[str]:
-        return iter(dict.fromkeys(text for example in run.examples["train"] for text in example.texts))
-
-    def model_options(self, run: Run, tokenizer: Tokenizer) -> dict[str, Any]:
+    def model_options(self, run: Run) -> dict[str, Any]:
         task = task_of(run.examples["train"])
         is_cross_encoder = run.keys.architecture == CROSS_ENCODER
         labels = [example.label for example in run.examples["train"]]
         options = {
-            **run.keys.model_options(),
             "task": task,
             "threshold": 0.5 if task == PAIRS and is_cross_encoder else None,
             "grades": [min(labels), max(labels)] if task != TRIPLES and is_cross_encoder else None,
@@ -59,9 +60,6 @@ class MatchingRecipe(Recipe):
 
     def dataset(self, run: Run, split: str) -> MatchingDataset:
         return MatchingDataset(run.examples[split], run.tokenizer, run.model.config)
-
-    def lengths(self, run: Run) -> list[int]:
-        return run.datasets["train"].lengths
 
     def collator(self, run: Run) -> ItemCollator:
         return ItemCollator(run.tokenizer.pad_token_id)

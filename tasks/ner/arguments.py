@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Optional
 
 from tasks.common.errors import InputError
-from tasks.common.training.arguments import POSITIVE, SHARE, RecipeArguments, option, with_commas
+from tasks.common.training.arguments import POSITIVE, RecipeArguments, model_option, option, with_commas
+from tasks.ner.config import NerConfig
 from tasks.ner.features import FEATURE_KINDS, check_kinds
 
 
@@ -18,24 +19,25 @@ class NerArguments(RecipeArguments):
     HYPER_PARAMETERS = (*RecipeArguments.HYPER_PARAMETERS, "features")
     RENAMED = {"max_length": "max_characters", "masked_lm_files": "texts"}
 
+    recipe: str = option("ner", "what is trained")
     train_file: Optional[str] = option(None, "labeled data in any of the supported formats")
     train_texts: Optional[int] = option(
         None, "take so many texts of `train_file` only, drawn with the seed; empty: all"
     )
     max_characters: int = option(512, "longest training text in characters; a longer one is an error or cut")
     cut_long_texts: bool = option(False, "cut longer training texts into windows of so many tokens")
-    span_head: str = option("efficient", "`efficient` or `dense` GlobalPointer")
-    head_size: int = option(64, "width of the queries and keys of the span head")
-    max_span_length: Optional[int] = option(None, "longest entity in tokens; empty: any")
-    span_rope: bool = option(True, "RoPE in the span head; `false` for comparisons")
+    span_head: str = model_option(NerConfig, "span_head")
+    head_size: int = model_option(NerConfig, "head_size")
+    max_span_length: Optional[int] = model_option(NerConfig, "max_span_length")
+    span_rope: bool = model_option(NerConfig, "span_rope")
     allow_overlap: Optional[bool] = option(None, "may entities overlap; empty: as in train")
     tune_thresholds: bool = option(False, "after training, choose a threshold for each type on dev")
     threshold_for_f1: bool = option(
         False, "after training, lower the threshold of all types to half of the dev F1, as a probability"
     )
     features: Optional[str] = option(None, f"word features, separated by commas: {', '.join(FEATURE_KINDS)}")
-    character_dropout: float = option(0.0, "share of characters that training hides")
-    feature_dropout: float = option(0.0, "share of feature values that training hides")
+    character_dropout: float = model_option(NerConfig, "character_dropout")
+    feature_dropout: float = model_option(NerConfig, "feature_dropout")
     masked_lm_epochs: int = option(0, "epochs of masked language modeling before")
     texts: Optional[str] = option(
         None, "files of unlabeled texts for it, separated by commas: one text per line, or JSON Lines"
@@ -45,12 +47,8 @@ class NerArguments(RecipeArguments):
     def ranges(self):
         return {
             **super().ranges(),
-            **dict.fromkeys(
-                ("train_texts", "max_characters", "head_size", "max_span_length"),
-                POSITIVE,
-            ),
-            "character_dropout": SHARE,
-            "feature_dropout": SHARE,
+            "train_texts": POSITIVE,
+            "max_characters": POSITIVE,
             "masked_lm_epochs": (lambda value: value >= 0, "at least 0"),
         }
 
@@ -69,13 +67,6 @@ class NerArguments(RecipeArguments):
         self.check_dev("threshold_for_f1")
         if self.tune_thresholds and self.threshold_for_f1:
             raise InputError("configuration: tune_thresholds and threshold_for_f1; give one of them")
-
-    def head_options(self):
-        """The options of a :class:`tasks.ner.model.NerConfig` beside those of the encoder."""
-        keys = (
-            "span_head", "head_size", "max_span_length", "span_rope", "character_dropout", "feature_dropout",
-        )  # fmt: skip
-        return {"max_tokens": self.max_characters, **{key: getattr(self, key) for key in keys}}
 
 
 def feature_names(value):

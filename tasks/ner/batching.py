@@ -96,6 +96,11 @@ class NerDataset:
             entity = Entity(text.offsets[first][0], text.offsets[last][1], types[kind])
             self.lost.append((example, entity))
 
+    @property
+    def lengths(self):
+        """Tokens of each text."""
+        return [len(text.ids) for text in self.texts]
+
     def __len__(self):
         return len(self.texts)
 

@@ -1,20 +1,63 @@
-"""Scores of a predictor on labeled texts. Without paddle, unless the predictor needs it."""
+"""Scores of a model, or of a predictor, on labeled texts. Without paddle, unless the model needs it."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple, Optional
 
 from tasks.common.errors import visible
 from tasks.ner.batching import NerDataset
 from tasks.ner.data.reading import check_labeled, entity_types, read_examples
-from tasks.ner.examples import Example
+from tasks.ner.examples import Entity, Example, without_overlaps
 from tasks.ner.metrics import entity_scores
+from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, above
+from tasks.ner.prediction.finding import find_in_windows
 from tasks.ner.prediction.predictor import NerPredictor
 from tasks.ner.reports.error_analysis import error_analysis, worst_examples
 from tasks.ner.reports.printed import print_data_report, print_errors, print_scores, print_worst_examples
 from tasks.ner.reports.reliability import print_reliability, reliability
 
+# Candidates that are looked at: a model that does not tell spans apart yet has more.
+MOST_CANDIDATES = 200_000
 read_labeled = read_examples
+
+
+class Evaluation(NamedTuple):
+    """What a model finds in labeled texts."""
+
+    scores: dict[str, Any]  # as of scores_and_errors
+    found: list[list[Entity]]  # in each text
+    candidates: Optional[list[list[Entity]]]  # all spans that score above LOWEST_THRESHOLD, if they were looked for
+
+
+def evaluate_model(model: Any, dataset: NerDataset, batch_size: int, with_candidates: bool = False) -> Evaluation:
+    """Evaluate a model, also while it is trained.
+
+    Args:
+        model: :class:`tasks.ner.model.NerModel`.
+        dataset: of the labeled texts.
+        batch_size: texts a batch at most.
+        with_candidates: whether to look for candidates, unless more than ``MOST_CANDIDATES`` are expected.
+    """
+    config = model.config
+
+    def find(texts, thresholds=None):
+        return find_in_windows(model, texts, batch_size, thresholds=thresholds)
+
+    if with_candidates and _expected_candidates(find, dataset) <= MOST_CANDIDATES:
+        candidates = find(dataset.texts, LOWEST_THRESHOLD)
+        found = above(candidates, config.thresholds, config.types, config.allow_overlap)
+    else:
+        candidates, found = None, find(dataset.texts)
+        if not config.allow_overlap:
+            found = list(map(without_overlaps, found))
+    return Evaluation(scores_and_errors(dataset.examples, found, config.types), found, candidates)
+
+
+def _expected_candidates(find, dataset):
+    """How many candidates there are, if the shortest text has as many a character as the others."""
+    lengths = [len(example.text) for example in dataset.examples]
+    shortest = min(range(len(lengths)), key=lengths.__getitem__)
+    return len(find([dataset.texts[shortest]], LOWEST_THRESHOLD)[0]) / max(1, lengths[shortest]) * sum(lengths)
 
 
 def evaluate_predictor(
@@ -23,23 +66,24 @@ def evaluate_predictor(
     """Score a predictor on examples, print the scores, the kinds of errors and the ``num_examples`` texts with the most
     of them, and return all that. Entities of types that the predictor does not have count as missed."""
     check_labeled(examples, title)
-    texts = [example.text for example in examples]
-    longest = predictor.model.config.max_span_length
+    config = predictor.model.config
     unseen = sorted(set(entity_types(examples)) - set(predictor.types))
     types = [*predictor.types, *unseen]
-    dataset = NerDataset(examples, predictor.tokenizer, types, max_span_length=longest)
+    dataset = NerDataset(examples, predictor.tokenizer, types, max_span_length=config.max_span_length)
     if unseen:
         note = f"note: {title} has types that the model does not have, which count as missed: {', '.join(unseen)}"
         print(visible(note))
     print_data_report({title: dataset})
-    longer = sum(len(text.ids) - 2 > predictor.max_tokens for text in dataset.texts)
+    longer = sum(text.size > predictor.max_tokens for text in dataset.texts)
     if longer:
         print(f"  {longer} of the texts are longer than {predictor.max_tokens} tokens: {predictor.reading.windows}")
-    found = predictor.find(texts)
-    scores = scores_and_errors(examples, found, types)
+    found = predictor.find([example.text for example in examples])
     gold = [example.entities for example in examples]
-    scores["reliability"] = reliability(gold, found, predictor.types, predictor.model.config.temperatures)
-    scores["worst_examples"] = worst_examples(examples, found, num_examples)
+    scores = {
+        **scores_and_errors(examples, found, types),
+        "reliability": reliability(gold, found, predictor.types, config.temperatures),
+        "worst_examples": worst_examples(examples, found, num_examples),
+    }
     print_scores(title, scores)
     print_errors(scores)
     print_reliability(scores["reliability"])

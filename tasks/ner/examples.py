@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from tasks.common.texts.text_files import shown
@@ -51,6 +52,11 @@ def make_example(text: str, entities: Iterable[Entity], where: str) -> Example:
 def entity_types(*example_lists: Iterable[Example]) -> list[str]:
     """The sorted distinct entity types of lists of examples."""
     return sorted({entity.type for examples in example_lists for example in examples for entity in example.entities})
+
+
+def first_overlap(entities: Iterable[Entity]) -> tuple[Entity, Entity] | None:
+    """Two neighbors of sorted entities that have a character in common; None if no entities of a text overlap."""
+    return next(((one, other) for one, other in pairwise(entities) if other.start < one.end), None)
 
 
 def spans_of(entities: Iterable[Entity]) -> frozenset[tuple[int, int, str]]:

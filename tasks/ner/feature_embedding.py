@@ -4,7 +4,7 @@ import paddle
 from paddle import nn
 
 from paddle_rope.layers import Linear
-from tasks.ner.features.kinds import COLUMNS
+from tasks.ner.features import COLUMNS
 
 # Size of the embedding of each column of a kind, and of all flags together.
 COLUMN_SIZES = {"segmentation": 32, "bigrams": 64, "words": 64}
@@ -61,15 +61,3 @@ class FeatureEmbedding(nn.Layer):
         if self.flags is not None:
             parts.append(paddle.matmul(flags.astype(self.flags.weight.dtype), self.flags.weight))
         return self.projection(paddle.concat(parts, axis=-1))
-
-
-def check_sizes(sizes):
-    """Raise ValueError unless ``sizes`` are those of features, at least of one kind."""
-    try:
-        tables, flags = sizes["tables"], sizes["flags"]
-        fits = set(tables) <= set(COLUMNS) and all(type(n) is int for n in (*tables.values(), flags))
-        fits = fits and all(rows >= 2 for rows in tables.values()) and flags >= 0 and (tables or flags)
-    except (KeyError, TypeError, AttributeError):
-        fits = False
-    if not fits:
-        raise ValueError(f'features must be {{"tables": {{kind: rows}}, "flags": number}}, got {sizes!r}')

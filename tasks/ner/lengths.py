@@ -29,7 +29,7 @@ def training_lengths(texts: Sequence[Any]) -> TrainingLengths:
     Args:
         texts: :class:`tasks.ner.batching.TokenizedText`, at least one, as training sees them.
     """
-    lengths = [len(text.ids) - 2 for text in texts]
+    lengths = [text.size for text in texts]
     entities = [last - first + 1 for text in texts for _, first, last in text.spans]
     return TrainingLengths(window_length(lengths), max([1, *lengths]), max([1, *entities]))
 

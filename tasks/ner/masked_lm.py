@@ -12,7 +12,7 @@ from paddle_rope.roformer.heads import IGNORED_LABEL, LanguageModelHead
 from tasks.common.training.monitor import VisualDLMonitor
 from tasks.common.training.trainer import RecipeTrainer
 from tasks.ner.batching import SpanCollator
-from tasks.ner.features.kinds import UNKNOWN
+from tasks.ner.features import UNKNOWN
 
 # A stretch of one or two tokens begins at a token with this probability; 90 % of them become [MASK], the rest stay.
 STRETCH_PROBABILITY = 0.12

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
+from paddle_rope.roformer import CharTokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError, visible
 from tasks.common.process import is_first_process
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
 from tasks.common.runs.life import MODEL_FOLDER
+from tasks.common.training.memory import LabeledData
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator, refuse_longer
 from tasks.ner.data.reading import entity_types, read_examples, read_lines
 from tasks.ner.data.splits import has_overlap, read_more_texts, read_splits
-from tasks.ner.evaluation import evaluate_predictor, scores_and_errors
-from tasks.ner.examples import Example, as_record, without_overlaps
+from tasks.ner.evaluation import evaluate_model, evaluate_predictor
+from tasks.ner.examples import Example, as_record
 from tasks.ner.features import WordFeatures
 from tasks.ner.fitting import FEWEST_STEPS, fit_keys
 from tasks.ner.lengths import TrainingLengths, describe_lengths, training_lengths
@@ -28,10 +31,11 @@ from tasks.ner.masked_lm import pretrain
 from tasks.ner.metrics import score_predictions
 from tasks.ner.model import NerModel
 from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, find_candidates
-from tasks.ner.prediction.predictor import NerPredictor, find_in_windows
+from tasks.ner.prediction.finding import find_in_windows
+from tasks.ner.prediction.predictor import NerPredictor
 from tasks.ner.prediction.temperatures import temperatures_for
-from tasks.ner.prediction.thresholds import above, threshold_for_f1, thresholds_for
-from tasks.ner.reports.monitoring import LOWEST_LOGIT, NerMonitor
+from tasks.ner.prediction.thresholds import threshold_for_f1, thresholds_for
+from tasks.ner.reports.monitoring import NerMonitor
 from tasks.ner.reports.printed import (
     print_data_report,
     print_first_texts,
@@ -43,19 +47,34 @@ EARLY = 1 / 3  # of training, after which something should be found
 TYPES_NAMED = 40  # in what is printed
 
 
+@dataclass
+class NerRun(Run):
+    """A run of the NER recipe.
+
+    Attributes:
+        more_texts: unlabeled texts for masked language modeling, as examples.
+        features: word features of the training data; None: none.
+    """
+
+    more_texts: list[Example] = field(default_factory=list)
+    features: WordFeatures | None = None
+
+
+def _record(example: Example) -> dict[str, Any]:
+    entities = [{"start": start, "end": end, "type": kind} for start, end, kind, *_ in example.entities]
+    return {"text": example.text, "entities": entities}
+
+
 class NerRecipe(Recipe):
     """Entities of texts: precision, recall and micro F1 over exact (start, end, type)."""
 
-    name = "ner"
     arguments = NerArguments
     model_class = NerModel
     monitor_class = NerMonitor
     scores = ("precision", "recall", "f1")
-    next_step = "predict:  {command} predict ner {model}"
-    read_labeled = staticmethod(read_examples)
-    read_lines = staticmethod(read_lines)
-    example_class = Example
-    lighter = "a smaller --per_device_train_batch_size, --recompute true, --max_span_length 64 or --cut_long_texts true"
+    next_step = "predict:  {command} predict {model}"
+    labeled = LabeledData(read_examples, read_lines, Example, _record)
+    run_class = NerRun
     predictor = NerPredictor
     report = staticmethod(print_scores)
     evaluate_predictor = staticmethod(evaluate_predictor)
@@ -65,19 +84,19 @@ class NerRecipe(Recipe):
         if not run.keys.cut_long_texts:
             refuse_longer(run.examples["train"], run.keys.max_characters)
         run.more_texts = read_more_texts(run.keys)
-        run.features = None
         if run.keys.features is not None:
             kinds = run.keys.features.split(",")
             run.features = WordFeatures.from_examples(run.examples["train"], kinds, more=run.more_texts)
             run.saved.append(run.features)
+        if run.keys.fit_to_data:
+            self._fit(run)
 
     def read_examples(self, run: Run) -> dict[str, list]:
         """The examples of each split."""
-        return read_splits(run.keys, run.training.seed, run.memory)
+        return read_splits(run.keys, run.training.seed, run.memory.examples)
 
-    def fit(self, run: Run) -> None:
-        if not run.keys.fit_to_data:
-            return
+    def _fit(self, run: NerRun) -> None:
+        """Choose the keys that are not given by the size of the data."""
         training = run.training
         fit = fit_keys(
             run.given, run.examples["train"], run.more_texts,
@@ -88,25 +107,22 @@ class NerRecipe(Recipe):
         if is_first_process():
             print("\n".join(fit.lines))
 
-    def texts(self, run: Run) -> Iterator[str]:
-        return (example.text for example in (*run.examples["train"], *run.more_texts))
+    def new_tokenizer(self, run: NerRun) -> Tokenizer:
+        texts = (example.text for example in (*run.examples["train"], *run.more_texts))
+        return CharTokenizer.from_corpus(texts, run.keys.vocab_min_count)
 
-    def model_options(self, run: Run, tokenizer: Tokenizer) -> dict[str, Any]:
+    def model_options(self, run: NerRun) -> dict[str, Any]:
         overlap = run.keys.allow_overlap
         return {
-            **run.keys.head_options(),
+            "max_tokens": run.keys.max_characters,
             "types": entity_types(*run.examples.values()),
             "allow_overlap": has_overlap(run.examples["train"]) if overlap is None else overlap,
             "features": run.features and run.features.sizes,
-            "unk_token_id": tokenizer.unk_token_id,
+            "unk_token_id": run.tokenizer.unk_token_id,
             "thresholds": 0.0,  # not those of a trained model in ``pretrained``
             "temperatures": 1.0,
             **dict.fromkeys(TrainingLengths._fields),  # those of the training data, once they are tokenized
         }
-
-    def record_of(self, example: Example) -> dict[str, Any]:
-        entities = [{"start": start, "end": end, "type": kind} for start, end, kind, *_ in example.entities]
-        return {"text": example.text, "entities": entities}
 
     def dataset(self, run: Run, split: str) -> NerDataset:
         if split != "train":
@@ -139,18 +155,17 @@ class NerRecipe(Recipe):
                 checkpoint=run.checkpoint,
             )
 
-    def after_training(self, run: Run) -> None:
-        """Choose thresholds, if wanted, and temperatures on dev."""
-        if "dev" not in run.datasets:
-            return
+    def _choose_on_dev(self, run: NerRun) -> float | None:
+        """Choose thresholds, if wanted, and temperatures; returns the dev F1 before, if it set the thresholds."""
         config, examples, texts = run.model.config, run.examples["dev"], run.datasets["dev"].texts
 
         def find(texts):
             return find_in_windows(run.model, texts, run.batch_size, thresholds=LOWEST_THRESHOLD)
 
+        f1 = None
         if run.keys.threshold_for_f1:
-            run.dev_f1 = evaluate_model(run.model, run.datasets["dev"], run.batch_size)[0]["f1"]
-            config.thresholds = [threshold_for_f1(run.dev_f1)] * len(config.types)
+            f1 = evaluate_model(run.model, run.datasets["dev"], run.batch_size).scores["f1"]
+            config.thresholds = [threshold_for_f1(f1)] * len(config.types)
         if run.keys.tune_thresholds:
             candidates = find(texts)
             config.thresholds = thresholds_for(examples, candidates, config.types, config.allow_overlap)
@@ -159,20 +174,23 @@ class NerRecipe(Recipe):
                 candidates = find_candidates(find, texts, [len(example.text) for example in examples])
             except InputError as error:
                 print(f"note: all temperatures are 1, as {error}")
-                return
+                return f1
         gold = [example.entities for example in examples]
         config.temperatures = temperatures_for(gold, candidates, config.types, config.allow_overlap)
+        return f1
 
     def score(self, run: Run, split: str) -> tuple[dict[str, Any], Any]:
-        scores, found = evaluate_model(run.model, run.datasets[split], run.batch_size)
+        scores, found, _ = evaluate_model(run.model, run.datasets[split], run.batch_size)
         config, gold = run.model.config, [example.entities for example in run.examples[split]]
         scores["reliability"] = reliability(gold, found, config.types, config.temperatures)
         return scores, found
 
     def dev_scores(self, run: Run) -> dict[str, float]:
         dataset = run.datasets["dev"]
-        watch = run.trainer.monitor.watch(run.model, dataset, run.trainer.state.global_step)
-        scores, _ = evaluate_model(run.model, dataset, run.batch_size, watch)
+        monitor = run.trainer.monitor
+        evaluation = evaluate_model(run.model, dataset, run.batch_size, with_candidates=monitor.is_open)
+        monitor.show(run.model, dataset, evaluation, run.trainer.state.global_step)
+        scores = evaluation.scores
         self._warn_early(run, scores["predicted"])
         shown = {name: scores[name] for name in self.scores}
         for kind, row in scores["per_type"].items():
@@ -180,11 +198,12 @@ class NerRecipe(Recipe):
         return shown
 
     def score_and_save(self, run: Run) -> dict[str, Any]:
+        f1 = self._choose_on_dev(run) if "dev" in run.datasets else None
         metrics = super().score_and_save(run)
-        if "dev" in metrics and run.keys.threshold_for_f1:
+        if f1 is not None:
             print(
                 f"dev F1 is {metrics['dev']['f1']:.4f} with the threshold {run.model.config.thresholds[0]:.2f}, and "
-                f"{run.dev_f1:.4f} with the threshold 0 of the epochs: a lower threshold finds more entities, of which "
+                f"{f1:.4f} with the threshold 0 of the epochs: a lower threshold finds more entities, of which "
                 "a model of few labels misses many, but it is not fitted to dev (threshold_for_f1)"
             )
         if "dev" in metrics and not metrics["dev"]["predicted"]:
@@ -237,18 +256,3 @@ def nothing_found(run):
             f"or a larger warmup_ratio than {training.warmup_ratio:g}"
         )
     return f"note: nothing is found in dev after {state.global_step} of {state.max_steps} steps. {todo}"
-
-
-def evaluate_model(model, dataset, batch_size, watch=None):
-    """Scores and errors of ``model`` on a :class:`NerDataset`, and the entities found in each text. ``watch`` is called
-    with all spans that score above ``LOWEST_LOGIT``, in the same form."""
-    config = model.config
-    if watch is None:
-        found = find_in_windows(model, dataset.texts, batch_size)
-        if not config.allow_overlap:
-            found = list(map(without_overlaps, found))
-    else:
-        candidates = find_in_windows(model, dataset.texts, batch_size, thresholds=LOWEST_LOGIT)
-        watch(candidates)
-        found = above(candidates, config.thresholds, config.types, config.allow_overlap)
-    return scores_and_errors(dataset.examples, found, config.types), found

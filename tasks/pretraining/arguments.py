@@ -34,12 +34,13 @@ class PretrainingArguments(common.EncoderArguments):
     PLAN = BY_STAGES
     HYPER_PARAMETERS = (*common.EncoderArguments.HYPER_PARAMETERS, "stages", "tokenizer")
 
+    recipe: str = common.option("pretraining", "what is trained")
     text_files: Optional[str] = common.option(None, "files of documents, separated by commas")
     dev_fraction: float = common.option(0.02, "share of the documents held out for evaluation")
     stages: Optional[str] = common.option(None, "tokens per row x rows per batch x steps of each")
     tokenizer: str = common.option("char", "`char` or `word`")
     vocab_file: Optional[str] = common.option(None, "`vocab.txt`; empty: the characters of the texts")
-    hidden_dropout_prob: float = common.option(0.1, "dropout rate of embeddings and layers")
+    hidden_dropout_prob: float = common.of_encoder("hidden_dropout_prob")
 
     REQUIRED = ("text_files", "output_dir")
     SETTLED_BY_PRETRAINED = (*common.EncoderArguments.SETTLED_BY_PRETRAINED, "tokenizer", "vocab_file")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, WordTokenizer
@@ -26,27 +25,24 @@ from tasks.pretraining.trainer import PretrainingMonitor, PretrainingTrainer
 class PretrainingRecipe(Recipe):
     """Loss and accuracy of hidden tokens, stage by stage."""
 
-    name = "pretraining"
     arguments = PretrainingArguments
     model_class = RoFormerForMaskedLM
     monitor_class = PretrainingMonitor
     scores = ("loss", "accuracy")
-    next_step = "use it:   {command} train ner CONFIG.yaml --pretrained {model}"
+    next_step = "use it:   {command} train CONFIG.yaml --pretrained {model}"
 
     def read(self, run: Run) -> None:
         documents = read_documents([path.strip() for path in run.keys.text_files.split(",")])
         run.examples = dict(zip(("train", "dev"), hold_out(documents, run.keys.dev_fraction)))
 
-    def texts(self, run: Run) -> Iterator[str]:
-        return iter(run.examples["train"])
-
     def new_tokenizer(self, run: Run) -> Tokenizer:
         if run.keys.vocab_file is None:
-            return super().new_tokenizer(run)
+            return CharTokenizer.from_corpus(run.examples["train"], run.keys.vocab_min_count)
         kind = {"char": CharTokenizer, "word": WordTokenizer}[run.keys.tokenizer]
         return kind.from_vocab_file(run.keys.vocab_file)
 
-    def model_options(self, run: Run, tokenizer: Tokenizer) -> dict[str, Any]:
+    def model_options(self, run: Run) -> dict[str, Any]:
+        tokenizer = run.tokenizer
         where = run.keys.vocab_file or run.keys.pretrained or "configuration"
         if tokenizer.mask_token_id is None:
             raise InputError(f"{where}: lacks [MASK], which pretraining needs; give another vocabulary")

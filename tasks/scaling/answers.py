@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 
 from tasks.common.errors import InputError
-from tasks.common.texts.json_lines import json_text
+from tasks.common.texts.json_records import json_text
 from tasks.matching.data import PAIR_KEYS, TRIPLE_KEYS, prediction_records
 from tasks.scaling.formats import Found, Keys
 

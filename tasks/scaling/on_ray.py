@@ -49,7 +49,6 @@ def run_on_ray(job: Job, parts: list[Part], events, count: int, address: str = L
                 events.ready()
             else:
                 left -= 1
-                events.advance(part.last - part.first + 1)
                 events.done(done)
             if waiting:
                 part = waiting.popleft()

@@ -5,125 +5,112 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import queue
 import signal
 import sys
 import threading
-import traceback
-from collections import Counter, deque
-from multiprocessing.connection import wait
+from collections import Counter
+from concurrent.futures.process import BrokenProcessPool
 
+from pebble import ProcessExpired, ProcessPool
 from tqdm import tqdm
 
 from tasks.common.errors import InputError
 from tasks.scaling.formats import Part
-from tasks.scaling.worker import MOST_DEATHS, Job, PartWorker
+from tasks.scaling.worker import MOST_DEATHS, Done, Job, PartWorker
 
 SPAWN = multiprocessing.get_context("spawn")  # a forked process with threads of paddle would hang
+_worker: PartWorker | InputError  # of this process, or why it has none
 
 
 def run_in_processes(job: Job, parts: list[Part], events, count: int) -> None:
-    """Do all parts. A process that dies is replaced, and its part computed again.
+    """Do all parts. When a process dies, another one replaces it and computes its part again.
 
     Args:
         job, parts: the work.
-        count: of the processes.
-        events: object with the methods ``ready()``, called when a model is open, ``advance(records)``, negative when a
-            process has died, and ``done(done)``.
+        count: number of processes.
+        events: object with the methods ``ready()``, called when a model is open, and ``done(done)``, called with the
+            :class:`~tasks.scaling.worker.Done` of each part.
 
     Raises:
         InputError: the model cannot be opened, a file cannot be read or written, or several processes have died over
             the same part.
     """
-    waiting, deaths, workers = deque(parts), Counter(), []
+    parts_of_futures, finished, deaths = {}, queue.SimpleQueue(), Counter()
     with _threads_of_children(job.threads):
+        pool = ProcessPool(min(count, len(parts)), initializer=_open_model, initargs=(job,), context=SPAWN)
+
+        def start(part):
+            future = pool.schedule(_write_part, [part])
+            parts_of_futures[future] = part
+            future.add_done_callback(finished.put)
+
         try:
-            workers = [_Process(job) for _ in range(min(count, len(parts)))]
-            while any(worker.part for worker in workers) or waiting:
-                for pipe in wait([worker.pipe for worker in workers]):
-                    worker = next(one for one in workers if one.pipe is pipe)
-                    try:
-                        kind, value = pipe.recv()
-                    except (EOFError, ConnectionResetError):
-                        workers[workers.index(worker)] = _replace(worker, job, waiting, deaths, events)
-                        continue
-                    if kind == "advance":
-                        worker.advanced += value
-                        events.advance(value)
-                        continue
-                    if kind == "refused":
-                        raise InputError(value)
-                    if kind == "failed":
-                        raise RuntimeError(f"in a process of its own:\n{value}")
-                    getattr(events, kind)(*value)
-                    worker.give(waiting.popleft() if waiting else None)
+            pool.schedule(_check_model).result()
+            events.ready()
+            for part in parts:
+                start(part)
+            while parts_of_futures:
+                future = finished.get()
+                part = parts_of_futures.pop(future)
+                try:
+                    events.done(future.result())
+                except ProcessExpired as error:
+                    deaths[part] += 1
+                    _report_death(part, error.exitcode, deaths[part])
+                    start(part)
+        except (BrokenProcessPool, ProcessExpired):
+            raise InputError(
+                f"a process has died before its first part; {_REMEDY}, and run the same command again to go on"
+            ) from None
         finally:
-            for worker in workers:
-                worker.end()
+            pool.stop()
+            pool.join()
 
 
-class _Process:
-    """A process that does a part at a time; ``part`` is the one that it does now."""
-
-    def __init__(self, job):
-        self.part, self.advanced = None, 0
-        self.pipe, theirs = SPAWN.Pipe()
-        self.process = SPAWN.Process(target=_work, args=(theirs, job), daemon=True)
-        with _interrupts_ignored():  # Ctrl-C reaches all processes of a terminal; this one here ends the others
-            self.process.start()
-        theirs.close()
-
-    def give(self, part):
-        self.part, self.advanced = part, 0
-        if part:
-            with contextlib.suppress(BrokenPipeError):  # it has died: the pipe says so when it is read
-                self.pipe.send(part)
-
-    def end(self):
-        self.process.kill()
-        self.process.join()
-        self.pipe.close()
+_REMEDY = "use fewer --processes or a smaller --batch_size if memory was short"
 
 
-def _replace(worker, job, waiting, deaths, events):
-    """A new process in the place of one that has died."""
-    worker.end()
-    code = worker.process.exitcode
-    cause = f"signal {-code}, {signal.strsignal(-code)}" if code and code < 0 else f"exit status {code}"
-    where, part = "before its first part", worker.part
-    if part:
-        where = f"in {part.path}, records {part.first} to {part.last}"
-        waiting.appendleft(part)
-        events.advance(-worker.advanced)
-    deaths[part] += 1
-    if deaths[part] == MOST_DEATHS:
+def _report_death(part, code, deaths):
+    cause = f"signal {-code}, {signal.strsignal(-code)}" if code < 0 else f"exit status {code}"
+    where = f"in {part.path}, records {part.first} to {part.last}"
+    if deaths == MOST_DEATHS:
         raise InputError(
-            f"{MOST_DEATHS} processes have died {where} ({cause}); take fewer --processes or a smaller --batch_size "
-            "if the memory was too small, and run the same command again to go on"
+            f"{MOST_DEATHS} processes have died {where} ({cause}); {_REMEDY}, and run the same command again to go on"
         )
-    tqdm.write(f"a process has died {where} ({cause}); another takes its place", file=sys.stderr)
-    return _Process(job)
+    tqdm.write(f"a process has died {where} ({cause}); another one takes its place", file=sys.stderr)
 
 
-def _work(pipe, job):
-    """What a process does."""
+def _open_model(job):
+    """Begin a process, which ends with its parent."""
+    global _worker
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     tqdm.set_lock(threading.RLock())  # its own is a semaphore, which a process that is killed leaves behind
     try:
-        worker = PartWorker(job)
-        pipe.send(("ready", ()))
-        while True:
-            part = pipe.recv()
-            pipe.send(("done", (worker(part, lambda records: pipe.send(("advance", records))),)))
-    except (EOFError, BrokenPipeError, ConnectionResetError):  # the run has ended
-        return
+        _worker = PartWorker(job)
     except InputError as error:
-        pipe.send(("refused", str(error)))
-    except Exception:
-        pipe.send(("failed", traceback.format_exc()))
+        _worker = error
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # paddle takes it when it is imported
+
+
+def _end_with_parent():
+    multiprocessing.parent_process().join()
+    os._exit(1)  # in the midst of a part: another run may be at work on it
+
+
+def _check_model() -> None:
+    if isinstance(_worker, InputError):
+        raise _worker
+
+
+def _write_part(part) -> Done:
+    _check_model()
+    return _worker(part)
 
 
 @contextlib.contextmanager
 def _threads_of_children(threads):
-    """Processes that are started within this block compute with so many threads."""
+    """Within this block, new processes compute with so many threads."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(dict.fromkeys(names, str(threads)))
@@ -135,16 +122,3 @@ def _threads_of_children(threads):
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-@contextlib.contextmanager
-def _interrupts_ignored():
-    """Processes that are started within this block, in the main thread, do not notice Ctrl-C."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -91,6 +91,7 @@ class _Call:
     def __init__(self, job, plan, parts, left):
         self.job, self.plan = job, plan
         self.finished = []  # tasks.scaling.worker.Done
+        self._records_of_part = {part.number: _records([part]) for part in parts}
         total, remaining = map(_records, (parts, left))
         self._bar = tqdm(
             total=total,
@@ -124,13 +125,10 @@ class _Call:
         self._is_ready = True
         self._started = time.perf_counter()
 
-    def advance(self, records):
-        """So many more records are done."""
-        self._bar.update(records)
-
     def done(self, done):
         """A part is finished."""
         self.finished.append(done)
+        self._bar.update(self._records_of_part[done.number])
         self.seconds = time.perf_counter() - self._started
 
     def close(self):

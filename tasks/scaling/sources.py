@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import os
-import zlib
 from collections import Counter
 
 from tasks.common.errors import InputError
-from tasks.common.texts.text_files import open_bytes
-from tasks.scaling.formats import GZIP, Csv, JsonLines, Keys, Parquet, Part, PlainText, Source
+from tasks.common.texts.text_files import open_bytes, reading
+from tasks.scaling.formats import Csv, JsonLines, Keys, Parquet, Part, PlainText
 
+GZIP = ".gz"
 # by the end of a file's name
-SOURCES = {
-    ".txt": PlainText,
-    ".jsonl": JsonLines,
-    ".json": JsonLines,
-    ".csv": Csv,
-    ".parquet": Parquet,
-}
+SOURCES = {".txt": PlainText, ".jsonl": JsonLines, ".json": JsonLines, ".csv": Csv, ".parquet": Parquet}
 ENDINGS = (*SOURCES, *(f"{ending}{GZIP}" for ending in SOURCES if ending != ".parquet"))
 
 
-def open_source(path: str, keys: Keys) -> Source:
+def open_source(path: str, keys: Keys) -> PlainText | Parquet:
     """The source of a file, by the end of its name. Raises InputError if it cannot be read or lacks the
-    ``keys`` of the texts, see :class:`Source`."""
+    ``keys`` of the texts, see :class:`~tasks.scaling.formats.PlainText`."""
     ending = next(ending for ending in ENDINGS if path.endswith(ending)).removesuffix(GZIP)
     if SOURCES[ending] is PlainText and len(keys[0]) > 1:
         names = " and ".join(keys[0])
@@ -69,11 +63,8 @@ def parts_of(paths: list[str], keys: Keys, size: int) -> list[Part]:
     """
     parts = []
     for path in paths:
-        try:
-            with contextlib.closing(open_source(path, keys)) as source:
-                parts += [Part(0, path, *span) for span in source.parts(size)]
-        except (OSError, EOFError, zlib.error) as error:
-            raise InputError(f"{path}: is damaged or cannot be read ({error}); give it whole") from None
+        with reading(path), contextlib.closing(open_source(path, keys)) as source:
+            parts += [Part(0, path, *span) for span in source.parts(size)]
     if not parts:
         raise InputError(f"{paths[0]}: no records in it{' and the others' if len(paths) > 1 else ''}; give texts")
     return [part._replace(number=number) for number, part in enumerate(parts)]

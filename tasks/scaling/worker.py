@@ -85,17 +85,15 @@ class PartWorker:
         self._answers = Answers(job.task, open_job_predictor(job), self._keys)
         self._source = None  # stays open: the next part of a packed file begins where this one ends
 
-    def __call__(self, part: Part, advance=lambda records: None) -> Done:
-        """Write the files of a part, see :func:`part_file`. ``advance`` is called with the number of records done."""
+    def __call__(self, part: Part) -> Done:
+        """Write the files of a part, see :func:`part_file`."""
         try:
-            return self._write(part, advance)
+            return self._write(part)
         except (OSError, EOFError) as error:
-            if isinstance(error, BrokenPipeError):  # of ``advance``: nobody waits for this part any more
-                raise
-            path = error.filename or part.path if isinstance(error, OSError) else part.path
-            raise InputError(f"{path}: cannot be read or written ({error}); mend that, then run again") from None
+            path = getattr(error, "filename", None) or part.path
+            raise InputError(f"{path}: cannot be read or written ({error}); fix that, then run again") from None
 
-    def _write(self, part, advance):
+    def _write(self, part):
         answered, rejected = 0, []
         with atomic_writer(part_file(self.job, part.number)) as file:
             for chunk in self._chunks(part):
@@ -109,7 +107,6 @@ class PartWorker:
                         rejected.append(_report(part, found, error))
                 file.writelines(map(as_json, self._answers(items)))
                 answered += len(items)
-                advance(len(chunk))
             if rejected:
                 path = rejected_file(self.job, part.number)
                 path.parent.mkdir(exist_ok=True)

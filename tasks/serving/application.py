@@ -1,8 +1,10 @@
 """The routes of the service, what they take and what they answer."""
 
 import asyncio
+import contextlib
 import re
 import time
+from collections.abc import AsyncIterator
 from typing import Annotated
 
 import fastapi
@@ -16,12 +18,14 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 import paddle_rope
 from tasks.common.errors import InputError
 from tasks.serving import metrics
-from tasks.serving.batching import Batcher, Busy, Job, characters_of
-from tasks.serving.limits import CLIENT_LEFT, Limits, Refusal, as_refusal, error_body
-from tasks.serving.models import Work, examples, open_works
+from tasks.serving.batching import Batcher
+from tasks.serving.limits import CLIENT_LEFT, Limits
+from tasks.serving.models import Work, characters_of, examples, open_works
+from tasks.serving.refusal import Refusal, error_body
 from tasks.serving.settings import Settings
 
 STUCK_SECONDS = 120  # of one batch, after which the service no longer calls itself healthy
+LAST_SECONDS = 0.1  # in which refusals are written when the service stops
 DESCRIPTION = """\
 Models of paddle_rope. Every error is JSON, `{"error": "what is wrong and what to do"}`. Open a path and
 choose *Execute*: its example is sent."""
@@ -75,78 +79,60 @@ PROBLEMS = {
     413: "the body is too large",
     415: "not JSON",
     422: "the JSON is not what the model takes",
-    503: "too many requests, or the service starts or stops: try again after Retry-After seconds",
+    503: "too many requests, or the service stops: try again after Retry-After seconds",
 }
 
 
 class Service:
-    """The state of a worker: its models, its queue, and whether it answers."""
+    """The state of a worker: its models and its queue."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.batcher = Batcher(
-            settings.batch_size,
-            settings.max_wait_ms / 1000,
-            settings.max_queue,
-            settings.max_queue_characters,
-            on_batch=metrics.count_batch,
-            on_waiting=metrics.WAITING.set,
-        )
+        self.batcher = Batcher(settings)
         self.works: dict[tuple[str, str], Work] = {}
-        self.ready = self.stopping = False
-        self.jobs: set[Job] = set()  # of the requests in work
+        self.computing: asyncio.Task[None] | None = None
 
-    async def open(self) -> None:
-        """Open the models, after which the service is ready."""
-        self.works = await self.batcher.in_thread(open_works, self.settings)
-        self.ready = True
+    def open(self) -> None:
+        """Open the models, in the thread that computes with them; raises InputError if one cannot be opened."""
+        self.works = self.batcher.thread.submit(open_works, self.settings).result()
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, app: fastapi.FastAPI) -> AsyncIterator[None]:
+        """Compute as long as the application lives."""
+        self.computing = asyncio.create_task(self.batcher.run())
         metrics.READY.set(1)
-
-    def check(self) -> None:
-        """Raise Refusal or Busy unless a request can be taken now."""
-        if self.stopping:
-            raise Refusal(503, "the service is stopping", {"retry-after": "1", "connection": "close"})
-        if not self.ready:
-            raise Refusal(503, "the service is starting", {"retry-after": "5"})
-        self.batcher.check_room()
+        yield
+        metrics.READY.set(0)
+        await asyncio.sleep(LAST_SECONDS)
+        self.computing.cancel()
 
     def is_healthy(self) -> bool:
         """Whether batches come to an end."""
+        has_ended = self.computing is not None and self.computing.done()  # by a defect
         since = self.batcher.computing_since
-        return since is None or time.monotonic() - since < STUCK_SECONDS
-
-    def stop(self) -> None:
-        """Take no more requests; those in work go on."""
-        self.stopping, self.ready = True, False
-        metrics.READY.set(0)
-
-    def give_up(self) -> None:
-        """Refuse the requests in work."""
-        for job in self.jobs:
-            if not job.done.done():
-                job.done.set_exception(Refusal(503, "the service has stopped", {"connection": "close"}))
+        return not has_ended and (since is None or time.monotonic() - since < STUCK_SECONDS)
 
     async def answer(self, request: Request, model: str, verb: str, items: list) -> Response:
         """Compute the items of a request together with those of others."""
-        self.check()
         most = self.settings.max_request_characters
         if len(items) > 1 and (characters := characters_of(items)) > most:
             raise InputError(f"the request has {characters:,} characters, more than {most:,}; send fewer texts at once")
         job = self.batcher.submit(self.works[model, verb], items)
-        self.jobs.add(job)
         left = asyncio.ensure_future(_has_left(request))
         seconds = self.settings.max_seconds
         try:
             await asyncio.wait({job.done, left}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if job.done.done():
                 job.done.result()  # raises what the computation raised
+                metrics.TEXTS.labels(model, verb).inc(len(items))
                 return Response('{"results": [' + ", ".join(job.results) + "]}", media_type="application/json")
             if left.done():
                 return Response(status_code=CLIENT_LEFT)
             raise Refusal(503, f"no answer within {seconds:g} s", {"retry-after": "1"})
+        except asyncio.CancelledError:  # the server stops, and has no more time for this request
+            raise Refusal(503, "the service has stopped", {"connection": "close"}) from None
         finally:
             left.cancel()
-            self.jobs.discard(job)
             self.batcher.drop(job)
 
 
@@ -155,7 +141,18 @@ async def _has_left(request):
         pass
 
 
-def build_application(service: Service) -> Limits:
+def open_application(settings: Settings) -> fastapi.FastAPI:
+    """The ASGI application of a service whose models are open.
+
+    Raises:
+        InputError: a model cannot be opened.
+    """
+    service = Service(settings)
+    service.open()
+    return build_application(service)
+
+
+def build_application(service: Service) -> fastapi.FastAPI:
     """The ASGI application of a service."""
     app = FastAPIOffline(
         title="paddle_rope",
@@ -163,12 +160,15 @@ def build_application(service: Service) -> Limits:
         description=DESCRIPTION,
         redoc_url=None,
         swagger_ui_parameters={"defaultModelsExpandDepth": 0, "tryItOutEnabled": True, "validatorUrl": None},
+        lifespan=service.lifespan,
     )
     _add_models(app, service)
     _add_status(app, service)
     _add_errors(app)
     paths = {route.path for route in app.routes if "{" not in route.path}
-    return Limits(app, service.settings.max_body_bytes, service.check, paths)
+    most = service.settings.max_body_bytes
+    app.add_middleware(Limits, max_body_bytes=most, check=service.batcher.check_space, paths=paths)
+    return app
 
 
 def _add_models(app, service):
@@ -232,10 +232,8 @@ def _add_status(app, service):
             raise Refusal(503, f"a batch takes more than {STUCK_SECONDS} s")
         return JSONResponse({"status": "healthy"})
 
-    @app.get("/ready", tags=["service"], summary="200 while requests are answered; 503 at the start and the stop")
+    @app.get("/ready", tags=["service"], summary="200 while requests are answered")
     async def ready() -> Response:
-        if not service.ready:
-            raise Refusal(503, "the service is stopping" if service.stopping else "the service is starting")
         return JSONResponse({"status": "ready"})
 
     @app.get("/metrics", tags=["service"], summary="counts and times for Prometheus", response_class=PlainTextResponse)
@@ -255,10 +253,6 @@ def _add_errors(app):
     @app.exception_handler(Refusal)
     async def refused(request, error):
         return answer(error.status, error.reason, error.headers)
-
-    @app.exception_handler(Busy)
-    async def busy(request, error):
-        return await refused(request, as_refusal(error))
 
     @app.exception_handler(InputError)
     async def wrong_input(request, error):

@@ -3,97 +3,126 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
-from tasks.serving.models import Work
+import anyio
 
-BATCH_CHARACTERS = 1 << 12  # of a batch of several items: a long text does not hold up many short ones
-SMOOTHING = 0.9  # of the mean time that an item takes
+from tasks.serving import metrics
+from tasks.serving.models import Work, characters_of
+from tasks.serving.refusal import Refusal
+from tasks.serving.settings import Settings
+
+BATCH_TOKENS = 1 << 11  # of a batch of several pieces, padding included: bounds how long short texts wait for long ones
+SMOOTHING = 0.9  # of the mean time that a character takes
 
 
-class Busy(Exception):
-    """Too many items wait; ``retry_after`` are the seconds in which those that wait now will have been computed."""
+class Piece(NamedTuple):
+    """What a model computes at once: a text, a pair of texts, or a window of a long text.
 
-    def __init__(self, retry_after: int):
-        super().__init__(f"the queue is full; try again in {retry_after} s")
-        self.retry_after = retry_after
+    Attributes:
+        content: for :attr:`~tasks.serving.models.Work.compute`.
+        size: tokens or characters.
+        results: of the pieces of its item, to which its own result is appended.
+    """
+
+    content: Any
+    size: int
+    results: list
 
 
 class Job:
-    """The items of a request: ``results`` has the JSON of each as soon as ``done`` (a future) is set."""
+    """The items of a request. ``results`` has the JSON of each as soon as ``done`` (a future) is set.
+
+    The event loop makes and drops a job; all else is done by the thread that computes.
+    """
 
     def __init__(self, work: Work, items: Sequence[Any]) -> None:
         self.work, self.items = work, items
-        self.results: list[str | None] = [None] * len(items)
-        self.taken = 0  # items that were put into a batch: the first so many
-        self.missing = len(items)  # results
+        self.waiting, self.waiting_characters = len(items), characters_of(items)  # of items with pieces to take
+        self.results: list[str] = []
+        self.error: Exception | None = None
         self.arrived = time.monotonic()
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._pieces = self._read()
+        self._next: Piece | None = None
+        self._begun: list[list] = []  # for each item that is begun: the results of its pieces
+
+    def _read(self) -> Iterator[Piece]:
+        for item in self.items:
+            self._begun.append([])
+            for content, size in self.work.pieces(item):
+                yield Piece(content, size, self._begun[-1])
+            self.waiting -= 1
+            self.waiting_characters -= characters_of([item])
+
+    def peek(self) -> Piece | None:
+        """The next piece, which is read now; None after the last one, and after an error."""
+        if self._next is None and self.error is None:
+            try:
+                self._next = next(self._pieces, None)
+            except Exception as error:
+                self.error = error
+        return self._next
+
+    def take(self) -> None:
+        """Go on to the piece after the next one."""
+        self._next = None
+
+    def finish(self) -> bool:
+        """Whether an error ended the job or all pieces are computed, of which the results are made then."""
+        if self.peek() is not None and self.error is None:
+            return False
+        try:
+            self.results = [] if self.error else list(map(self.work.join, self.items, self._begun))
+        except Exception as error:
+            self.error = error
+        return True
 
 
 class Batcher:
-    """Computes jobs in one thread, in batches of items of the same work.
+    """Computes jobs in one thread, in batches of pieces of the same work.
 
-    A batch starts when it is full, or when its oldest item has waited ``max_wait`` seconds, and the thread is free. It
-    takes an item of each job in turn, and jobs that it leaves out come first in the next one: a large job, which is
-    computed in several batches, does not hold up the others. An HTTP connection sends its next request after the answer
-    to the last one, so connections, too, are served in turn. An error in a batch is given only to the job that causes
-    it. Methods are called in the event loop.
-
-    Args:
-        batch_size: items of a batch at most.
-        max_wait: seconds.
-        max_queue: items that may wait; of each job, at most ``batch_size`` of them count. A job that comes while there
-            is room is taken whole.
-        max_queue_characters: characters that may wait; likewise.
-        on_batch: called with the work, the number of items and the seconds of each batch.
-        on_waiting: called with the number of items that wait, whenever that changes.
+    A batch starts when it is full, or when its oldest item has waited ``max_wait_ms``, and the thread is free. It
+    takes a piece (a short text, or a window of a long one) of each job in turn, and jobs that it leaves out come first
+    in the next one: a job of many or long texts, which is computed in several batches, does not hold up the others. An
+    HTTP connection sends its next request after the answer to the last one, so connections, too, are served in turn. An
+    error in a batch is given only to the job that causes it. A job that comes while the queue has space is taken whole.
+    Methods are called in the event loop.
     """
 
-    def __init__(
-        self,
-        batch_size: int,
-        max_wait: float,
-        max_queue: int,
-        max_queue_characters: int,
-        on_batch: Callable[[Work, int, float], None] = lambda work, items, seconds: None,
-        on_waiting: Callable[[int], None] = lambda items: None,
-    ) -> None:
-        self.batch_size, self.max_wait = batch_size, max_wait
-        self.max_queue, self.max_queue_characters = max_queue, max_queue_characters
-        self.on_batch, self.on_waiting = on_batch, on_waiting
-        self.waiting = self.waiting_characters = 0  # items, and their characters
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
         self.computing_since: float | None = None
-        self._jobs: list[Job] = []
+        self.thread = ThreadPoolExecutor(1, thread_name_prefix="compute")
+        self._jobs: list[Job] = []  # that are not finished, in turn
         self._news = asyncio.Event()
-        self._seconds_per_item = 0.01
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="compute")
+        self._seconds_per_character = 0.0
 
-    async def in_thread(self, function: Callable, *arguments: Any) -> Any:
-        """The result of a function that is called in the thread that computes."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+    @property
+    def waiting(self) -> int:
+        """Items of which not all pieces have been put into a batch."""
+        return sum(job.waiting for job in self._jobs)
 
-    def check_room(self) -> None:
-        """Raise Busy if as many items or characters wait as may."""
-        if self.waiting_characters >= self.max_queue_characters or (
-            self.waiting >= self.max_queue
-            and sum(min(len(job.items) - job.taken, self.batch_size) for job in self._jobs) >= self.max_queue
-        ):
-            raise Busy(max(1, math.ceil(self.waiting * self._seconds_per_item)))
+    def check_space(self) -> None:
+        """Refuse unless another job may wait: ``Retry-After`` is the time in which those of now will be computed."""
+        items = sum(min(job.waiting, self.settings.batch_size) for job in self._jobs)
+        characters = sum(job.waiting_characters for job in self._jobs)
+        if items >= self.settings.max_queue or characters >= self.settings.max_queue_characters:
+            seconds = max(1, math.ceil(characters * self._seconds_per_character))
+            raise Refusal(503, f"the queue is full; try again in {seconds} s", {"retry-after": str(seconds)})
 
     def submit(self, work: Work, items: Sequence[Any]) -> Job:
-        """Put items into the queue; raises Busy if it is full."""
-        self.check_room()
+        """Put items into the queue; raises Refusal if it is full."""
+        self.check_space()
         job = Job(work, items)
         if items:
             self._jobs.append(job)
-            self._count(len(items), characters_of(items))
+            metrics.WAITING.set(self.waiting)
             self._news.set()
         else:
             job.done.set_result(None)
@@ -103,33 +132,21 @@ class Batcher:
         """Forget a job that nobody waits for; what is being computed of it is thrown away."""
         if not job.done.done():
             job.done.cancel()
-            self._remove(job)
-
-    def _remove(self, job):
-        with contextlib.suppress(ValueError):  # all of it was taken
-            self._jobs.remove(job)
-            self._count(job.taken - len(job.items), -characters_of(job.items[job.taken :]))
-
-    def _count(self, items, characters):
-        self.waiting += items
-        self.waiting_characters += characters
-        self.on_waiting(self.waiting)
+            self._jobs = [other for other in self._jobs if other is not job]
+            metrics.WAITING.set(self.waiting)
 
     async def run(self) -> None:
         """Compute what comes, until cancelled."""
         while True:
             await self._wait_for_batch()
-            parts = self._take()
-            if not parts:
+            if not self._jobs:
                 continue
-            work, count = parts[0][0].work, sum(len(items) for _, _, items in parts)
+            work = self._jobs[0].work
+            jobs = [job for job in self._jobs if job.work is work]
             self.computing_since = time.monotonic()
-            outcomes = await self.in_thread(_compute, work, [items for _, _, items in parts])
-            seconds, self.computing_since = time.monotonic() - self.computing_since, None
-            self._seconds_per_item = SMOOTHING * self._seconds_per_item + (1 - SMOOTHING) * seconds / count
-            self.on_batch(work, count, seconds)
-            for (job, start, items), outcome in zip(parts, outcomes):
-                self._deliver(job, start, len(items), outcome)
+            finished = await asyncio.get_running_loop().run_in_executor(self.thread, self._compute_batch, jobs)
+            self.computing_since = None
+            self._settle(finished)
 
     async def _wait_for_batch(self):
         while True:
@@ -137,58 +154,65 @@ class Batcher:
             timeout = None
             if self._jobs:
                 first = self._jobs[0]
-                ready = sum(len(job.items) - job.taken for job in self._jobs if job.work is first.work)
-                timeout = first.arrived + self.max_wait - time.monotonic()
-                if ready >= self.batch_size or timeout <= 0:
+                ready = sum(max(1, job.waiting) for job in self._jobs if job.work is first.work)
+                timeout = first.arrived + self.settings.max_wait_ms / 1000 - time.monotonic()
+                if ready >= self.settings.batch_size or timeout <= 0:
                     return
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), timeout)
+            with anyio.move_on_after(timeout):
+                await self._news.wait()
 
-    def _take(self) -> list[tuple[Job, int, Sequence]]:
-        """The next batch: jobs, where their items in it begin, and these items."""
-        if not self._jobs:
-            return []
-        work, count, characters = self._jobs[0].work, 0, 0
-        starts: dict[Job, int] = {}
-        turns = deque(job for job in self._jobs if job.work is work)
-        while turns and count < self.batch_size:
+    def _settle(self, finished: dict[Job, bool]):
+        """Answer the jobs of a batch that are finished; the others come last."""
+        for job, is_finished in finished.items():
+            if is_finished and not job.done.done():  # otherwise dropped
+                job.done.set_exception(job.error) if job.error else job.done.set_result(None)
+        unfinished = [job for job in finished if not job.done.done()]
+        self._jobs = [job for job in self._jobs if job not in finished] + unfinished
+        metrics.WAITING.set(self.waiting)
+
+    def _compute_batch(self, jobs: list[Job]) -> dict[Job, bool]:
+        """Compute a batch, in the thread: for each job that has a part in it, whether it is finished."""
+        batch = self._draw(jobs)
+        metrics.WAITING.set(self.waiting)
+        pieces = [piece for of_job in batch.values() for piece in of_job]
+        if pieces:
+            begin = time.monotonic()
+            _compute(jobs[0].work, batch)
+            seconds = time.monotonic() - begin
+            per_character = seconds / max(1, sum(piece.size for piece in pieces))
+            self._seconds_per_character = SMOOTHING * self._seconds_per_character + (1 - SMOOTHING) * per_character
+            metrics.count_batch(jobs[0].work, len(pieces), seconds)
+        return {job: job.finish() for job in batch}
+
+    def _draw(self, jobs: list[Job]) -> dict[Job, list[Piece]]:
+        """The next batch: pieces of each job in turn, until one does not fit, which begins the next batch."""
+        batch: dict[Job, list[Piece]] = {}
+        turns, count, longest = deque(jobs), 0, 0
+        while turns and count < self.settings.batch_size:
             job = turns.popleft()
-            length = characters_of(job.items[job.taken : job.taken + 1])
-            if count and characters + length > BATCH_CHARACTERS:
+            piece = job.peek()
+            if piece is None:
+                batch.setdefault(job, [])  # an error, or all of it is drawn
                 continue
-            starts.setdefault(job, job.taken)
-            job.taken, count, characters = job.taken + 1, count + 1, characters + length
-            if job.taken < len(job.items):
-                turns.append(job)
-        unfinished = [job for job in starts if job.taken < len(job.items)]
-        self._jobs = [job for job in self._jobs if job not in starts] + unfinished
-        self._count(-count, -characters)
-        return [(job, start, job.items[start : job.taken]) for job, start in starts.items()]
-
-    def _deliver(self, job, start, count, outcome):
-        if job.done.done():  # dropped, or failed in an earlier batch
-            return
-        if isinstance(outcome, Exception):
-            self._remove(job)
-            job.done.set_exception(outcome)
-            return
-        job.results[start : start + count] = outcome
-        job.missing -= count
-        if not job.missing:
-            job.done.set_result(None)
+            longest = max(longest, piece.size)
+            if count and (count + 1) * longest > BATCH_TOKENS:
+                break
+            batch.setdefault(job, []).append(piece)
+            job.take()
+            count += 1
+            turns.append(job)
+        return batch
 
 
-def characters_of(items: Sequence[Any]) -> int:
-    """The characters of texts, or of pairs of texts."""
-    return sum(len(item) if isinstance(item, str) else sum(map(len, item)) for item in items)
-
-
-def _compute(work, parts):
-    """For each part of a batch, a list of items, its results, or the exception that it causes."""
+def _compute(work: Work, batch: dict[Job, list[Piece]]) -> None:
+    """Compute pieces; where that fails, those of each job alone, so that an error is given only to its job."""
+    pieces = [piece for of_job in batch.values() for piece in of_job]
     try:
-        results = iter(work.compute([item for part in parts for item in part]))
-        return [[next(results) for _ in part] for part in parts]
-    except Exception as error:  # of whatever kind: the thread goes on, and the others get their answers
-        if len(parts) == 1:
-            return [error]
-        return [outcome for part in parts for outcome in _compute(work, [part])]
+        for piece, result in zip(pieces, work.compute([piece.content for piece in pieces])):
+            piece.results.append(result)
+    except Exception as error:  # of whatever kind: the thread goes on
+        if len(batch) == 1:
+            next(iter(batch)).error = error
+        else:
+            for job, of_job in batch.items():
+                _compute(work, {job: of_job})

@@ -1,14 +1,14 @@
-"""The door of the service: bodies are read here, within bounds, before anything looks at them."""
+"""Requests are read here, within bounds, before anything else sees them."""
 
 from __future__ import annotations
 
-import asyncio
-import json
 import time
 from collections.abc import Callable
 
+import anyio
+
 from tasks.serving import metrics
-from tasks.serving.batching import Busy
+from tasks.serving.refusal import Refusal, error_body
 
 BODY_SECONDS = 20  # in which a body must have arrived
 BODIES_AT_ONCE = 100  # as many bodies of the largest size may be held while they arrive
@@ -17,27 +17,14 @@ DRAIN_BODIES = 8  # and how much of it, in bodies of the largest size
 CLIENT_LEFT = 499  # status that is counted for requests whose client has left; nobody sees it
 
 
-class Refusal(Exception):
-    """A request that is not served: HTTP status, reason in a line, and further headers."""
-
-    def __init__(self, status: int, reason: str, headers: dict[str, str] | None = None):
-        super().__init__(reason)
-        self.status, self.reason, self.headers = status, reason, headers or {}
-
-
-def error_body(reason: str) -> bytes:
-    """The body of every answer that is an error."""
-    return json.dumps({"error": reason}).encode()
-
-
 class Limits:
-    """ASGI application around another: hands it requests with their whole body, and refuses others with JSON.
+    """ASGI middleware: gives an application requests with their whole body, and refuses others with JSON.
 
     Args:
-        app: the other one.
+        app: the application.
         max_body_bytes: of a body.
-        check: called when the body of a POST has arrived; raises Refusal or Busy if it is not wanted now.
-        paths: those that are counted by their name.
+        check: called when the body of a POST has arrived; raises Refusal if it cannot be taken now.
+        paths: paths that are counted by their name; all others count as one.
     """
 
     def __init__(self, app: Callable, max_body_bytes: int, check: Callable[[], None], paths: set[str]) -> None:
@@ -64,6 +51,9 @@ class Limits:
                 await self._serve_post(scope, receive, note_status)
             else:
                 await self.app(scope, receive, note_status)
+        except Exception:  # answered by the application around this one
+            status = 500
+            raise
         finally:
             path = scope["path"] if scope["path"] in self.paths else "other"
             metrics.REQUESTS.labels(path, status).inc()
@@ -76,16 +66,12 @@ class Limits:
         except Refusal as refusal:
             await refuse(refusal, send, lambda: self._drain(receive))
             return
-        except TimeoutError:
-            refusal = Refusal(408, f"the body did not arrive within {BODY_SECONDS} s")
-            await refuse(refusal, send, lambda: self._drain(receive))
-            return
         if body is None:  # the client has left
             return
         try:
             self.check()
-        except (Refusal, Busy) as error:
-            await refuse(as_refusal(error), send)
+        except Refusal as refusal:
+            await refuse(refusal, send)
             return
         messages = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -110,7 +96,7 @@ class Limits:
     async def _read(self, receive):
         body = bytearray()
         try:
-            async with asyncio.timeout(BODY_SECONDS):
+            with anyio.fail_after(BODY_SECONDS):
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
@@ -121,30 +107,22 @@ class Limits:
                     if len(body) > self.max_body_bytes:
                         raise self._too_large()
                     if self._held > BODIES_AT_ONCE * self.max_body_bytes:
-                        raise as_refusal(Busy(1))
+                        raise Refusal(503, "too many bodies arrive at once", {"retry-after": "1"})
                     if not message.get("more_body", False):
                         return bytes(body)
+        except TimeoutError:
+            raise Refusal(408, f"the body did not arrive within {BODY_SECONDS} s") from None
         finally:
             self._held -= len(body)
 
     async def _drain(self, receive):
         rest = DRAIN_BODIES * self.max_body_bytes
-        try:
-            async with asyncio.timeout(DRAIN_SECONDS):
-                while rest > 0:
-                    message = await receive()
-                    if message["type"] == "http.disconnect" or not message.get("more_body", False):
-                        return
-                    rest -= len(message.get("body", b""))
-        except TimeoutError:
-            pass
-
-
-def as_refusal(error: Refusal | Busy) -> Refusal:
-    """The answer to a full queue: 503, with the time after which to try again."""
-    if isinstance(error, Refusal):
-        return error
-    return Refusal(503, str(error), {"retry-after": str(error.retry_after)})
+        with anyio.move_on_after(DRAIN_SECONDS):
+            while rest > 0:
+                message = await receive()
+                if message["type"] == "http.disconnect" or not message.get("more_body", False):
+                    return
+                rest -= len(message.get("body", b""))
 
 
 async def refuse(refusal: Refusal, send: Callable, drain: Callable | None = None) -> None:

@@ -22,20 +22,22 @@ REQUESTS = Counter("paddle_rope_requests", "Requests; status 499: the client has
 REQUEST_SECONDS = Histogram(
     "paddle_rope_request_seconds", "From the head of a request to the end of its answer.", ["path"], buckets=SECONDS
 )
-TEXTS = Counter("paddle_rope_texts", "Texts (or pairs) computed.", ["model", "verb"])
+TEXTS = Counter("paddle_rope_texts", "Texts (or pairs) answered.", ["model", "verb"])
 BATCH_TEXTS = Histogram(
-    "paddle_rope_batch_texts", "Texts computed together.", ["model", "verb"], buckets=(1, 2, 4, 8, 16, 32, 64, 128)
+    "paddle_rope_batch_texts",
+    "Texts, pairs, or windows of long texts computed together.",
+    ["model", "verb"],
+    buckets=(1, 2, 4, 8, 16, 32, 64, 128),
 )
 BATCH_SECONDS = Histogram("paddle_rope_batch_seconds", "Time of a batch.", ["model", "verb"], buckets=SECONDS)
 WAITING = Gauge("paddle_rope_waiting_texts", "Texts in the queue.", multiprocess_mode="livesum")
 READY = Gauge("paddle_rope_ready_workers", "Workers that answer.", multiprocess_mode="livesum")
 
 
-def count_batch(work, texts, seconds):
+def count_batch(work, pieces, seconds):
     """Note a batch of a :class:`tasks.serving.models.Work`."""
     labels = (work.model, work.verb)
-    TEXTS.labels(*labels).inc(texts)
-    BATCH_TEXTS.labels(*labels).observe(texts)
+    BATCH_TEXTS.labels(*labels).observe(pieces)
     BATCH_SECONDS.labels(*labels).observe(seconds)
 
 

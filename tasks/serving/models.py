@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,10 @@ import numpy as np
 
 from tasks.common.errors import missing_paddle_named
 from tasks.matching.data import prediction_records
+from tasks.ner.examples import as_record, without_overlaps
+from tasks.ner.prediction.finding import predict_entities
+from tasks.ner.prediction.parts import read_parts
+from tasks.ner.prediction.windows import merge_windows, windows_of
 from tasks.recipes import open_predictor
 from tasks.serving.settings import ModelSource, Settings
 
@@ -18,14 +22,32 @@ EXAMPLE_TEXTS = ["浙商银行企业信贷部叶老桂博士在杭州出席了�
 EXAMPLE_PAIRS = [["花呗如何还款", "花呗怎么还钱"], ["花呗如何还款", "今天天气很好"]]
 
 
+def _whole(item):
+    """An item as its only piece."""
+    yield item, characters_of([item])
+
+
+def characters_of(items: Sequence[Any]) -> int:
+    """The characters of texts, or of pairs of texts."""
+    return sum(len(item) if isinstance(item, str) else sum(map(len, item)) for item in items)
+
+
 @dataclass(frozen=True)
 class Work:
-    """One thing that a model does: ``compute`` takes a list of items (texts, or pairs of them) and returns for each one
-    its result as JSON. It is called by one thread."""
+    """One thing that a model does with items, which are texts or pairs of texts. Only one thread calls it.
+
+    Attributes:
+        model, verb: the name of the model; ``"predict"`` or ``"embed"``.
+        compute: from a list of pieces of items to the result of each.
+        pieces: from an item to its pieces, each with its size in tokens or characters.
+        join: from an item and the results of its pieces to its result as JSON.
+    """
 
     model: str
     verb: str
-    compute: Callable[[Sequence[Any]], list[str]]
+    compute: Callable[[Sequence[Any]], Sequence[Any]]
+    pieces: Callable[[Any], Iterable[tuple[Any, int]]] = _whole
+    join: Callable[[Any, list], str] = lambda item, results: results[0]
 
 
 def open_works(settings: Settings) -> dict[tuple[str, str], Work]:
@@ -37,9 +59,10 @@ def open_works(settings: Settings) -> dict[tuple[str, str], Work]:
     """
     works = {}
     for source in settings.models:
-        for verb, compute in _open(source, settings).items():
-            works[source.name, verb] = Work(source.name, verb, compute)
-            compute(examples(source, verb))
+        for work in _open(source, settings):
+            works[source.name, work.verb] = work
+            for item in examples(source, work.verb):
+                work.join(item, list(work.compute([piece for piece, _ in work.pieces(item)])))
     return works
 
 
@@ -49,21 +72,48 @@ def examples(source: ModelSource, verb: str) -> list:
 
 
 def _open(source, settings):
-    options = {"device": settings.device, "batch_size": settings.batch_size, "bf16": settings.bf16}
     with missing_paddle_named():
-        predictor = open_predictor(source.folder, **options)
-    if source.recipe != "matching":
-        return {"predict": lambda texts: list(map(_json, predictor(texts)))}
+        predictor = open_predictor(
+            source.folder, device=settings.device, batch_size=settings.batch_size, bf16=settings.bf16
+        )
+    if source.recipe == "ner":
+        yield _entities(source.name, predictor)
+    elif source.recipe == "classification":
+        yield Work(source.name, "predict", lambda texts: list(map(_json, predictor(texts))))
+    else:
+        yield Work(source.name, "predict", lambda pairs: _scores(predictor, list(map(tuple, pairs))))
+        if source.embeds:
+            yield Work(source.name, "embed", lambda texts: _vectors(predictor, texts))
 
-    def score(pairs):
-        pairs = list(map(tuple, pairs))
-        return list(map(_json, prediction_records(pairs, predictor.score(pairs)[:, None], predictor.threshold)))
 
-    def embed(texts):
-        vectors = np.round(predictor.encode(texts).astype(np.float64), 7).tolist()
-        return [_json({"text": text, "vector": vector}) for text, vector in zip(texts, vectors)]
+def _entities(name, predictor):
+    """The work of a NER model, window by window: the entities are those of the predictor."""
+    model, reading = predictor.model, predictor.reading
 
-    return {"predict": score, "embed": embed} if source.embeds else {"predict": score}
+    def windows(text):
+        parts = read_parts(text, predictor.tokenizer, predictor.features)
+        for window in windows_of(parts, reading.max_tokens, reading.overlap):
+            yield window, len(window.text.ids)
+
+    def find(windows):
+        texts = [window.text for window in windows]
+        found = predict_entities(model, texts, len(texts), max_entity_tokens=reading.max_entity_tokens)
+        return [(window.bounds, entities) for window, entities in zip(windows, found)]
+
+    def join(text, results):
+        entities = merge_windows(*zip(*results))
+        return _json(as_record(text, entities if model.config.allow_overlap else without_overlaps(entities)))
+
+    return Work(name, "predict", find, windows, join)
+
+
+def _scores(predictor, pairs):
+    return list(map(_json, prediction_records(pairs, predictor.score(pairs)[:, None], predictor.threshold)))
+
+
+def _vectors(predictor, texts):
+    vectors = np.round(predictor.encode(texts).astype(np.float64), 7).tolist()
+    return [_json({"text": text, "vector": vector}) for text, vector in zip(texts, vectors)]
 
 
 def _json(record):

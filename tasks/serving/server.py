@@ -1,32 +1,178 @@
-"""One process that serves: uvicorn, with a bound on slow clients and a stop that answers what was accepted."""
+"""The application in uvicorn's own worker processes, with a bound on slow clients."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
+import functools
+import logging
+import multiprocessing
 import os
 import resource
 import signal
 import socket
+import sys
+import tempfile
+import threading
 import time
-from collections.abc import Callable
+import traceback
 
 import h11
 import uvicorn
+from prometheus_client.multiprocess import mark_process_dead
+from uvicorn.config import STARTUP_FAILURE
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.supervisors import Multiprocess
 
-from tasks.serving.application import Service, build_application
-from tasks.serving.limits import error_body
+from tasks.common.errors import EXIT_BAD_INPUT, InputError
+from tasks.serving.refusal import error_body
 from tasks.serving.settings import Settings
 
+METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client: where workers add up their numbers
 BACKLOG = 2048  # connections that the system holds until they are accepted
-ACCEPTED_AT_ONCE = 100  # connections, before the others that are open are looked at
-SHARED_AT_ONCE = 8  # the same, where other workers wait for connections, too
+ACCEPTED_AT_ONCE = 8  # connections, so that a worker leaves some to the others, and looks at those that are open
 HEAD_SECONDS = 20  # in which the head of a request must have arrived
 IDLE_SECONDS = 75  # after which a connection without a request is closed; proxies mostly close theirs after 60
-TICK_SECONDS = 0.1  # as uvicorn's
-LAST_SECONDS = 5  # for clients that do not read their answers, when the service stops
+SILENT_SECONDS = 60  # after which a worker without a sign of life is replaced
+KILL_SECONDS = 10  # for a worker to end, beyond those that it has for its requests
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def serve(settings: Settings) -> int:
+    """Serve until SIGTERM or SIGINT; returns the exit status.
+
+    Raises:
+        InputError: the address cannot be used.
+    """
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # connections are files
+    with _listener(settings) as listener, tempfile.TemporaryDirectory(prefix="paddle_rope_metrics_") as folder:
+        os.environ[METRICS_FOLDER] = folder
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        _tell(f"http://{host}:{listener.getsockname()[1]} ({_summary(settings)}); its page is /docs; Ctrl-C stops it")
+        supervisor = Supervisor(_config(settings), listener)
+        supervisor.run()
+        return supervisor.status
+
+
+def _config(settings):
+    return uvicorn.Config(
+        functools.partial(_open_worker, settings),
+        factory=True,
+        workers=settings.workers,
+        http=Protocol,
+        ws="none",
+        lifespan="on",
+        loop="asyncio",
+        backlog=ACCEPTED_AT_ONCE,
+        log_config=None,
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=IDLE_SECONDS,
+        timeout_graceful_shutdown=settings.stop_seconds,
+        timeout_worker_healthcheck=SILENT_SECONDS,
+    )
+
+
+def _listener(settings):
+    try:
+        family = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        reason = os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror or str(error)
+        place = f"{settings.host}:{settings.port}"
+        raise InputError(f"{place}: cannot be served at ({reason}); give another --port or --host") from None
+
+
+def _summary(settings):
+    models = ", ".join(source.name for source in settings.models)
+    workers = f"{settings.workers} worker{'s' * (settings.workers > 1)}"
+    return f"{models}; {workers} of {settings.threads} thread{'s' * (settings.threads > 1)}"
+
+
+def _tell(line):
+    with contextlib.suppress(BrokenPipeError):  # nobody reads; the service goes on
+        print(line, flush=True)
+
+
+class Supervisor(Multiprocess):
+    """uvicorn's supervisor, which replaces workers that die. This one also says when all workers are ready, has metrics
+    forget dead workers, ends when a worker cannot start, and bounds the stop.
+
+    Attributes:
+        status: exit status of the process.
+    """
+
+    def __init__(self, config: uvicorn.Config, listener: socket.socket) -> None:
+        super().__init__(config, [listener])
+        logging.getLogger("uvicorn.error").disabled = True  # a worker that cannot start has said why
+        self.listener, self.status, self.is_ready = listener, 0, False
+
+    def keep_subprocess_alive(self) -> None:
+        if self.should_exit.is_set():
+            return
+        before = list(self.processes)
+        for process in before:
+            process.child_conn.close()  # the worker's end: once the worker is dead, uvicorn's question fails at once
+        super().keep_subprocess_alive()
+        if self.should_exit.is_set():  # a worker could not open its models, and said why
+            self.status = EXIT_BAD_INPUT
+            return
+        for old, new in zip(before, self.processes):
+            if old is not new:
+                self._note_death(old)
+        if not self.is_ready and all(process.is_ready() for process in self.processes):
+            self.is_ready = True
+            _tell("ready")
+        self.listener.listen(BACKLOG)  # the backlog of uvicorn is also the number of connections accepted at once
+
+    def _note_death(self, process):
+        mark_process_dead(process.pid)
+        print(f"worker {process.pid} has ended; another one is started", file=sys.stderr, flush=True)
+        if not self.is_ready:  # the next one would end in the same way
+            self.status = EXIT_BAD_INPUT
+            self.should_exit.set()
+
+    def terminate_all(self) -> None:
+        self.listener.close()
+        super().terminate_all()
+
+    def join_all(self) -> None:
+        """Wait for the workers; a second signal, or a worker that takes too long, ends them at once."""
+        by = time.monotonic() + self.config.timeout_graceful_shutdown + KILL_SECONDS
+        while any(process.process.is_alive() for process in self.processes) and time.monotonic() < by:
+            if self.signal_queue:
+                self.status = 128 + self.signal_queue[-1]
+                break
+            time.sleep(0.05)
+        for process in self.processes:
+            process.kill()
+            process.join()
+
+
+def _open_worker(settings):
+    """The application of a worker, which ends where a model cannot be opened, and stops when its supervisor is gone."""
+    # A lock of a library (tqdm makes one) gets a name in a spawned process, which outlives it; with fork it has none.
+    multiprocessing.set_start_method("fork", force=True)
+    threading.Thread(target=_stop_with_supervisor, daemon=True).start()
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
+    try:
+        from tasks.serving.application import open_application
+
+        return open_application(settings)
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr, flush=True)
+    except Exception:
+        traceback.print_exc()
+    finally:
+        for number, handler in handlers.items():  # paddle takes SIGTERM when it is imported
+            signal.signal(number, handler)
+    sys.exit(STARTUP_FAILURE)
+
+
+def _stop_with_supervisor():
+    multiprocessing.parent_process().join()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 class Protocol(H11Protocol):
@@ -63,108 +209,3 @@ class Protocol(H11Protocol):
             headers = f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
             self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + headers.encode() + body)
         self.transport.close()
-
-
-class Server(uvicorn.Server):
-    """A server. A single one listens while it opens its models, one of several workers when they are open.
-
-    Args:
-        settings: of the service.
-        is_worker: one of several, whose signals do no more than stop it gracefully; otherwise a second one ends the
-            process at once.
-        tick: called with the server ten times a second.
-
-    Attributes:
-        error: why it has stopped by itself, or None.
-    """
-
-    def __init__(
-        self, settings: Settings, is_worker: bool = False, tick: Callable[[Server], None] = lambda server: None
-    ) -> None:
-        self.settings, self.is_worker, self.tick = settings, is_worker, tick
-        self.error: BaseException | None = None
-        super().__init__(
-            uvicorn.Config(
-                self._application,
-                factory=True,
-                http=Protocol,
-                ws="none",
-                lifespan="off",
-                loop="asyncio",
-                backlog=ACCEPTED_AT_ONCE if settings.workers == 1 else SHARED_AT_ONCE,  # see startup
-                log_config=None,
-                log_level="error",
-                access_log=False,
-                server_header=False,
-                timeout_keep_alive=IDLE_SECONDS,
-                timeout_graceful_shutdown=LAST_SECONDS,
-            )
-        )
-
-    def _application(self):
-        self.service = Service(self.settings)
-        return build_application(self.service)
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        self._opening = asyncio.create_task(self.service.open())
-        self._computing = asyncio.create_task(self.service.batcher.run())
-        if self.is_worker:  # the others take the connections until its models are open
-            while not self.service.ready and not await self.on_tick(0):
-                await asyncio.sleep(TICK_SECONDS)
-            if self.should_exit:
-                return
-        await super().startup(sockets)
-        for listener in sockets or ():
-            listener.listen(BACKLOG)  # uvicorn's backlog is both this and what is accepted at once
-
-    async def on_tick(self, counter: int) -> bool:
-        self._take_signals()  # again and again: paddle takes SIGTERM when it is imported
-        self.tick(self)
-        for task in (self._opening, self._computing):
-            if task.done() and task.exception() is not None and self.error is None:
-                self.error = task.exception()
-                self.stop()
-                self.should_exit = True
-        if self.service.stopping and (not self.service.jobs or time.monotonic() > self._stop_by):
-            self.service.give_up()
-            self.should_exit = True
-        return await super().on_tick(counter)
-
-    def stop(self) -> None:
-        """Begin to stop: no more requests are taken, and those in work are answered within ``stop_seconds``."""
-        if not self.service.stopping:
-            self._stop_by = time.monotonic() + self.settings.stop_seconds
-            self.service.stop()
-
-    @contextlib.contextmanager
-    def capture_signals(self):
-        self._take_signals()
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-        yield
-        for number in SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
-
-    def _take_signals(self):
-        for number in SIGNALS:
-            signal.signal(number, self.handle_exit)
-
-    def handle_exit(self, sig, frame) -> None:
-        if self.service.stopping and not self.is_worker:
-            os._exit(128 + sig)
-        self.stop()
-
-    def serve_until_stopped(self, listener: socket.socket) -> None:
-        """Serve at a bound socket; returns when the server was told to stop and has stopped; its thread may go on.
-
-        Raises:
-            InputError: a model cannot be opened.
-        """
-        _allow_many_connections()
-        self.run([listener])
-        if self.error is not None:
-            raise self.error
-
-
-def _allow_many_connections():
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from paddle_rope.json_files import read_json_object
 from tasks.common.errors import InputError
 from tasks.recipes import recipe_of_model
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-LARGEST = {"port": 65535, "workers": 1024, "max_wait_ms": 60_000, "max_seconds": 86_400, "stop_seconds": 86_400}
+DAY = 86_400  # seconds
 
 
 @dataclass(frozen=True)
@@ -24,68 +25,62 @@ class ModelSource:
     embeds: bool = False
 
 
+def _option(default: Any, meaning: str, least: float = 1, most: float | None = None) -> Any:
+    """A field that is an option of ``paddle-rope serve``, with its range if it is a number."""
+    bounds = {} if isinstance(default, str) else {"least": least, "most": most}
+    return field(default=default, metadata={"meaning": meaning, **bounds})
+
+
 @dataclass(frozen=True)
 class Settings:
-    """The options of ``paddle-rope serve``; the first of ``models`` is the default one.
-
-    Attributes:
-        batch_size: texts that are computed together at most.
-        max_wait_ms: milliseconds that a text waits for others to be computed with, while nothing else is computed.
-        max_queue: texts of a worker that may wait, of each request at most ``batch_size``; while so many do, requests
-            are refused.
-        max_queue_characters: the same for their characters, all of them.
-        max_texts: texts, or pairs, of a request.
-        max_characters: characters of a text.
-        max_request_characters: characters of a request of several texts.
-        max_body_bytes: bytes of the body of a request.
-        max_seconds: from the arrival of a request to its answer; later it is refused.
-        stop_seconds: for the requests in work when the service is told to stop.
-        threads: that a worker computes with.
-    """
+    """The options of ``paddle-rope serve``; the first of ``models`` is the default one."""
 
     models: tuple[ModelSource, ...]
-    host: str = "127.0.0.1"
-    port: int = 8080
-    workers: int = 1
-    batch_size: int = 32
-    max_wait_ms: float = 5.0
-    max_queue: int = 256
-    max_queue_characters: int = 1_000_000
-    max_texts: int = 256
-    max_characters: int = 10_000
-    max_request_characters: int = 100_000
-    max_body_bytes: int = 2_000_000
-    max_seconds: float = 30.0
-    stop_seconds: float = 30.0
+    host: str = _option("127.0.0.1", "address to listen at; 0.0.0.0 for all of this machine")
+    port: int = _option(8080, "port to listen at; 0 for a free one, which is printed", 0, 65535)
+    workers: int = _option(1, "processes; each has its own models and cores // workers threads", 1, 1024)
+    batch_size: int = _option(32, "texts, or windows of long texts, computed together")
+    max_wait_ms: float = _option(5.0, "milliseconds that a text waits for others to be computed with", 0, 60_000)
+    max_queue: int = _option(256, "texts of a worker that may wait, of each request at most a batch; then 503")
+    max_queue_characters: int = _option(1_000_000, "characters of a worker that may wait; then 503")
+    max_texts: int = _option(256, "texts or pairs of a request")
+    max_characters: int = _option(10_000, "characters of a text")
+    max_request_characters: int = _option(100_000, "characters of a request of several texts")
+    max_body_bytes: int = _option(2_000_000, "bytes of a request's body")
+    max_seconds: float = _option(30.0, "from a request to its answer; later it is refused with 503", 0.001, DAY)
+    stop_seconds: float = _option(30.0, "for the requests in work when the service is told to stop", 0, DAY)
     threads: int = 1
     device: str | None = None
     bf16: bool | None = None
 
     def __post_init__(self) -> None:
-        counts = ("workers", "batch_size", "max_queue", "max_queue_characters", "max_texts", "max_characters")
-        counts = (*counts, "max_request_characters", "max_body_bytes", "threads")
-        least = {"port": 0, "max_wait_ms": 0, "max_seconds": 0.001, "stop_seconds": 0, **dict.fromkeys(counts, 1)}
-        for option, lowest in least.items():
-            value = getattr(self, option)
-            if not lowest <= value <= LARGEST.get(option, float("inf")):
-                upper = f" to {LARGEST[option]}" if option in LARGEST else " or more"
-                raise InputError(f"--{option} {value}: must be {lowest}{upper}")
+        for one in options():
+            least, most = one.metadata.get("least"), one.metadata.get("most")
+            value = getattr(self, one.name)
+            if least is not None and not least <= value <= (float("inf") if most is None else most):
+                upper = " or more" if most is None else f" to {most}"
+                raise InputError(f"--{one.name} {value}: must be {least}{upper}")
 
 
-def model_sources(words: list[str]) -> tuple[ModelSource, ...]:
-    """The models of the words ``FOLDER`` or ``NAME=FOLDER``; a folder without a name has that of its recipe.
+def options() -> list:
+    """The fields of :class:`Settings` that are options of the command line with a meaning and a default."""
+    return [one for one in fields(Settings) if one.metadata]
+
+
+def model_sources(arguments: list[str]) -> tuple[ModelSource, ...]:
+    """The models of ``FOLDER`` or ``NAME=FOLDER``; a folder without a name has that of its recipe.
 
     Raises:
         InputError: a folder holds no model of a recipe that can be served, or two have one name.
     """
     sources: dict[str, ModelSource] = {}
-    for word in words:
-        name, equals, folder = word.partition("=")
+    for argument in arguments:
+        name, equals, folder = argument.partition("=")
         if not equals or "/" in name:
-            name, folder = "", word
+            name, folder = "", argument
         source = _source(name, folder)
         if source.name in sources:
-            raise InputError(f"{word}: the name {source.name!r} is taken; give each model one, as in NAME={folder}")
+            raise InputError(f"{argument}: the name {source.name!r} is taken; give each model one, as in NAME={folder}")
         sources[source.name] = source
     return tuple(sources.values())
 

@@ -1,4 +1,4 @@
-"""Attack one reader with mutants that are guided by the code they reach (atheris, requirements-fuzz.txt).
+"""Attack one reader with mutants that are guided by the code they reach (atheris: pip install --group fuzz).
 
     python -m tests.attack.coverage cluener --minutes 2 --seed 1
     python -m tests.attack.coverage torch_pickle --runs 100000
@@ -20,7 +20,7 @@ from tests.attack.cases import write_case
 from tests.attack.targets import QUICK, TARGETS
 from tests.attack.watchdog import read_once
 
-MISSING = "SKIPPED: atheris is not installed; pip install -r requirements-fuzz.txt"
+MISSING = "SKIPPED: atheris is not installed; pip install --group fuzz"
 MODULES = ["tasks.ner.formats", "tasks.common.texts", "tasks.matching.data", "tasks.classification.data"]
 READERS = [
     *MODULES,

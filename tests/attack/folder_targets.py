@@ -69,7 +69,7 @@ def _exported(format) -> list[dict[str, bytes]]:
         trained.mkdir()
         for name, content in _model().items():
             (trained / name).write_bytes(content)
-        if verb("export", "ner").main([str(trained), "--output", str(exported), "--format", format]):
+        if verb("export").main([str(trained), "--output", str(exported), "--format", format]):
             raise RuntimeError("the small model cannot be exported")
         return [read_case(exported)]
 
@@ -124,6 +124,7 @@ def _foreign_samples():
 @functools.cache
 def _bundle() -> dict[str, bytes]:
     """An original checkpoint of a small encoder, as ZhuiyiTechnology's: settings, index and data."""
+    from paddle_rope.roformer import RoFormerConfig
     from paddle_rope.roformer.checkpoints.names import TENSORFLOW, encoder_weights
     from tasks.commands.weights import tensorflow_reader
 
@@ -132,7 +133,7 @@ def _bundle() -> dict[str, bytes]:
 
     sizes = {"vocab_size": 11, "hidden_size": 8, "intermediate_size": 6, "num_hidden_layers": 1}
     settings = {**sizes, "num_attention_heads": 2, "type_vocab_size": 2, "max_position_embeddings": 512}
-    config = {**settings, "version": 1, "embedding_size": 8}
+    config = RoFormerConfig(**sizes, num_attention_heads=2, type_vocab_size=2)
     rng = np.random.default_rng(0)
     weights = {weight.source: weight for weight in encoder_weights(config, TENSORFLOW)}
     shapes = {name: of.shape[::-1] if of.transposed else of.shape for name, of in weights.items()}

@@ -45,7 +45,7 @@ def read_run(folder: Path) -> None:
     from tasks.common.process import quiet_paddlenlp
     from tasks.common.runs import life
     from tasks.common.training.complete import last_checkpoint, mark_complete
-    from tasks.experiments.engine import read_series
+    from tasks.common.training.series import members_of
     from tasks.recipes import get_recipe
 
     quiet_paddlenlp()
@@ -54,8 +54,9 @@ def read_run(folder: Path) -> None:
     config = {**read_run_config(folder / life.CONFIG_FILE), "output_dir": str(folder)}
     with contextlib.ExitStack() as stack:
         life.claim(get_recipe("ner").resolve(config).config, checkpoint, stack, is_begun=True)
-    for cell in read_series(folder).cells[-1:]:  # they differ in seed and fold
-        get_recipe(cell.recipe).resolve(cell.config)
+    matching = get_recipe("matching")
+    for member in members_of(folder, matching)[-1:]:  # they differ in seed and fold
+        matching.resolve(member.config)
 
 
 TARGETS = [Target("run", lambda: [_run()], _mutate, read_run, (InputError,), lambda case: {**_run(), **case})]

@@ -36,8 +36,8 @@ TARGETS = {
     for name in names
 }
 REQUIRED = {  # by some targets: modules, and what pip installs for them
-    "exported_onnx": (("onnxruntime",), "-r requirements-onnx.txt"),
-    "request": (("fastapi", "uvicorn", "prometheus_client", "fastapi_offline"), "-r requirements-serve.txt"),
+    "exported_onnx": (("onnxruntime",), "'paddle_rope[onnx]'"),
+    "request": (("fastapi", "uvicorn", "prometheus_client", "fastapi_offline"), "'paddle_rope[serve]'"),
     "tensorflow": (("tensorflow",), "'tensorflow-cpu<2.20'"),
 }
 QUICK = (*_TEXT, *_TENSORS, *_YAML)  # need no model

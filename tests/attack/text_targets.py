@@ -9,9 +9,8 @@ from pathlib import Path
 
 from tasks.classification import data as classification
 from tasks.common.errors import InputError
-from tasks.common.texts.documents import read_documents
+from tasks.common.texts.documents import read_documents, read_plain_texts
 from tasks.common.texts.forms import Form
-from tasks.common.texts.plain_texts import read_plain_texts
 from tasks.common.texts.tables import header_of
 from tasks.matching import data as matching
 from tasks.ner.data.reading import EntityTextStream, read_labeled, write_examples

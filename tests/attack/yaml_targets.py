@@ -36,11 +36,11 @@ def read_configuration(folder: Path) -> None:
 
 def read_plan(folder: Path) -> None:
     """A plan up to the configuration of each of its runs."""
-    from tasks.experiments.engine import check_cells
+    from tasks.experiments.engine import check_kept_keys
     from tasks.experiments.plan import read_plan
 
     plan = read_plan(folder / NAME, output_dir=folder / "output")
-    check_cells(plan.cells[:3])
+    check_kept_keys(plan.cells[:3])
 
 
 TARGETS = [

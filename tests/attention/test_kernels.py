@@ -8,7 +8,7 @@ from paddle.static import InputSpec
 from paddle_rope import RotaryPositionEmbedding
 from paddle_rope.attention import depends_on_relative_position_only
 from paddle_rope.attention import window as window_module
-from paddle_rope.choices import PLACEMENTS
+from paddle_rope.options import PLACEMENTS
 from tests.attention.kernels import (
     KERNELS,
     assert_same_with_gradients,

@@ -6,8 +6,7 @@ import json
 import pytest
 
 from tasks.classification.arguments import ClassificationArguments
-from tasks.classification.data import class_names, read_examples
-from tasks.classification.splits import read_splits
+from tasks.classification.data import class_names, read_examples, read_splits
 from tasks.common.errors import InputError
 
 

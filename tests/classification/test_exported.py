@@ -10,14 +10,14 @@ from tasks.recipes import open_predictor
 from tests.exports import FORMATS, export
 from tests.verbs import verb
 
-predict_classification = verb("predict", "classification")
+predict_classification = verb("predict")
 
 TEXTS = ["球队昨晚客场取胜，主教练很满意。" * 5, "新手机今天发布。", "好"]
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_gives_what_the_trained_model_gives(trained, tmp_path, format, capsys):
-    folder = export("classification", tmp_path / "exported", format, trained.model)
+    folder = export(tmp_path / "exported", format, trained.model)
     predictor = open_predictor(folder, batch_size=2)
     assert isinstance(predictor, Classifier) and predictor.recipe == "classification"
     expected = Classifier(trained.model, "cpu").probabilities(TEXTS)

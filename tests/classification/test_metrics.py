@@ -2,7 +2,7 @@
 
 import pytest
 
-from tasks.classification.metrics import classification_scores
+from tasks.classification.evaluation import classification_scores
 
 GOLD = ["a", "a", "a", "b", "b", "c"]
 FOUND = ["a", "a", "b", "b", "c", "b"]

@@ -9,18 +9,17 @@ import pytest
 import train_classification
 
 from paddle_rope.roformer import CharTokenizer
-from tasks.classification import prediction
 from tasks.classification.batching import ClassificationDataset, TextCollator
 from tasks.classification.data import Example, read_examples
+from tasks.classification.evaluation import print_data_report
 from tasks.classification.prediction import Classifier
-from tasks.classification.report import print_data_report
 from tasks.common.errors import InputError
 from tasks.common.runs.locks import locked
 from tasks.common.training.monitor import VisualDLMonitor
 from tests.verbs import verb
 
-evaluate_classification = verb("evaluate", "classification")
-predict_classification = verb("predict", "classification")
+evaluate_classification = verb("evaluate")
+predict_classification = verb("predict")
 
 CLASSES = ["交通", "体育", "天气", "美食"]
 
@@ -150,8 +149,8 @@ def test_training_goes_on_from_a_trained_folder_with_another_attention(train, tr
 @pytest.mark.parametrize(
     "words, said",
     [
-        (["--max_characters", "0"], "max_characters must be greater than 0, got 0"),
-        (["--pooling", "last"], "pooling must be one of mean, first, got last"),
+        (["--max_characters", "0"], "configuration: max_characters must be"),
+        (["--pooling", "last"], "configuration: pooling must be one of"),
         (["--train_file", "missing"], "missing: no such file; check the path"),
         (["--polling", "mean"], "unknown key 'polling'; did you mean 'pooling'?"),
     ],
@@ -204,7 +203,7 @@ def test_batches_and_what_lies_beyond_max_characters_do_not_change_predictions(c
     texts = [example.text for example in read_examples(demo)][:20]
     together = classifier.probabilities(texts)
     np.testing.assert_allclose(together.sum(axis=1), 1, atol=1e-5)
-    monkeypatch.setattr(prediction, "MAX_BATCH_NUMBERS", 1)  # one text a batch
+    monkeypatch.setattr(classifier, "batch_size", 1)
     apart = classifier.probabilities([text[: classifier.max_characters] + "雨" * (len(text) > 48) for text in texts])
     np.testing.assert_allclose(apart, together, atol=1e-5)
 

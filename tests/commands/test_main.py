@@ -10,18 +10,10 @@ import pytest
 
 import paddle_rope
 from tasks.commands.main import VERBS, main
-from tasks.commands.train import RECIPES
-from tasks.recipes import get_arguments, get_recipe
+from tasks.recipes import RECIPES, get_arguments, get_recipe
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-TASKS = ("ner", "matching", "classification")
 VERBS_WITH_A_CHOICE = {
-    "train": tuple(RECIPES),
-    "predict": TASKS,
-    "select": ("ner",),
-    "evaluate": TASKS,
-    "export": TASKS,
-    "tune": ("ner",),
     "demo": ("ner", "matching"),
     "benchmark": ("length", "peers", "prediction", "entities", "service", "documents"),
 }
@@ -105,16 +97,21 @@ def test_version_is_that_of_the_library(capsys):
     [
         (["trian"], "paddle-rope: unknown verb 'trian'; did you mean 'train'? See paddle-rope --help"),
         (["--verion"], "paddle-rope: no verb; take one of train, predict,"),
-        (["train"], "paddle-rope train: no recipe; take one of ner, matching,"),
-        (["train", "nre"], "paddle-rope train: unknown recipe 'nre'; did you mean 'ner'? See paddle-rope train --help"),
-        (["predict", "x.txt"], "paddle-rope predict: unknown task 'x.txt'; take one of ner, "),
-        (["train", "ner"], "no configuration file; usage: paddle-rope train ner CONFIG.yaml [--key value ...]"),
-        (["train", "ner", "--resume"], "usage: paddle-rope train ner --resume OUTPUT_DIR; the run keeps its"),
-        (["train", "ner", "a.yaml", "--resume", "run"], "--resume stands alone: paddle-rope train ner --resume OUTPUT"),
-        (["predict", "ner"], "the following arguments are required: MODEL_DIR; see paddle-rope predict ner --help"),
-        (["predict", "matching", "m", "--max_length", "9"], "--max_length is now --max_tokens; write --max_tokens 9"),
-        (["evaluate", "classification", "m", "d", "--max_length=9"], "--max_length is now --max_characters; write "),
-        (["predict", "matching", "m", "--embed"], "--embed writes an array: give --output FILE.npy"),
+        (["train"], "no configuration file; usage: paddle-rope train CONFIG.yaml [--key value ...]"),
+        (["train", "--seed", "1"], "command line: no 'recipe'; add the line 'recipe: ner', or another of the rec"),
+        (["train", "--recipe", "nre", "--seed", "1"], "no recipe 'nre'; did you mean 'ner'?"),
+        (["train", "--resume"], "usage: paddle-rope train --resume OUTPUT_DIR; the run keeps its configuration"),
+        (["train", "a.yaml", "--resume", "run"], "usage: paddle-rope train --resume OUTPUT_DIR; the run keeps its"),
+        (
+            ["train", "ner", "my run.yaml"],
+            "ner: the recipe is no longer part of the command; write paddle-rope train 'my run.yaml', with 'reci",
+        ),
+        (
+            ["predict", "matching", "model"],
+            "matching: the recipe is no longer part of the command; write paddle-rope predict model",
+        ),
+        (["predict", "x.txt"], "x.txt: no such folder; give the folder OUTPUT_DIR/model of a training run"),
+        (["predict"], "the following arguments are required: MODEL_DIR; see paddle-rope predict --help"),
     ],
 )
 def test_what_a_user_gets_wrong_is_one_line_and_status_2(words, message, capsys, tmp_path, monkeypatch):
@@ -130,7 +127,7 @@ def test_mistakes_in_training_are_told_before_paddle_is_imported(tmp_path):
     taken.mkdir()
     (taken / "metrics.json").write_text("{}")
     config = tmp_path / "run.yaml"
-    config.write_text(f"train_file: {data}\noutput_dir: {tmp_path / 'run'}\n")
+    config.write_text(f"recipe: ner\ntrain_file: {data}\noutput_dir: {tmp_path / 'run'}\n")
     wrong = tmp_path / "wrong.jsonl"
     wrong.write_text('{"text": "a", "entities": [{"start": 0, "end": 9, "type": "x"}]}\n')
     mistakes = {  # words after the configuration -> what is said
@@ -139,8 +136,8 @@ def test_mistakes_in_training_are_told_before_paddle_is_imported(tmp_path):
         ("--stages", "9x9x9"): "key 'stages' is a key of pretraining, not of this recipe; leave it out",
         ("--sharding", "stage1"): "key 'sharding' of PaddleNLP does nothing here: ",
         ("--hidden_size", "big"): "configuration: hidden_size must be a whole number, got 'big'",
-        ("--num_attention_heads", "3"): "configuration: num_attention_heads must be a number that splits ",
-        ("--attention", "sharp"): "configuration: attention must be some of softmax, ",
+        ("--num_attention_heads", "3"): "configuration: hidden_size 256 does not split into 3 heads ",
+        ("--attention", "sharp"): "configuration: ",
         ("--position_embedding", "kq"): "configuration: position_embedding must be one of ",
         ("--learning_rate", "fast"): "configuration: learning_rate must be a number, got 'fast'",
         ("--lr_scheduler_type", "steep"): "configuration: lr_scheduler_type must be one of linear, ",
@@ -159,7 +156,7 @@ def test_mistakes_in_training_are_told_before_paddle_is_imported(tmp_path):
         ("--train_file", str(wrong)): f"{wrong}:1: span [0, 9] is not in the text ",
         ("--dev_file", str(wrong)): f"{wrong}:1: span [0, 9] is not in the text ",
     }
-    calls = [["ner", "nowhere.yaml"], *(["ner", str(config), *words] for words in mistakes)]
+    calls = [["nowhere.yaml"], *([str(config), *words] for words in mistakes)]
     done = run(REFUSED_BY_TRAINING.format(calls=calls), cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(REPOSITORY)})
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     lines = done.stderr.splitlines()
@@ -168,7 +165,7 @@ def test_mistakes_in_training_are_told_before_paddle_is_imported(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("words", [["--help"], ["train", "ner", "--help"]])
+@pytest.mark.parametrize("words", [["--help"], ["train", "--recipe", "ner", "--help"]])
 def test_a_reader_that_leaves_ends_it_without_a_traceback(words):
     read, write = os.pipe()
     os.close(read)
@@ -181,7 +178,7 @@ def test_a_reader_that_leaves_ends_it_without_a_traceback(words):
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_help_lists_the_keys_of_a_recipe_first_with_default_and_meaning(recipe, capsys):
-    assert main(["train", recipe, "any.yaml", "--help"]) == 0
+    assert main(["train", "--recipe", recipe, "--help"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 120
     titles = [line for line in lines if line.endswith(":") and line.startswith("Keys ")]
@@ -196,14 +193,15 @@ def test_help_lists_the_keys_of_a_recipe_first_with_default_and_meaning(recipe, 
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_keys_that_are_listed_are_those_that_the_recipe_reads(recipe):
-    assert get_recipe(recipe).arguments is get_arguments(recipe)
+def test_a_recipe_reads_the_keys_that_are_listed_and_has_its_name(recipe):
+    assert get_recipe(recipe).arguments is get_arguments(recipe) and get_arguments(recipe).recipe == recipe
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
-def test_predicting_from_a_terminal_says_that_it_waits(is_terminal, monkeypatch, capsys):
+def test_predicting_from_a_terminal_says_that_it_waits(is_terminal, monkeypatch, capsys, tmp_path):
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: is_terminal))
     monkeypatch.setattr("tasks.commands.predict.classify", lambda options: None)
-    assert main(["predict", "classification", "model"]) == 0
+    (tmp_path / "config.json").write_text('{"model_type": "paddle_rope_classification"}')
+    assert main(["predict", str(tmp_path)]) == 0
     expected = "waiting for texts on standard input, one a line; Ctrl-D ends them, and --input FILE reads a file\n"
     assert capsys.readouterr().err == (expected if is_terminal else "")

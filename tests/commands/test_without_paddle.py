@@ -9,15 +9,17 @@ import pytest
 
 from paddle_rope import CharTokenizer, RoFormerConfig, RoFormerModel
 from tasks.classification.model import ClassificationConfig, ClassificationModel
+from tasks.common.errors import InputError
 from tasks.matching.model import MatchingConfig, MatchingModel
 from tasks.ner.demo import UNSEEN_SENTENCES
 from tasks.ner.model import NerConfig, NerModel
+from tasks.recipes import get_predictor
 from tests.exports import FORMATS, export, fails
 from tests.roformer.small_models import randomise
 from tests.verbs import verb
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-# Without what only Paddle's recipes need: requirements-onnx.txt has none of it.
+# Without what only Paddle's recipes need: the base installation has none of it.
 WITHOUT_PADDLE = """
 import sys
 
@@ -82,16 +84,17 @@ def call(folder, *words):
 @pytest.mark.parametrize("command", ["train", "resume", "predict", "predict many", "tune", "export"])
 def test_what_needs_paddle_says_what_to_install(folders, labeled, tmp_path, command):
     (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "config.yaml").write_text("train_file: x", encoding="utf-8")
-    (tmp_path / "train.yaml").write_text(f"train_file: {labeled['ner']}\noutput_dir: new", encoding="utf-8")
-    predict = ["predict", "ner", folders["ner"], "--input", labeled["ner"], "--output", "found"]
+    (tmp_path / "run" / "config.yaml").write_text("recipe: ner\ntrain_file: x", encoding="utf-8")
+    config = f"recipe: ner\ntrain_file: {labeled['ner']}\noutput_dir: new"
+    (tmp_path / "train.yaml").write_text(config, encoding="utf-8")
+    predict = ["predict", folders["ner"], "--input", labeled["ner"], "--output", "found"]
     words = {
-        "train": ["train", "ner", "train.yaml"],
-        "resume": ["train", "ner", "--resume", "run"],
+        "train": ["train", "train.yaml"],
+        "resume": ["train", "--resume", "run"],
         "predict": predict,
         "predict many": [*predict, "--processes", "1"],
-        "tune": ["tune", "ner", folders["ner"], labeled["ner"]],
-        "export": ["export", "ner", folders["ner"], "--output", "exported"],
+        "tune": ["tune", folders["ner"], labeled["ner"]],
+        "export": ["export", folders["ner"], "--output", "exported"],
     }
     done = call(tmp_path, *words[command])
     assert done.returncode == 2, done.stderr
@@ -108,9 +111,9 @@ def test_data_are_inspected(labeled, tmp_path):
 @pytest.mark.skipif("onnx" not in FORMATS, reason="paddle2onnx wants Paddle 3")
 @pytest.mark.parametrize("recipe", MODELS)
 def test_an_onnx_model_is_evaluated_as_with_paddle(folders, labeled, tmp_path, recipe, capsys):
-    folder = export(recipe, tmp_path / "exported", "onnx", folders[recipe])
+    folder = export(tmp_path / "exported", "onnx", folders[recipe])
     capsys.readouterr()
-    words = ["evaluate", recipe, folder, labeled[recipe], "--output"]
+    words = ["evaluate", folder, labeled[recipe], "--output"]
     done = call(tmp_path, *words, tmp_path / "without.json")
     assert done.returncode == 0, done.stderr
     assert verb().main([*map(str, words), str(tmp_path / "with.json")]) == 0
@@ -120,24 +123,39 @@ def test_an_onnx_model_is_evaluated_as_with_paddle(folders, labeled, tmp_path, r
 
 
 def test_the_graph_of_paddle_needs_paddle(folders, labeled, tmp_path):
-    folder = export("classification", tmp_path / "exported", "paddle", folders["classification"])
-    done = call(tmp_path, "evaluate", "classification", folder, labeled["classification"])
+    folder = export(tmp_path / "exported", "paddle", folders["classification"])
+    done = call(tmp_path, "evaluate", folder, labeled["classification"])
     assert done.returncode == 2 and "pip install" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("form", ["trained", "exported"])
 @pytest.mark.parametrize("recipe", MODELS)
-def test_a_model_of_another_recipe_names_its_recipe_and_the_command(folders, labeled, tmp_path, recipe, form, capsys):
-    folder, other = folders[recipe], next(name for name in reversed(MODELS) if name != recipe)
-    if form == "exported":
-        folder = export(recipe, tmp_path / "exported", FORMATS[-1], folder)
-        capsys.readouterr()
-    for words in (["predict", other, "--input"], ["evaluate", other]):
-        message = fails(verb(*words[:2], str(folder), *words[2:]), capsys, labeled[other])
-        assert f"is a model of {recipe}, not of {other}" in message
-        assert f"predict {recipe} {folder}" in message
+def test_a_predictor_of_another_recipe_names_the_recipe(folders, recipe):
+    other = next(name for name in reversed(MODELS) if name != recipe)
+    with pytest.raises(InputError, match=f"is a model of {recipe}, not of {other}"):
+        get_predictor(other)(folders[recipe])
+
+
+@pytest.mark.parametrize(
+    "recipe, words, message",
+    [
+        ("matching", ["predict", "--format", "bio"], "--format: {} is a model of matching, not of ner; leave it out"),
+        ("classification", ["predict", "--max_tokens", "9"], "is a model of classification, not of ner or matching"),
+        ("ner", ["predict", "--embed"], "--embed: {} is a model of ner, not of matching"),
+        ("matching", ["predict", "--embed"], "--embed writes an array: give --output FILE.npy"),
+        ("matching", ["tune", "dev.tsv"], "is a model of matching; this works with models of ner"),
+        ("classification", ["select", "--count", "1"], "is a model of classification; this works with models of ner"),
+    ],
+)
+def test_what_a_recipe_does_not_have_is_refused(folders, capsys, recipe, words, message):
+    verb_, *rest = words
+    assert message.format(folders[recipe]) in fails(verb(verb_, str(folders[recipe])), capsys, *rest)
+
+
+def test_several_models_must_be_of_ner(folders, capsys):
+    models = [folders["matching"], folders["matching"]]
+    assert "only NER models compute together" in fails(verb("predict"), capsys, *models)
 
 
 def test_an_encoder_is_said_to_be_one(folders, labeled, capsys):
-    message = fails(verb("evaluate", "ner"), capsys, folders["encoder"], labeled["ner"])
+    message = fails(verb("evaluate"), capsys, folders["encoder"], labeled["ner"])
     assert "is an encoder" in message and f"--pretrained {folders['encoder']}" in message

@@ -8,7 +8,7 @@ import paddle
 import pytest
 from paddle import nn
 
-from tasks.common.inference import evaluated, evaluation_mode, outputs_of
+from tasks.common.inference import batched_outputs, evaluated, evaluation_mode
 
 LENGTHS = [3, 50, 5, 5, 2, 0]
 
@@ -37,7 +37,7 @@ def collate(items):
 def run(model, batch_size=3, most_numbers=100):
     items = [SimpleNamespace(ids=[index + 1] * length) for index, length in enumerate(LENGTHS)]
     forward = functools.partial(evaluated, model)
-    return list(outputs_of(forward, items, collate, batch_size, lambda length: 2 * length**2, most_numbers))
+    return list(batched_outputs(forward, items, collate, batch_size, lambda length: 2 * length**2, most_numbers))
 
 
 def test_batches_never_hold_more_numbers_than_the_bound_and_every_text_is_seen_once():

@@ -1,45 +1,13 @@
 """A recipe that only pretends to train."""
 
-import json
-from pathlib import Path
-from types import SimpleNamespace
-
 import pytest
 
-from tasks.common.errors import InputError
+from tests.pretended import pretended_recipe
 
 
 @pytest.fixture
 def recipe(monkeypatch):
-    """In place of every recipe: ``calls`` lists what it was asked for; ``scores_of`` gives what a run leaves."""
-    calls = []
-
-    def leave(config):
-        folder = Path(config["output_dir"])
-        (folder / "checkpoints").mkdir(parents=True, exist_ok=True)
-        metrics = {"train_seconds": 60.0, "parameters": 10, **recipe.scores_of(config)}
-        (folder / "metrics.json").write_text(json.dumps(metrics), encoding="utf-8")
-        return metrics
-
-    def train(config):
-        calls.append(("train", config))
-        if recipe.fails(config):
-            raise InputError("wrong data")
-        return leave(config)
-
-    def resume(folder):
-        calls.append(("resume", folder))
-        return leave({"output_dir": folder})
-
-    def resolve(config):
-        unknown = [key for key in config if "atention" in key]
-        if unknown:
-            raise InputError(f"unknown key {unknown[0]!r}")
-
-    recipe = SimpleNamespace(
-        train=train, resume=resume, resolve=resolve, scores=("f1", "recall"), calls=calls, fails=lambda config: False,
-        scores_of=lambda config: {"dev": {"f1": 0.9}}, score_ensemble=lambda config, run_dirs: None,
-    )  # fmt: skip
-    for module in ("cells", "engine", "table"):
-        monkeypatch.setattr(f"tasks.experiments.{module}.get_recipe", lambda name: recipe)
-    return recipe
+    """In place of every recipe, see :func:`tests.pretended.pretended_recipe`."""
+    made = pretended_recipe()
+    monkeypatch.setattr("tasks.experiments.engine.get_recipe", lambda name: made)
+    return made

@@ -128,7 +128,7 @@ def test_a_missing_package_is_named(config, monkeypatch):
 
 def test_a_plan_has_the_crf_beside_a_neural_model(config, tmp_path, capsys, monkeypatch):
     """Also: a second call finds the finished cells, whatever the configurations of other variants say by then."""
-    monkeypatch.setattr(NerMonitor, "watch", lambda *_: None)  # pictures take time
+    monkeypatch.setattr(NerMonitor, "show", lambda *_: None)  # pictures take time
     tiny = tmp_path / "tiny.yaml"
     sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
     tiny.write_text(yaml.safe_dump({**sizes, "num_train_epochs": 1}), encoding="utf-8")

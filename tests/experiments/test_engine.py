@@ -1,17 +1,17 @@
 """Runs of a plan: in processes of their own, finished ones not again, interrupted ones from where they were."""
 
 import json
-import os
-from types import SimpleNamespace
 
 import pytest
 import yaml
 
 from tasks.commands.experiment import experiment
 from tasks.common.errors import EXIT_BAD_INPUT, InputError, exit_on_input_error
-from tasks.experiments import apart, cells, figure
-from tasks.experiments.cells import run_cell, run_planned
+from tasks.common.training.series import claimed, train_unless_finished
+from tasks.experiments import engine
+from tasks.experiments.engine import train_cell
 from tasks.experiments.plan import Cell, Plan
+from tasks.experiments.table import draw
 
 SCORES = {"softmax": 0.80, "linear": 0.79, "poor": 0.70}
 run = exit_on_input_error(experiment)
@@ -51,15 +51,15 @@ def change(plan_file, **keys):
 
 @pytest.fixture(autouse=True)
 def in_this_process(monkeypatch):
-    """Cells are trained here instead of in a process of their own."""
+    """Cells are trained here instead of in their own processes."""
 
-    def call(job, given):
+    def train(name, config):
         try:
-            return SimpleNamespace(returncode=0 if run_cell(Cell(**given)) else apart.BUSY)
+            return 0 if train_unless_finished(engine.get_recipe(name), config) else engine.BUSY
         except InputError:
-            return SimpleNamespace(returncode=EXIT_BAD_INPUT)
+            return EXIT_BAD_INPUT
 
-    monkeypatch.setattr(cells, "call_apart", call)
+    monkeypatch.setattr(engine, "train_apart", train)
 
 
 def cell(folder, **config):
@@ -72,52 +72,39 @@ def test_interrupted_run_resumes_if_it_has_a_whole_checkpoint_and_is_begun_anew_
     checkpoint.mkdir(parents=True)
     recipe.resume = lambda folder: recipe.calls.append(("resume", {"output_dir": folder}))
     (checkpoint / "complete").touch()
-    assert run_cell(cell(folder))
+    config = {"output_dir": str(folder)}
+    assert train_unless_finished(recipe, config)
     (checkpoint / "complete").unlink()
-    assert run_cell(cell(folder)) and run_cell(cell(folder))
+    assert train_unless_finished(recipe, config) and train_unless_finished(recipe, config)
     assert [call for call, _ in recipe.calls] == ["resume", "train"]
     assert not checkpoint.exists()
 
 
-@pytest.mark.parametrize("status, said", [(0, ""), (9, "failed with status 9"), (apart.BUSY, cells.TAKEN)])
+@pytest.mark.parametrize("status, said", [(0, ""), (-9, "failed with status -9"), (engine.BUSY, engine.TAKEN)])
 def test_process_that_fails_is_told_apart_from_a_plan_that_is_wrong(recipe, tmp_path, monkeypatch, status, said):
     given = []
-
-    def call(job, order):
-        given.append((job, order))
-        return SimpleNamespace(returncode=status)
-
-    monkeypatch.setattr(cells, "call_apart", call)
-    wanted = cell(tmp_path / "x", a=1)
-    assert run_planned(wanted, True) == said
-    assert Cell(**given[0][1]) == wanted and given[0][0] == "train"
-    monkeypatch.setattr(cells, "call_apart", lambda *_: SimpleNamespace(returncode=EXIT_BAD_INPUT))
+    monkeypatch.setattr(engine, "train_apart", lambda *run: given.append(run) or status)
+    run = cell(tmp_path / "x", a=1)
+    assert train_cell(run, True) == said
+    assert given == [("ner", run.config)]
+    monkeypatch.setattr(engine, "train_apart", lambda *_: EXIT_BAD_INPUT)
     with pytest.raises(InputError, match="linear / seed 0: the recipe cannot run it"):
-        run_planned(wanted, True)
-
-
-def test_process_of_its_own_finds_the_project_from_any_folder(tmp_path, monkeypatch, capfd):
-    (tmp_path / "tasks.py").write_text("raise SystemExit(5)", encoding="utf-8")  # of the user's own
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", "")
-    given = {"recipe": "none", "config": {"output_dir": str(tmp_path / "runs/x")}, "labels": {}}
-    assert apart.call_apart("train", given).returncode == EXIT_BAD_INPUT
-    assert "no recipe 'none'" in capfd.readouterr().err
-    assert os.listdir(tmp_path / "runs") == []
+        train_cell(run, True)
 
 
 def test_warm_start_waits_for_the_run_that_it_starts_from(recipe, tmp_path):
-    warm = Cell("ner", {"output_dir": str(tmp_path / "x")}, {"variant": "warm"}, starts_from=tmp_path / "softmax")
-    assert "softmax, which is not finished" in run_planned(warm, True)
+    labels = {"case": "", "variant": "warm", "seed": 1}
+    warm = Cell("ner", {"output_dir": str(tmp_path / "x")}, labels, starts_from=tmp_path / "softmax")
+    assert "softmax, which is not finished" in train_cell(warm, True)
     assert recipe.calls == []
 
 
 def test_run_that_another_process_has_is_left_to_it(recipe, tmp_path):
     wanted = cell(tmp_path / "runs" / "seed_0")
-    with cells._claimed(wanted):
-        assert run_planned(wanted, True) == "is being trained by another process"
-        assert not run_cell(wanted) and recipe.calls == []
-    assert run_planned(wanted, True) == "" and len(recipe.calls) == 1
+    with claimed(wanted.folder):
+        assert train_cell(wanted, True) == "is being trained by another process"
+        assert not train_unless_finished(recipe, wanted.config) and recipe.calls == []
+    assert train_cell(wanted, True) == "" and len(recipe.calls) == 1
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["seed_0", "seed_0.json"]
 
 
@@ -162,13 +149,12 @@ def test_seeds_and_keys_of_the_command_line_stand_for_those_of_the_plan(of_varia
 
 
 def test_run_that_fails_does_not_stop_the_others_and_is_told_at_the_end(of_variants, plan_file, monkeypatch, capsys):
-    call = cells.call_apart
+    train = engine.train_apart
 
-    def fail(job, given):
-        is_linear = given["config"]["variant_of_test"] == "linear"
-        return SimpleNamespace(returncode=-9) if is_linear else call(job, given)
+    def fail(recipe, config):
+        return -9 if config["variant_of_test"] == "linear" else train(recipe, config)
 
-    monkeypatch.setattr(cells, "call_apart", fail)
+    monkeypatch.setattr(engine, "train_apart", fail)
     assert run([str(plan_file)]) == 1
     captured = capsys.readouterr()
     assert captured.err.count("linear / seed") == 2 and "failed with status -9" in captured.err
@@ -244,12 +230,9 @@ def test_scores_that_the_runs_do_not_have_are_refused(of_variants, plan_file, ca
 
 
 @pytest.mark.parametrize("values", [[1.0, 1.0], [0.98, 1.0], [0.1, 0.4]])
-def test_the_axis_of_the_picture_ends_where_scores_do(values, monkeypatch, tmp_path):
-    runs = [Cell("ner", {"output_dir": str(tmp_path / name)}, {"variant": name}) for name in "ab"]
+def test_the_axis_of_the_picture_ends_where_scores_do(values, tmp_path):
+    runs = [Cell("ner", {"output_dir": str(tmp_path / name)}, {"case": "", "variant": name}) for name in "ab"]
     scores = [{"f1": {"mean": value, "standard_deviation": None}} for value in values]
     summary = [{"case": "", "variant": name, "scores": score} for name, score in zip("ab", scores)]
-    figures = []
-    monkeypatch.setattr(figure, "png", figures.append)
-    figure.draw(Plan(tmp_path, "ner", runs, {"f1": "F1"}), summary)
-    low, high = figures[0].axes[0].get_xlim()
+    low, high = draw(Plan(tmp_path, runs, {"f1": "F1"}), summary).axes[0].get_xlim()
     assert low < min(values) and max(values) <= high <= 1

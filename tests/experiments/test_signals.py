@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-from tasks.common.errors import Interrupted
+from tasks.common.errors import EXIT_BAD_INPUT, Interrupted
 from tasks.common.training.complete import has_checkpoint, last_checkpoint
-from tasks.experiments.apart import call_apart
+from tasks.experiments.engine import train_apart
 from tasks.ner.demo import write_demo_corpus
 
 SECONDS = 120  # for the process to begin
@@ -22,11 +22,10 @@ def cell(tmp_path):
     """A plan's cell of a tiny run that takes long."""
     train, dev = write_demo_corpus(tmp_path / "corpus", train_size=40, dev_size=5)
     sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1}
-    config = {
+    return {
         "train_file": str(train), "dev_file": str(dev), "output_dir": str(tmp_path / "run"), "device": "cpu",
         "num_train_epochs": 1000, "max_steps": 4000, "logging_steps": 1, "head_size": 8, **sizes,
     }  # fmt: skip
-    return {"recipe": "ner", "config": config, "labels": {}}
 
 
 @contextlib.contextmanager
@@ -45,16 +44,23 @@ def once_it_trains(folder, act):
     thread.join()
 
 
-def test_a_training_process_saves_before_the_one_that_started_it_ends(cell, tmp_path):
-    folder, log = tmp_path / "run", tmp_path / "log"
+def test_a_training_process_saves_before_the_one_that_started_it_ends(cell, tmp_path, capfd):
+    folder = tmp_path / "run"
     with (
-        open(log, "w") as stream,
         once_it_trains(folder, lambda: os.kill(os.getpid(), signal.SIGTERM)),
-        pytest.raises(Interrupted, match="ended by a signal; the same command goes on") as raised,
+        pytest.raises(Interrupted) as raised,
     ):
-        call_apart("train", cell, stdout=stream, stderr=stream)
+        train_apart("ner", cell)
     assert raised.value.number == signal.SIGTERM
     reached = int(last_checkpoint(folder / "checkpoints").name.rpartition("-")[2])
-    assert 0 < reached < cell["config"]["max_steps"]
-    assert re.search(f"go on with: .* train ner --resume {folder}", log.read_text(encoding="utf-8"))
+    assert 0 < reached < cell["max_steps"]
+    assert re.search(f"go on with: .* train --resume {folder}", capfd.readouterr().err)
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_a_process_of_its_own_finds_the_project_from_any_folder(tmp_path, monkeypatch, capfd):
+    (tmp_path / "tasks.py").write_text("raise SystemExit(5)", encoding="utf-8")  # of the user's own
+    monkeypatch.chdir(tmp_path)
+    assert train_apart("none", {"output_dir": str(tmp_path / "runs/x")}) == EXIT_BAD_INPUT
+    assert "no recipe 'none'" in capfd.readouterr().err
+    assert not (tmp_path / "runs").exists()

@@ -21,6 +21,7 @@ ENCODER = {
     "checkpoint_minutes": 1e-9,  # after each step
 }
 NER = {
+    "recipe": "ner",
     **ENCODER,
     "head_size": 8,
     "train_file": "../data/train.jsonl",
@@ -33,6 +34,7 @@ NER = {
     "character_dropout": 0.1,
 }
 PRETRAINING = {
+    "recipe": "pretraining",
     **ENCODER,
     "text_files": "../data/texts.txt",
     "stages": "24x4x5,12x4x4",
@@ -65,11 +67,11 @@ class Work:
         return json.dumps([self.words, self.config])
 
 
-def _training(zone, config=None, recipe="ner", more=()):
+def _training(zone, config=None, more=()):
     return Work(
         zone,
-        ("train", recipe, "config.yaml", "--output_dir", RUN, *more),
-        ("train", recipe, "--resume", RUN),
+        ("train", "config.yaml", "--output_dir", RUN, *more),
+        ("train", "--resume", RUN),
         config or NER,
     )
 
@@ -81,12 +83,12 @@ WORKS = {
     "evaluation": _training(f"{TRAINER}.evaluate"),
     "masked_lm": _training("tasks.ner.recipe:pretrain"),
     "results": _training("tasks.ner.recipe:NerRecipe.score_and_save"),
-    "series": _training("tasks.experiments.engine:_run_series", more=("--seeds", "1,2")),
-    "pretraining": _training("tasks.pretraining.trainer:PretrainingTrainer.train", PRETRAINING, "pretraining"),
+    "series": _training("tasks.common.training.series:_train_members", more=("--seeds", "1,2")),
+    "pretraining": _training("tasks.pretraining.trainer:PretrainingTrainer.train", PRETRAINING),
     "download": Work("tasks.ner.data.download:download", ("download",)),
     "export": Work(
         "tasks.common.export.exporter:export",
-        ("export", "ner", f"../whole_{TRAINED_BY}/{RUN}/model", "--output", RUN, "--format", "paddle"),
+        ("export", f"../whole_{TRAINED_BY}/{RUN}/model", "--output", RUN, "--format", "paddle"),
     ),
 }
 

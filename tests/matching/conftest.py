@@ -7,7 +7,7 @@ import pytest
 import train_matching
 import yaml
 
-from tasks.matching.demo_data import write_demo_data
+from tasks.matching.demo import write_demo_data
 
 TINY = {
     "architecture": "bi_encoder",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tasks.matching.metrics import best_threshold, choosing_score, matching_scores
+from tasks.matching.evaluation import best_threshold, choosing_score, matching_scores
 
 
 def slow_spearman(x, y):

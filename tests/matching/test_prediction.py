@@ -19,8 +19,8 @@ from tasks.matching.data import ExampleStream, read_labeled
 from tasks.matching.prediction import MatchingPredictor
 from tests.verbs import verb
 
-evaluate_matching = verb("evaluate", "matching")
-predict_matching = verb("predict", "matching")
+evaluate_matching = verb("evaluate")
+predict_matching = verb("predict")
 
 make_demo_matching = verb("demo", "matching")
 
@@ -154,9 +154,14 @@ def test_pairs_are_scored_and_written_before_the_next_ones_are_read(bi_encoder, 
         pieces = ["怎么申请信用卡\t信用卡如何申请\n", "\n甲\t乙\t1\n丙\t", "丁"]
         written = []
 
-        def read1(self, size):
+        def readable(self):
+            return True
+
+        def readinto(self, buffer):
             self.written.append(capsys.readouterr().out.count("\n"))
-            return self.pieces.pop(0).encode() if self.pieces else b""
+            piece = self.pieces.pop(0).encode() if self.pieces else b""
+            buffer[: len(piece)] = piece
+            return len(piece)
 
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=Pipe(), isatty=lambda: False))
     assert predict_matching.main([str(bi_encoder.model), "--device=cpu"]) == 0
@@ -181,7 +186,7 @@ def test_what_is_scored_is_not_kept_where_a_later_line_is_wrong(bi_encoder, tmp_
 def test_standard_streams_are_utf_8_in_any_locale(cross_encoder, tmp_path):
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(
-        [sys.executable, "-m", "paddle_rope", "predict", "matching", cross_encoder.model, "--device", "cpu"],
+        [sys.executable, "-m", "paddle_rope", "predict", cross_encoder.model, "--device", "cpu"],
         input="怎么申请信用卡\t信用卡如何申请\n".encode(),
         capture_output=True, env=environment, cwd=tmp_path, timeout=120,
     )  # fmt: skip

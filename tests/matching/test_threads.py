@@ -24,7 +24,7 @@ def predictor_of(tmp_path_factory):
     def predictor_of(run, form):
         folder = run.model
         if form != "trained":
-            folder = export("matching", tmp_path_factory.mktemp("exported") / "model", form, run.model)
+            folder = export(tmp_path_factory.mktemp("exported") / "model", form, run.model)
         return MatchingPredictor(folder, "cpu", batch_size=4)
 
     return predictor_of

@@ -12,7 +12,7 @@ from paddle_rope.native import build as building
 from paddle_rope.native import library as loading
 from paddle_rope.native.build import BuildError, build, library_path
 from paddle_rope.native.dispatch import is_enabled, plain_forms
-from tasks.ner.features.dictionary_file import cache_file
+from tasks.ner.features.jieba_dictionary import cache_file
 from tests.conftest import REPOSITORY
 
 

@@ -81,12 +81,12 @@ def test_a_run_over_many_documents_multiplies_as_it_began(has_bfloat16, folders,
     words = [str(folders["classification"]), "--input", str(texts), "--output", str(output), "--bf16"]
     words += ["--processes", "1", "--part_records", "2"]
     monkeypatch.setenv(products.DECISION, then)
-    assert verb("predict", "classification").main(words) == 0
+    assert verb("predict").main(words) == 0
     parts = sorted(output.glob("part-*.jsonl"))
     before = [part.read_bytes() for part in parts]
     parts[1].unlink()
     monkeypatch.setenv(products.DECISION, now)
-    assert verb("predict", "classification").main(words) == 0
+    assert verb("predict").main(words) == 0
     assert [part.read_bytes() for part in parts] == before
     assert json.loads((output / "manifest.json").read_text(encoding="utf-8"))["options"]["bf16"] is (then == "1")
 
@@ -104,7 +104,7 @@ def test_commands_take_the_option(has_bfloat16, folders, tmp_path):
     for number, more in enumerate([[], ["--bf16"], ["--bf16", "--processes", "1"]]):
         output = tmp_path / str(number)
         words = [str(folders["classification"]), "--input", str(texts), "--output", str(output), *more]
-        assert verb("predict", "classification").main(words) == 0
+        assert verb("predict").main(words) == 0
         file = output if output.is_file() else next(output.glob("part-*.jsonl"))
         results.append([json.loads(line)["probability"] for line in file.read_text(encoding="utf-8").splitlines()])
     assert results[0] != results[1] == results[2]
@@ -135,7 +135,7 @@ def test_a_processor_without_it_is_an_error_of_one_line(monkeypatch, folders, tm
     texts.write_text("你好", encoding="utf-8")
     output = tmp_path / "out.jsonl"
     words = [folders["ner"], "--input", texts, "--output", output, "--bf16"]
-    assert "--bf16 cannot be on this CPU: the processor" in fails(verb("predict", "ner"), capsys, *words)
+    assert "--bf16 cannot be on this CPU: the processor" in fails(verb("predict"), capsys, *words)
     assert not output.exists()
 
 
@@ -146,6 +146,6 @@ def test_other_devices_are_refused(monkeypatch, folders):
 
 
 def test_exported_models_refuse_it(folders, tmp_path):
-    folder = export("classification", tmp_path / "exported", FORMATS[0], folders["classification"])
+    folder = export(tmp_path / "exported", FORMATS[0], folders["classification"])
     with pytest.raises(InputError, match="computes as it was exported"):
         open_predictor(folder, device="cpu", bf16=True)

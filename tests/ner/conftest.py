@@ -34,7 +34,7 @@ TINY = {
 }
 
 EPOCHS = 12
-WATCH = NerMonitor.watch
+SHOW = NerMonitor.show
 
 
 @pytest.fixture(scope="session")
@@ -73,7 +73,7 @@ def without_drawings():
 def without_pictures():
     """VisualDL shows scores alone, no curves and texts."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(NerMonitor, "watch", lambda *_: None)
+        patch.setattr(NerMonitor, "show", lambda *_: None)
         yield
 
 
@@ -135,7 +135,7 @@ def train(config_file):
 def trained(train, tmp_path_factory):
     """A model that has learned to find entities. Do not change its files."""
     with blank_pictures(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(NerMonitor, "watch", WATCH)  # the first module that asks for it may be one without pictures
+        patch.setattr(NerMonitor, "show", SHOW)  # the first module that asks for it may be one without pictures
         return train(tmp_path_factory.mktemp("trained") / "run", num_train_epochs=EPOCHS)
 
 

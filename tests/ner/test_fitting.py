@@ -238,7 +238,7 @@ def test_texts_are_refused_where_nothing_is_to_be_learned_from_them(own, tmp_pat
 
 
 def test_training_that_finds_nothing_says_so_early_and_once(own, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("tasks.ner.recipe.find_in_windows", lambda model, texts, *_, **__: [[] for _ in texts])
+    monkeypatch.setattr("tasks.ner.evaluation.find_in_windows", lambda model, texts, *_, **__: [[] for _ in texts])
     own(tmp_path / "run", num_train_epochs=4)
     printed = capsys.readouterr().out
     notes = [line for line in printed.splitlines() if line.startswith("note: nothing is found in dev")]

@@ -12,7 +12,7 @@ from visualdl import LogReader
 
 from paddle_rope.roformer import CharTokenizer
 from tasks.common.training.length_grouping import LengthGroupedBatchSampler
-from tasks.ner import recipe
+from tasks.ner import evaluation, recipe
 from tasks.ner.arguments import NerArguments
 from tasks.ner.data.reading import read_examples
 from tasks.ner.examples import Entity
@@ -141,12 +141,12 @@ def test_each_epoch_shuffles_anew(train, tmp_path, monkeypatch):
 def test_saved_model_is_that_of_the_best_epoch_not_of_the_last(train, tmp_path, monkeypatch):
     original, pretended, weights = recipe.evaluate_model, [0.2, 0.9, 0.5], []
 
-    def evaluate_model(model, *arguments):
-        scores, found = original(model, *arguments)
+    def evaluate_model(model, *arguments, **options):
+        evaluation = original(model, *arguments, **options)
         weights.append({name: array.numpy().copy() for name, array in model.state_dict().items()})
         if len(weights) <= len(pretended):
-            scores["f1"] = pretended[len(weights) - 1]
-        return scores, found
+            evaluation.scores["f1"] = pretended[len(weights) - 1]
+        return evaluation
 
     monkeypatch.setattr(recipe, "evaluate_model", evaluate_model)
     run = train(tmp_path / "run", num_train_epochs=3)
@@ -283,7 +283,8 @@ def test_training_that_finds_nothing_says_what_to_change_and_one_that_does_is_si
     options = {"learning_rate": 0.01, "warmup_ratio": 0.05, "max_steps": 1}
 
     def printed(name, entities):
-        monkeypatch.setattr(recipe, "find_in_windows", lambda model, texts, *_, **__: [entities for _ in texts])
+        for module in (evaluation, recipe):
+            monkeypatch.setattr(module, "find_in_windows", lambda model, texts, *_, **__: [entities for _ in texts])
         run = train(tmp_path / name, train_file=few_texts.train, dev_file=few_texts.dev, **options)
         assert (run.metrics["dev"]["predicted"] > 0) == bool(entities)
         return capsys.readouterr().out

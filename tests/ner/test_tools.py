@@ -100,15 +100,15 @@ def test_reader_that_leaves_early_is_no_error(monkeypatch):
 
 def test_help_of_training_names_the_configuration(capsys):
     assert train_ner.main(["--help"]) == 0
-    assert "paddle-rope train ner CONFIG.yaml [--key value ...]" in capsys.readouterr().out
+    assert "paddle-rope train CONFIG.yaml [--key value ...]" in capsys.readouterr().out
 
 
 # ---- training: the configuration
 
 
-@pytest.mark.parametrize("words", [(), ("--seed", "1")])
-def test_training_without_a_configuration_shows_the_usage(fails, words):
-    assert "usage: paddle-rope train ner CONFIG.yaml" in fails(train_ner, *words)
+def test_training_without_a_configuration_shows_the_usage(fails):
+    assert "usage: paddle-rope train CONFIG.yaml" in fails(train_ner)
+    assert fails(train_ner, "--seed", "1").startswith("no 'train_file': name it in the configuration file or with --tr")
 
 
 @pytest.mark.parametrize(
@@ -131,17 +131,17 @@ def test_training_without_a_configuration_shows_the_usage(fails, words):
         (["--fp16", "maybe"], "fp16 must be true or false"),
         (["--fp16"], "fp16 needs a GPU"),
         (["--lr_scheduler_type", "zigzag"], "lr_scheduler_type must be one of linear, "),
-        (["--attention", "hard"], "attention must be some of softmax, linear, window, between commas, got hard"),
+        (["--attention", "hard"], "attention must be one of softmax, linear, window"),
         (["--span_head", "hard"], "span_head must be one of efficient, dense, got 'hard'"),
-        (["--num_attention_heads", "3"], "num_attention_heads must be a number that splits hidden_size"),
-        (["--num_attention_heads", "32"], "into heads of even size, got 32"),
+        (["--num_attention_heads", "3"], "does not split into 3 heads of even size"),
+        (["--num_attention_heads", "32"], "does not split into 32 heads of even size"),
         (["--head_size", "15"], "positive even number"),
-        (["--head_size", "-2"], "head_size must be greater than 0, got -2"),
-        (["--num_hidden_layers", "0"], "num_hidden_layers must be greater than 0, got 0"),
+        (["--head_size", "-2"], "head_size must be an integer of 1 to 65,536, got -2"),
+        (["--num_hidden_layers", "0"], "num_hidden_layers must be an integer of 1 to"),
         (["--max_characters", "0"], "max_characters must be greater than 0, got 0"),
-        (["--max_span_length", "0"], "max_span_length must be greater than 0, got 0"),
-        (["--hidden_dropout_prob", "1"], "hidden_dropout_prob must be at least 0 and less than 1, got 1"),
-        (["--attention_probs_dropout_prob", "-0.1"], "attention_probs_dropout_prob must be at least 0"),
+        (["--max_span_length", "0"], "max_span_length must be an integer of 1 to"),
+        (["--hidden_dropout_prob", "1"], "hidden_dropout_prob must be a number of at least 0 and less than 1, got 1"),
+        (["--attention_probs_dropout_prob", "-0.1"], "attention_probs_dropout_prob must be a number of at least 0"),
         (["--num_train_epochs", "0"], "num_train_epochs must be greater than 0"),
         (["--per_device_train_batch_size", "0"], "per_device_train_batch_size must be greater than 0"),
         (["--gradient_accumulation_steps", "0"], "gradient_accumulation_steps must be greater than 0"),
@@ -162,7 +162,7 @@ def test_training_without_a_configuration_shows_the_usage(fails, words):
         (["--load_best_model_at_end", "false"], "keeps the best by dev f1, or the last with keep_best false"),
         (["--sharding", "stage1"], "key 'sharding' of PaddleNLP does nothing here: each process holds the whole"),
         (["--past_index", "1"], "unknown key 'past_index'"),
-        (["--foo", "1"], "unknown key 'foo'; --help after the name of the recipe lists them"),
+        (["--foo", "1"], "unknown key 'foo'; paddle-rope train CONFIG.yaml --help lists the keys"),
         (["--batch_size", "1"], "did you mean 'per_device_eval_batch_size' or 'per_device_train_batch_size'?"),
         (
             ["--resume_from_checkpoint", "x"],
@@ -314,9 +314,7 @@ def test_longer_texts_are_predicted_and_scored_with_larger_max_tokens(write, tra
 def test_output_that_cannot_be_written_is_an_error_before_the_work(
     fails, trained, corpus, monkeypatch, output, message
 ):
-    monkeypatch.setattr(
-        "tasks.ner.prediction.predictor.open_models", lambda *_: pytest.fail("the model has been loaded")
-    )
+    monkeypatch.setattr("tasks.common.predictor.load_model", lambda *_: pytest.fail("the model has been loaded"))
     assert fails(evaluate_ner, trained.model, corpus.dev, "--output", output).startswith(message)
     assert fails(predict_ner, trained.model, "--input", corpus.dev, "--output", output).startswith(message)
 
@@ -333,7 +331,6 @@ def test_wrong_device_and_sizes_are_errors_of_prediction_and_evaluation(fails, t
     assert fails(*words, "--device", "abacus").startswith("--device abacus: not usable here")
     assert fails(*words, "--batch_size", "0") == "--batch_size 0: must be 1 or more"
     assert "-1: must be 1 or more" in fails(*words, "--max_tokens", "-1")
-    assert fails(*words, "--max_length", "9") == "--max_length is now --max_tokens; write --max_tokens 9"
 
 
 @pytest.mark.parametrize(

@@ -258,7 +258,7 @@ def test_span_head_without_rope_has_no_rotation(train_few, tmp_path, predict):
         head = NerModel.from_pretrained(str(run.model)).head
         hidden = paddle.randn([1, 1, 32]).expand([1, 6, 32])  # tokens that differ in their place alone
         scores = head(hidden, paddle.ones([1, 6], dtype="bool"))
-        spans = scores.numpy()[0][:, *np.triu_indices(6)]
+        spans = scores.numpy()[0][(slice(None), *np.triu_indices(6))]
         assert (np.ptp(spans, axis=1) > 1e-4).all() == turns
 
 
@@ -287,9 +287,9 @@ def test_places_of_rope_in_the_encoder_are_chosen_by_their_key(train_few, tmp_pa
             ["--tune_thresholds", "true", "--threshold_for_f1", "true"],
             "tune_thresholds and threshold_for_f1; give one of them",
         ),
-        (["--character_dropout", "1"], "character_dropout must be at least 0 and less than 1"),
-        (["--feature_dropout=-1"], "feature_dropout must be at least 0"),
-        (["--embedding_dropout_prob", "1"], "embedding_dropout_prob must be at least 0"),
+        (["--character_dropout", "1"], "character_dropout must be a number of at least 0 and less than 1"),
+        (["--feature_dropout=-1"], "feature_dropout must be a number of at least 0"),
+        (["--embedding_dropout_prob", "1"], "embedding_dropout_prob must be a number of at least 0"),
         (["--hidden_act", "tan"], "hidden_act must be one of"),
         (["--features", "words,nonsense"], "nonsense"),
         (["--position_embedding", "kq"], "position_embedding"),

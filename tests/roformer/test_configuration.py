@@ -7,8 +7,8 @@ import paddle
 import pytest
 
 from paddle_rope import RoFormerConfig, RoFormerForSequenceClassification, RoFormerModel
-from paddle_rope.removed import RemovedOption
 from paddle_rope.roformer import SequenceClassificationConfig
+from paddle_rope.roformer.removed import RemovedOption
 from tasks.classification.model import ClassificationConfig
 from tasks.matching.model import MatchingConfig
 from tasks.ner.model import NerConfig, NerModel
@@ -41,7 +41,7 @@ from tasks.ner.model import NerConfig, NerModel
         ({"feature_map": "gelu"}, "feature_map must be one of elu_plus_one"),
         ({"normalizer": None}, "normalizer must be one of"),
         ({"decay": [0.5]}, "decay must be 12 numbers in"),
-        ({"decay": [0.5] * 11 + [1.5]}, "decay must be 12 numbers in"),
+        ({"decay": [0.5] * 11 + [1.5]}, "decay must be a list of .* greater than 0 and at most 1"),
         ({"decay": "token"}, "decay must be a list of at most .* or None, got 'token'"),
         ({"convolutions": ["value"]}, "convolutions must be true or false, got"),
         ({"rotary": {"scaling": {"factor": 2}}}, "type of rotary scaling must be one of linear, ntk, yarn, got None"),

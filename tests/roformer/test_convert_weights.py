@@ -88,8 +88,7 @@ def test_from_ours_to_hugging_face_and_back_is_bit_equal(kind, tmp_path):
 def tensorflow_folder(tmp_path, monkeypatch):
     """The folder of an original checkpoint, and the model it is of; tensorflow is a stand-in."""
     model = RoFormerForMaskedLM(RoFormerConfig(**SIZES, type_vocab_size=2))
-    sizes = {**model.config.to_dict(), "version": 1}
-    weights = encoder_weights(sizes, TENSORFLOW) + lm_head_weights(sizes, TENSORFLOW)
+    weights = encoder_weights(model.config, TENSORFLOW) + lm_head_weights(model.config, TENSORFLOW)
     tensors = {weight.source: model.state_dict()[weight.name].numpy() for weight in weights}
     reader = SimpleNamespace(
         get_variable_to_shape_map=lambda: {name: array.shape for name, array in tensors.items()},

@@ -26,8 +26,7 @@ class FakeReader:
 
 def as_tensorflow(model, folder):
     """The folder of an original checkpoint, and its tensors, of a model of ours."""
-    sizes = {**model.config.to_dict(), "version": model.config.version}
-    weights = encoder_weights(sizes, TENSORFLOW) + lm_head_weights(sizes, TENSORFLOW)
+    weights = encoder_weights(model.config, TENSORFLOW) + lm_head_weights(model.config, TENSORFLOW)
     tensors = {weight.source: model.state_dict()[weight.name].numpy() for weight in weights}
     tensors["bert/pooler/dense/kernel"] = tensors["bert/pooler/dense/kernel/adam_m"] = np.zeros((32, 32), np.float32)
     tensors["global_step"] = np.int64(7)

@@ -31,14 +31,14 @@ def model(tmp_path_factory):
     files = ["--train_file", str(train), "--dev_file", str(dev), "--output_dir", str(folder / "run")]
     sizes = [f"--{key}={value}" for key, value in SIZES.items()]
     more = ["--num_train_epochs=2", "--masked_lm_epochs=0", "--device=cpu", "--learning_rate=0.01"]
-    assert main(["train", "ner", "configs/ner/demo.yaml", *files, *sizes, *more]) == 0
+    assert main(["train", "configs/ner/demo.yaml", *files, *sizes, *more]) == 0
     return folder / "run" / "model"
 
 
 @pytest.fixture(scope="session")
 def exported(model, tmp_path_factory):
     """The folder of the model's export: with ONNX a process begins without paddle, in a fraction of the time."""
-    return export("ner", tmp_path_factory.mktemp("scaling_exported") / "model", FORMATS[0], model)
+    return export(tmp_path_factory.mktemp("scaling_exported") / "model", FORMATS[0], model)
 
 
 def write_jsonl(path, records):

@@ -109,8 +109,8 @@ def test_wrong_inputs_are_told(tmp_path, monkeypatch, given, message):
         ("a.txt", b"text,id\nx,1\n", "a.txt: is a table with a header, and many"),
         ("a.txt.gz", gzip.compress(b"a O\nb B-X\nc O\n", mtime=0), "a.txt.gz: is tagged text"),
         ("a.parquet", b"PAR1 none", "a.parquet: is no Parquet file"),
-        ("a.jsonl.gz", b'{"text": "x"}', "a.jsonl.gz: is damaged or cannot be read"),
-        ("a.jsonl.gz", gzip.compress(b"x\n" * 1000, mtime=0)[:-9], "a.jsonl.gz: is damaged or cannot be read"),
+        ("a.csv", b"\x1f\x8bx", "a.csv: is packed by gzip and damaged"),
+        ("a.jsonl.gz", gzip.compress(b"x\n" * 1000, mtime=0)[:-9], "a.jsonl.gz: is packed by gzip and damaged"),
     ],
 )
 def test_files_that_cannot_be_read_are_told(tmp_path, name, content, message):

@@ -1,10 +1,12 @@
 """A run over many documents: complete, in order, resumable, whatever dies."""
 
+import functools
 import json
 import multiprocessing
 import os
 import shutil
 import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -58,7 +60,7 @@ class InThisProcess:
             if len(self.done) == self.stop_after:
                 raise KeyboardInterrupt
             self.done.append(part.number)
-            events.done(worker(part, events.advance))
+            events.done(worker(part))
 
 
 @pytest.fixture
@@ -81,7 +83,7 @@ def clear_spans(record):
 def test_command_answers_every_record_in_order(inputs, model, texts, tmp_path, capsys):
     with open(inputs / "a.jsonl", "a", encoding="utf-8") as file:
         file.write('{"text": \n\n{"id": 7}\n')
-    words = ["predict", "ner", model, "--input", inputs, "--output", tmp_path / "out", "--processes", 2]
+    words = ["predict", model, "--input", inputs, "--output", tmp_path / "out", "--processes", 2]
     words = [*map(str, words), "--part_records", "16", "--device", "cpu"]
     assert main(words) == 0
     assert "240 documents in 18 parts, 2 rejected (see " in capsys.readouterr().out
@@ -137,15 +139,28 @@ def test_a_killed_process_loses_nothing(inputs, exported, tmp_path, capfd):
 
 
 def test_what_kills_every_process_ends_the_run(exported, tmp_path, texts, fails_once):
-    write_jsonl(tmp_path / "in.jsonl", [{"text": text} for text in texts])
+    records = [{"text": text} for text in texts] * 100
+    write_jsonl(tmp_path / "in.jsonl", records)
+    ended = threading.Event()
 
-    def run(job, parts, events):
-        events.advance = lambda records: [os.kill(one.pid, signal.SIGKILL) for one in multiprocessing.active_children()]
-        run_in_processes(job, parts, events, 1)
+    def kill_who_writes():
+        while not ended.wait(0.01):
+            for begun in (tmp_path / "out").glob(".part-*.tmp"):
+                for process in multiprocessing.active_children():
+                    os.kill(process.pid, signal.SIGKILL)
+                begun.unlink(missing_ok=True)
 
-    message = fails_once(job(exported, tmp_path / "out"), [tmp_path / "in.jsonl"], 40, run)
-    assert message.startswith(f"3 processes have died in {tmp_path}/in.jsonl, records 1 to 40 (signal 9, Killed); ")
+    killing = threading.Thread(target=kill_who_writes)
+    killing.start()
+    try:
+        run = functools.partial(run_in_processes, count=1)
+        message = fails_once(job(exported, tmp_path / "out"), [tmp_path / "in.jsonl"], len(records), run)
+    finally:
+        ended.set()
+        killing.join()
+    assert message.startswith(f"3 processes have died in {tmp_path}/in.jsonl, records 1 to 4000 (signal 9, Killed); ")
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"manifest.json"}
+    assert multiprocessing.active_children() == []
 
 
 def test_interrupted_run_goes_on(inputs, model, tmp_path, capsys):
@@ -259,7 +274,7 @@ def test_wrong_calls_are_told_and_write_nothing(model, tmp_path, fails, words, m
     (tmp_path / "in.jsonl").write_text('{"text": "x"}\n')
     (tmp_path / "data" / "in.csv").write_text("text\nx\n")
     (tmp_path / "full" / "x").write_text("x")
-    found = fails(verb("predict", "ner", str(model)), *words)
+    found = fails(verb("predict", str(model)), *words)
     assert message in found
 
 
@@ -267,5 +282,5 @@ def test_a_wrong_model_is_told_before_anything_is_written(tmp_path, fails):
     (tmp_path / "in.jsonl").write_text('{"text": "x"}\n')
     (tmp_path / "model").mkdir()
     words = ["--input", "in.jsonl", "--output", "out", "--processes", "1"]
-    assert fails(verb("predict", "ner", "nope"), *words).startswith(f"{tmp_path}/nope: no such folder")
-    assert "no model here" in fails(verb("predict", "ner", "model"), *words)
+    assert fails(verb("predict", "nope"), *words).startswith("nope: no such folder")
+    assert "no model here" in fails(verb("predict", "model"), *words)

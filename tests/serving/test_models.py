@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 from paddle_rope import CharTokenizer
@@ -52,9 +53,9 @@ def folders(request, trained, tmp_path_factory):
     if request.param == "trained":
         return trained
     exported = {name: tmp_path_factory.mktemp(request.param) / name for name in trained}
-    for name, (recipe, *_) in MODELS.items():
+    for name in MODELS:
         words = [str(trained[name]), "--output", str(exported[name]), "--format", request.param]
-        assert verb("export", recipe).main(words) == 0
+        assert verb("export").main(words) == 0
     return exported
 
 
@@ -150,4 +151,6 @@ def test_the_examples_of_the_page_work(client):
 
 def test_all_models_but_those_in_onnx_load_paddle(client, folders):
     is_onnx = (folders["entities"] / "model.onnx").is_file()
-    assert ("libpaddle" in Path(f"/proc/{client.process.pid}/maps").read_text()) != is_onnx
+    workers = psutil.Process(client.process.pid).children()
+    loads_paddle = ["libpaddle" in Path(f"/proc/{worker.pid}/maps").read_text() for worker in workers]
+    assert any(loads_paddle) != is_onnx

@@ -16,15 +16,15 @@ from paddle_rope.roformer.checkpoints.settings import SAME_KEYS
 from paddle_rope.roformer.config import ROTARY_DEFAULTS, RoFormerConfig, SequenceClassificationConfig
 
 if TYPE_CHECKING:
-    from paddle_rope.roformer.modeling import RoFormerPretrainedModel
+    from paddle_rope.roformer.pretrained import RoFormerPretrainedModel
 
 ACTIVATION_NAMES = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu", "tanh": "tanh"}
 # Options that Hugging Face's RoFormer has, too.
 EXPRESSED = (*SAME_KEYS, "embedding_size", "hidden_act", "causal")
 # Options without effect on the outputs of softmax attention with RoPE.
 UNUSED = (
-    *("attention_window", "feature_map", "normalizer", "decay", "max_position_embeddings", "embedding_dropout_prob"),
-)
+    "attention_window", "feature_map", "normalizer", "decay", "max_position_embeddings", "embedding_dropout_prob",
+)  # fmt: skip
 KNOWN = ("RoFormerModel", "RoFormerForMaskedLM", "RoFormerForCausalLM", "RoFormerForSequenceClassification")
 
 
@@ -45,8 +45,7 @@ def write_huggingface(
     """
     config, kind = model.config, type(model).__name__
     _check_expressible(config, kind)
-    sizes = {**config.to_dict(), "version": 1}
-    sizes["type_vocab_size"] = config.type_vocab_size or 2
+    sizes = dataclasses.replace(config, type_vocab_size=config.type_vocab_size or 2)
     state = {name: tensor.astype("float32").numpy() for name, tensor in model.state_dict().items()}
     prefix = ""
     if kind == "RoFormerModel":
@@ -57,7 +56,7 @@ def write_huggingface(
     if kind.endswith("LM"):
         weights += lm_head_weights(sizes, HUGGINGFACE)
     if kind == "RoFormerForSequenceClassification":
-        weights += classifier_weights(sizes, HUGGINGFACE)
+        weights += classifier_weights(sizes, config.num_labels, HUGGINGFACE)
     tensors = {}
     for weight in weights:
         array = state[weight.name].T if weight.transposed else state[weight.name]
@@ -67,7 +66,7 @@ def write_huggingface(
     settings = {
         "model_type": "roformer",
         "architectures": [kind],
-        **{key: sizes[key] for key in SAME_KEYS if sizes[key] is not None},  # there None is no number
+        **{key: getattr(sizes, key) for key in SAME_KEYS},
         "embedding_size": config.embedding_size,
         "hidden_act": ACTIVATION_NAMES[config.hidden_act],
         "rotary_value": config.position_embedding == "qkv",

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 import re
 import threading
 from collections import Counter
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import paddle
 
-from paddle_rope.roformer.checkpoints.reading import read_checkpoint, read_weights
-from paddle_rope.roformer.checkpoints.settings import is_ours, read_settings
+from paddle_rope.roformer.checkpoints.reading import Checkpoint
 from paddle_rope.roformer.config import RoFormerConfig
 
 if TYPE_CHECKING:
-    from paddle_rope.roformer.modeling import RoFormerPretrainedModel
+    from paddle_rope.roformer.pretrained import RoFormerPretrainedModel
 
 logger = logging.getLogger(__name__)
 
@@ -29,41 +25,41 @@ _BUILDING = threading.Lock()  # LazyGuard is for all threads
 _SHOWN = 10  # weights of another shape in a message
 
 
-def load_pretrained(
-    model_class: type[RoFormerPretrainedModel],
-    folder: str | os.PathLike,
-    config: RoFormerConfig | None = None,
-    **changes: Any,
+def build_model(
+    model_class: type[RoFormerPretrainedModel], config: RoFormerConfig, checkpoint: Checkpoint, where: object
 ) -> RoFormerPretrainedModel:
-    """Build a model with the weights of a folder; see :meth:`RoFormerPretrainedModel.from_pretrained`."""
-    folder = Path(folder)
-    settings = read_settings(folder)
-    if config is not None and changes:
-        raise TypeError(f"from_pretrained: give config or {', '.join(changes)}, not both")
-    config_class = model_class.config_class
-    if "dtype" in changes:
-        raise TypeError("from_pretrained: weights are read as float32; give the model another dtype afterwards")
-    unused: list[str] = []
-    if is_ours(settings):
-        tensors = read_weights(folder)
-        sources = {name: name for name in tensors}
-    else:
-        settings, tensors, sources, unused, _ = read_checkpoint(folder)
-    config = config_class.from_dict(settings, **changes) if config is None else config
+    """A model with the weights of a checkpoint; names those that are new and those that are left over in a warning.
+
+    Whether or not the encoder's weights have the prefix ``roformer.`` does not matter.
+
+    Args:
+        model_class: a RoFormer, with or without a head.
+        config: of its ``config_class``.
+        checkpoint: as from :func:`~paddle_rope.roformer.checkpoints.reading.read_checkpoint`.
+        where: folder, for the messages.
+
+    Raises:
+        ValueError: shapes differ, no weight of the encoder is there, or too many are missing; before memory is taken.
+    """
+    tensors = checkpoint.tensors
     with _BUILDING:
-        check_sizes(model_class, config, tensors, folder)
+        _check_sizes(model_class, config, tensors, where)
         model = model_class(config)
-    new, left = set_weights(model, tensors, folder)
-    report(model, folder, new, sorted([sources[name] for name in left] + unused))
+    state, placed = model.state_dict(), _placed(model, tensors, where)
+    for name, source in placed.items():
+        state[name].set_value(paddle.to_tensor(tensors[source], dtype=state[name].dtype))
+    new = [name for name in state if name not in placed]
+    unplaced = set(tensors) - set(placed.values())
+    unused = sorted([checkpoint.sources[name] for name in unplaced] + checkpoint.unused)
+    for what, names in (("new, as initialized", new), ("in the folder, but not used", unused)):
+        if names:
+            logger.warning("%s from %s: %s: %s", model_class.__name__, where, what, _summary(names))
     return model
 
 
-def check_sizes(
-    model_class: type[RoFormerPretrainedModel], config: RoFormerConfig, tensors: dict[str, np.ndarray], where: object
-) -> None:
+def _check_sizes(model_class, config, tensors, where):
     """Raise ValueError, before memory is taken for a model, if its weights are not of the shapes of ``tensors``, or if
-    those that ``tensors`` lack have more than ``MOST_NEW_NUMBERS`` numbers. Arguments are those of :func:`set_weights`.
-    """
+    those that ``tensors`` lack have more than ``MOST_NEW_NUMBERS`` numbers."""
     numbers = sum(array.size for array in tensors.values())
     if config.hidden_size**2 > max(numbers, _SMALL):
         raise ValueError(f"{where}: holds {numbers:,} numbers, too few for hidden_size {config.hidden_size}")
@@ -76,31 +72,8 @@ def check_sizes(
         raise ValueError(f"{where}: lacks weights of {new:,} numbers that its configuration asks for")
 
 
-def set_weights(
-    model: RoFormerPretrainedModel, tensors: dict[str, np.ndarray], where: object
-) -> tuple[list[str], list[str]]:
-    """Set the weights of ``model`` by name, whether or not the encoder's have the prefix ``roformer.``.
-
-    Args:
-        model: a RoFormer, with or without a head.
-        tensors: ``{name: numpy array}``.
-        where: folder, for the messages.
-
-    Returns:
-        Names of the model that ``tensors`` lacks, and names of ``tensors`` that the model lacks.
-
-    Raises:
-        ValueError: shapes differ, or no tensor of the encoder is there.
-    """
-    state, found = model.state_dict(), _placed(model, tensors, where)
-    for name, source in found.items():
-        state[name].set_value(paddle.to_tensor(tensors[source], dtype=state[name].dtype))
-    used = set(found.values())
-    return [name for name in state if name not in found], [name for name in tensors if name not in used]
-
-
 def _placed(model, tensors, where):
-    """``{name in the model: name in tensors}``; raises ValueError as :func:`set_weights`."""
+    """``{name in the model: name in tensors}``; raises ValueError as :func:`build_model`."""
     prefix = "roformer."
     state = model.state_dict()
     has_prefix = any(name.startswith(prefix) for name in tensors)
@@ -122,15 +95,6 @@ def _placed(model, tensors, where):
     if f"{prefix if wants_prefix else ''}token_embedding.weight" not in found:
         raise ValueError(f"{where}: holds no weights of a RoFormer of this library")
     return found
-
-
-def report(model: RoFormerPretrainedModel, folder: str | os.PathLike, new: list[str], unused: list[str]) -> None:
-    """Warn of weights that are ``new`` and of those in the folder that are ``unused``, if there are any."""
-    kind = type(model).__name__
-    if new:
-        logger.warning("%s from %s: new, as initialized: %s", kind, folder, _summary(new))
-    if unused:
-        logger.warning("%s from %s: in the folder, but not used: %s", kind, folder, _summary(unused))
 
 
 def _summary(names):

@@ -6,16 +6,19 @@ models the original checkpoints are. In Hugging Face's files linear weights are 
 
 from typing import Any, NamedTuple
 
+from paddle_rope.roformer.config import RoFormerConfig
+
 
 class Layout(NamedTuple):
-    """A way of naming."""
+    """How a source names its weights, and what it takes for a size that a folder's configuration lacks."""
 
     library: str  # "huggingface", "paddlenlp" or "tensorflow"
     prefix: str  # of the encoder
     separator: str
     leaves: dict  # by the kind of module: {leaf here: leaf there}
     transposed: bool  # linear weights are [out, in]
-    decoder: tuple  # copies of the token embedding and of the language model head's bias, as far as there are
+    copies: dict  # copies that the file may hold: {name of the copy: name of the original}
+    defaults: dict[str, Any]
 
 
 class Weight(NamedTuple):
@@ -35,17 +38,40 @@ _TENSORFLOW_LEAVES = {
     "linear": {"weight": "kernel", "bias": "bias"},
     "norm": {"weight": "gamma", "bias": "beta"},
 }
+DEFAULT_SIZES = {
+    "vocab_size": 50000,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "type_vocab_size": 2,
+}
+_DEFAULTS = {**DEFAULT_SIZES, "hidden_act": "gelu"}
+_TABLE = "embeddings.word_embeddings.weight"
 HUGGINGFACE = Layout(
-    "huggingface",
-    "roformer.",
-    ".",
-    _PYTHON_LEAVES,
-    True,
-    ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias"),
+    library="huggingface",
+    prefix="roformer.",
+    separator=".",
+    leaves=_PYTHON_LEAVES,
+    transposed=True,
+    copies={
+        "cls.predictions.decoder.weight": f"roformer.{_TABLE}",
+        "cls.predictions.decoder.bias": "cls.predictions.bias",
+    },
+    defaults=_DEFAULTS,
 )
-PADDLENLP = Layout("paddlenlp", "roformer.", ".", _PYTHON_LEAVES, False, ("cls.predictions.decoder_weight", None))
-PADDLENLP_V2 = Layout("paddlenlp", "roformerv2.", ".", _PYTHON_LEAVES, False, ("cls.decoder_weight", None))
-TENSORFLOW = Layout("tensorflow", "bert/", "/", _TENSORFLOW_LEAVES, False, (None, None))
+PADDLENLP = HUGGINGFACE._replace(
+    library="paddlenlp",
+    transposed=False,
+    copies={"cls.predictions.decoder_weight": f"roformer.{_TABLE}"},
+    defaults={**_DEFAULTS, "vocab_size": 30522, "embedding_size": 768, "pool_act": "tanh"},
+)
+PADDLENLP_V2 = PADDLENLP._replace(
+    prefix="roformerv2.",
+    copies={"cls.decoder_weight": f"roformerv2.{_TABLE}"},
+    defaults={**_DEFAULTS, "vocab_size": 12000, "hidden_act": "relu"},
+)
+TENSORFLOW = Layout("tensorflow", "bert/", "/", _TENSORFLOW_LEAVES, False, {}, _DEFAULTS)
 
 # Name here, kind, shape, Hugging Face's name, PaddleNLP's name.
 _EMBEDDING = (
@@ -88,42 +114,46 @@ _TENSORFLOW_NAMES = {
 }
 
 
-def encoder_weights(config: dict[str, Any], layout: Layout) -> list[Weight]:
+def encoder_weights(config: RoFormerConfig, layout: Layout) -> list[Weight]:
     """The weights of the encoder: names here begin with ``roformer.``, names there with the layout's prefix.
 
-    ``config`` holds the sizes and the ``version`` of :class:`RoFormerConfig`.
+    Example:
+        >>> config = RoFormerConfig(num_hidden_layers=1)
+        >>> encoder_weights(config, HUGGINGFACE)[0]
+        Weight(name='roformer.token_embedding.weight', source='roformer.embeddings.word_embeddings.weight', ...)
     """
     is_there = {
-        "token_type_embedding": bool(config["type_vocab_size"]),
-        "embedding_projection": config["embedding_size"] != config["hidden_size"],
+        "token_type_embedding": bool(config.type_vocab_size),
+        "embedding_projection": config.embedding_size != config.hidden_size,
     }
     modules = [module for module in _EMBEDDING if is_there.get(module[0], True)]
     weights = _weights(modules, config, layout, "roformer.", layout.prefix)
-    for block in range(config["num_hidden_layers"]):
+    for block in range(config.num_hidden_layers):
         source_prefix = layout.prefix + _BLOCK_PREFIXES[layout.library].format(block)
         weights += _weights(_BLOCK, config, layout, f"roformer.blocks.{block}.", source_prefix)
     return weights
 
 
-def lm_head_weights(config: dict[str, Any], layout: Layout) -> list[Weight]:
+def lm_head_weights(config: RoFormerConfig, layout: Layout) -> list[Weight]:
     """The weights of the head of a language model beside the tied embedding: as :func:`encoder_weights`."""
-    return [] if config["version"] == 2 else _weights(_LM_HEAD, config, layout)
+    return [] if config.version == 2 else _weights(_LM_HEAD, config, layout)
 
 
-def classifier_weights(config: dict[str, Any], layout: Layout) -> list[Weight]:
-    """The weights of the head for sequences, of ``num_labels``: as :func:`encoder_weights`."""
-    return _weights(_CLASSIFIER, {**config, "version": 1}, layout)  # biases in version 2 too
+def classifier_weights(config: RoFormerConfig, num_labels: int, layout: Layout) -> list[Weight]:
+    """The weights of the head for sequences: as :func:`encoder_weights`."""
+    return _weights(_CLASSIFIER, config, layout, num_labels=num_labels)
 
 
-def _weights(modules, config, layout, prefix="", source_prefix=""):
+def _weights(modules, config, layout, prefix="", source_prefix="", num_labels=None):
     weights = []
     for name, kind, sizes, huggingface, paddlenlp in modules:
-        shape = tuple(config[size] for size in sizes)
+        shape = tuple(num_labels if size == "num_labels" else getattr(config, size) for size in sizes)
         source = paddlenlp if layout.library == "paddlenlp" else huggingface
         if layout.library == "tensorflow":
             source = _TENSORFLOW_NAMES.get(source, source.replace(".", "/"))
         for leaf, source_leaf in layout.leaves[kind].items():
-            if config["version"] == 2 and kind != "bare" and (kind == "norm" or leaf == "bias"):
+            is_of_version_1 = kind == "norm" or leaf == "bias"  # a classifier has biases in both
+            if config.version == 2 and is_of_version_1 and modules is not _CLASSIFIER:
                 continue
             weights.append(
                 Weight(

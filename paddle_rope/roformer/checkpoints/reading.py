@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Optional
 import numpy as np
 
 from paddle_rope.json_files import read_json_object
-from paddle_rope.option_kinds import shown
+from paddle_rope.options import shown
 from paddle_rope.roformer.checkpoints.names import (
     HUGGINGFACE,
     PADDLENLP,
@@ -23,15 +23,9 @@ from paddle_rope.roformer.checkpoints.names import (
     encoder_weights,
     lm_head_weights,
 )
-from paddle_rope.roformer.checkpoints.settings import (
-    TENSORFLOW_CONFIG,
-    huggingface_config,
-    paddlenlp_config,
-    paddlenlp_v2_config,
-    read_settings,
-    tensorflow_config,
-)
+from paddle_rope.roformer.checkpoints.settings import TENSORFLOW_CONFIG, is_ours, options_of, read_settings
 from paddle_rope.roformer.checkpoints.tensor_files import WEIGHT_FILES, find_weights, read_tensors
+from paddle_rope.roformer.config import RoFormerConfig
 
 # Tables of positions and states of optimizers: neither used nor missed.
 REDUNDANT = re.compile(
@@ -46,39 +40,36 @@ HEADS = ("cls.", "classifier.", "qa_outputs.")
 class Checkpoint(NamedTuple):
     """A checkpoint in our terms."""
 
-    config: dict  # arguments of RoFormerConfig
+    config: dict  # options of a RoFormerConfig, and of a classifier; of a folder of ours all that its config.json has
     tensors: dict  # float32 arrays by our names, those of the encoder with ``roformer.`` before
     sources: dict  # what each of them is called in the file
     unused: list  # what the file has besides
     head: Optional[str]  # "lm", "classifier" or None
 
 
-def read_weights(folder: str | os.PathLike) -> dict[str, np.ndarray]:
-    """The tensors of the file of weights in ``folder``; raises ValueError if there is none or it cannot be read."""
-    path = find_weights(folder)
-    if path is None:
-        raise ValueError(f"{folder}: no weights here; one of {', '.join(WEIGHT_FILES)} must be in the folder")
-    return read_tensors(path)
-
-
 def read_checkpoint(folder: str | os.PathLike) -> Checkpoint:
-    """Read a folder of Hugging Face or PaddleNLP: ``config.json`` (or the older ``model_config.json``) and weights.
+    """Read a folder of this library, Hugging Face or PaddleNLP: ``config.json`` (before PaddleNLP 2.5
+    ``model_config.json``) and weights.
 
     Raises:
         ValueError: the folder or a file cannot be read; an option is not supported; the decoder is not tied to the
             embedding; or tensors are missing, ill-shaped, or left over in the encoder.
     """
     settings = read_settings(folder)
+    if is_ours(settings):
+        tensors = _read_weights(folder)
+        return Checkpoint(settings, tensors, {name: name for name in tensors}, [], None)
     kind = str(settings.get("model_type") or settings.get("init_class", ""))
     if not kind.lower().startswith("roformer"):
         raise ValueError(f"{folder}: model_type is {shown(kind)}; only RoFormer and RoFormerV2 can be read")
-    tensors = read_weights(folder)
+    tensors = _read_weights(folder)
     architecture = str(settings.get("architectures") or settings.get("init_class"))
+    layout = HUGGINGFACE
     if kind.lower().startswith("roformerv2"):
-        return _convert(folder, tensors, paddlenlp_v2_config(folder, settings), PADDLENLP_V2, architecture)
-    if any(name.endswith("self_attn.q_proj.weight") for name in tensors):
-        return _convert(folder, tensors, paddlenlp_config(folder, settings), PADDLENLP, architecture)
-    return _convert(folder, tensors, huggingface_config(folder, settings), HUGGINGFACE, architecture)
+        layout = PADDLENLP_V2
+    elif any(name.endswith("self_attn.q_proj.weight") for name in tensors):
+        layout = PADDLENLP
+    return _convert(folder, tensors, settings, layout, architecture)
 
 
 def read_tensorflow(folder: str | os.PathLike, open_checkpoint: Callable[[str], Any]) -> Checkpoint:
@@ -103,41 +94,53 @@ def read_tensorflow(folder: str | os.PathLike, open_checkpoint: Callable[[str], 
     except Exception as error:  # tensorflow has kinds of errors of its own
         raise ValueError(f"{indices[0]}: cannot be read ({error}); copy or download the checkpoint again") from error
     version = 1 if "bert/embeddings/LayerNorm/gamma" in tensors else 2
-    return _convert(folder, tensors, tensorflow_config(folder, settings, version), TENSORFLOW, "RoFormerForMaskedLM")
+    return _convert(folder, tensors, settings, TENSORFLOW, "RoFormerForMaskedLM", version=version)
 
 
-def _convert(folder, tensors, config, layout, architecture):
+def _read_weights(folder):
+    """The tensors of the file of weights in ``folder``."""
+    path = find_weights(folder)
+    if path is None:
+        raise ValueError(f"{folder}: no weights here; one of {', '.join(WEIGHT_FILES)} must be in the folder")
+    return read_tensors(path)
+
+
+def _convert(folder, tensors, settings, layout, architecture, **known):
     """A :class:`Checkpoint` of tensors by the names of ``layout``; ``architecture`` is the class that was saved."""
+    try:
+        options = {**options_of(settings, layout), **known}
+        config = RoFormerConfig(**{name: options[name] for name in options if name in RoFormerConfig.names()})
+    except ValueError as error:
+        raise ValueError(f"{folder}: {error}") from None
     tensors = {name: array for name, array in tensors.items() if not REDUNDANT.match(name)}
     weights = encoder_weights(config, layout)
-    embedding = weights[0].source
-    if embedding.removeprefix(layout.prefix) in tensors:  # an encoder that was saved alone has no prefix
+    if weights[0].source.removeprefix(layout.prefix) in tensors:  # an encoder that was saved alone has no prefix
         tensors = {name if name.startswith(HEADS) else layout.prefix + name: array for name, array in tensors.items()}
-    _drop_copies(folder, tensors, embedding, layout)
+    _drop_copies(folder, tensors, layout)
     head = None
     lm_head = lm_head_weights(config, layout)
     if any(weight.source in tensors for weight in lm_head):
         weights, head = weights + lm_head, "lm"
-    elif config["version"] == 2 and re.search("MaskedLM|CausalLM", architecture):
+    elif config.version == 2 and re.search("MaskedLM|CausalLM", architecture):
         head = "lm"  # which has no weights of its own
     elif _has_classifier(tensors, layout, architecture):
         bias = f"{'classifier.out_proj' if layout is HUGGINGFACE else 'classifier'}.bias"
-        config = {**config, "num_labels": tensors[bias].size}
-        if len(config.get("id2label", ())) != config["num_labels"]:
-            config = {key: value for key, value in config.items() if key != "id2label"}
-        weights, head = weights + classifier_weights(config, layout), "classifier"
+        options["num_labels"] = tensors[bias].size
+        if len(options.get("id2label", ())) != options["num_labels"]:
+            options.pop("id2label", None)
+        weights, head = weights + classifier_weights(config, options["num_labels"], layout), "classifier"
     _check(folder, tensors, weights, layout)
-    sources = {weight.name: weight.source for weight in weights}
     arrays = {}
     for weight in weights:
         array = tensors[weight.source].T if weight.transposed else tensors[weight.source]
         arrays[weight.name] = np.ascontiguousarray(array, dtype=np.float32)
-    return Checkpoint(config, arrays, sources, sorted(set(tensors) - set(sources.values())), head)
+    sources = {weight.name: weight.source for weight in weights}
+    return Checkpoint(options, arrays, sources, sorted(set(tensors) - set(sources.values())), head)
 
 
-def _drop_copies(folder, tensors, embedding, layout):
-    """Take the decoder, which must be a copy of the embedding and of the head's bias, out of ``tensors``."""
-    for copy, original in zip(layout.decoder, (embedding, "cls.predictions.bias")):
+def _drop_copies(folder, tensors, layout):
+    """Take copies of the embedding and of the head's bias, which must equal them, out of ``tensors``."""
+    for copy, original in layout.copies.items():
         if copy not in tensors:
             continue
         array = tensors.pop(copy)

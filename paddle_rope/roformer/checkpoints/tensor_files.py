@@ -11,8 +11,13 @@ from pathlib import Path
 import numpy as np
 import safetensors
 
-from paddle_rope.roformer.checkpoints.pickled_tensors import bfloat16_to_float32, read_paddle, read_torch
-from paddle_rope.roformer.checkpoints.tensor_unpickler import ForbiddenPickle, NotTensors
+from paddle_rope.roformer.checkpoints.pickled_tensors import (
+    ForbiddenPickle,
+    NotTensors,
+    bfloat16_to_float32,
+    read_paddle,
+    read_torch,
+)
 
 # In the order in which a folder is searched; each may instead be an index of several, NAME.index.json.
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin", "model_state.pdparams")

@@ -25,6 +25,13 @@ class CharTokenizer(Tokenizer):
 
     ``do_lower_case`` looks up lower-cased characters, as uncased vocabularies (BERT's) want. Arguments, attributes and
     errors are those of :class:`~paddle_rope.roformer.tokenization.tokenizer.Tokenizer`.
+
+    Example:
+        >>> tokenizer = CharTokenizer.from_corpus(["北京大学"])
+        >>> tokenizer.encode("北大").ids
+        [2, 7, 8, 3]
+        >>> tokenizer.encode("北大").offsets
+        [(0, 0), (0, 1), (1, 2), (0, 0)]
     """
 
     @classmethod

@@ -23,6 +23,10 @@ class Encoding(NamedTuple):
         offsets: the half-open characters (start, end) it stands for, in its own text of a pair. Special tokens stand
             for no character: (0, 0).
         token_type_ids: which text it is of, 0 or 1; ``[CLS]`` is of the first, ``[SEP]`` of the text that it ends.
+
+    Example:
+        >>> Encoding(ids=[2, 6, 3], offsets=[(0, 0), (0, 1), (0, 0)], token_type_ids=[0, 0, 0]).ids
+        [2, 6, 3]
     """
 
     ids: list

@@ -44,6 +44,11 @@ class WordTokenizer(Tokenizer):
 
     ``do_lower_case`` is step 3; False leaves chunks as they are, for cased vocabularies. Arguments, attributes and
     errors are those of :class:`~paddle_rope.roformer.tokenization.tokenizer.Tokenizer`.
+
+    Example:
+        >>> tokenizer = WordTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "北京", "大", "学", "生"])
+        >>> tokenizer.encode("北京大学生").ids
+        [2, 4, 5, 6, 7, 3]
     """
 
     def __init__(self, vocab: Iterable[str], do_lower_case: bool = True) -> None:

@@ -22,7 +22,7 @@ def read_run_config(config_file, overrides=()):
     """Read a YAML file and the command line after it.
 
     Args:
-        config_file: path of a YAML mapping from keys to values.
+        config_file: path of a YAML mapping from keys to values; None for none.
         overrides: words of the command line, ``--key value``, ``--key=value``, or ``--key`` alone for true.
 
     Returns:
@@ -33,6 +33,12 @@ def read_run_config(config_file, overrides=()):
     Raises:
         InputError: the file cannot be read as a mapping, or a word is not an option.
     """
+    config = {} if config_file is None else _read_yaml(config_file)
+    config.update(parse_overrides(overrides))
+    return {key: shipped(value) if isinstance(value, str) else value for key, value in config.items()}
+
+
+def _read_yaml(config_file):
     path = Path(shipped(config_file))
     try:
         text = path.read_text(encoding="utf-8")
@@ -54,8 +60,7 @@ def read_run_config(config_file, overrides=()):
         config = {}
     if not isinstance(config, dict) or not all(isinstance(key, str) for key in config):
         raise InputError(f"{path}:1: not a mapping; write one 'key: value' a line")
-    config.update(parse_overrides(overrides))
-    return {key: shipped(value) if isinstance(value, str) else value for key, value in config.items()}
+    return config
 
 
 class _Loader(yaml.SafeLoader):

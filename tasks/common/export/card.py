@@ -60,7 +60,7 @@ def write_card(
     lines += ["paddle-rope serve FOLDER", "```", "", "```python", "from tasks.recipes import open_predictor", ""]
     lines += ['predictor = open_predictor("FOLDER")', _CALLS[recipe.name], "```", ""]
     if is_onnx:
-        lines += ["The packages of `requirements-onnx.txt` are enough; Paddle is not needed.", ""]
+        lines += ["`pip install 'paddle_rope[onnx]'` is enough; Paddle is not needed.", ""]
         lines += ["## The graph", "", *_graph(folder), ""]
     lines.append("`sha256sum -c SHA256SUMS` finds damaged files.")
     write_files(folder, {CARD_FILE: "\n".join(lines) + "\n"})

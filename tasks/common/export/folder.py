@@ -2,13 +2,10 @@
 
 import os
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
-from paddle_rope.json_files import read_json_object
 from tasks.common.errors import InputError
 from tasks.common.files import file_sha256, write_files
-from tasks.common.model_folder import damage_reported, refuse_incomplete
+from tasks.common.model_folder import SETTINGS_FILES, damage_reported, refuse_incomplete
 
 ONNX, PADDLE = "onnx", "paddle"
 FORMATS = (ONNX, PADDLE)
@@ -18,7 +15,7 @@ GRAPH_FILES = ("inference.json", "inference.pdmodel")
 WEIGHTS_FILE = "inference.pdiparams"
 CHECKSUMS_FILE = "SHA256SUMS"  # of all other files, as the program sha256sum writes and checks them
 _CHECKSUMS_OF_0_1 = "inference.sha256"
-SETTINGS_FILES = ("config.json", "vocab.txt", "tokenizer_config.json")
+EXPORTED_FOLDER = "the exported folder"  # what a message says to copy again
 
 
 def is_exported(folder: str | os.PathLike) -> bool:
@@ -38,8 +35,8 @@ def check_folder(folder: str | os.PathLike) -> None:
     folder = Path(folder)
     if not (folder / CHECKSUMS_FILE).is_file() and (folder / _CHECKSUMS_OF_0_1).is_file():
         raise InputError(f"{folder}: was exported by version 0.1; export the trained model again")
-    refuse_incomplete(folder, [*SETTINGS_FILES, CHECKSUMS_FILE])
-    with damage_reported(folder, CHECKSUMS_FILE, "the exported folder"):
+    refuse_incomplete(folder, (*SETTINGS_FILES, CHECKSUMS_FILE))
+    with damage_reported(folder, CHECKSUMS_FILE, EXPORTED_FOLDER):
         lines = (folder / CHECKSUMS_FILE).read_text(encoding="utf-8").splitlines()
         written = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
         has_graph = ONNX_FILE in written or (WEIGHTS_FILE in written and not written.keys().isdisjoint(GRAPH_FILES))
@@ -60,25 +57,3 @@ def write_checksums(folder: Path) -> None:
     """Write :data:`CHECKSUMS_FILE` for the files of a folder."""
     lines = [f"{file_sha256(path)}  {path.name}\n" for path in sorted(folder.iterdir()) if path.name != CHECKSUMS_FILE]
     write_files(folder, {CHECKSUMS_FILE: "".join(lines)})
-
-
-def read_config(
-    folder: str | os.PathLike, kinds: dict[str, Any], defaults: dict[str, Any] | None = None
-) -> SimpleNamespace:
-    """Keys of the config.json of an exported folder, as attributes.
-
-    Args:
-        folder: checked by :func:`check_folder`.
-        kinds: dict from the name of a key to the kinds that its value may have, as of ``isinstance``.
-        defaults: dict from the name of a key that may be missing to the value that it then has.
-
-    Raises:
-        InputError: a key is missing or of another kind.
-    """
-    folder = Path(folder)
-    with damage_reported(folder, "config.json", "the exported folder"):
-        config = {**(defaults or {}), **read_json_object(folder / "config.json")}
-        for name, kind in kinds.items():
-            if name not in config or not isinstance(config[name], kind):
-                raise ValueError(f"{name} is {config.get(name)!r:.60}")
-    return SimpleNamespace(**{name: config[name] for name in kinds})

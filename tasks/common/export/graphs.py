@@ -37,7 +37,7 @@ def check_onnx_packages() -> None:
         import paddle2onnx  # noqa: F401
     except ImportError as error:
         raise InputError(
-            f"ONNX needs the package {error.name}; pip install -r requirements-onnx.txt, or give --format paddle"
+            f"ONNX needs the package {error.name}; pip install 'paddle_rope[onnx]', or give --format paddle"
         ) from None
 
 

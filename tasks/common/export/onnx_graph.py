@@ -10,7 +10,7 @@ import numpy as np
 
 from paddle_rope.machine import physical_cores
 from tasks.common.errors import InputError
-from tasks.common.export.folder import ONNX_FILE
+from tasks.common.export.folder import EXPORTED_FOLDER, ONNX_FILE
 from tasks.common.export.operators import check_operators
 from tasks.common.model_folder import damage_reported
 
@@ -34,7 +34,7 @@ class OnnxGraph:
             import onnxruntime
         except ImportError:
             raise InputError(
-                f"{folder}: is an ONNX model, and onnxruntime is not installed; pip install -r requirements-onnx.txt"
+                f"{folder}: is an ONNX model, and onnxruntime is not installed; pip install 'paddle_rope[onnx]'"
             ) from None
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS") or physical_cores())
@@ -45,7 +45,7 @@ class OnnxGraph:
         options.enable_cpu_mem_arena = options.enable_mem_pattern = False
         providers = _providers(device, onnxruntime.get_available_providers())
         check_operators(Path(folder) / ONNX_FILE)
-        with damage_reported(folder, ONNX_FILE, "the exported folder"):
+        with damage_reported(folder, ONNX_FILE, EXPORTED_FOLDER):
             self._session = onnxruntime.InferenceSession(
                 str(Path(folder) / ONNX_FILE),
                 options,

@@ -11,7 +11,7 @@ import paddle
 from paddle import inference
 
 from tasks.common.errors import InputError
-from tasks.common.export.folder import GRAPH_FILES, WEIGHTS_FILE
+from tasks.common.export.folder import EXPORTED_FOLDER, GRAPH_FILES, WEIGHTS_FILE
 from tasks.common.export.operators import check_operators
 from tasks.common.model_folder import damage_reported
 from tasks.common.process import choose_device
@@ -40,7 +40,7 @@ class PaddleGraph:
                 "model with this one (Paddle 3 reads that, too), or to ONNX"
             )
         check_operators(graph)
-        with damage_reported(folder, WEIGHTS_FILE, "the exported folder"):
+        with damage_reported(folder, WEIGHTS_FILE, EXPORTED_FOLDER):
             self._predictor = inference.create_predictor(_settings(graph, Path(folder) / WEIGHTS_FILE))
         self.outputs = self._predictor.get_output_names()
         self._lock = threading.Lock()  # its inputs and outputs are the same objects for every caller

@@ -20,24 +20,19 @@ class FieldReader:
 
     Args:
         buffer: an encoded message.
-        most_fields: of all messages that are read; more are an error, which bounds the time.
     """
 
-    def __init__(self, buffer: Buffer, most_fields: int):
+    def __init__(self, buffer: Buffer):
         self.buffer = buffer
-        self._left = most_fields
 
     def fields(self, place: Place) -> Iterator[tuple[int, int, Place]]:
         """(number, wire type, place of the content) of each field of the message at a place.
 
         Raises:
-            ValueError: this is no message, or there are too many fields.
+            ValueError: this is no message.
         """
         start, end = place
         while start < end:
-            self._left -= 1
-            if self._left < 0:
-                raise ValueError("it has more fields than a model's graph")
             tag, start = self._varint(start, end, _LONGEST_TAG)
             number, wire_type = tag >> 3, tag & 7
             if wire_type == VARINT:

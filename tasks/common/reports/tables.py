@@ -60,22 +60,35 @@ def as_cells(*texts: str) -> list[Text]:
     return [Text(visible(text)) for text in texts]
 
 
-def terminal() -> Console:
-    """What rich prints tables to; it does not fold their lines. Rich's own styles are no texts of users: its stream is
-    the one behind :class:`tasks.common.cli.streams.Output`, so everything printed has to be from :func:`as_cells`."""
+def terminal(width: int | None = None) -> Console:
+    """What rich prints tables to, as wide as the terminal unless a width is given; it does not fold lines.
+
+    Rich's own styles are no texts of users: its stream is the one behind :class:`tasks.common.cli.streams.Output`, so
+    everything printed has to be from :func:`as_cells`.
+    """
     from rich.console import Console
 
-    return Console(file=getattr(sys.stdout, "stream", sys.stdout), soft_wrap=True, highlight=False)
+    return Console(file=getattr(sys.stdout, "stream", sys.stdout), soft_wrap=True, highlight=False, width=width)
 
 
-def print_score_rows(title, first_column, rows):
-    """Print a table of pairs of a name and its :func:`~tasks.common.scores.f1_row`; None is a line between."""
-    table = terminal_table(title, first_column, ("precision", "recall", "F1", "gold", "predicted"))
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str] | None]) -> None:
+    """Print rows of texts, None for a line between; all columns but the first are set to the right. The table is as
+    wide as its texts, since one of rich's would be cut at the width of the terminal."""
+    table = terminal_table(title, columns[0], columns[1:])
     for row in rows:
         if row is None:
             table.add_section()
         else:
-            name, scores = row
-            shares = (f"{scores[key]:.4f}" for key in ("precision", "recall", "f1"))
-            table.add_row(*as_cells(name, *shares, str(scores["support"]), str(scores["predicted"])))
-    terminal().print(table)
+            table.add_row(*as_cells(*row))
+    terminal(width=1000).print(table)
+
+
+def print_score_rows(title, first_column, rows):
+    """Print a table of pairs of a name and its :func:`~tasks.common.scores.f1_row`; None is a line between."""
+
+    def cells(name, scores):
+        shares = (f"{scores[key]:.4f}" for key in ("precision", "recall", "f1"))
+        return name, *shares, str(scores["support"]), str(scores["predicted"])
+
+    columns = (first_column, "precision", "recall", "F1", "gold", "predicted")
+    print_table(title, columns, (row and cells(*row) for row in rows))

@@ -8,6 +8,7 @@ from pathlib import Path
 import yaml
 
 from tasks.common.cli.own_command import own_command, quoted, visualdl_command
+from tasks.common.cli.run_config import read_run_config
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, claim_output_dir, read_json_object, write_json
 from tasks.common.runs.epochs import write_epochs
@@ -30,6 +31,14 @@ def refuse_links(folder):
         for path in (Path(where) / name for name in sorted([*folders, *files])):
             if path.is_symlink():
                 raise InputError(f"{path}: a run follows no symbolic links; replace it by what it names")
+
+
+def read_config(run_dir):
+    """The configuration with which the run of a folder was started; raises InputError if there is none."""
+    file = Path(run_dir) / CONFIG_FILE
+    if not file.is_file():
+        raise InputError(f"{run_dir}: no {CONFIG_FILE} here; give the OUTPUT_DIR of an interrupted run")
+    return read_run_config(file)
 
 
 def claim(config, checkpoint, stack, in_memory=(), is_begun=False):

@@ -1,63 +1,98 @@
-"""Documents from files of text."""
+"""Texts and documents without labels, from files of plain text or of records."""
 
+from __future__ import annotations
+
+import bisect
+import os
 import re
 
 import numpy as np
 
 from tasks.common.errors import InputError
-from tasks.common.texts.plain_texts import texts_of_records
-from tasks.common.texts.text_files import read_text, split_lines
+from tasks.common.texts.forms import Form, form_of, records, refused_tags
+from tasks.common.texts.json_records import TEXT_KEYS, json_text, line_records
+from tasks.common.texts.text_files import first_non_blank, read_text, split_lines
 
+JSON_ENDINGS = (".json", ".jsonl")
+SENTENCE_END = re.compile(r"[。！？；!?;…]+[”’」』）)\"]*")
 SPLIT_SEED = 0  # the same documents are held out whatever the seed of the run
 _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
 
 
-def read_documents(paths):
-    """Read the documents of several files; one that is there twice is taken once.
-
-    Of records (JSON lines, a JSON list, a table) the ``text`` or ``sentence`` is a document. In files of plain text
-    that have a blank line between lines of text, blank lines part the documents; in files without, each line is one.
-
-    Args:
-        paths: list of paths of UTF-8 files.
-
-    Returns:
-        list of different strings without white space at their edges, in the order of the files.
+def read_plain_texts(path: str | os.PathLike) -> list[str]:
+    """The texts of a UTF-8 file: its lines, or, of records, the ``text`` or else ``sentence``. White space at the edges
+    of a text is dropped, blank texts are skipped.
 
     Raises:
-        InputError: a file cannot be read, has no text, or a line of JSON has no text.
+        InputError: the file cannot be read, has no text, or a record has no ``text``.
+    """
+    return _texts(path, lambda lines: lines, "give a file with one text a line")
+
+
+def read_documents(paths: list[str | os.PathLike]) -> list[str]:
+    """The distinct documents of several UTF-8 files in their order, without white space at their edges.
+
+    Of records (JSON lines, a JSON list, a table) the ``text`` or ``sentence`` is a document. In plain text with a blank
+    line between lines of text, blank lines separate the documents; otherwise each line is a document.
+
+    Raises:
+        InputError: a file cannot be read, has no text, or a record has no ``text``.
     """
     documents = {}
     for path in paths:
-        content, name = read_text(path)
-        lines = split_lines(content)
-        found = texts_of_records(lines, name)
-        found = split_documents("\n".join(lines)) if found is None else found
-        found = [text for text in (text.strip() for text in found) if text]
-        if not found:
-            raise InputError(f"{name}: no text in it; give documents parted by blank lines, or one a line")
-        documents.update(dict.fromkeys(found))
+        documents.update(
+            dict.fromkeys(_texts(path, _split_documents, "give documents parted by blank lines, or lines"))
+        )
     return list(documents)
 
 
-def split_documents(content):
-    """The documents of a text file, see :func:`read_documents`."""
-    content = content.strip()
+def _texts(path, split, remedy):
+    """The texts of a file that are not blank; ``split`` turns lines of plain text into texts."""
+    content, name = read_text(path)
+    lines = split_lines(content)
+    is_json = name.endswith(JSON_ENDINGS)
+    form = Form.PLAIN if first_non_blank(lines) is None else form_of(lines)
+    if form is Form.TAGGED and not is_json:
+        raise refused_tags(name)
+    if form is Form.PLAIN and not is_json:
+        texts = split(lines)
+    else:
+        found = line_records(lines, name) if form is Form.PLAIN else records(lines, name)
+        texts = [json_text(record, where, TEXT_KEYS) for where, record in found]
+    texts = [text for text in (text.strip() for text in texts) if text]
+    if not texts:
+        raise InputError(f"{name}: no text in it; {remedy}")
+    return texts
+
+
+def _split_documents(lines):
+    content = "\n".join(lines).strip()
     return _BLANK_LINES.split(content) if _BLANK_LINES.search(content) else content.split("\n")
 
 
-def hold_out(documents, fraction):
-    """Cut documents in two, always in the same way.
-
-    Returns:
-        (rest, held): lists in the order of ``documents``; ``held`` has ``fraction`` of them, at least one.
+def hold_out(documents: list[str], fraction: float) -> tuple[list[str], list[str]]:
+    """Split documents in two, always in the same way: (rest, held), lists in the order of ``documents``; ``held`` has
+    ``fraction`` of them, at least one.
 
     Raises:
-        InputError: there are less than two.
+        InputError: there are fewer than two documents.
     """
     if len(documents) < 2:
-        raise InputError("text_files: one document cannot be cut into train and dev; give two or more")
+        raise InputError("text_files: one document cannot be split into train and dev; give two or more")
     count = max(1, min(len(documents) - 1, round(fraction * len(documents))))
     held = set(np.random.RandomState(SPLIT_SEED).permutation(len(documents))[:count].tolist())
     rest = [document for index, document in enumerate(documents) if index not in held]
     return rest, [document for index, document in enumerate(documents) if index in held]
+
+
+def cut_at_sentences(text: str, max_characters: int) -> list[str]:
+    """Pieces of a text, of at most ``max_characters``: each ends after the last sentence that fits, or, if none does,
+    after ``max_characters``."""
+    ends = [match.end() for match in SENTENCE_END.finditer(text)]
+    pieces, start = [], 0
+    while len(text) - start > max_characters:
+        fitting = bisect.bisect_right(ends, start + max_characters)
+        end = ends[fitting - 1] if fitting and ends[fitting - 1] > start else start + max_characters
+        pieces.append(text[start:end])
+        start = end
+    return [*pieces, text[start:]]

@@ -1,10 +1,9 @@
-"""What form a file of texts or records has. Its content decides, not its name: here, for every command.
+"""The form of a file of texts or records. Its content decides, not its name.
 
 * JSON lines: one object a line;
-* a JSON list of objects, over one line or many; a member that is a string is a text, one that is a text and an object
-  (as spaCy has it) is the object with the text;
+* a JSON list of objects, on one line or several, see :func:`tasks.common.texts.json_records.list_records`;
 * a table: CSV or TSV with a header;
-* tagged text: one token and its tag a line;
+* tagged text: one token and its tag a line, or a whole sentence, a tab and its tags;
 * anything else is plain text, one text a line.
 """
 
@@ -16,8 +15,7 @@ from collections.abc import Iterator
 from enum import Enum
 
 from tasks.common.errors import InputError
-from tasks.common.texts.json_array import array_records
-from tasks.common.texts.json_lines import json_records
+from tasks.common.texts.json_records import line_records, list_records
 from tasks.common.texts.tables import IS_TAG, header_of, table_records
 from tasks.common.texts.text_files import BLANKS, first_non_blank
 
@@ -40,7 +38,7 @@ _FEWEST_TAGGED = 3  # lines: a text may end with an O
 def form_of(lines: list[str]) -> Form:
     """The form of an input that has, or begins with, these lines, of which one is not blank.
 
-    What may be a sentence is plain text: braces and brackets are JSON only where its objects, lists and strings follow.
+    Lines that may be sentences are plain text: braces and brackets are JSON only before its objects, lists and strings.
     """
     lines = list(itertools.islice((line for line in lines if line.strip(BLANKS)), LINES_TO_SEE))
     head = "\n".join(lines).lstrip(BLANKS)
@@ -56,7 +54,7 @@ def form_of(lines: list[str]) -> Form:
 
 
 def _is_sentence(line):
-    """Whether it is a sentence of tokens, a tab and their tags."""
+    """Whether a line is a sentence: tokens, a tab and their tags."""
     left, _, right = line.rpartition("\t")
     return _JOINT in left and all(map(IS_TAG.match, right.strip(BLANKS).split(_JOINT)))
 
@@ -68,7 +66,7 @@ def _is_tagged(line):
 
 
 def refused_tags(name: str) -> InputError:
-    """What is said of tagged text where plain text is wanted."""
+    """The error for tagged text where plain text is expected."""
     return InputError(
         f"{name}:1: {Form.TAGGED.value}; write its texts with paddle-rope convert {name} texts.jsonl --to jsonl"
     )
@@ -78,7 +76,7 @@ def records(lines: list[str], name: str) -> Iterator[tuple[str, dict]]:
     """Pairs ("path:line", record) of JSON lines, of a JSON list, or of a table, where the values are strings."""
     first = first_non_blank(lines)
     if first is not None and first.strip(BLANKS).startswith("["):
-        return array_records("\n".join(lines), name)
+        return list_records("\n".join(lines), name)
     if first is not None and header_of(first) is not None:
         return table_records(lines, name)
-    return json_records(lines, name)
+    return line_records(lines, name)

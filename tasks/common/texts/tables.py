@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tasks.common.errors import InputError
@@ -96,7 +96,7 @@ def rows(lines: list[str], name: str) -> Iterator[tuple[int, list[str]]]:
     """
     first = next(number for number, line in enumerate(lines) if line.strip(BLANKS))
     header = header_of(lines[first])
-    _check_names(header, f"{name}:{first + 1}")
+    check_names(header.names, f"{name}:{first + 1}")
     found = _of_csv(lines, first, name, header) if header.separator[0] == "," else _of_tsv(lines, first)
     for number, values in found:
         if values and len(values) != len(header.names):
@@ -135,8 +135,9 @@ def _unquoted(value):
     return inner.replace('""', '"') if is_quoted else value
 
 
-def _check_names(header, where):
-    twice = [name for place, name in enumerate(header.names) if name in header.names[:place]]
+def check_names(names: Sequence[str], where: str) -> None:
+    """Raise InputError if two columns have the same name."""
+    twice = [name for place, name in enumerate(names) if name in names[:place]]
     if twice:
         raise InputError(f"{where}: column {shown(twice[0])} is there twice; give each column its own name")
 

@@ -1,44 +1,90 @@
-"""Text files as a user may give them: UTF-8 with or without byte order mark, lines that end with LF or CRLF.
+"""Text files as users give them: UTF-8 with or without a byte order mark, gzip, lines that end with LF or CRLF.
 
-All other line separators of Unicode are characters like any other. What cannot be read raises ``InputError``.
+All other line separators of Unicode are characters like any other. A file that cannot be read raises ``InputError``.
 """
 
 from __future__ import annotations
 
+import codecs
+import contextlib
+import gzip
 import io
+import math
 import os
+import stat
 import sys
+import zlib
+from collections.abc import Iterator
 from typing import BinaryIO
 
 from tasks.common.errors import InputError
-from tasks.common.texts.packed import opened
 
 STDIN = "-"
 IN_MEMORY = "(in memory)"  # in the configuration of a run, in place of a file
 BYTE_ORDER_MARK = "\ufeff"
 BLANKS = " \t"
+READ_BYTES = 1 << 20  # read at once
+
+_HEAD_BYTES = 512  # in which a kind of file is recognized
+_GZIP = b"\x1f\x8b"
+# gzip may unpack to this many times its size (texts: 3 to 10 times), or to this many bytes
+MAX_GZIP_RATIO = 100
+MIN_GZIP_BYTES = 1 << 24
+_SAVE_TABLE = "save the table as CSV in UTF-8"
+_DOCBIN = (
+    "zlib data, as spaCy's DocBin; write it as JSON lines with spaCy: for doc in DocBin().from_disk(FILE).get_docs("
+    'spacy.blank("zh").vocab): print(json.dumps({"text": doc.text, "entities": [[e.start_char, e.end_char, e.label_] '
+    "for e in doc.ents]}))"
+)
+# offset of the bytes that identify a kind of file, these bytes, the kind and the remedy
+_SIGNATURES = (
+    (0, b"PK\x03\x04", f"a zip archive or an Office document; unpack it, or {_SAVE_TABLE}"),
+    (0, b"\xd0\xcf\x11\xe0", f"an old Office document; {_SAVE_TABLE}, or its text"),
+    (0, b"BZh", "packed by bzip2; unpack it with bunzip2, or pack it with gzip"),
+    (0, b"\xfd7zXZ\x00", "packed by xz; unpack it with unxz, or pack it with gzip"),
+    (0, b"\x28\xb5\x2f\xfd", "packed by zstd; unpack it with unzstd, or pack it with gzip"),
+    (0, b"7z\xbc\xaf", "a 7z archive; unpack it"),
+    (0, b"Rar!", "a rar archive; unpack it"),
+    (257, b"ustar", "a tar archive; unpack it, and give the files or their folder"),
+    (0, b"PAR1", "Parquet, which predict reads with --output FOLDER; for labels write it as JSON lines"),
+    (0, b"ARROW1", "Arrow; write it as JSON lines, with to_json of Hugging Face's datasets"),
+    (0, b"%PDF-", "PDF; save its text"),
+    (0, b"\x89PNG\r\n\x1a\n", "a PNG image; give a file of text"),
+    (0, b"\xff\xd8\xff", "a JPEG image; give a file of text"),
+    (0, b"GIF8", "a GIF image; give a file of text"),
+    (0, b"SQLite format 3\x00", "a database of SQLite; write the records as JSON lines"),
+    *((0, bytes((0x78, second)), _DOCBIN) for second in (0x01, 0x5E, 0x9C, 0xDA)),
+)
 
 
 class RecordsName(str):
-    """The name of a list of records in memory, whose lines of JSON are read as those of a file."""
+    """The name of a list of records in memory, which are read as the lines of a JSON lines file."""
 
 
 def place(name: str, number: int) -> str:
-    """Where line ``number``, from 1, is: "path:line", or for records in memory "name[index]", from 0."""
+    """Position of line ``number``, from 1: "path:line", or for records in memory "name[index]", from 0."""
     return f"{name}[{number - 1}]" if isinstance(name, RecordsName) else f"{name}:{number}"
 
 
+# ---- bytes
+
+
 def read_text(path: str | os.PathLike) -> tuple[str, str]:
-    """The content of a file, or of standard input if ``path`` is ``-``, and its name for messages."""
+    """Content of a file, or of standard input if ``path`` is ``-``, and its name for messages."""
+    file, name = open_input(path)
+    with contextlib.nullcontext() if os.fspath(path) == STDIN else file:
+        return decode(b"".join(blocks(file, name)), name), name
+
+
+def open_input(path: str | os.PathLike) -> tuple[BinaryIO, str]:
+    """A file, or standard input if ``path`` is ``-``, open for reading, and its name for messages."""
     name = os.fspath(path)
-    if name == STDIN:
-        return decode(opened(open_stdin("<stdin>"), "<stdin>").read(), "<stdin>"), "<stdin>"
-    with open_bytes(name) as file:
-        try:
-            content = opened(file, name).read()
-        except OSError as error:
-            raise unreadable(name, error) from None
-    return decode(content, name), name
+    if name != STDIN:
+        return open_bytes(name), name
+    if sys.stdin is None:
+        raise InputError("<stdin>:1: standard input is closed; pipe text into it or give the path of a file")
+    buffer = getattr(sys.stdin, "buffer", None)  # None where a stream of text has replaced standard input
+    return io.BytesIO(sys.stdin.read().encode("utf-8")) if buffer is None else buffer, "<stdin>"
 
 
 def open_bytes(name: str) -> BinaryIO:
@@ -54,17 +100,85 @@ def open_bytes(name: str) -> BinaryIO:
 
 
 def unreadable(name: str, error: Exception) -> InputError:
-    """What is said of a file that is there and cannot be read."""
+    """The error for a file that exists and cannot be read."""
     reason = getattr(error, "strerror", None) or error
     return InputError(f"{name}: cannot be read ({reason}); check the path and its permissions")
 
 
-def open_stdin(name: str) -> BinaryIO:
-    """Standard input as bytes, also where a stream of text has taken its place."""
-    if sys.stdin is None:
-        raise InputError(f"{name}:1: standard input is closed; pipe text into it or give the path of a file")
-    buffer = getattr(sys.stdin, "buffer", None)
-    return io.BytesIO(sys.stdin.read().encode("utf-8")) if buffer is None else buffer
+def blocks(file: BinaryIO, name: str) -> Iterator[bytes]:
+    """Bytes of an input as they come, of gzip unpacked; raises InputError if they cannot be read or are no text."""
+    with reading(name):
+        file = unpacked(file, name)
+        yield from iter(lambda: file.read1(READ_BYTES), b"")
+
+
+@contextlib.contextmanager
+def reading(name: str) -> Iterator[None]:
+    """A block in which errors of reading the file ``name`` become an InputError."""
+    try:
+        yield
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"{name}: is packed by gzip and damaged ({error}); pack it again") from None
+    except OSError as error:
+        raise unreadable(name, error) from None
+
+
+def unpacked(file: BinaryIO, name: str) -> BinaryIO:
+    """The file itself, or its content if it is packed by gzip, whatever its name.
+
+    Raises:
+        InputError: the first bytes are those of a known kind that is no text.
+    """
+    file = file if hasattr(file, "peek") else io.BufferedReader(file)
+    if file.peek(_HEAD_BYTES).startswith(_GZIP):
+        file = _Unpacked(file, name)
+    head = file.peek(_HEAD_BYTES)[:_HEAD_BYTES]
+    kind = next((kind for offset, mark, kind in _SIGNATURES if head.startswith(mark, offset)), None)
+    if kind is not None and not _is_text(head):
+        raise InputError(f"{name}: is {kind}")
+    return file
+
+
+def _is_text(head):
+    try:
+        return "\0" not in codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+
+
+class _Unpacked(gzip.GzipFile):
+    """The content of gzip; raises InputError before a small file fills the memory."""
+
+    def __init__(self, file, name):
+        super().__init__(fileobj=file, mode="rb")
+        self._path = name
+        self._largest = max(MIN_GZIP_BYTES, MAX_GZIP_RATIO * (file_size(file) or math.inf))
+
+    def read1(self, size=-1):
+        block = super().read1(size)
+        if self.tell() > self._largest:
+            raise InputError(
+                f"{self._path}: unpacks to more than {MAX_GZIP_RATIO} times its size; if you trust it, unpack it "
+                "yourself"
+            )
+        return block
+
+
+def is_packed(file: BinaryIO) -> bool:
+    """Whether an open file, and not a pipe, is packed by gzip."""
+    return bool(file_size(file)) and file.peek(len(_GZIP)).startswith(_GZIP)
+
+
+def file_size(file: BinaryIO) -> int | None:
+    """Bytes of an open file, packed as it is; None for a pipe."""
+    try:
+        status = os.fstat(file.fileno())
+    except OSError:
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+# ---- text
 
 
 def decode(data: bytes, name: str, line: int = 1, position: int = 0) -> str:
@@ -88,9 +202,9 @@ def decode(data: bytes, name: str, line: int = 1, position: int = 0) -> str:
     return text.removeprefix(BYTE_ORDER_MARK) if position == 0 else text
 
 
-def _is_gb18030(data, place):
-    """Whether the line of byte ``place`` may be text in GB18030."""
-    line = data[data.rfind(b"\n", 0, place) + 1 :].split(b"\n", 1)[0]
+def _is_gb18030(data, offset):
+    """Whether the line of a byte may be text in GB18030."""
+    line = data[data.rfind(b"\n", 0, offset) + 1 :].split(b"\n", 1)[0]
     try:
         return "\0" not in line.decode("gb18030")
     except UnicodeDecodeError:
@@ -98,7 +212,7 @@ def _is_gb18030(data, place):
 
 
 def encodable(content: str) -> str:
-    """Content that ``decode`` gives back: a first character that looks like a byte order mark gets one before it."""
+    """Content that ``decode`` returns: before a first character that looks like a byte order mark, another one."""
     return BYTE_ORDER_MARK + content if content.startswith(BYTE_ORDER_MARK) else content
 
 
@@ -108,14 +222,14 @@ def split_lines(content: str) -> list[str]:
 
 
 def first_non_blank(lines: list[str]) -> str | None:
-    """The first line that holds more than spaces and tabs."""
+    """The first line that has more than spaces and tabs."""
     return next((line for line in lines if line.strip(BLANKS)), None)
 
 
 def shown(value: object, limit: int = 60) -> str:
-    """A value as one line of limited length for a message."""
+    """A value as one line of limited length, for messages."""
     try:
         text = repr(value)
-    except (ValueError, RecursionError):  # a number of thousands of digits, lists in lists in lists
+    except (ValueError, RecursionError):  # a number of thousands of digits, deeply nested lists
         return f"a value of type {type(value).__name__}"
     return text if len(text) <= limit else text[:limit] + "..."

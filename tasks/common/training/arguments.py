@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import functools
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
-from paddle_rope.choices import ACTIVATIONS, ATTENTION_KINDS, FEATURE_MAPS, NORMALIZERS, POSITION_EMBEDDINGS
+from paddle_rope.roformer.config import RoFormerConfig
 from tasks.common.errors import InputError
 
 if TYPE_CHECKING:
@@ -76,14 +77,7 @@ LAST_KEPT = BY_EPOCHS._replace(fixed={**FIXED_TRAINING_ARGUMENTS, "load_best_mod
 # Without dev data nothing is evaluated, and the last weights are kept.
 WITHOUT_DEV = LAST_KEPT._replace(fixed={**LAST_KEPT.fixed, **NOT_EVALUATED})
 
-# Options of the encoder. With ``pretrained`` the sizes, and the other options unless given, come from the folder.
 SIZE_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
-ENCODER_KEYS = (
-    "attention", "attention_window", "position_embedding",
-    "feature_map", "normalizer", "decay", "convolutions", "output_gate",
-    "hidden_act",
-    "hidden_dropout_prob", "attention_probs_dropout_prob", "embedding_dropout_prob",
-)  # fmt: skip
 
 
 def option(default, help):
@@ -91,30 +85,45 @@ def option(default, help):
     return field(default=default, metadata={"help": help})
 
 
+def model_option(config_class, name, default=..., note=""):
+    """A configuration key that is an option of the recipe's model: meaning, range and default are declared there.
+
+    Args:
+        config_class: :class:`~paddle_rope.RoFormerConfig` or a subclass.
+        default: the recipe's own default, where it has another.
+        note: continues the meaning, such as the form that the option has in a configuration.
+    """
+    declared = config_class.__dataclass_fields__[name]
+    metadata = {**declared.metadata, "help": declared.metadata["help"] + note}
+    return field(default=declared.default if default is ... else default, metadata=metadata)
+
+
+of_encoder = functools.partial(model_option, RoFormerConfig)
+
+
 @dataclass
 class EncoderArguments:
     """Configuration keys of every recipe that trains an encoder, beside those of PaddleNLP's ``TrainingArguments``."""
 
+    recipe: Optional[str] = option(None, "what is trained")
     dev_fraction: float = option(0.1, "share of the training data held out for dev")
     pretrained: Optional[str] = option(None, "folder of weights and tokenizer to start from")
-    attention: str = option("softmax", "`softmax`, `linear` or `window`, or one of them per layer, separated by commas")
-    attention_window: int = option(64, "of `window`: how many tokens to each side a token sees")
-    feature_map: str = option("elu_plus_one", f"feature map of linear attention: {', '.join(FEATURE_MAPS)}")
-    normalizer: str = option("unrotated", f"denominator of linear attention: {', '.join(NORMALIZERS)}")
-    decay: Optional[str] = option(
-        None, "decay of linear attention: numbers in (0, 1] between commas, one per head; empty: none"
-    )
-    convolutions: bool = option(False, "three short convolutions over neighboring tokens in each block")
-    output_gate: bool = option(False, "gate the output of attention by its input")
-    position_embedding: str = option("qk", "what RoPE rotates: `qk`, `vo`, ...; or `none`")
-    hidden_size: int = option(256, "width of the hidden states")
-    num_hidden_layers: int = option(4, "number of transformer blocks")
-    num_attention_heads: int = option(4, "attention heads per block")
-    intermediate_size: int = option(1024, "inner width of the feed-forward layers")
-    hidden_act: str = option("gelu", f"feed-forward activation: {', '.join(ACTIVATIONS)}")
-    hidden_dropout_prob: float = option(0.2, "dropout rate of embeddings and layers")
-    attention_probs_dropout_prob: float = option(0.1, "dropout rate of the weights of softmax and window")
-    embedding_dropout_prob: Optional[float] = option(None, "dropout rate of embeddings; empty: `hidden_dropout_prob`")
+    attention: str = of_encoder("attention", note=", separated by commas")
+    attention_window: int = of_encoder("attention_window")
+    feature_map: str = of_encoder("feature_map")
+    normalizer: str = of_encoder("normalizer")
+    decay: Optional[str] = of_encoder("decay", note=", separated by commas")
+    convolutions: bool = of_encoder("convolutions")
+    output_gate: bool = of_encoder("output_gate")
+    position_embedding: str = of_encoder("position_embedding")
+    hidden_size: int = of_encoder("hidden_size", 256)
+    num_hidden_layers: int = of_encoder("num_hidden_layers", 4)
+    num_attention_heads: int = of_encoder("num_attention_heads", 4)
+    intermediate_size: int = of_encoder("intermediate_size", 1024)
+    hidden_act: str = of_encoder("hidden_act")
+    hidden_dropout_prob: float = of_encoder("hidden_dropout_prob", 0.2)
+    attention_probs_dropout_prob: float = of_encoder("attention_probs_dropout_prob")
+    embedding_dropout_prob: Optional[float] = of_encoder("embedding_dropout_prob")
     vocab_min_count: int = option(2, "rarer characters become `[UNK]`")
     log_histograms: bool = option(False, "histograms of weights and gradients in VisualDL")
     checkpoint_minutes: float = option(
@@ -143,51 +152,54 @@ class EncoderArguments:
 
     def unused_keys(self):
         """Keys that do not count here, and stay out of the run's configuration unless they are given."""
-        return set() if self.pretrained is None else {*self.SETTLED_BY_PRETRAINED, *ENCODER_KEYS}
+        if self.pretrained is None:
+            return set()
+        return {*self.SETTLED_BY_PRETRAINED, *(name for name in self.model_keys() if name in RoFormerConfig.names())}
 
     def ranges(self):
         """dict from key to (function of the value that says whether it fits, what is wanted in words)."""
-        shares = ("hidden_dropout_prob", "attention_probs_dropout_prob", "embedding_dropout_prob")
+        recipe = type(self).recipe
         return {
-            **dict.fromkeys((*SIZE_KEYS, "attention_window"), POSITIVE),
+            "recipe": (lambda value: value == recipe, str(recipe)),
             "checkpoint_minutes": (lambda value: 0 <= value < float("inf"), "at least 0"),
-            **dict.fromkeys(shares, SHARE),
             "dev_fraction": (lambda value: 0 < value < 1, "greater than 0 and less than 1"),
-            "num_attention_heads": (
-                lambda heads: heads > 0 and self.hidden_size % (2 * heads) == 0,
-                f"a number that splits hidden_size {self.hidden_size} into heads of even size",
-            ),
-            "attention": some_of(ATTENTION_KINDS),
-            "position_embedding": one_of(POSITION_EMBEDDINGS),
-            "hidden_act": one_of(ACTIVATIONS),
-            "feature_map": one_of(FEATURE_MAPS),
-            "normalizer": one_of(NORMALIZERS),
-            "decay": (self._fits_decay, "numbers in (0, 1] between commas, one for each head"),
         }
 
-    def _fits_decay(self, decay):
-        try:
-            gammas = read_decay(decay)
-        except ValueError:
-            return False
-        if gammas is None:
-            return True
-        heads = self.num_attention_heads if self.pretrained is None else len(gammas)
-        return len(gammas) == heads and all(0 < gamma <= 1 for gamma in gammas)
+    @classmethod
+    def model_keys(cls):
+        """The keys that are options of the model, in order: dict from name to field."""
+        return {one.name: one for one in fields(cls) if "kind" in one.metadata}
 
-    def encoder_options(self, config=None):
-        """The options of a RoFormerConfig that the keys give.
+    def model_options(self, config=None):
+        """Options for the configuration of the recipe's model, in its types.
 
         Args:
-            config: with ``pretrained`` the configuration as the user gave it: only what is in it counts then.
+            config: a configuration; only keys that are in it count. With ``pretrained`` the others come from there.
+
+        Raises:
+            ValueError: a list between commas holds something else than numbers.
         """
-        keys = (*SIZE_KEYS, *ENCODER_KEYS) if config is None else [key for key in ENCODER_KEYS if key in config]
-        options = {key: getattr(self, key) for key in keys}
-        if "attention" in options and "," in options["attention"]:
+        options = {name: getattr(self, name) for name in self.model_keys() if config is None or name in config}
+        if "," in options.get("attention", ""):
             options["attention"] = words(options["attention"])
-        if "decay" in options:
-            options["decay"] = read_decay(options["decay"])
+        if options.get("decay") is not None:
+            options["decay"] = [float(word) for word in words(options["decay"])]
         return options
+
+    def check_model(self, config):
+        """Raise InputError unless the options of the model are in their ranges, and those of a new encoder go together.
+
+        ``config`` is the configuration as the user gave it.
+        """
+        try:
+            options = self.model_options(None if self.pretrained is None else config)
+            for name, one in self.model_keys().items():
+                if name in options:
+                    one.metadata["kind"].check(name, options[name])
+            if self.pretrained is None:
+                RoFormerConfig(**{name: value for name, value in options.items() if name in RoFormerConfig.names()})
+        except ValueError as error:
+            raise InputError(f"configuration: {error}") from None
 
 
 @dataclass
@@ -231,19 +243,25 @@ class RecipeArguments(EncoderArguments):
             raise InputError(f"configuration: {key} needs dev data; give a dev_file or a dev_fraction above 0")
 
 
-def read_decay(words):
-    """The option ``decay`` of a RoFormerConfig: "0.9, 1" -> [0.9, 1.0]; ValueError where a word is no number."""
-    return [float(word) for word in words.split(",")] if words else None
+def parse_seeds(value: Any) -> list[int]:
+    """``"42,43,44"``, or a list as YAML has it -> [42, 43, 44]; raises InputError for anything else, also for a seed
+    given twice."""
+    numbers = [str(one).strip() for one in (value if isinstance(value, list) else str(value).split(","))]
+    given = f"--seeds {','.join(numbers)}"
+    if not numbers or not all(one.isascii() and one.isdigit() for one in numbers):
+        raise InputError(f"{given}: give numbers separated by commas, such as --seeds 42,43,44")
+    # Python refuses to read thousands of digits
+    seeds = [int(one) if len(one) < 100 else LARGEST_SEED + 1 for one in numbers]
+    if max(seeds) > LARGEST_SEED:
+        raise InputError(f"{given}: a seed must be from 0 to {LARGEST_SEED}")
+    if len(set(seeds)) < len(seeds):
+        raise InputError(f"{given}: a seed is given twice")
+    return seeds
 
 
 def one_of(names):
     """The range of a key that takes one of some names."""
     return (lambda value: value in names), f"one of {', '.join(map(str, names))}"
-
-
-def some_of(names):
-    """The range of a key that takes some names between commas."""
-    return (lambda value: {*words(value)} <= {*names}), f"some of {', '.join(names)}, between commas"
 
 
 def words(value):
@@ -323,6 +341,7 @@ def check_config(config, arguments_class, recipes=None):
         plan = WITHOUT_DEV
     elif plan is BY_EPOCHS and not keys.keep_best:
         plan = LAST_KEPT
+    keys.check_model(given)
     keys.check(given)
     if keys.pretrained is not None:
         for key in arguments_class.SETTLED_BY_PRETRAINED:

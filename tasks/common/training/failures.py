@@ -6,23 +6,19 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from tasks.common.cli.own_command import quoted
+from tasks.common.cli.own_command import own_command, quoted
 from tasks.common.errors import InputError, Interrupted, is_out_of_memory
 from tasks.common.files import NO_ROOM
 from tasks.common.runs.life import CHECKPOINTS_FOLDER, CONFIG_FILE
 from tasks.common.training.complete import has_checkpoint
 
+_LIGHTER = "shorter texts, a smaller --per_device_train_batch_size or --recompute true, or end other programs"
 _NO_ROOM_IN_WORDS = tuple(f"os error {number})" for number in NO_ROOM)  # safetensors tells numbers in words
 
 
 @contextlib.contextmanager
-def explained(output_dir: Path, command: str, lighter: str = "a smaller batch") -> Iterator[None]:
+def explained(output_dir: Path) -> Iterator[None]:
     """Within this block a run works in its folder.
-
-    Args:
-        output_dir: its folder.
-        command: that trains its recipe, as in ``paddle-rope train ner``.
-        lighter: with which keys it needs less memory, in words.
 
     Raises:
         Interrupted: a signal has come; the message says how the run goes on.
@@ -33,21 +29,21 @@ def explained(output_dir: Path, command: str, lighter: str = "a smaller batch") 
     except Interrupted as error:
         raise Interrupted(
             error.number,
-            f"{output_dir}: ended by a signal; {_remedy(output_dir, command)}",
+            f"{output_dir}: ended by a signal; {_remedy(output_dir)}",
         ) from None
     except Exception as error:
         if _is_no_room(error):
-            remedy = _remedy(output_dir, command)
+            remedy = _remedy(output_dir)
             raise InputError(f"{output_dir}: no room left to write ({error}); make room, then {remedy}") from None
         if is_out_of_memory(error):
-            raise InputError(f"{output_dir}: out of memory; train anew with {lighter}, or end other programs") from None
+            raise InputError(f"{output_dir}: out of memory; train anew with {_LIGHTER}") from None
         if isinstance(error, FileNotFoundError) and _is_removed(output_dir, error.filename):
             raise InputError(f"{output_dir}: was removed while the run worked in it; train anew") from None
         raise
 
 
-def _remedy(output_dir, command):
-    how = f"{command} --resume {quoted(output_dir)}"
+def _remedy(output_dir):
+    how = f"{own_command()} train --resume {quoted(output_dir)}"
     if has_checkpoint(output_dir / CHECKPOINTS_FOLDER):
         return f"go on with: {how}"
     if (output_dir / CONFIG_FILE).is_file():

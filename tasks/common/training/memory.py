@@ -22,26 +22,49 @@ class MemoryData(NamedTuple):
     fingerprints: dict[str, str]  # what inputs.json says of them
 
 
-def read_records(
-    records: Iterable[Any], name: str, record_of: Callable[[Any], Any], read_lines: Callable[[list[str], str], list]
-) -> tuple[list, str]:
-    """The examples of records, and their SHA-256.
+class LabeledData(NamedTuple):
+    """How a recipe reads labeled data."""
 
-    Args:
-        records: dicts, each as a line of a file of JSON lines, or what ``record_of`` makes such a dict of.
-        name: of the list, for messages: the fourth record of ``train`` is ``train[3]``.
-        record_of: gives the dict of a record.
-        read_lines: of the recipe: lines and their name -> examples.
+    read_file: Callable[[Any], list]  # path -> examples
+    read_lines: Callable[[list[str], str], list]  # the lines of a file, or as many records in memory, and their name
+    example_class: type
+    record_of: Callable[[Any], dict[str, Any]]  # an example -> a dict as a line of JSON holds it
 
-    Raises:
-        InputError: there is no record, or something in one is wrong.
-    """
-    if isinstance(records, (str, bytes, dict)) or not isinstance(records, Iterable):
-        raise InputError(f"{name}: {shown(records)} is not a list of records; give dicts as the lines of a file hold")
-    lines = [_line(record_of(record), f"{name}[{number}]") for number, record in enumerate(records)]
-    if not lines:
-        raise InputError(f"{name}: there is no record in it; give labeled data")
-    return read_lines(lines, RecordsName(name)), hashlib.sha256("\n".join(lines).encode("ascii")).hexdigest()
+    def read_records(self, records: Iterable[Any], name: str) -> tuple[list, str]:
+        """The examples of records, and their SHA-256.
+
+        Args:
+            records: dicts, each as a line of a file of JSON lines, or examples.
+            name: of the list, for messages: the fourth record of ``train`` is ``train[3]``.
+
+        Raises:
+            InputError: there is no record, or something in one is wrong.
+        """
+        if isinstance(records, (str, bytes, dict)) or not isinstance(records, Iterable):
+            wanted = "give dicts as the lines of a file hold"
+            raise InputError(f"{name}: {shown(records)} is not a list of records; {wanted}")
+        lines = []
+        for number, record in enumerate(records):
+            record = self.record_of(record) if isinstance(record, self.example_class) else record
+            lines.append(_line(record, f"{name}[{number}]"))
+        if not lines:
+            raise InputError(f"{name}: there is no record in it; give labeled data")
+        digest = hashlib.sha256("\n".join(lines).encode("ascii")).hexdigest()
+        return self.read_lines(lines, RecordsName(name)), digest
+
+
+def read_memory(data: Any, labeled: LabeledData | None) -> MemoryData:
+    """Labeled data in memory, a dict from splits to records or examples, read and checked; None: no data."""
+    if data is None:
+        return MemoryData({}, {})
+    if labeled is None:
+        raise InputError("data: this recipe reads files only; name them in the configuration")
+    check_splits(data)
+    read = {split: labeled.read_records(records, split) for split, records in data.items()}
+    return MemoryData(
+        {split: examples for split, (examples, _) in read.items()},
+        {f"{split} {IN_MEMORY}": digest for split, (_, digest) in read.items()},
+    )
 
 
 def check_splits(data: Any) -> None:

@@ -121,4 +121,4 @@ def check_keys(
             raise InputError(
                 f"key {key!r} is a key of {', '.join(others)}, not of this recipe; {suggestion or 'leave it out'}"
             )
-        raise InputError(f"unknown key {key!r}; {suggestion or '--help after the name of the recipe lists them'}")
+        raise InputError(f"unknown key {key!r}; {suggestion or 'paddle-rope train CONFIG.yaml --help lists the keys'}")

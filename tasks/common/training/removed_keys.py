@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from paddle_rope import removed
+from paddle_rope.roformer import removed
 from tasks.common.errors import InputError
 
 # Key -> the values with which it does nothing: the configurations of unfinished runs have all keys.

@@ -1,11 +1,10 @@
-"""Load on a service of this machine, from several connections; see ``paddle-rope benchmark service --help``."""
+"""Load on a service of this machine, from several connections: ``benchmark service``."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
-import math
 import random
 import re
 import signal
@@ -13,14 +12,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
-from paddle_rope.machine import machine_in_words
+import aiohttp  # comes with PaddleNLP
+import numpy as np
+
 from tasks.common.errors import InputError
-from tasks.common.files import check_output_file, write_json
-from tasks.common.model_folder import check_least
-from tasks.common.reports.tables import as_markdown
-from tasks.common.texts.plain_texts import read_plain_texts
+from tasks.common.texts.documents import read_plain_texts
 
 SERVE = (sys.executable, "-m", "paddle_rope", "serve")
 MOST_CONNECTIONS = 1000
@@ -33,50 +33,39 @@ sent, answered and refused (503): requests a second; lost: requests without an a
 sending a request to its whole answer, of those answered; refused_p99: of those refused; health_p99: of GET /health."""
 
 
-def measure_service(folder, input_file, output=None, seconds=10.0, connections=64, texts=1, seed=0, options=()):
+def measure_service(
+    folder: str | Path,
+    texts_file: str | Path,
+    seconds: float = 10.0,
+    connections: int = 64,
+    texts: int = 1,
+    seed: int = 0,
+    options: Sequence[str] = (),
+) -> list[dict[str, Any]]:
     """Start ``paddle-rope serve``, find its capacity, and load it with half of it and with ten times as much.
 
     Args:
         folder: of a model.
-        input_file: texts, one a line, which requests take in turn.
-        output: JSON file to write, or None.
+        texts_file: texts, one a line, which requests take in turn.
         seconds: of each load.
         connections: that send one request after the other, for the capacity.
         texts: texts, or pairs of two texts, of a request.
         seed: of the times at which requests are sent (a Poisson process).
-        options: further words for ``paddle-rope serve``.
+        options: further arguments of ``paddle-rope serve``.
+
+    Returns:
+        A dict with ``COLUMNS`` for each of the three loads.
 
     Raises:
-        InputError: a file cannot be read or written, or the service does not start.
+        InputError: the file cannot be read, the service does not start, or it answers nothing.
     """
-    check_least("connections", connections)
-    check_least("texts", texts)
-    if not seconds > 0:
-        raise InputError(f"--seconds {seconds}: must be more than 0")
-    if output is not None:
-        check_output_file(output, [input_file])
-    lines = read_plain_texts(input_file)
-    result = {
-        "machine": machine_in_words(),
-        "settings": {
-            "folder": str(folder),
-            "input": str(input_file),
-            "seconds": seconds,
-            "connections": connections,
-            "texts": texts,
-            "seed": seed,
-            "options": list(options),
-        },
-    }
+    lines = read_plain_texts(texts_file)
     with _service(folder, options) as port:
-        result["loads"] = asyncio.run(_measure(port, lines, texts, seconds, connections, random.Random(seed)))
-    if output is not None:
-        write_json(output, result)
-    print(f"{result['machine']}\n\n{as_markdown(result['loads'], COLUMNS)}\n{LEGEND}")
+        return asyncio.run(_measure(port, lines, texts, seconds, connections, random.Random(seed)))
 
 
 @contextlib.contextmanager
-def _service(folder, options):
+def _service(folder, options) -> Iterator[int]:
     """The port of a service that is ready; it is stopped at the end."""
     command = [*SERVE, str(folder), "--port", "0", *options]
     with (
@@ -84,17 +73,17 @@ def _service(folder, options):
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
     ):
         try:
-            told = []
+            printed = []
             for line in process.stdout:
-                told.append(line)
                 if line == "ready\n":
                     break
+                printed.append(line)
             else:
                 errors.seek(0)
                 *_, reason = ["the service did not start", *errors.read().splitlines()]
                 raise InputError(reason.removeprefix("error: "))
-            print("".join(told[:1]), end="", flush=True)
-            yield int(re.match(r"\S+:(\d+) ", told[0])[1])
+            print(printed[0], end="", flush=True)
+            yield int(re.match(r"\S+:(\d+) ", printed[0])[1])
             process.send_signal(signal.SIGTERM)
             print(f"stopped with status {process.wait(LOST_SECONDS)}\n")
         finally:
@@ -102,157 +91,113 @@ def _service(folder, options):
 
 
 async def _measure(port, lines, texts, seconds, connections, generator):
-    client = Client(port)
-    recipe = json.loads((await client.send(client.request("GET", "/models"))).body)["models"][0]["recipe"]
-    requests = list(_requests(client, lines, texts, recipe == "matching"))
-    await _saturate(client, requests, WARM_SECONDS, connections)
-    rows = [await _saturate(client, requests, seconds, connections)]
-    if not rows[0].answered:
-        raise InputError("no request was answered; look at the texts of --input, and at the bounds of the service")
-    capacity = rows[0].answered / rows[0].seconds
-    for times, name in ((0.5, "50 %"), (10, "10 times")):
-        rows.append(await _load(client, requests, seconds, capacity * times, name, generator))
-    client.close()
-    return [row.as_record() for row in rows]
+    connector = aiohttp.TCPConnector(limit=MOST_CONNECTIONS)
+    timeout = aiohttp.ClientTimeout(LOST_SECONDS)
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", connector=connector, timeout=timeout) as session:
+        models = await (await session.get("/models")).json()
+        bodies = list(_bodies(lines, texts, models["models"][0]["recipe"] == "matching"))
+        await Load(session, bodies, "").run(_always(connections), WARM_SECONDS)
+        capacity = Load(session, bodies, f"capacity, {connections} connections")
+        rows = [await capacity.run(_always(connections), seconds)]
+        answered = len(capacity.milliseconds[200])
+        if not answered:
+            raise InputError("no request was answered; look at the texts of --input, and at the bounds of the service")
+        for times, name in ((0.5, "50 %"), (10, "10 times")):
+            at_random = _at_random(times * answered / capacity.seconds, generator)
+            rows.append(await Load(session, bodies, name).run(at_random, seconds))
+    return rows
 
 
-def _requests(client, lines, texts, is_pairs):
-    """A request beginning at each line; its texts follow each other in the file."""
+def _bodies(lines, texts, is_matching):
+    """The body of a request beginning at each line; its texts follow each other in the file."""
     for start in range(len(lines)):
-        items = [lines[(start + place) % len(lines)] for place in range(texts + is_pairs)]
-        body = {"pairs": list(zip(items, items[1:]))} if is_pairs else {"texts": items}
-        yield client.request("POST", "/predict", json.dumps(body, ensure_ascii=False).encode("utf-8"))
+        items = [lines[(start + place) % len(lines)] for place in range(texts + is_matching)]
+        yield {"pairs": list(zip(items, items[1:]))} if is_matching else {"texts": items}
 
 
-@dataclass
 class Load:
-    """What came of the requests of a load."""
+    """Requests to a service in one way, and what came of them.
 
-    name: str
-    seconds: float = 0.0
-    milliseconds: dict[str, list[float]] = field(default_factory=lambda: {"200": [], "503": [], "health": []})
-    lost: int = 0
+    Attributes:
+        milliseconds: of each answer, by its status; those of /health by ``"health"``.
+        lost: requests without an answer.
+        seconds: from the first request to the last.
+    """
 
-    @property
-    def answered(self):
-        return len(self.milliseconds["200"])
+    def __init__(self, session: aiohttp.ClientSession, bodies: list[dict], name: str):
+        self.session, self.bodies, self.name = session, [json.dumps(body, ensure_ascii=False) for body in bodies], name
+        self.milliseconds: dict = {200: [], 503: [], "health": []}
+        self.lost, self.seconds, self.sent = 0, 0.0, 0
 
-    def note(self, kind, answer):
-        if answer is None or kind not in ("health", answer.status):
-            self.lost += 1
-        else:
-            self.milliseconds[kind].append(answer.milliseconds)
+    async def run(self, send_all: Callable, seconds: float) -> dict[str, Any]:
+        """Send for so many seconds, asking for /health all the while; returns a row of the table."""
+        start = time.perf_counter()
+        asking = asyncio.create_task(self._ask_for_health())
+        await send_all(self, start + seconds)
+        asking.cancel()
+        answered, refused = (len(self.milliseconds[status]) for status in (200, 503))
+        counts = {"sent": answered + refused + self.lost, "answered": answered, "refused": refused}
+        return {
+            "load": self.name,
+            **{name: round(count / self.seconds, 1) for name, count in counts.items()},
+            "lost": self.lost,
+            **{f"p{share}": percentile(self.milliseconds[200], share) for share in (50, 95, 99)},
+            "refused_p99": percentile(self.milliseconds[503], 99),
+            "health_p99": percentile(self.milliseconds["health"], 99),
+        }
 
-    def as_record(self):
-        refused = len(self.milliseconds["503"])
-        rates = {"sent": self.answered + refused + self.lost, "answered": self.answered, "refused": refused}
-        shares = {f"p{share}": percentile(self.milliseconds["200"], share) for share in (50, 95, 99)}
-        others = {f"{name}_p99": percentile(self.milliseconds[kind], 99) for name, kind in OTHERS.items()}
-        rates = {name: round(count / self.seconds, 1) for name, count in rates.items()}
-        return {"load": self.name, **rates, "lost": self.lost, **shares, **others}
+    async def send(self) -> None:
+        """The next request."""
+        self.sent += 1
+        body, headers = self.bodies[self.sent % len(self.bodies)], {"Content-Type": "application/json"}
+        await self._note(None, self.session.post("/predict", data=body, headers=headers))
 
-
-OTHERS = {"refused": "503", "health": "health"}
-
-
-def percentile(values, share):
-    """The smallest value that ``share`` % of the values do not exceed, rounded to 0.1; None of no values."""
-    return round(sorted(values)[max(0, math.ceil(len(values) * share / 100) - 1)], 1) if values else None
-
-
-async def _saturate(client, requests, seconds, connections):
-    """As many requests as the service answers: each connection sends its next one when it has its answer."""
-    load, start = Load(f"capacity, {connections} connections"), time.perf_counter()
-
-    async def send(place):
-        while time.perf_counter() < start + seconds:
-            answer = await client.send(requests[place % len(requests)])
-            load.note(answer.status if answer else None, answer)
-            place += connections
-
-    async with _health(client, load):
-        await asyncio.gather(*map(send, range(connections)))
-    load.seconds = time.perf_counter() - start
-    return load
-
-
-async def _load(client, requests, seconds, rate, name, generator):
-    """Requests at random times, ``rate`` a second, whether or not those before them have their answers."""
-    load, start, due, sent = Load(name), time.perf_counter(), 0.0, []
-
-    async def send(request):
-        answer = await client.send(request)
-        load.note(answer.status if answer else None, answer)
-
-    async with _health(client, load):
+    async def _ask_for_health(self):
         while True:
-            due += generator.expovariate(rate)
-            if due > seconds or time.perf_counter() > start + seconds:
-                break
-            await asyncio.sleep(max(0.0, start + due - time.perf_counter()))
-            sent.append(asyncio.create_task(send(requests[len(sent) % len(requests)])))
-        load.seconds = time.perf_counter() - start
-        await asyncio.gather(*sent)
-    return load
-
-
-@contextlib.asynccontextmanager
-async def _health(client, load):
-    """Ask for /health all the time."""
-
-    async def ask():
-        while True:
-            load.note("health", await client.send(client.request("GET", "/health")))
+            await self._note("health", self.session.get("/health"))
             await asyncio.sleep(HEALTH_SECONDS)
 
-    asking = asyncio.create_task(ask())
-    yield
-    asking.cancel()
+    async def _note(self, kind, request):
+        start = time.perf_counter()
+        try:
+            async with request as response:
+                await response.read()
+            self.milliseconds[kind or response.status].append(1000 * (time.perf_counter() - start))
+        except (aiohttp.ClientError, asyncio.TimeoutError, KeyError):  # noqa: UP041  KeyError: another status
+            self.lost += 1
 
 
-@dataclass
-class Answer:
-    status: str
-    body: bytes
-    milliseconds: float
+def _always(connections):
+    """As many requests as the service answers: each connection sends its next one when it has its answer."""
+
+    async def send_all(load, end):
+        start = time.perf_counter()
+
+        async def send_in_turn():
+            while time.perf_counter() < end:
+                await load.send()
+
+        await asyncio.gather(*(send_in_turn() for _ in range(connections)))
+        load.seconds = time.perf_counter() - start
+
+    return send_all
 
 
-class Client:
-    """Sends requests to a port of this machine, through connections that stay."""
+def _at_random(rate, generator):
+    """``rate`` requests a second at random times, whether or not those before them have their answers."""
 
-    def __init__(self, port):
-        self.port = port
-        self._idle = []
-        self._places = asyncio.Semaphore(MOST_CONNECTIONS)
+    async def send_all(load, end):
+        start = due = time.perf_counter()
+        sent = []
+        while (due := due + generator.expovariate(rate)) < end and time.perf_counter() < end:
+            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            sent.append(asyncio.create_task(load.send()))
+        load.seconds = time.perf_counter() - start
+        await asyncio.gather(*sent)
 
-    def request(self, method, path, body=b""):
-        """The bytes of a request."""
-        head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n"
-        return f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+    return send_all
 
-    async def send(self, request):
-        """The :class:`Answer`, or None if the connection broke or nothing came for a long time."""
-        async with self._places:
-            start = time.perf_counter()
-            connection = None
-            try:
-                async with asyncio.timeout(LOST_SECONDS):
-                    connection = self._idle.pop() if self._idle else await self._connect()
-                    reader, writer = connection
-                    writer.write(request)
-                    head = await reader.readuntil(b"\r\n\r\n")
-                    length = re.search(rb"\r\ncontent-length: (\d+)", head, re.IGNORECASE)
-                    body = await reader.readexactly(int(length[1]))
-            except (OSError, EOFError, TimeoutError):
-                if connection is not None:
-                    connection[1].close()
-                return None
-            self._idle.append(connection)
-            return Answer(head.split(b" ", 2)[1].decode(), body, 1000 * (time.perf_counter() - start))
 
-    async def _connect(self):
-        return await asyncio.open_connection("127.0.0.1", self.port)
-
-    def close(self):
-        for _, writer in self._idle:
-            writer.close()
+def percentile(values: list[float], share: float) -> float | None:
+    """The smallest value that ``share`` % of the values do not exceed, rounded to 0.1; None of no values."""
+    return round(float(np.percentile(values, share, method="inverted_cdf")), 1) if values else None

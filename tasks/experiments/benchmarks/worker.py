@@ -1,13 +1,17 @@
-"""A process that answers requests, for benchmarks whose sides take turns: lines of JSON over stdin and stdout."""
+"""A process that answers requests, each a line of JSON: sides that are compared have one each and take turns.
+
+The module that a worker runs has a function ``start(*arguments)``, which returns what the worker says first, a dict,
+and the function that answers a request: keyword arguments -> dict.
+"""
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,55 +21,92 @@ _ROOT = Path(__file__).resolve().parents[3]
 
 
 class Worker:
-    """A running Python program.
+    """A running process.
 
     Args:
-        python: the interpreter.
-        words: its arguments, such as ``-m`` and a module of this repository.
+        module: name of a module of this package with ``start``.
+        arguments: of ``start``, texts.
+        python: the interpreter; None for this one.
+        is_prepared: whether Paddle is set up first, as our commands do (:mod:`paddle_rope.machine`).
         settings: added to the environment; None takes a variable away.
 
     Raises:
-        InputError: it cannot be started, or says why it cannot open what it is for.
+        InputError: it cannot be started, or ``start`` raised ImportError or InputError, whose message this one has.
 
     Attributes:
-        first: what it wrote at its start.
+        first: what it said first.
     """
 
-    def __init__(self, python: str, words: Sequence[str], settings: dict[str, str | None]):
-        path = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])] if python == sys.executable else [str(_ROOT)]
-        more = {**settings, "PYTHONPATH": os.pathsep.join(path), "TOKENIZERS_PARALLELISM": "false"}
-        environment = {name: value for name, value in {**os.environ, **more}.items() if value is not None}
-        self.said = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115  lives as long as the process
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self.said}
+    def __init__(
+        self, module: str, *arguments: str, python: str | None = None, is_prepared: bool = True, **settings: str | None
+    ):
+        path = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH") if python is None else None])]
+        settings = {**settings, "PYTHONPATH": os.pathsep.join(path), "TOKENIZERS_PARALLELISM": "false"}
+        environment = {name: value for name, value in {**os.environ, **settings}.items() if value is not None}
+        self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115  lives as long as the process
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors}
+        # -P: a tasks.py where the user works is not ours
+        argv = [python or sys.executable, "-P", "-m", __name__, str(is_prepared), f"{__package__}.{module}", *arguments]
         try:
-            self.process = subprocess.Popen([python, "-P", *words], env=environment, text=True, **pipes)
+            self._process = subprocess.Popen(argv, env=environment, text=True, **pipes)
         except OSError as error:
             raise InputError(f"{python} cannot be started ({error.strerror}); give another --peer_python") from None
-        self.first = self.answer()
+        self.first = self._answer()
 
-    def answer(self) -> dict[str, Any]:
-        """What it writes next."""
-        line = self.process.stdout.readline()
-        if not line:
-            self.said.seek(0)
-            lines = self.said.read().strip().splitlines() or ["it said nothing"]
-            raise InputError(f"its process failed with status {self.process.wait()}: {lines[-1].strip()}")
-        values = json.loads(line)
-        if "left_out" in values:
-            raise InputError(values["left_out"])
-        return values
-
-    def ask(self, request: str) -> dict[str, Any]:
-        """Its answer to a line."""
+    def ask(self, **request: Any) -> dict[str, Any]:
+        """The answer to a request; raises InputError with the last line that the process wrote if it has ended."""
         try:
-            self.process.stdin.write(f"{request}\n")
-            self.process.stdin.flush()
+            self._process.stdin.write(f"{json.dumps(request)}\n")
+            self._process.stdin.flush()
         except BrokenPipeError:
-            pass  # it has ended; answer() says why
-        return self.answer()
+            pass  # it has ended; _answer says why
+        return self._answer()
 
     def end(self) -> None:
         """End the process."""
-        self.process.kill()
-        self.process.communicate()
-        self.said.close()
+        self._process.kill()
+        self._process.communicate()
+        self._errors.close()
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def _answer(self):
+        line = self._process.stdout.readline()
+        if not line:
+            self._errors.seek(0)
+            *_, last = ["no message", *self._errors.read().split("\n")[:-1]]
+            raise InputError(f"its process failed with status {self._process.wait()}: {last.strip()}")
+        answer = json.loads(line)
+        if "left_out" in answer:
+            raise InputError(answer["left_out"])
+        return answer
+
+
+def main(is_prepared: str, module: str, *arguments: str) -> None:
+    """Answer the requests on standard input until it is closed."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what libraries print is no answer
+
+    def answer(values: dict[str, Any]) -> None:
+        print(json.dumps(values), file=answers, flush=True)
+
+    if is_prepared == "True":
+        from tasks.common.process import prepare
+
+        prepare()
+    try:
+        first, respond = importlib.import_module(module).start(*arguments)
+    except (ImportError, InputError) as error:
+        answer({"left_out": str(error)})
+        return
+    answer(first)
+    for line in sys.stdin:
+        answer(respond(**json.loads(line)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

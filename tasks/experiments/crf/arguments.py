@@ -21,8 +21,8 @@ from tasks.ner.features import FEATURE_KINDS
 
 # Keys that recipes with an encoder have and that mean nothing here.
 UNUSED = {*(one.name for one in fields(EncoderArguments)), "keep_best", "ema_decay", "early_stopping_patience"} - {
-    "dev_fraction"
-}
+    "recipe", "dev_fraction",
+}  # fmt: skip
 BY_LBFGS = TrainingPlan(
     {"seed": TRAINING_DEFAULTS["seed"]},
     BY_EPOCHS.fixed,
@@ -38,6 +38,7 @@ class CrfArguments(RecipeArguments):
     METRIC = "f1"
     PLAN = BY_LBFGS
 
+    recipe: str = option("crf", "what is trained")
     train_texts: Optional[int] = option(
         None, "take so many texts of `train_file` only, drawn with the seed; empty: all"
     )

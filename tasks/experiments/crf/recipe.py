@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 from tasks.common.errors import InputError
@@ -24,6 +24,13 @@ from tasks.ner.reports.printed import print_scores
 WEIGHTS_FILE = "model.crfsuite"
 
 
+@dataclass
+class CrfRun(Run):
+    """A run of the CRF."""
+
+    features: WordFeatures | None = None
+
+
 class CrfRecipe(Recipe):
     """A linear-chain CRF over characters, trained by L-BFGS: precision, recall and micro F1 as of the NER recipe.
 
@@ -31,8 +38,8 @@ class CrfRecipe(Recipe):
     weights as CRFsuite writes them, and the word features. The seed draws ``train_texts``; L-BFGS itself draws nothing.
     """
 
-    name = "crf"
     arguments = CrfArguments
+    run_class = CrfRun
     scores = ("precision", "recall", "f1")
     report = staticmethod(print_scores)
 
@@ -40,9 +47,8 @@ class CrfRecipe(Recipe):
         _pycrfsuite()  # missed before anything is trained
         return super().resolve(config)
 
-    def read(self, run: Run) -> None:
-        run.examples = read_splits(run.keys, run.training.seed, run.memory)
-        run.features = None
+    def read(self, run: CrfRun) -> None:
+        run.examples = read_splits(run.keys, run.training.seed, run.memory.examples)
         if run.keys.features is not None:
             run.features = WordFeatures.from_examples(run.examples["train"], run.keys.features.split(","))
         train = run.examples["train"]
@@ -54,10 +60,10 @@ class CrfRecipe(Recipe):
         if run.facts["not_learned"]:
             print(f"{run.facts['not_learned']} entities of train share characters with longer ones: no tags hold them")
 
-    def _work(self, run: Run, checkpoint: Path | None, in_memory: dict[str, str], is_begun: bool) -> dict[str, Any]:
+    def train_run(self, run: CrfRun) -> dict[str, Any]:
         self.read(run)
         self.describe(run)
-        life.claim(run.config, checkpoint, run.claimed, in_memory, is_begun)
+        run.claim()
         started = time.perf_counter()
         folder = run.output_dir / life.MODEL_FOLDER
         folder.mkdir()

@@ -18,7 +18,7 @@ SMOOTHED = 9  # entries of the training loss in a running mean
 
 
 def report(results):
-    """The files of the report, see :func:`tasks.experiments.reports.get_report`."""
+    """The files of the report, see :func:`tasks.experiments.table.get_report`."""
     variants, config = by_variant(results), results[0]["config"]
     last_steps = min(SMOOTHED * config["logging_steps"], config["max_steps"])
     table = []

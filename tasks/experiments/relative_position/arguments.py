@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tasks.common.errors import InputError
-from tasks.common.training.arguments import POSITIVE, RecipeArguments, option
+from tasks.common.training.arguments import POSITIVE, RecipeArguments, of_encoder, option
 from tasks.experiments.relative_position.data import SHORTEST
 
 # Keys of every recipe that mean nothing where the data are drawn.
@@ -19,15 +19,16 @@ class RelativePositionArguments(RecipeArguments):
     METRIC = "accuracy"
     DEFAULTS = {"num_train_epochs": 4, "per_device_train_batch_size": 64, "learning_rate": 3e-3}
 
+    recipe: str = option("relative_position", "what is trained")
     length: int = option(256, "tokens of a sequence")
     train_size: int = option(16384, "sequences to train on")
     test_size: int = option(2048, "sequences of dev, and of test")
-    hidden_size: int = option(32, "size of the hidden states")
-    num_hidden_layers: int = option(1, "transformer blocks")
-    num_attention_heads: int = option(2, "heads a block")
-    intermediate_size: int = option(64, "inner size of the feed-forward layers")
-    hidden_dropout_prob: float = option(0.0, "dropout of embeddings and layers")
-    attention_probs_dropout_prob: float = option(0.0, "dropout of softmax attention weights")
+    hidden_size: int = of_encoder("hidden_size", 32)
+    num_hidden_layers: int = of_encoder("num_hidden_layers", 1)
+    num_attention_heads: int = of_encoder("num_attention_heads", 2)
+    intermediate_size: int = of_encoder("intermediate_size", 64)
+    hidden_dropout_prob: float = of_encoder("hidden_dropout_prob", 0.0)
+    attention_probs_dropout_prob: float = of_encoder("attention_probs_dropout_prob", 0.0)
 
     REQUIRED = ("output_dir",)
 

@@ -25,10 +25,18 @@ def collate(pairs):
     return {"input_ids": ids, "attention_mask": np.ones_like(ids, dtype=bool), "labels": labels}
 
 
+class Sequences(list):
+    """Pairs of ids, int64 ``[seq]``, and label."""
+
+    @property
+    def lengths(self) -> list[int]:
+        """Tokens of each sequence."""
+        return [len(ids) for ids, _ in self]
+
+
 class RelativePositionRecipe(Recipe):
     """Which of two markers stands first: accuracy, of which chance is one half."""
 
-    name = "relative_position"
     arguments = RelativePositionArguments
     model_class = RoFormerForSequenceClassification
     scores = ("accuracy",)
@@ -42,14 +50,11 @@ class RelativePositionRecipe(Recipe):
     def new_tokenizer(self, run: Run) -> None:
         return None
 
-    def model_options(self, run: Run, tokenizer: None) -> dict[str, Any]:
+    def model_options(self, run: Run) -> dict[str, Any]:
         return {"vocab_size": VOCABULARY, "pooling": "mean", "num_labels": LABELS}
 
-    def dataset(self, run: Run, split: str) -> list[tuple[np.ndarray, np.int64]]:
-        return list(zip(*run.examples[split]))
-
-    def lengths(self, run: Run) -> list[int]:
-        return [run.keys.length] * run.keys.train_size
+    def dataset(self, run: Run, split: str) -> Sequences:
+        return Sequences(zip(*run.examples[split]))
 
     def collator(self, run: Run) -> Any:
         return collate

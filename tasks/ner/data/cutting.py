@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tasks.common.texts.plain_texts import SENTENCE_END
+from tasks.common.texts.documents import SENTENCE_END
 from tasks.ner.tokenized_text import TokenizedText
 
 Span = tuple[int, int, int]
@@ -31,7 +31,7 @@ def cut_labeled(text: TokenizedText, length: int, characters: str) -> Cut:
         length: tokens of a piece without the special ones.
         characters: the text itself.
     """
-    tokens = len(text.ids) - 2
+    tokens = text.size
     if tokens <= length:
         return Cut([text], [])
     spans = [(first - 1, last) for _, first, last in text.spans]  # half-open, without the special token
@@ -64,7 +64,5 @@ def _last_place(is_free, is_end, begin, length):
 
 
 def _piece(text, begin, end, spans):
-    rows = [0, *range(1 + begin, 1 + end), -1]
-    ids, offsets = ([column[row] for row in rows] for column in (text.ids, text.offsets))
     moved = [(kind, first - begin, last - begin) for kind, first, last in spans]
-    return TokenizedText(ids, offsets, moved, text.features and text.features.of_tokens(rows))
+    return text.part(begin, end)._replace(spans=moved)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections import Counter, defaultdict
-from itertools import combinations, groupby, islice
+from itertools import pairwise
 
 from paddle_rope.roformer import CharTokenizer
 from tasks.common.texts.text_files import shown
 from tasks.ner.arguments import NerArguments
-from tasks.ner.data.overlaps import crossing_spans, nested_spans
+from tasks.ner.data.overlaps import overlapping_pairs
 from tasks.ner.examples import Example, align_entities, entity_types
 from tasks.ner.lengths import entity_bound, training_lengths
 from tasks.ner.tokenized_text import TokenizedText
@@ -35,7 +35,7 @@ FINDINGS = {
     "white_space_edge": "entities with white space at an edge",
     "punctuation_edge": "entities with punctuation at an edge (brackets in pairs excepted)",
     "two_types": "spans with two types at once",
-    "crossing": "entities that overlap another in part",
+    "crossing": "entities that overlap an earlier one in part",
     "nested": "entities inside another: GlobalPointer finds them, tags cannot hold them",
     "surface_of_two_types": "entities whose text has another type elsewhere",
     "long_entity": "entities longer than 99 % of all",
@@ -129,23 +129,19 @@ def quantile(ordered, share):
 
 
 def _search_text(found, split, example):
-    if not example.text.strip():
-        found.add("blank_text", split, example, shown(example.text))
-    for place, character in enumerate(example.text):
-        # isprintable is fast, and False for every control character
-        if character == "\ufffd" or (
-            not character.isprintable()
-            and unicodedata.category(character) == "Cc"
-            and character not in _HARMLESS_CONTROLS
-        ):
-            around = example.text[max(place - 8, 0) : place + 8]
-            found.add(
-                "control_characters",
-                split,
-                example,
-                f"U+{ord(character):04X} at {place} in {shown(around)}",
-            )
-            break
+    text = example.text
+    if not text.strip():
+        found.add("blank_text", split, example, shown(text))
+    place = next((place for place, character in enumerate(text) if _is_control(character)), None)
+    if place is not None:
+        around = shown(text[max(place - 8, 0) : place + 8])
+        found.add("control_characters", split, example, f"U+{ord(text[place]):04X} at {place} in {around}")
+
+
+def _is_control(character):
+    if character.isprintable():  # fast, and False for every control character
+        return character == "\ufffd"
+    return unicodedata.category(character) == "Cc" and character not in _HARMLESS_CONTROLS
 
 
 def _search_spans(found, split, example):
@@ -156,19 +152,14 @@ def _search_spans(found, split, example):
             found.add("white_space_edge", split, example, example.described(entity))
         elif _has_punctuation_edge(surface):
             found.add("punctuation_edge", split, example, example.described(entity))
-    spans = [(entity.start, entity.end) for entity in entities]
-    for _, group in groupby(entities, key=lambda entity: (entity.start, entity.end)):
-        same = list(group)
-        more = math.comb(len(same), 2)  # pairs, of which not all are described
-        for one, other in islice(combinations(same, 2), found.max_examples):
+    for one, other in pairwise(entities):
+        if one[:2] == other[:2]:
             found.add("two_types", split, example, example.described(one, other))
-            more -= 1
-        found["two_types"]["counts"][split] += more
-    for inner, outer in nested_spans(spans):
-        one, other = example.described(entities[inner]), example.described(entities[outer])
-        found.add("nested", split, example, f"{one} in {other}")
-    for one, other in crossing_spans(spans):
-        found.add("crossing", split, example, example.described(entities[one], entities[other]))
+    nested, crossing = overlapping_pairs(entities)
+    for inner, outer in nested:
+        found.add("nested", split, example, f"{example.described(inner)} in {example.described(outer)}")
+    for one, earlier in crossing:
+        found.add("crossing", split, example, example.described(earlier, one))
 
 
 def _has_punctuation_edge(surface):
@@ -203,12 +194,7 @@ def _search_long_texts(found, splits):
     split, examples = next(iter(splits.items()))
     for example in sorted(examples, key=lambda example: -len(example.text)):
         if len(example.text) > MAX_CHARACTERS:
-            found.add(
-                "long_text",
-                split,
-                example,
-                f"{len(example.text)} characters: {shown(example.text, 40)}",
-            )
+            found.add("long_text", split, example, f"{len(example.text)} characters: {shown(example.text, 40)}")
 
 
 def _search_duplicates(found, splits):
@@ -244,13 +230,7 @@ def _search_surfaces(found, splits):
     for surface in sorted(rare_places, key=lambda s: min(types_of[s].values()) / max(types_of[s].values())):
         split, example = rare_places[surface]
         counts = ", ".join(f"{type_} {count}" for type_, count in types_of[surface].most_common())
-        found.add(
-            "surface_of_two_types",
-            split,
-            example,
-            f"{shown(surface, 40)} is {counts}",
-            count=0,
-        )
+        found.add("surface_of_two_types", split, example, f"{shown(surface, 40)} is {counts}", count=0)
 
 
 def _search_long_entities(found, splits):
@@ -260,12 +240,7 @@ def _search_long_entities(found, splits):
         limit = quantile(lengths[::-1], 0.99)
         for length, (split, example, entity) in zip(lengths, ordered):
             if length > limit:
-                found.add(
-                    "long_entity",
-                    split,
-                    example,
-                    f"{length} characters: {example.described(entity)}",
-                )
+                found.add("long_entity", split, example, f"{length} characters: {example.described(entity)}")
 
 
 def _entities(splits):

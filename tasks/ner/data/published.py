@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -13,91 +12,72 @@ import yaml
 
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer
-from tasks.common.texts.text_files import decode, shown
 from tasks.ner.data.download import check_file, download, read_zip_member
 from tasks.ner.data.reading import read_examples, read_texts
 
 
 @dataclass(frozen=True)
-class Source:
-    """What is downloaded; size and SHA-256 are None where nobody has published them."""
+class PublishedFile:
+    """A file of a data set: what its address gives, or, of a zip archive, the member of this name.
 
+    Attributes:
+        texts, entities: how many it has; None for entities that nobody has counted, or that are not labeled.
+        size, sha256: of what is downloaded; None where nobody has published them.
+    """
+
+    name: str
     url: str
+    texts: int
+    entities: int | None = None
+    labeled: bool = True
     size: int | None = None
     sha256: str | None = None
 
     @property
-    def name(self) -> str:
+    def source_name(self) -> str:
+        """The name of what is downloaded."""
         return self.url.rpartition("/")[2]
 
-
-@dataclass(frozen=True)
-class PublishedFile:
-    """A file of a data set: its source as it is, or made from it by ``make``.
-
-    ``make`` takes the path of the source, the name of this file, and what stands for the source in messages; it
-    returns this file's content.
-    """
-
-    name: str
-    source: Source
-    texts: int
-    entities: int | None = None  # None: nobody states them, or not labeled
-    labeled: bool = True
-    make: Callable[[Path, str, str], bytes] | None = None
+    @property
+    def is_member(self) -> bool:
+        """Whether the file is part of a zip archive."""
+        return self.url.endswith(".zip")
 
     def check(self, path: str | os.PathLike, name: str) -> None:
         """Raise InputError unless the file at ``path`` is this one; ``name`` stands for it in the message."""
-        if self.make is None and self.source.sha256 is not None:
-            check_file(path, name, self.source.size, self.source.sha256)
+        if self.sha256 is not None and not self.is_member:
+            check_file(path, name, self.size, self.sha256)
             return
         try:
             examples = read_examples(path, name=name) if self.labeled else read_texts(path)
         except InputError as error:
             raise InputError(f"{name}: is not the file as published ({error})") from None
-        numbers = {"texts": (len(examples), self.texts)}
+        counts = [("texts", len(examples), self.texts)]
         if self.entities is not None:
-            numbers["entities"] = sum(len(example.entities) for example in examples), self.entities
-        wrong = [f"{found} {what} instead of {wanted}" for what, (found, wanted) in numbers.items() if found != wanted]
+            counts.append(("entities", sum(len(example.entities) for example in examples), self.entities))
+        wrong = [f"{found} {what} instead of {expected}" for what, found, expected in counts if found != expected]
         if wrong:
             raise InputError(f"{name}: has {' and '.join(wrong)}; the file has changed or was not meant")
 
-    def check_source(self, path: Path, name: str) -> None:
-        """Raise InputError unless this file can be made of the source at ``path``."""
-        check_file(path, name, self.source.size, self.source.sha256)
-        self.make(path, self.name, name)
+    def check_archive(self, path: str | os.PathLike, name: str) -> None:
+        """Raise InputError unless the zip archive at ``path`` has this file."""
+        check_file(path, name, self.size, self.sha256)
+        read_zip_member(path, self.name, name)
 
 
-def without_places(path: Path, _: str, name: str) -> bytes:
-    """Weibo's lines ``字0<tab>TAG`` without the place of the character in its word, and with a space for the tab."""
-    lines = decode(path.read_bytes(), name).split("\n")
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            parts = re.fullmatch(r"(.+?)\d{1,2}\t(\S+)\s*", line)
-            if parts is None:
-                what = "is not a character, its place and a tag"
-                raise InputError(f"{name}:{number}: {shown(line)} {what}; it has changed")
-            lines[number - 1] = " ".join(parts.groups())
-    return "\n".join(lines).encode("utf-8")
-
-
-_MAKERS = {function.__name__: function for function in (read_zip_member, without_places)}
-
-
-def _published(url, name, texts, make=None, size=None, sha256=None, **numbers):
-    source = Source(url + name if url.endswith("/") else url, size, sha256)
-    return PublishedFile(name, source, texts, make=make and _MAKERS[make], **numbers)
+def _files(url, files):
+    return [PublishedFile(url=url + file["name"] if url.endswith("/") else url, **file) for file in files]
 
 
 DATASETS = {
-    name: [_published(listed["url"], make=listed.get("make"), **file) for file in listed["files"]]
+    name: _files(**listed)
     for name, listed in yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")).items()
 }
 
 
 def check_there(path: str) -> None:
     """Raise InputError, with the command that downloads it, if ``path`` is missing and has the name of a published
-    data set, or the place to which :func:`fetch_dataset` puts a file of one."""
+    data set, or the path to which :func:`fetch_dataset` puts a file of one."""
     if os.path.exists(path):
         return
     folder, file = Path(path).parent, Path(path).name
@@ -111,48 +91,46 @@ def check_there(path: str) -> None:
     raise InputError(f"{path}: no such file; {command} downloads it")
 
 
-def fetch_dataset(files, folder, report=print, **options):
+def fetch_dataset(
+    files: Iterable[PublishedFile],
+    folder: str | os.PathLike,
+    report: Callable[[str], object] = print,
+    show_progress: bool = False,
+) -> None:
     """Put the files of a data set into a folder. Files that are there already are checked and kept.
 
     Args:
-        files: list of :class:`PublishedFile`.
+        files: of the data set.
         folder: where to put them; is made.
         report: called with one line for each file.
-        options: ``show_progress`` of :func:`tasks.ner.data.download.download`.
+        show_progress: show a progress bar.
 
     Raises:
         InputError: a file cannot be downloaded, or is there with another content; those before it stay.
     """
     folder = Path(folder)
-    missing = []
+    archives = []  # which were downloaded here, and are removed at the end
     for file in files:
-        path = folder / file.name
+        path, source = folder / file.name, folder / file.source_name
         if path.exists():
             _check_given(path, file.check)
             report(f"{path}: is there already, and as published")
-        else:
-            missing.append(file)
-    fetched = []  # sources that files have been made of
-    for file in missing:
-        path, source = folder / file.name, file.source
-        if file.make is None:
-            download(source.url, path, source.size, source.sha256, file.check, **options)
-        else:
-            raw = folder / source.name
-            if raw == path:
-                raw = folder / f"{source.name}.raw"
-            if not raw.exists():
-                download(source.url, raw, source.size, source.sha256, file.check_source, **options)
-                fetched.append(raw)
-            elif raw not in fetched:  # put there by hand
-                _check_given(raw, file.check_source)
+            continue
+        if file.is_member:
+            if not source.exists():
+                download(file.url, source, file.size, file.sha256, file.check_archive, show_progress)
+                archives.append(source)
+            elif source not in archives:
+                _check_given(source, file.check_archive)
             with atomic_writer(path, binary=True) as target:
-                target.write(file.make(raw, file.name, raw))
+                target.write(read_zip_member(source, file.name, source))
                 target.flush()
                 file.check(target.name, path)
-        report(f"{path}: {path.stat().st_size} bytes from {source.url}")
-    for raw in fetched:
-        raw.unlink()
+        else:
+            download(file.url, path, file.size, file.sha256, file.check, show_progress)
+        report(f"{path}: {path.stat().st_size} bytes from {file.url}")
+    for source in archives:
+        source.unlink()
 
 
 def _check_given(path, check):

@@ -17,9 +17,9 @@ from typing import TextIO
 from tasks.common.errors import InputError, visible
 from tasks.common.files import atomic_writer
 from tasks.common.texts.forms import Form
+from tasks.common.texts.streams import TextStream
 from tasks.common.texts.tables import TAG, TOKEN, header_of
 from tasks.common.texts.text_files import STDIN, encodable, first_non_blank, read_text, split_lines
-from tasks.common.texts.text_stream import TextStream
 from tasks.ner.examples import Entity, Example, entity_types
 from tasks.ner.formats import FORMATS, TEXT_FORMATS, brat, check_format, label_studio, recognize, spacy, token_tags
 from tasks.ner.formats.records import labeled_records
@@ -136,7 +136,9 @@ _TOKENS = frozenset(token_tags.TOKEN_KEYS) - {"text"}
 
 
 class EntityTextStream(TextStream):
-    """The texts of a :class:`tasks.common.texts.text_stream.TextStream`, also of labeled data in any form but brat."""
+    """The texts of a :class:`tasks.common.texts.streams.TextStream`, also of labeled data in any form but brat."""
+
+    records_of = staticmethod(labeled_records)
 
     def items_of_record(self, record, where):
         if spacy.PARAGRAPHS in record:
@@ -146,9 +148,6 @@ class EntityTextStream(TextStream):
         if isinstance(record.get("text"), list) or not record.keys().isdisjoint(_TOKENS) and "text" not in record:
             return [(token_tags.text_of(record, where), where)]
         return super().items_of_record(record, where)
-
-    def records_of(self, lines):
-        return labeled_records(lines, self.name)
 
     def items_of_whole(self, lines):
         header = header_of(first_non_blank(lines) or "")

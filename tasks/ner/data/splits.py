@@ -8,10 +8,10 @@ import numpy as np
 
 from tasks.common.errors import InputError
 from tasks.common.process import is_first_process
-from tasks.common.texts.plain_texts import cut_at_sentences, read_plain_texts
+from tasks.common.texts.documents import cut_at_sentences, read_plain_texts
 from tasks.common.training.splits import hold_out, hold_out_dev, note_repeated, note_unseen, read_files
 from tasks.ner.data.reading import check_labeled, entity_types, note_unlabeled, read_examples
-from tasks.ner.examples import Example
+from tasks.ner.examples import Example, first_overlap
 
 # Neighboring texts share entities, as texts cut from one document do, if the share of dev entities that also occur in
 # train is HIGHER times as high for a drawn dev part as for a contiguous one, and by more than so many STANDARD_ERRORS.
@@ -23,11 +23,7 @@ STANDARD_ERRORS = 2
 
 def has_overlap(examples):
     """Whether two entities of a text have a character in common."""
-    for example in examples:
-        ordered = sorted(example.entities)
-        if any(after.start < before.end for before, after in zip(ordered, ordered[1:])):
-            return True
-    return False
+    return any(first_overlap(sorted(example.entities)) for example in examples)
 
 
 def read_splits(run, seed, memory=None):

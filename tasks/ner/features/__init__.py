@@ -1,7 +1,6 @@
 """What is known of the words around each character, beside the character itself."""
 
-from tasks.ner.features.kinds import COLUMNS, FEATURE_KINDS, check_kinds
-from tasks.ner.features.token_features import TokenFeatures
+from tasks.ner.features.token_features import COLUMNS, FEATURE_KINDS, UNKNOWN, TokenFeatures, check_kinds
 from tasks.ner.features.word_features import FILE_NAME, WordFeatures
 
-__all__ = ["COLUMNS", "FEATURE_KINDS", "FILE_NAME", "TokenFeatures", "WordFeatures", "check_kinds"]
+__all__ = ["COLUMNS", "FEATURE_KINDS", "FILE_NAME", "UNKNOWN", "TokenFeatures", "WordFeatures", "check_kinds"]

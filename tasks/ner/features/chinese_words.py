@@ -2,12 +2,13 @@
 
 import functools
 import re
+from typing import NamedTuple
 
 import numpy as np
 
-from tasks.ner.features.matching import pairs_of
 from tasks.ner.features.unknown_words import UnknownWords
 
+PLACES = "BMES"  # begin, middle and end of a word, or all of it
 # Parts of speech of jieba's dictionary in groups: by its first two letters, else by its first, else "x".
 TAG_CLASSES = ("nr", "ns", "nt", "nz", "n", "v", "a", "i", "m", "t", "s", "j", "x")
 _SAME_CLASS = {"b": "a", "z": "a", "l": "i", "q": "m", "f": "s"}
@@ -17,94 +18,93 @@ _CHARACTER = re.compile("\r\n|.", re.DOTALL)
 # Of a block, what consists of unknown words; numbers, foreign words and symbols are words as they are.
 _RUN = re.compile("(?P<chinese>[\u4e00-\u9fd5]+)|(?P<m>[.0-9]+)|(?P<eng>[a-zA-Z0-9]+)|(?P<x>[+#&_]+)")
 _LEAST = float("-inf")
+_NO_SINGLE = (0, _LEAST, "x")
+
+
+class Words(NamedTuple):
+    """The words of a text."""
+
+    text: str
+    dictionary: dict  # what ChineseWords.find finds
+    segmentation: list  # of (start, end, part of speech), which cover the text in its order
 
 
 class ChineseWords:
     """Finds words in texts as jieba does. Threads may share it.
 
     Args:
-        arrays: those of :func:`tasks.ner.features.jieba_files.read_jieba`.
+        arrays: those of :func:`tasks.ner.features.jieba_dictionary.read_jieba`.
 
     Attributes:
         arrays: as given.
         version: of the jieba whose words these are.
-        pair_nodes: for :class:`~tasks.ner.features.matching.PairTable`, the nodes of two characters.
     """
 
     def __init__(self, arrays):
         self.arrays = arrays
         self.version = str(arrays["version"])
-        children = arrays["node_children"].astype(np.int32)
-        characters = arrays["node_characters"].astype(np.int64)
         # The children of a node begin at its first one and end at that of the next node: a search in a stretch of a
         # string. Single numbers are faster read from a memoryview than from an array.
-        first_child = np.append(0, np.cumsum(children, dtype=np.int32)) + 1
+        first_child = np.append(0, np.cumsum(arrays["node_children"].astype(np.int32), dtype=np.int32)) + 1
         self._first_child = first_child.data
         self._characters = arrays["node_characters"].astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
         self._entries_of = memoryview(arrays["node_entries"])
-        scores, is_word, tags = (arrays[f"entry_{name}"] for name in ("scores", "is_word", "tags"))
-        # (score, tag) of the entries that are words, else None
-        pairs = zip(scores.tolist(), tags.tolist())
-        self._entries = [pair if counts else None for pair, counts in zip(pairs, is_word.tolist())]
-        self._unknown_score = float(scores[0])
-        singles = slice(1, first_child[1])
-        seconds = np.arange(first_child[1], first_child[first_child[1]], dtype=np.int32)
-        first_of_two = np.repeat(characters[singles], children[singles])
-        self.pair_nodes = pairs_of(np.stack([first_of_two, characters[seconds]]))[0], seconds, 0
-        entries = arrays["node_entries"][singles]
-        self._single_tags = dict(zip(self._characters[singles], tags[entries].tolist()))
-        self._single_scores = np.full(characters[singles].max() + 2, -np.inf)  # and one for all characters behind
-        self._single_scores[characters[singles]] = np.where(is_word[entries], scores[entries], -np.inf)
+        scores, is_word, tags = (arrays[f"entry_{name}"].tolist() for name in ("scores", "is_word", "tags"))
+        # (score, part of speech) of the entries that are words, else None
+        self._entries = [pair if counts else None for pair, counts in zip(zip(scores, tags), is_word)]
+        self._unknown_score = scores[0]
+        # node, score and part of speech of each character that a word begins with
+        self._singles = {
+            self._characters[node]: (node, scores[entry] if is_word[entry] else _LEAST, tags[entry])
+            for node, entry in enumerate(arrays["node_entries"][1 : first_child[1]].tolist(), 1)
+        }
         self._unknown_words = UnknownWords(arrays)
 
-    def find(self, text, nodes):
-        """All words of the dictionary with two or more characters that stand in a text, also overlapping ones.
+    def __call__(self, text, segmented=True):
+        """The :class:`Words` of a text; without ``segmented``, with an empty segmentation."""
+        dictionary = self.find(text)
+        return Words(text, dictionary, self.segment(text, dictionary) if segmented else [])
 
-        Args:
-            text: string.
-            nodes: int ``[characters - 1]``, :attr:`pair_nodes` of its pairs.
+    def find(self, text):
+        """All words of the dictionary with two or more characters that stand in a text, also overlapping ones.
 
         Returns:
             dict from the characters at which words begin to a list of (end, (score, part of speech)); both ordered.
         """
         first_child, entries_of, entries = self._first_child, self._entries_of, self._entries
-        child, size = self._characters.find, len(text)
-        starts = nodes.nonzero()[0]
+        child, single, size = self._characters.find, self._singles.get, len(text)
         found = {}
-        for start, node in zip(starts.tolist(), nodes[starts].tolist()):
-            words: list = []
-            end = start + 2
-            while node >= 0:
+        for start, character in enumerate(text):
+            node, end, words = single(character, _NO_SINGLE)[0], start + 1, None
+            while node and end < size:
+                node = child(text[end], first_child[node], first_child[node + 1])
+                if node < 0:
+                    break
+                end += 1
                 entry = entries[entries_of[node]]
                 if entry:
+                    if words is None:
+                        words = found[start] = []
                     words.append((end, entry))
-                if end == size:
-                    break
-                node = child(text[end], first_child[node], first_child[node + 1])
-                end += 1
-            if words:
-                found[start] = words
         return found
 
-    def segment(self, text, codes, found):
+    def segment(self, text, found):
         """jieba's segmentation of a text, with its hidden Markov model for words that the dictionary lacks.
 
         Args:
             text: string.
-            codes: its code points, int64 ``[characters]``.
             found: the words of :meth:`find`.
 
         Returns:
             List of (start, end, part of speech), which cover the text in its order.
         """
-        single_scores = self._single_scores.take(codes, mode="clip").tolist()
         words: list = []
         end = 0
         for block in _BLOCK.finditer(text):
             start, stop = block.span()
             if end < start:
                 words += [(*match.span(), "x") for match in _CHARACTER.finditer(text, end, start)]
-            chosen = self._most_probable(start, stop, single_scores, found)
+            chosen = self._most_probable(text, start, stop, found)
             singles = end = start  # from singles to end, single characters
             while end < stop:
                 word = chosen[end]
@@ -121,15 +121,15 @@ class ChineseWords:
             words += [(*match.span(), "x") for match in _CHARACTER.finditer(text, end)]
         return words
 
-    def _most_probable(self, start, stop, single_scores, found):
+    def _most_probable(self, text, start, stop, found):
         """dict from each character of a block to the word that begins there, of the most probable words up to its stop:
         the longest of equally probable ones, as in :meth:`find`, or None for the character."""
         chosen = {}
         scores = {stop: 0.0}
         score = 0.0
-        words_of, unknown_score = found.get, self._unknown_score
+        single, words_of, unknown_score = self._singles.get, found.get, self._unknown_score
         for place in range(stop - 1, start - 1, -1):
-            best, choice = single_scores[place] + score, None
+            best, choice = single(text[place], _NO_SINGLE)[1] + score, None
             for word in words_of(place, ()):
                 end, entry = word
                 if end > stop:
@@ -146,7 +146,7 @@ class ChineseWords:
     def _segment_singles(self, text, start, stop, found, words):
         """Append the words of ``text[start:stop]``, of which the dictionary had rather make single characters."""
         if stop - start == 1 or any(end == stop for end, _ in found.get(start, ())):
-            words += [(at, at + 1, self._single_tags.get(text[at], "x")) for at in range(start, stop)]
+            words += [(at, at + 1, self._singles.get(text[at], _NO_SINGLE)[2]) for at in range(start, stop)]
             return
         for run in _RUN.finditer(text, start, stop):
             if run.lastgroup != "chinese":

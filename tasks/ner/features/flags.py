@@ -65,10 +65,10 @@ class SpanFlags:
         return np.frombuffer(joined, dtype=np.uint8).reshape(len(integers), size)
 
 
-def dictionary_spans(analysis):
+def dictionary_spans(words):
     """The dictionary words of a text as spans, a class for each part of speech and length (2, 3, 4 or more)."""
     return [
         (start, end, tag_class(tag) * LENGTHS + min(end - start, 4) - 2)
-        for start, words in analysis.dictionary.items()
-        for end, (_, tag) in words
+        for start, of_start in words.dictionary.items()
+        for end, (_, tag) in of_start
     ]

@@ -2,8 +2,6 @@
 
 from collections import Counter
 
-from tasks.ner.features.matching import PairTable, StringFinder, code_points, is_storable, pairs_of
-
 LONGEST_ENTITY = 20  # characters; longer ones hardly come again, and the search takes time in proportion
 # Of the occurrences of a string, the share that is an entity of a type: below, between, or above these.
 SHARES = (0.3, 0.75)
@@ -44,31 +42,22 @@ class Gazetteer:
                     entities.setdefault(kind, Counter())[string] += count
         occurrences = Counter()
         find = StringFinder(dict.fromkeys((string for of_kind in entities.values() for string in of_kind), True))
-        table = PairTable([find.beginnings])
         for example in examples:
-            text = example.text
-            (begins,) = table(pairs_of(code_points(text)))
-            occurrences.update(text[start:end] for start, end, _ in find(text, begins))
+            occurrences.update(example.text[start:end] for start, end, _ in find(example.text))
         return cls(entities, dict(occurrences))
 
-    @property
-    def beginnings(self):
-        """For :class:`~tasks.ner.features.matching.PairTable`, 1 for the first two characters of an entity."""
-        return self._find.beginnings
-
-    def spans(self, text, begins, own=None):
+    def spans(self, text, own=None):
         """Places of a text where an entity of the training data stands.
 
         Args:
             text: string.
-            begins: int ``[characters - 1]``, :attr:`beginnings` of its pairs of characters.
             own: the :class:`~tasks.ner.examples.Example` of the text if it is one of the training data. Its own
                 entities and occurrences are then left out of the counts, which would give its labels away otherwise.
 
         Returns:
             List of (start, end, class); the class is the type's number * ``BINS`` + the bin of its share.
         """
-        places = self._find(text, begins)
+        places = self._find(text)
         if own is not None:
             own_entities, own_occurrences = _own_entities(own), Counter(text[start:end] for start, end, _ in places)
             places = [
@@ -87,6 +76,43 @@ class Gazetteer:
                 share = count / total
                 classes.append(number * BINS + sum(share >= bound for bound in SHARES))
         return classes
+
+
+class StringFinder:
+    """Finds strings in texts. Threads may share it.
+
+    Args:
+        strings: dict from strings of one or more characters to anything but None.
+    """
+
+    def __init__(self, strings):
+        # None for a prefix of a string that is none of them
+        self._values = {string[:end]: None for string in strings for end in range(1, len(string))} | strings
+
+    def __call__(self, text):
+        """List of (start, end, value) of all places of a text where one of the strings stands, in order."""
+        found = []
+        values, size = self._values, len(text)
+        for start, string in enumerate(text):
+            end = start + 1
+            while string in values:
+                value = values[string]
+                if value is not None:
+                    found.append((start, end, value))
+                if end == size:
+                    break
+                end += 1
+                string = text[start:end]
+        return found
+
+
+def is_storable(string):
+    """Whether UTF-8 can hold the string: a lone surrogate cannot be written to a file."""
+    try:
+        string.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _own_entities(example):

@@ -1,9 +1,28 @@
-"""Features of the tokens of one text."""
+"""What is known of the tokens of a text, and the kinds of it."""
 
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+
+# Kinds that give a token values of a vocabulary, and how many of them.
+COLUMNS = {
+    "segmentation": 1,  # place in the word of jieba's segmentation, and its part of speech
+    "bigrams": 2,  # the token's first character with the one before it, its last with the one behind it
+    "words": 3,  # the segmentation's word, the longest dictionary word that begins here, that ends here
+}
+# Kinds that give a token 0/1 flags: "dictionary", the words of jieba's dictionary that the token is part of;
+# "gazetteer", the entities of the training data that it would be part of.
+FEATURE_KINDS = (*COLUMNS, "dictionary", "gazetteer")
+UNKNOWN = 1  # number of a value that the vocabulary lacks; 0 says that there is none
+
+
+def check_kinds(kinds):
+    """The kinds in the order of ``FEATURE_KINDS``, each once; raises ValueError if one is unknown."""
+    unknown = [kind for kind in kinds if kind not in FEATURE_KINDS]
+    if unknown:
+        raise ValueError(f"features must be some of {', '.join(FEATURE_KINDS)}, got {unknown[0]!r}")
+    return tuple(kind for kind in FEATURE_KINDS if kind in kinds)
 
 
 class TokenFeatures(NamedTuple):
@@ -21,6 +40,11 @@ class TokenFeatures(NamedTuple):
     def of_tokens(self, rows):
         """The features of some of the tokens, in the order of their numbers ``rows``."""
         return self._replace(columns=self.columns[rows], packed_flags=self.packed_flags[rows])
+
+    def joined(self, following):
+        """Those of the tokens of a text and of the text that follows it, without the special tokens between them."""
+        columns, flags = (np.concatenate([one[:-1], other[1:]]) for one, other in list(zip(self, following))[:2])
+        return self._replace(columns=columns, packed_flags=flags)
 
 
 class TokenPlaces(NamedTuple):

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from tasks.ner.features.jieba_files import UNSEEN
-
+UNSEEN = -3.14e100  # logarithm of the probability of a character that a state never emits
 MAX_REMEMBERED = 1 << 14  # strings whose words are kept for the next text
 _LEAST = float("-inf")
 
@@ -12,8 +11,8 @@ class UnknownWords:
     """Cuts strings of Chinese characters as ``jieba.posseg`` does, to the last tie. Threads may share it.
 
     Args:
-        arrays: those of :func:`tasks.ner.features.jieba_files.read_jieba`; its states are ordered so that of equally
-            probable ones the first is jieba's choice.
+        arrays: those of :func:`tasks.ner.features.jieba_dictionary.read_jieba`; its states are ordered so that of
+            equally probable ones the first is jieba's choice.
     """
 
     def __init__(self, arrays):

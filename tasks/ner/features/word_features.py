@@ -12,19 +12,17 @@ from typing import Optional
 
 from tasks.common.files import write_json
 from tasks.ner.examples import Example
-from tasks.ner.features.analysis import Analysis
-from tasks.ner.features.chinese_words import ChineseWords
+from tasks.ner.features.chinese_words import ChineseWords, Words
 from tasks.ner.features.columns import FIRST_VALUE, TokenColumns, count_values, segmentation_values
-from tasks.ner.features.dictionary_file import FILE_NAME as DICTIONARY_FILE
-from tasks.ner.features.dictionary_file import installed_words, read_words, write_words
 from tasks.ner.features.flags import DICTIONARY_CLASSES, SpanFlags, dictionary_spans
-from tasks.ner.features.gazetteer import Gazetteer
-from tasks.ner.features.jieba_files import jieba_version
-from tasks.ner.features.kinds import COLUMNS, JIEBA_KINDS, check_kinds
-from tasks.ner.features.matching import NO_PAIRS, PairTable, is_storable
-from tasks.ner.features.token_features import TokenFeatures, token_places
+from tasks.ner.features.gazetteer import Gazetteer, is_storable
+from tasks.ner.features.jieba_dictionary import FILE_NAME as DICTIONARY_FILE
+from tasks.ner.features.jieba_dictionary import installed_words, jieba_version, read_words, write_words
+from tasks.ner.features.token_features import COLUMNS, TokenFeatures, check_kinds, token_places
 
 FILE_NAME = "features.json"
+SEGMENTED_KINDS = {"segmentation", "words"}
+JIEBA_KINDS = {*SEGMENTED_KINDS, "dictionary"}
 logger = logging.getLogger(__name__)
 
 
@@ -56,9 +54,8 @@ class WordFeatures:
             raise ValueError("a gazetteer is needed for the feature 'gazetteer', and for no other")
         self.vocabularies = vocabularies
         self.gazetteer = gazetteer
-        self._needs_jieba = any(kind in JIEBA_KINDS for kind in self.kinds)
+        self._needs_jieba = not JIEBA_KINDS.isdisjoint(self.kinds)
         self._given_words = words
-        self._dictionaries: Optional[tuple] = None  # table of pairs and words, made for the first text
         self._columns = TokenColumns(vocabularies)
         self._first_gazetteer_class = ("dictionary" in self.kinds) * DICTIONARY_CLASSES
         self._flags = SpanFlags(self._first_gazetteer_class + (gazetteer.num_classes if gazetteer else 0))
@@ -83,12 +80,10 @@ class WordFeatures:
         """
         kinds = check_kinds(kinds)
         counts: dict = {kind: (Counter(), Counter()) for kind in COLUMNS if kind in kinds}  # in examples; in all
-        words = installed_words() if any(kind in JIEBA_KINDS for kind in counts) else None
-        table = PairTable([words.pair_nodes if words else NO_PAIRS, NO_PAIRS, NO_PAIRS])
         for number, example in enumerate((*examples, *more) if counts else ()):
-            analysis = Analysis(example.text, table, words)
+            words = _words_of(example.text, counts)
             for kind, (of_examples, of_all) in counts.items():
-                values = count_values(analysis, kind)
+                values = count_values(words, kind)
                 of_all.update(values)
                 if number < len(examples):
                     of_examples.update(values)
@@ -117,27 +112,14 @@ class WordFeatures:
             own: the example of the text if it is one of the training data. The gazetteer leaves its entities and
                 occurrences out: a text must not find its own labels there, as texts to come will not find theirs.
         """
-        if self._dictionaries is None:
-            self._dictionaries = self._make_dictionaries()
-        analysis = Analysis(text, *self._dictionaries)
+        words = _words_of(text, self.kinds, self._given_words)
         tokens = token_places(offsets, len(text))
-        spans = dictionary_spans(analysis) if "dictionary" in self.kinds else []
+        spans = dictionary_spans(words) if "dictionary" in self.kinds else []
         if self.gazetteer is not None:
             first = self._first_gazetteer_class
-            spans += [
-                (start, end, first + number) for start, end, number in self.gazetteer.spans(text, analysis.begins, own)
-            ]
+            spans += [(start, end, first + number) for start, end, number in self.gazetteer.spans(text, own)]
         flags = self._flags(spans, len(text), tokens)
-        return TokenFeatures(self._columns(analysis, tokens.first, tokens.last), flags, self._flags.num_flags)
-
-    def _make_dictionaries(self):
-        words = self._words() if self._needs_jieba else None
-        nodes = words.pair_nodes if words else NO_PAIRS
-        begins = self.gazetteer.beginnings if self.gazetteer else NO_PAIRS
-        return PairTable([nodes, self._columns.bigram_numbers, begins]), words
-
-    def _words(self):
-        return self._given_words or installed_words()
+        return TokenFeatures(self._columns(words, tokens), flags, self._flags.num_flags)
 
     def save_pretrained(self, folder: str | os.PathLike, with_dictionary: bool = False) -> None:
         """Write ``features.json``.
@@ -156,7 +138,7 @@ class WordFeatures:
         if self.gazetteer is not None:
             content["gazetteer"] = {name: getattr(self.gazetteer, name) for name in ("occurrences", "entities")}
         if with_dictionary and self._needs_jieba:
-            write_words(Path(folder) / DICTIONARY_FILE, self._words())
+            write_words(Path(folder) / DICTIONARY_FILE, (self._given_words or installed_words()).arrays)
         write_json(Path(folder) / FILE_NAME, content)
 
     def _jieba_version(self):
@@ -190,6 +172,13 @@ class WordFeatures:
                 f"which may find other words; install jieba=={jieba} to have the features of training"
             )
         return features
+
+
+def _words_of(text: str, kinds: Iterable[str], given: Optional[ChineseWords] = None) -> Words:
+    """The words of a text, as far as the kinds need them, by the given dictionary or that of the installed jieba."""
+    if JIEBA_KINDS.isdisjoint(kinds):
+        return Words(text, {}, [])
+    return (given or installed_words())(text, segmented=not SEGMENTED_KINDS.isdisjoint(kinds))
 
 
 def _check(kinds, vocabularies, gazetteer):

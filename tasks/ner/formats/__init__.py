@@ -1,4 +1,4 @@
-"""The formats of labeled text, each in its file. The content of a file says which it has, see ``recognition``."""
+"""The formats of labeled text. The content of a file decides which one it has, see ``recognition``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from functools import partial
 from tasks.common.errors import InputError
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Example
-from tasks.ner.formats import brat, cluener, cmeee, doccano, label_studio, predictions, spacy, tags, token_tags
-from tasks.ner.formats.json_records import Records
+from tasks.ner.formats import brat, cluener, label_studio, spacy, span_records, tags, token_tags
 from tasks.ner.formats.recognition import recognize
-from tasks.ner.formats.records import labeled_records
+from tasks.ner.formats.records import Records, labeled_records
 from tasks.ner.formats.tagging import SCHEMES
 
 __all__ = ["FORMATS", "TEXT_FORMATS", "TextFormat", "brat", "check_format", "recognize"]
@@ -28,38 +27,41 @@ class TextFormat:
 
 
 def _of_records(sample: str, read: Callable[[Records, str], list[Example]], write: Callable) -> TextFormat:
-    """A format of records, which may stand in JSON lines, a JSON list or a table."""
+    """A format of records, which may be JSON lines, a JSON list or a table."""
     return TextFormat(sample, lambda lines, name: read(labeled_records(lines, name), name), write)
+
+
+def _of_tags(sample: str, read: Callable, write: Callable, suffix: str = "") -> dict[str, TextFormat]:
+    """A layout of tags in each scheme."""
+    return {
+        scheme.name + suffix: TextFormat(
+            f"{sample}, {scheme}", partial(read, scheme=scheme), partial(write, scheme=scheme)
+        )
+        for scheme in SCHEMES
+    }
 
 
 TEXT_FORMATS = {
     "cluener": _of_records('{"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}}', cluener.read, cluener.write),
-    **{
-        scheme.name: TextFormat(
-            f"one character and its tag a line, {scheme}",
-            partial(tags.read_columns, scheme=scheme),
-            partial(tags.write_columns, scheme=scheme),
-        )
-        for scheme in SCHEMES
-    },
-    **{
-        f"{scheme.name}_sentences": TextFormat(
-            f"a sentence, a tab and its tags a line, joined by U+0002, {scheme}",
-            partial(tags.read_sentences, scheme=scheme),
-            partial(tags.write_sentences, scheme=scheme),
-        )
-        for scheme in SCHEMES
-    },
-    "doccano": _of_records('{"text": "...", "label": [[9, 12, "name"]]}', doccano.read, doccano.write),
+    **_of_tags("one character and its tag a line", tags.read_columns, tags.write_columns),
+    **_of_tags(
+        "a sentence, a tab and its tags a line, joined by U+0002",
+        tags.read_sentences,
+        tags.write_sentences,
+        "_sentences",
+    ),
+    "doccano": _of_records(
+        '{"text": "...", "label": [[9, 12, "name"]]}', span_records.read_doccano, span_records.write_doccano
+    ),
     "doccano_entities": _of_records(
         '{"text": "...", "entities": [{"label": "name", "start_offset": 9, "end_offset": 12}]}',
-        doccano.read_entities,
-        doccano.write_entities,
+        span_records.read_doccano_entities,
+        span_records.write_doccano_entities,
     ),
     "cmeee": _of_records(
         '[{"text": "...", "entities": [{"start_idx": 9, "end_idx": 11, "type": "name", "entity": "叶老桂"}]}]',
-        cmeee.read,
-        cmeee.write,
+        span_records.read_cmeee,
+        span_records.write_cmeee,
     ),
     "labelstudio": _of_records(
         '[{"data": {"text": "..."}, "annotations": [{"result": [{"type": "labels", "value": {"start": 9, "end": 12, '
@@ -76,9 +78,11 @@ TEXT_FORMATS = {
     "tokens": _of_records(
         '{"tokens": ["叶", "老", "桂"], "ner_tags": ["B-name", "I-name", "I-name"]}', token_tags.read, token_tags.write
     ),
-    "spacy": _of_records('[["...", {"entities": [[9, 12, "name"]]}]]', spacy.read, spacy.write),
+    "spacy": _of_records('[["...", {"entities": [[9, 12, "name"]]}]]', spacy.read, span_records.write_spacy),
     "jsonl": _of_records(
-        '{"text": "...", "entities": [{"start": 9, "end": 12, "type": "name"}]}', predictions.read, predictions.write
+        '{"text": "...", "entities": [{"start": 9, "end": 12, "type": "name"}]}',
+        span_records.read_predictions,
+        span_records.write_predictions,
     ),
 }
 FORMATS = (*TEXT_FORMATS, brat.NAME)

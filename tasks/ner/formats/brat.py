@@ -1,10 +1,10 @@
 """brat standoff: for each document a text ``x.txt`` and its annotation ``x.ann``, one annotation a line.
 
 ``T1<tab>Type start end<tab>surface``: offsets in characters of the whole text, half-open; a line break is a character
-like any other, and a space in the surface. One document is one example. An entity over several lines is written in
-pieces, ``Type start end;start end``: pieces with nothing but white space between are one entity. Entities with other
-gaps are no spans. They are skipped, and so are relations, events, attributes, equivalences and notes (R, E, A, M, *, N,
-#); one line of this module's log counts each.
+like any other, and a space in the surface. A document is an example. An entity over several lines is written in
+pieces, ``Type start end;start end``: pieces with nothing but white space between them are one entity. Entities with
+other gaps are no spans. They are skipped, as are relations, events, attributes, equivalences and notes (R, E, A, M, *,
+N, #); this module's log counts both.
 Source: https://brat.nlplab.org/standoff.html
 """
 
@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,29 +25,39 @@ from tasks.ner.examples import Entity, Example, make_example
 
 NAME = "brat"
 SHAPE = "write it as T1<tab>Type start end<tab>surface"
-PLACES = 3  # of skipped entities, in a message
+SHOWN_PLACES = 3  # of skipped entities, in a message
 LONGEST_BREAK = 200  # characters of white space between two pieces of one entity
-LONGEST_OFFSET = 18  # digits; Python refuses to read thousands
 _OTHER_KINDS = tuple("REAM*N#")
+_LINE_BREAK = str.maketrans("\r\n", "  ")
+# Python refuses to read thousands of digits as a number
+_SPAN = re.compile(r"([^ ]+) ([0-9]{1,18} [0-9]{1,18}(?:;[0-9]{1,18} [0-9]{1,18})*)")
 
 logger = logging.getLogger(__name__)
 
 
 def is_brat(path: str | os.PathLike) -> bool:
-    """Whether a path is a folder with annotations, an annotation, or the text beside an annotation."""
+    """Whether a path is a folder with annotations, an annotation, or the text of an annotation."""
     stem, suffix = os.path.splitext(path)
     if os.path.isdir(path):
         return any(file.suffix == ".ann" for file in _files(Path(path)))
     return suffix == ".ann" or (suffix == ".txt" and os.path.isfile(stem + ".ann"))
 
 
+class _Skipped(NamedTuple):
+    """ "path:line" of annotations that are left out."""
+
+    others: list[str]  # no entities
+    with_gaps: list[str]
+
+
 def read(path: str | os.PathLike) -> list[Example]:
     """The documents of a folder, ordered by name, or the one document that a path is part of."""
     path = Path(path)
     if path.is_dir():
-        stems = sorted({file.with_suffix("") for file in _files(path) if file.suffix in (".ann", ".txt")})
-        if not any(stem.with_name(stem.name + ".ann").is_file() for stem in stems):
+        files = [file for file in _files(path) if file.suffix in (".ann", ".txt")]
+        if not any(file.suffix == ".ann" for file in files):
             raise InputError(f"{path}: is a directory without .ann files of brat; give the path of a file in it")
+        stems = sorted({file.with_suffix("") for file in files})
     elif path.suffix in (".ann", ".txt"):
         stems = [path.with_suffix("")]
     else:
@@ -55,21 +67,13 @@ def read(path: str | os.PathLike) -> list[Example]:
     if skipped.others:
         logger.warning("%s: skipped %d brat annotations that are no entities", skipped.others[0], len(skipped.others))
     if skipped.with_gaps:
+        places = [*skipped.with_gaps[:SHOWN_PLACES], *(["..."] if len(skipped.with_gaps) > SHOWN_PLACES else [])]
         logger.warning(
-            "skipped %d brat entities with gaps, which no span can hold (%s%s): mark each from its first to its last "
-            "piece, or each piece, to have them",
-            len(skipped.with_gaps),
-            ", ".join(skipped.with_gaps[:PLACES]),
-            ", ..." if len(skipped.with_gaps) > PLACES else "",
+            "skipped %d brat entities with gaps, which no span can hold (%s): to keep them, mark each from its first "
+            "to its last piece, or mark each piece",
+            *(len(skipped.with_gaps), ", ".join(places)),
         )
     return examples
-
-
-class _Skipped(NamedTuple):
-    """ "path:line" of annotations that are left out."""
-
-    others: list[str]  # no entities
-    with_gaps: list[str]
 
 
 def _files(folder: Path) -> list[Path]:
@@ -95,8 +99,6 @@ def _read_document(stem: Path, skipped: _Skipped) -> Example:
 def _entities(lines: list[str], name: str, text: str, skipped: _Skipped) -> Iterator[Entity]:
     for number, line in enumerate(lines, 1):
         where = f"{name}:{number}"
-        if not line.strip():
-            continue
         if line.startswith(_OTHER_KINDS):
             skipped.others.append(where)
         elif line.startswith("T"):
@@ -105,7 +107,7 @@ def _entities(lines: list[str], name: str, text: str, skipped: _Skipped) -> Iter
                 skipped.with_gaps.append(where)
             else:
                 yield entity
-        else:
+        elif line.strip():
             raise InputError(f"{where}: unknown annotation {shown(line)}; {SHAPE}")
 
 
@@ -114,47 +116,36 @@ def _entity(line: str, text: str, where: str) -> Entity | None:
     columns = line.split("\t", 2)
     if len(columns) < 3:
         raise InputError(f"{where}: {len(columns)} columns instead of three in {shown(line)}; {SHAPE}")
-    type_, _, offsets = columns[1].partition(" ")
-    pieces = [_piece(piece.split(" "), columns[1], text, where) for piece in offsets.split(";")]
-    if not type_:
+    found = _SPAN.fullmatch(columns[1])
+    if found is None:
         raise InputError(f"{where}: {shown(columns[1])} is not a type and two offsets; {SHAPE}")
-    gaps = [(end, start) for (_, end), (start, _) in zip(pieces, pieces[1:])]
+    pieces = [tuple(map(int, piece.split(" "))) for piece in found[2].split(";")]
+    for start, end in pieces:
+        if not start < end <= len(text):
+            raise InputError(
+                f"{where}: span {start} {end} is not in the text of {len(text)} characters; offsets count characters "
+                "from 0, the end is not included: 0 <= start < end <= length"
+            )
+    gaps = [(end, start) for (_, end), (start, _) in pairwise(pieces)]
     if any(end > start for end, start in gaps):
         raise InputError(f"{where}: the pieces of {shown(columns[1])} are not one after the other; order them")
-    found = _in_one_line(" ".join(text[start:end] for start, end in pieces))
-    if found != _in_one_line(columns[2]):
+    surface = " ".join(text[start:end] for start, end in pieces).translate(_LINE_BREAK)
+    if surface != columns[2].translate(_LINE_BREAK):
         raise InputError(
-            f"{where}: span {offsets:.40} holds {shown(found)}, but the annotation says {shown(columns[2])}; correct "
-            "the offsets, which count characters from 0 (a line break is one, CR and LF are two), or the surface"
+            f"{where}: span {found[2]:.40} holds {shown(surface)}, but the annotation says {shown(columns[2])}; "
+            "correct the offsets, which count characters from 0 (a line break is one, CR and LF are two), or the "
+            "surface"
         )
     if any(start - end > LONGEST_BREAK or text[end:start].strip() for end, start in gaps):
         return None
-    return Entity(pieces[0][0], pieces[-1][1], type_)
-
-
-def _piece(numbers: list[str], shape: str, text: str, where: str) -> tuple[int, int]:
-    """The offsets of a piece of an entity."""
-    if len(numbers) != 2 or not all(word.isascii() and word.isdigit() for word in numbers):
-        raise InputError(f"{where}: {shown(shape)} is not a type and two offsets; {SHAPE}")
-    are_short = all(len(word) <= LONGEST_OFFSET for word in numbers)
-    start, end = map(int, numbers) if are_short else (0, 0)
-    if not start < end <= len(text):
-        raise InputError(
-            f"{where}: span {' '.join(numbers):.40} is not in the text of {len(text)} characters; offsets count "
-            "characters from 0, the end is not included: 0 <= start < end <= length"
-        )
-    return start, end
-
-
-def _in_one_line(surface: str) -> str:
-    return surface.replace("\n", " ").replace("\r", " ")
+    return Entity(pieces[0][0], pieces[-1][1], found[1])
 
 
 def write(examples: list[Example], folder: str | os.PathLike) -> None:
     """Write 000001.txt, 000001.ann ... into a new or empty folder, which appears only when all is written."""
     folder = Path(os.path.realpath(folder))
     if folder == Path.cwd():  # which cannot be replaced
-        raise InputError(f"{folder}: is the folder of work; give another folder for the brat documents")
+        raise InputError(f"{folder}: is the working directory; give another folder for the brat documents")
     digits = max(6, len(str(len(examples))))
     try:
         with atomic_folder(folder) as temporary:
@@ -174,6 +165,6 @@ def _annotation(example: Example) -> str:
                 f"{example.where}: the entity type {shown(entity.type)} has white space, which separates in brat; "
                 "rename it, or write cluener, doccano, cmeee or jsonl"
             )
-        surface = _in_one_line(example.surface(entity))
+        surface = example.surface(entity).translate(_LINE_BREAK)
         lines.append(f"T{number}\t{entity.type} {entity.start} {entity.end}\t{surface}\n")
     return "".join(lines)

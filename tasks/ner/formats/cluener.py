@@ -6,19 +6,19 @@ Source: https://github.com/CLUEbenchmark/CLUENER2020
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from tasks.common.errors import InputError
-from tasks.common.texts.json_lines import json_line
+from tasks.common.texts.json_records import json_line
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example
-from tasks.ner.formats.json_records import Records, check_type, read_records
+from tasks.ner.formats.records import Records, check_type, read_records
 
 SHAPE = 'write it as {"type": {"surface": [[first, last]]}}'
 
 
 def read(records: Records, name: str) -> list[Example]:
-    return read_records(records, ("label",), '"label": {}', _entities)
+    return read_records(records, ("label",), _entities)
 
 
 def write(examples: Iterable[Example]) -> Iterator[str]:
@@ -40,41 +40,16 @@ def _entities(label: object, text: str, where: str) -> Iterator[Entity]:
         for surface, pairs in surfaces.items():
             if not isinstance(pairs, list):
                 raise InputError(f"{where}: the spans of {shown(surface)} are {shown(pairs)}, not a list; {SHAPE}")
-            holds = _Occurrences(surface, text)
+            is_at = _finder(surface, text)
             for pair in pairs:
-                start, last = _check_span(pair, surface, text, where, holds)
+                start, last = _check_span(pair, surface, text, where)
+                if last + 1 - start != len(surface) or not is_at(start):
+                    raise _misplaced(start, last, surface, text, where)
                 yield Entity(start, last + 1, type_)
 
 
-class _Occurrences:
-    """Whether a surface stands in a text at a place: asked again and again, as quick as if it were asked once.
-
-    If the surface stands ``step`` characters before a place, and is its own continuation after ``step`` characters,
-    only the last ``step`` characters have to be compared.
-    """
-
-    def __init__(self, surface: str, text: str):
-        self._surface, self._text = surface, text
-        self._last = -len(surface)  # where it was found last
-        self._continues: dict[int, bool] = {0: True}  # by steps
-
-    def __call__(self, start: int, end: int) -> bool:
-        surface, size, step = self._surface, len(self._surface), start - self._last
-        if end - start != size:
-            return False
-        if not 0 <= step < size:
-            found = self._text.startswith(surface, start)
-        else:
-            if step not in self._continues:
-                self._continues[step] = surface.startswith(surface[step:])
-            found = self._continues[step] and self._text.startswith(surface[size - step :], end - step)
-        if found:
-            self._last = start
-        return found
-
-
-def _check_span(pair: object, surface: str, text: str, where: str, holds: _Occurrences) -> tuple[int, int]:
-    """First and last character of a span, after checking that it is in the text and holds the surface."""
+def _check_span(pair, surface, text, where):
+    """First and last character of a span, which are in the text."""
     if not (isinstance(pair, list) and len(pair) == 2 and all(type(offset) is int for offset in pair)):
         raise InputError(
             f"{where}: span {shown(pair)} of {shown(surface)} is not a pair of integers; write it as [first, last]"
@@ -85,11 +60,39 @@ def _check_span(pair: object, surface: str, text: str, where: str, holds: _Occur
             f"{where}: span {shown(pair)} of {shown(surface)} is not in the text of {len(text)} characters; offsets "
             "count characters from 0, the last is included: 0 <= first <= last < length"
         )
-    if not holds(start, last + 1):
-        found = text[start : last + 1]
-        hint = f" (here [{start}, {last - 1}])" if text[start:last] == surface else ""
-        raise InputError(
-            f"{where}: span {shown(pair)} holds {shown(found)}, but the label says {shown(surface)}; correct the "
-            f"offsets, which count characters from 0, the last included{hint}, or the surface"
-        )
     return start, last
+
+
+def _finder(surface: str, text: str) -> Callable[[int], bool]:
+    """Whether the surface is at an offset of the text; a long surface with many spans is compared about once.
+
+    If the surface is ``step`` characters before an offset and continues itself after ``step`` characters, only its
+    last ``step`` characters have to be compared.
+    """
+    found_last = -len(surface)
+    continues: dict[int, bool] = {}  # by steps
+
+    def is_at(start: int) -> bool:
+        nonlocal found_last
+        step = start - found_last
+        if step == 0:
+            return True
+        if 0 < step < len(surface):
+            if step not in continues:
+                continues[step] = surface.startswith(surface[step:])
+            is_found = continues[step] and text.startswith(surface[-step:], start + len(surface) - step)
+        else:
+            is_found = text.startswith(surface, start)
+        if is_found:
+            found_last = start
+        return is_found
+
+    return is_at
+
+
+def _misplaced(start, last, surface, text, where):
+    hint = f" (here [{start}, {last - 1}])" if text[start:last] == surface else ""
+    return InputError(
+        f"{where}: span [{start}, {last}] holds {shown(text[start : last + 1])}, but the label says {shown(surface)}; "
+        f"correct the offsets, which count characters from 0, the last included{hint}, or the surface"
+    )

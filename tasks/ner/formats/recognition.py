@@ -1,55 +1,57 @@
-"""Which format a labeled file has: its content decides."""
+"""The format of a labeled file, recognized by its content."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from tasks.common.errors import InputError
 from tasks.common.texts.forms import Form, form_of
 from tasks.common.texts.tables import TAG, TOKEN, header_of
 from tasks.common.texts.text_files import BLANKS, first_non_blank
-from tasks.ner.formats import label_studio, spacy, tags, token_tags
+from tasks.ner.formats import label_studio, spacy, token_tags
+from tasks.ner.formats.columns import split_tag
 from tasks.ner.formats.records import labeled_records
+from tasks.ner.formats.span_records import CMEEE, DOCCANO, PREDICTED
 from tasks.ner.formats.tagging import parse_tag
+from tasks.ner.formats.tags import JOINT, column_sentences, find_scheme, has_joined_sentences, joined_sentences
 
 EXAMPLES = (
     'JSON lines such as {"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}} '
     "or one character and its BIO or BMES tag a line such as '中 B-LOC'"
 )
+_OF_OBJECTS = ((DOCCANO.start, "doccano_entities"), (CMEEE.start, "cmeee"), (PREDICTED.start, "jsonl"))
 
 
 def recognize(lines: list[str], name: str) -> str:
-    """The name of the format that a text file's content has.
+    """The name of the format of a text file.
 
-    Its form tells records from tags (:mod:`tasks.common.texts.forms`). Of records, the first with entities decides; of
-    tags, the letters of all the tags.
+    Its form distinguishes records from tags (:mod:`tasks.common.texts.forms`). The first record with entities decides
+    about records; the prefixes of all tags decide about tags.
     """
     first = first_non_blank(lines)
     if first is None:
         raise InputError(f"{name}:1: the file is empty or has only blank lines; give labeled data, {EXAMPLES}")
-    header = header_of(first)
-    is_list = looks_like_json(first, "[")
-    if looks_like_json(first, "{") or is_list:
+    if _looks_like_json(first):
+        is_list = first.strip(BLANKS).startswith("[")
         return _of_records(_readable(lines, name, is_list), "cmeee" if is_list else "cluener")
+    header = header_of(first)
     if form_of(lines) is Form.TABLE and not header.has(TOKEN, TAG):
         return _of_records(labeled_records(lines, name), "doccano")
-    if header is None and tags.is_sentence_layout(lines):
-        return f"{tags.recognize_scheme(lines, name, is_sentences=True).name}_sentences"
-    return tags.recognize_scheme(lines, name).name
+    if header is None and has_joined_sentences(lines):
+        return f"{find_scheme(joined_sentences(lines, name), name).name}_sentences"
+    return find_scheme(column_sentences(lines, name, is_silent=True), name).name
 
 
-def looks_like_json(line: str, bracket: str) -> bool:
-    """Whether a line is meant as the beginning of JSON, and not as the character ``bracket`` and its tag."""
+def _looks_like_json(line: str) -> bool:
+    """Whether a line is meant as the beginning of JSON, and not as a bracket and its tag."""
     line = line.strip(BLANKS)
-    closing = {"{": "}", "[": "]"}[bracket]
-    if not line.startswith(bracket):
-        return False
-    return line.endswith(closing) or parse_tag(tags.split_tag(line)[1].split(tags.JOINT)[0]) is None
+    closing = {"{": "}", "[": "]"}.get(line[:1])
+    return closing is not None and (line.endswith(closing) or parse_tag(split_tag(line)[1].split(JOINT)[0]) is None)
 
 
-def _readable(lines, name, is_list):
-    """Records that can be read; broken ones are left to the reader to complain of."""
+def _readable(lines: list[str], name: str, is_list: bool) -> Iterator[tuple[str, dict]]:
+    """Records that can be read; the reader complains about the others."""
     if is_list:
         try:
             yield from labeled_records(lines, name)
@@ -66,7 +68,7 @@ def _readable(lines, name, is_list):
 
 
 def _of_records(records: Iterable[tuple[str, dict]], unlabeled: str) -> str:
-    """The format of records; ``unlabeled`` is that of those that have no labels, whose reader complains."""
+    """The format of records; ``unlabeled`` is that of records without labels, whose reader complains."""
     found = None
     for _, record in records:
         if label_studio.ANNOTATION_ID in record:
@@ -79,24 +81,21 @@ def _of_records(records: Iterable[tuple[str, dict]], unlabeled: str) -> str:
             return "tokens"
         label = record.get("label", record.get("labels"))
         if label is not None:
-            if isinstance(label, dict):
-                return "cluener"
-            return "doccano" if isinstance(label, list) or unlabeled == "doccano" else "cluener"
+            is_doccano = isinstance(label, list) or (unlabeled == "doccano" and not isinstance(label, dict))
+            return "doccano" if is_doccano else "cluener"
         if "entities" not in record:
             break
-        found = "cmeee" if unlabeled == "cmeee" else "jsonl"  # the same in all formats as long as there are none
+        found = "cmeee" if unlabeled == "cmeee" else "jsonl"  # equal in all formats as long as there are no entities
         if record["entities"]:
             return _of_entities(record["entities"], found)
     return found or unlabeled
 
 
-def _of_entities(entities, otherwise):
-    """The format that has such a list of entities."""
+def _of_entities(entities: object, otherwise: str) -> str:
+    """The format with such a list of entities."""
     first = entities[0] if isinstance(entities, list) else None
     if isinstance(first, list):
         return "spacy"
     if isinstance(first, dict):
-        for key, format in (("start_offset", "doccano_entities"), ("start_idx", "cmeee"), ("start", "jsonl")):
-            if key in first:
-                return format
+        return next((format for key, format in _OF_OBJECTS if key in first), otherwise)
     return otherwise

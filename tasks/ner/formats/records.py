@@ -1,24 +1,26 @@
-"""The records of a labeled file, whatever its form: JSON lines, a JSON list, or a table whose cells hold the JSON."""
+"""Records of labeled files, and the checks that all formats of records share."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from tasks.common.errors import InputError
 from tasks.common.texts.forms import records
-from tasks.common.texts.json_lines import distinct_keys
+from tasks.common.texts.json_records import check_encodable, distinct_keys, json_text
 from tasks.common.texts.tables import header_of
-from tasks.common.texts.text_files import first_non_blank
+from tasks.common.texts.text_files import first_non_blank, shown
+from tasks.ner.examples import Entity, Example, make_example
 
+Records = Iterable[tuple[str, dict]]  # pairs ("path:line", record), of JSON lines, a JSON list or a table
 _LABELS = ("label", "entities", "tags", "ner_tags")  # columns in which an empty cell is a text without entities
 
 
 def labeled_records(lines: list[str], name: str) -> Iterator[tuple[str, dict]]:
-    """Pairs ("path:line", record). Cells of a table that are JSON lists or objects are read as such, except the text;
-    an empty cell of labels is an empty list, and another empty one is left out."""
-    first = first_non_blank(lines)
-    is_table = first is not None and not first.lstrip().startswith(("{", "[")) and header_of(first) is not None
+    """Pairs ("path:line", record) of JSON lines, a JSON list or a table. Cells of a table that are JSON lists or
+    objects are read as such, except the text; an empty cell of labels is an empty list, other empty cells are left
+    out."""
+    is_table = header_of(first_non_blank(lines) or "") is not None
     for where, record in records(lines, name):
         yield where, _with_json(record, where) if is_table else record
 
@@ -27,20 +29,100 @@ def _with_json(row, where):
     record = {}
     for key, cell in row.items():
         bare = cell.strip()
-        if key == "text":
+        if key != "text" and bare.startswith(("[", "{")):
+            record[key] = _of_cell(cell, where)
+        elif key == "text" or bare:
             record[key] = cell
-        elif bare.startswith(("[", "{")):
-            record[key] = _of_cell(bare, where)
-        elif bare or key in _LABELS:
-            record[key] = cell if bare else []
+        elif key in _LABELS:
+            record[key] = []
     return record
 
 
 def _of_cell(cell, where):
-    """The JSON of a cell; what is none, such as "[1]号", is a string."""
+    """The JSON of a cell; a cell that is no JSON, such as "[1]号", is a string."""
     try:
         return json.loads(cell, object_pairs_hook=lambda pairs: distinct_keys(pairs, where))
     except json.JSONDecodeError:
         return cell
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: a cell of JSON that cannot be read ({error}); write it plainly") from None
+
+
+def labeled_text(record: dict, where: str) -> str:
+    """The text of a labeled record; it must not be empty."""
+    text = json_text(record, where)
+    if not text:
+        raise InputError(f'{where}: "text" is empty; remove the line or give it a text')
+    return text
+
+
+def read_records(
+    found: Records,
+    keys: tuple[str, ...],
+    entities_of: Callable[[object, str, str], Iterable[Entity]],
+    text_of: Callable[[dict, str], str] = labeled_text,
+) -> list[Example]:
+    """The examples of records.
+
+    Args:
+        found: pairs ("path:line", record).
+        keys: the entities are under the first of these that a record has.
+        entities_of: returns the entities, given the value under the key, the text and "path:line".
+        text_of: returns the text of a record.
+    """
+    examples = []
+    for where, record in found:
+        text = text_of(record, where)
+        key = next((key for key in keys if key in record), None)
+        if key is None:
+            raise InputError(
+                f'{where}: no "{keys[0]}", the file is unlabeled; give labeled data (with an empty "{keys[0]}" for a '
+                "text without entities) or use the file for prediction only"
+            )
+        examples.append(make_example(text, entities_of(record[key], text, where), where))
+    return examples
+
+
+def check_type(type_: object, shape: str, where: str) -> str:
+    """An entity type: a string that is not blank."""
+    if not isinstance(type_, str):
+        raise InputError(f"{where}: the entity type {shown(type_)} is not a string; {shape}")
+    if not type_.strip():
+        raise InputError(f"{where}: the entity type {type_!r} is empty; name it; {shape}")
+    check_encodable(type_, "an entity type", where)
+    return type_
+
+
+def check_offsets(start: object, end: object, text: str, shape: str, where: str) -> tuple[int, int]:
+    """Half-open offsets: integers within the text."""
+    if type(start) is not int or type(end) is not int:
+        raise InputError(f"{where}: the offsets {shown(start)} and {shown(end)} are not integers; {shape}")
+    if not 0 <= start < end <= len(text):
+        raise InputError(
+            f"{where}: span [{start}, {end}] is not in the text of {len(text)} characters; offsets count characters "
+            "from 0, the end is not included: 0 <= start < end <= length"
+        )
+    return start, end
+
+
+def check_objects(value: object, key: str, shape: str, where: str) -> list[dict]:
+    """A list of objects."""
+    if not (isinstance(value, list) and all(isinstance(one, dict) for one in value)):
+        raise InputError(f'{where}: "{key}" is {shown(value)}, not a list of objects; {shape}')
+    return value
+
+
+def field(entity: dict, key: str, shape: str, where: str) -> object:
+    """The value of a key that has to be there."""
+    if key not in entity:
+        raise InputError(f'{where}: entity {shown(entity)} has no "{key}"; {shape}')
+    return entity[key]
+
+
+def write_list(found: Iterable[object]) -> Iterator[str]:
+    """Pieces of a JSON list with a record a line."""
+    between = "[\n"
+    for record in found:
+        yield between + json.dumps(record, ensure_ascii=False)
+        between = ",\n"
+    yield "\n]\n"

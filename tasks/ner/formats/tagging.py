@@ -112,7 +112,7 @@ def encode_tags(length: int, spans: Iterable[tuple[int, int, str]], scheme: Sche
     return tags
 
 
-def joined(tokens: list[str]) -> tuple[str, list[tuple[int, int]]]:
+def join_tokens(tokens: list[str]) -> tuple[str, list[tuple[int, int]]]:
     """The text of tokens, and the half-open characters of each.
 
     Nothing stands between them, but a space between ASCII letters and digits if one of the two tokens has several: so

@@ -1,32 +1,32 @@
-"""Tagged text, BIO, BIOES and BMES (see ``tasks.ner.formats.tagging``), in two layouts of lines.
+"""Tagged text, BIO, BIOES and BMES (see :mod:`tasks.ner.formats.tagging`), in two layouts of lines.
 
 * columns: one token (usually one character) and its tag a line, separated by a space or tab; an empty line ends a
-  sentence; :mod:`tasks.ner.formats.columns` has more of it;
-* sentences: one sentence a line, its tokens, a tab, its tags, tokens and tags joined by U+0002 each, as in the files
-  of PaddleNLP (https://github.com/PaddlePaddle/PaddleNLP, ``msra_ner``, ``peoples_daily_ner``); their first line may
-  be a header, ``text_a<tab>label``.
+  sentence; :mod:`tasks.ner.formats.columns` has its variants;
+* sentences: one sentence a line, its tokens, a tab, its tags; tokens and tags are each joined by U+0002, as in the
+  files of PaddleNLP (https://github.com/PaddlePaddle/PaddleNLP, ``msra_ner``, ``peoples_daily_ner``). The first line
+  may be a header, ``text_a<tab>label``.
 
-A text is its tokens joined, see :func:`tasks.ner.formats.tagging.joined`; it is written one character a token. Tags
-that are not well-formed are read by the convention of conlleval and reported in one line of this module's log.
+A text is its tokens joined, see :func:`tasks.ner.formats.tagging.join_tokens`; it is written one character a token.
+Tags that are not well-formed are read by the convention of conlleval and reported in this module's log.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tasks.common.errors import InputError, one_line
 from tasks.common.texts.text_files import BLANKS, shown
-from tasks.ner.examples import Entity, Example
-from tasks.ner.formats.columns import LIMIT, LINE_ENDS, read_rows, split_tag
+from tasks.ner.examples import Entity, Example, first_overlap
+from tasks.ner.formats.columns import LIMIT, LINE_ENDS, read_rows
 from tasks.ner.formats.tagging import (
     SCHEMES,
     Scheme,
     decode_tags,
     describe_fault,
     encode_tags,
-    joined,
+    join_tokens,
     parse_tag,
     scheme_of,
 )
@@ -37,117 +37,46 @@ HEADER_ENDS = ("label", "labels")  # what a header ends with, which is no tag
 logger = logging.getLogger(__name__)
 
 
-@dataclass
-class Sentence:
+class Sentence(NamedTuple):
+    """The tokens of a sentence and as many tags, which are not checked."""
+
     where: str  # "path:line"
-    line: int | None  # of its first token, from 1, if each token has a line
     tokens: list[str]
-    tags: list[tuple[str, str]]
+    tags: list[str]
+    line_of_token: int | None = None  # of the first token, from 1, if each token has a line
 
-    def at(self, place: int, name: str) -> str:
-        """Where a tag is."""
-        return self.where if self.line is None else f"{name}:{self.line + min(place, len(self.tags) - 1)}"
-
-
-def is_sentence_layout(lines: list[str]) -> bool:
-    """Whether the lines are whole sentences. Sentences of one token each are the same as columns, and taken as such."""
-    return any(all(JOINT in half for half in line.rpartition("\t")[::2]) for line in lines if JOINT in line)
-
-
-class SchemeSearch:
-    """Finds the scheme of a file whose tags it sees one after the other."""
-
-    def __init__(self, name: str):
-        self._name = name
-        self._first_of: dict[str, tuple[str, int | str]] = {}  # prefix -> (tag, where) of its first occurrence
-        self._seen: dict[str, int | str] = {}  # in their order
-
-    def see(self, tag: str, where: int | str) -> None:
-        """One more tag; ``where`` is a line of the file, or "path:line"."""
-        if tag not in self._seen:
-            self._seen[tag] = where
-            parsed = parse_tag(tag)
-            if parsed is not None:
-                self._first_of.setdefault(parsed[0], (tag, where))
-
-    def scheme(self) -> Scheme:
-        """The scheme; raises InputError if no scheme has all the tags."""
-        scheme = scheme_of(self._first_of)
-        if scheme is not None:
-            return scheme
-        mixed = {self._first_of["I"], self._first_of["M"]}
-        (earlier, at), (tag, where) = [(tag, where) for tag, where in self._seen.items() if (tag, where) in mixed]
-        at = f"line {at}" if isinstance(at, int) else at
-        raise InputError(
-            f"{_place(self._name, where)}: tag {shown(tag)} mixes I- and M-, after {shown(earlier)} in {at}; write "
-            f"all tags as {', as '.join(map(str, SCHEMES))}"
-        )
-
-
-def _place(name, where):
-    return f"{name}:{where}" if isinstance(where, int) else where
-
-
-def recognize_scheme(lines: list[str], name: str, is_sentences: bool = False) -> Scheme:
-    """The scheme of a tagged file, of columns or of whole sentences."""
-    search = SchemeSearch(name)
-    if is_sentences:
-        for number, line in enumerate(lines, 1):
-            for tag in split_tag(line)[1].split(JOINT):
-                search.see(tag, number)
-    else:
-        for row in read_rows(lines, name, tells=False):
-            search.see(row.tag, row.line)
-    return search.scheme()
-
-
-class TagParser:
-    """Parses the tags of one file and checks that they are of its scheme."""
-
-    def __init__(self, scheme: Scheme, name: str):
-        self.scheme = scheme
-        self.name = name
-        self.known = {"O": ("O", "")}  # a tag is checked where it first occurs
-
-    def __call__(self, tag: str, where: int | str) -> tuple[str, str]:
-        """The parsed tag; ``where`` is a line of the file, or "path:line"."""
-        parsed = self.known.get(tag)
-        if parsed is None:
-            parsed = parse_tag(tag)
-            if parsed is None:
-                raise InputError(
-                    f"{_place(self.name, where)}: unknown tag {shown(tag, LIMIT)}; allowed are those of "
-                    f"{', '.join(map(str, SCHEMES))}, X being an entity type"
-                )
-            if parsed[0] not in self.scheme.prefixes:
-                raise InputError(
-                    f"{_place(self.name, where)}: tag {shown(tag, LIMIT)} is none of {self.scheme}; name another "
-                    "format, or let it be recognized"
-                )
-            self.known[tag] = parsed
-        return parsed
+    def place(self, index: int, name: str) -> str:
+        """ "path:line" of a tag."""
+        if self.line_of_token is None:
+            return self.where
+        return f"{name}:{self.line_of_token + min(index, len(self.tags) - 1)}"
 
 
 # ---- reading
 
 
-def read_columns(lines: list[str], name: str, scheme: Scheme) -> list[Example]:
-    parse = TagParser(scheme, name)
+def column_sentences(lines: list[str], name: str, is_silent: bool = False) -> list[Sentence]:
+    """The sentences of columns; ``is_silent``: without the notes of :func:`~tasks.ner.formats.columns.read_rows`."""
     sentences: list[Sentence] = []
     is_open = False
-    for row in read_rows(lines, name):
+    for row in read_rows(lines, name, is_silent):
         if row.token and not is_open:
-            sentences.append(Sentence(f"{name}:{row.line}", row.line, [], []))
+            sentences.append(Sentence(f"{name}:{row.line}", [], [], row.line))
         is_open = bool(row.token)
         if is_open:
             sentences[-1].tokens.append(row.token)
-            sentences[-1].tags.append(parse(row.tag, row.line))
-    return as_examples(sentences, scheme, name)
+            sentences[-1].tags.append(row.tag)
+    return sentences
 
 
-def read_sentences(lines: list[str], name: str, scheme: Scheme) -> list[Example]:
-    parse = TagParser(scheme, name)
-    sentences = []
+def has_joined_sentences(lines: list[str]) -> bool:
+    """Whether lines are whole sentences. Sentences of one token each look like columns, and are read as such."""
+    return any(all(JOINT in half for half in line.rpartition("\t")[::2]) for line in lines if JOINT in line)
+
+
+def joined_sentences(lines: list[str], name: str) -> list[Sentence]:
+    """The sentences of lines with a sentence each."""
+    sentences: list[Sentence] = []
     for number, line in enumerate(lines, 1):
         if not line.strip(BLANKS):
             continue
@@ -162,35 +91,77 @@ def read_sentences(lines: list[str], name: str, scheme: Scheme) -> list[Example]
                 f"{name}:{number}: {found} in {shown(line, LIMIT)}; write a sentence's tokens joined by U+0002, a "
                 "tab, and as many tags joined by U+0002"
             )
-        sentences.append(Sentence(f"{name}:{number}", None, tokens, [parse(tag, number) for tag in tags]))
-    return as_examples(sentences, scheme, name)
+        sentences.append(Sentence(f"{name}:{number}", tokens, tags))
+    return sentences
 
 
-def as_examples(sentences: list[Sentence], scheme: Scheme, name: str) -> list[Example]:
-    """The examples of sentences; tells of tags that are not well-formed."""
-    examples = []
-    faults = []
+def read_columns(lines: list[str], name: str, scheme: Scheme) -> list[Example]:
+    return to_examples(column_sentences(lines, name), scheme, name)
+
+
+def read_sentences(lines: list[str], name: str, scheme: Scheme) -> list[Example]:
+    return to_examples(joined_sentences(lines, name), scheme, name)
+
+
+def find_scheme(sentences: Iterable[Sentence], name: str) -> Scheme:
+    """The scheme that has all tags of a file; raises InputError if none has."""
+    first_of: dict[str, tuple[str, str]] = {}  # prefix -> tag and "path:line" of its first occurrence, in order
+    seen = set()
     for sentence in sentences:
-        spans, places = decode_tags(sentence.tags, scheme.closes)
-        faults += [(sentence, place) for place in places]
-        text, offsets = joined(sentence.tokens)
+        for index, tag in enumerate(sentence.tags):
+            if tag not in seen:
+                seen.add(tag)
+                parsed = parse_tag(tag)
+                if parsed is not None and parsed[0] not in first_of:
+                    first_of[parsed[0]] = tag, sentence.place(index, name)
+    scheme = scheme_of(first_of)
+    if scheme is None:
+        (earlier, at), (tag, where) = [first_of[prefix] for prefix in first_of if prefix in "IM"]
+        raise InputError(
+            f"{where}: tag {shown(tag)} mixes I- and M-, after {shown(earlier)} in {at}; write all tags as "
+            f"{', as '.join(map(str, SCHEMES))}"
+        )
+    return scheme
+
+
+def to_examples(sentences: Iterable[Sentence], scheme: Scheme, name: str) -> list[Example]:
+    """The examples of sentences, whose tags have to be of the scheme; reports tags that are not well-formed."""
+    examples, parsed_tags = [], {}
+    faults, first = 0, ""
+    for sentence in sentences:
+        for index, tag in enumerate(sentence.tags):
+            if tag not in parsed_tags:
+                parsed_tags[tag] = _parse_checked(tag, scheme, sentence.place(index, name))
+        tags = [parsed_tags[tag] for tag in sentence.tags]
+        spans, places = decode_tags(tags, scheme.closes)
+        if places and not faults:
+            first, at = one_line(describe_fault(tags, places[0])), sentence.place(places[0], name)
+        faults += len(places)
+        text, offsets = join_tokens(sentence.tokens)
         entities = tuple(Entity(offsets[start][0], offsets[end - 1][1], type_) for start, end, type_ in spans)
         examples.append(Example(text, entities, sentence.where))
     if faults:
-        _report_faults(faults, name)
+        count = "1 tag sequence is" if faults == 1 else f"{faults} tag sequences are"
+        logger.warning(
+            "%s: %s not well-formed (first: %s); read as if each began a new entity; "
+            "an entity that is not closed ends with its last tag",
+            *(at, count, first),
+        )
     return examples
 
 
-def _report_faults(faults: list[tuple[Sentence, int]], name: str) -> None:
-    sentence, place = faults[0]
-    count = "1 tag sequence is" if len(faults) == 1 else f"{len(faults)} tag sequences are"
-    logger.warning(
-        "%s: %s not well-formed (first: %s); read as if each began a new entity; "
-        "an entity that is not closed ends with its last tag",
-        sentence.at(place, name),
-        count,
-        one_line(describe_fault(sentence.tags, place)),
-    )
+def _parse_checked(tag, scheme, where):
+    parsed = parse_tag(tag)
+    if parsed is None:
+        raise InputError(
+            f"{where}: unknown tag {shown(tag, LIMIT)}; allowed are those of {', '.join(map(str, SCHEMES))}, X being "
+            "an entity type"
+        )
+    if parsed[0] not in scheme.prefixes:
+        raise InputError(
+            f"{where}: tag {shown(tag, LIMIT)} is none of {scheme}; name another format, or let it be recognized"
+        )
+    return parsed
 
 
 # ---- writing
@@ -198,30 +169,29 @@ def _report_faults(faults: list[tuple[Sentence, int]], name: str) -> None:
 
 def write_columns(examples: Iterable[Example], scheme: Scheme) -> Iterator[str]:
     for example in examples:
-        tags = checked_tags(example, scheme, "\n")
+        tags = tags_of(example, scheme, "\n")
         yield "".join(f"{token} {tag}\n" for token, tag in zip(example.text, tags)) + "\n"
 
 
 def write_sentences(examples: Iterable[Example], scheme: Scheme) -> Iterator[str]:
     for example in examples:
-        tags = checked_tags(example, scheme, "\n\t" + JOINT)
+        tags = tags_of(example, scheme, "\n\t" + JOINT)
         yield f"{JOINT.join(example.text)}\t{JOINT.join(tags)}\n"
 
 
-def checked_tags(example: Example, scheme: Scheme, separators: str) -> list[str]:
+def tags_of(example: Example, scheme: Scheme, separators: str) -> list[str]:
     """The tags of an example; raises InputError if tags cannot express it."""
 
-    def fail(reason: str):
+    def error(reason: str) -> InputError:
         return InputError(f"{example.where}: {reason}; remove it, or write cluener, doccano, cmeee, jsonl or brat")
 
     for character in separators:
         if character in example.text:
             place = example.text.index(character)
-            raise fail(f"the text has {character!r} (character {place}), which separates in this format")
-    for one, other in zip(example.entities, example.entities[1:]):  # sorted: if any overlap, two neighbors do
-        if other.start < one.end:
-            raise fail(f"{example.described(one, other)} overlap, and tags are flat")
+            raise error(f"the text has {character!r} (character {place}), which separates in this format")
+    if overlap := first_overlap(example.entities):
+        raise error(f"{example.described(*overlap)} overlap, and tags are flat")
     for entity in example.entities:
         if parse_tag(f"B-{entity.type}") is None or set(entity.type) & set(BLANKS + LINE_ENDS + JOINT):
-            raise fail(f"the entity type {shown(entity.type, LIMIT)} cannot be part of a tag")
+            raise error(f"the entity type {shown(entity.type, LIMIT)} cannot be part of a tag")
     return encode_tags(len(example.text), ((e.start, e.end, e.type) for e in example.entities), scheme)

@@ -1,9 +1,8 @@
 """Tokens and their tags as lists: ``{"tokens": ["中", "国"], "ner_tags": ["B-LOC", "I-LOC"]}``.
 
-So Hugging Face's datasets write them, with names of tags or with numbers whose names are not in the file: only names
-are read. Other names of the keys are taken, too. Tokens may be a string, of one token a character or of tokens with
-spaces between; tags a string with spaces or commas between.
-Source: https://huggingface.co/docs/datasets
+Hugging Face's datasets write this, with names of tags or with numbers whose names are not in the file: only names are
+read. The keys may have other names. Tokens may be a string, of one token a character or of tokens separated by spaces;
+tags a string separated by spaces or commas. Source: https://huggingface.co/docs/datasets
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ import re
 from collections.abc import Iterable, Iterator
 
 from tasks.common.errors import InputError
-from tasks.common.texts.json_lines import check_encodable, json_line
+from tasks.common.texts.json_records import check_encodable, json_line
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Example
-from tasks.ner.formats.json_records import Records
-from tasks.ner.formats.tagging import BIO, joined, parse_tag
-from tasks.ner.formats.tags import SchemeSearch, Sentence, TagParser, as_examples, checked_tags
+from tasks.ner.formats.records import Records
+from tasks.ner.formats.tagging import BIO, join_tokens, parse_tag
+from tasks.ner.formats.tags import Sentence, find_scheme, tags_of, to_examples
 
 TOKEN_KEYS = ("tokens", "words", "chars", "text")
 TAG_KEYS = ("ner_tags", "tags", "labels", "label")
@@ -27,10 +26,8 @@ _BETWEEN = re.compile(r"[\s,]+")
 
 def has_tags(record: dict) -> bool:
     """Whether a record has tokens and tags, or a text and tags that are lists or strings of tags."""
-    _, tags = _found(record, TAG_KEYS)
-    if isinstance(tags, str):
-        tags = _BETWEEN.split(tags.strip())
-    key, tokens = _found(record, TOKEN_KEYS)
+    key, tokens = _first(record, TOKEN_KEYS)
+    _, tags = _first(record, TAG_KEYS)
     if key is None or not isinstance(tags, list):
         return False
     if key != "text" or isinstance(tokens, list):
@@ -38,29 +35,21 @@ def has_tags(record: dict) -> bool:
     return bool(tags) and all(isinstance(tag, str) and parse_tag(tag) is not None for tag in tags)
 
 
-def _found(record, keys):
-    return next(((key, record[key]) for key in keys if key in record), (None, None))
+def _first(record, keys):
+    """The first key that a record has, and its value; tags in a string are a list."""
+    key = next((key for key in keys if key in record), None)
+    value = record.get(key)
+    return key, _BETWEEN.split(value.strip()) if keys is TAG_KEYS and isinstance(value, str) else value
 
 
 def read(records: Records, name: str) -> list[Example]:
-    sentences, wheres, search = [], [], SchemeSearch(name)
-    for where, record in records:
-        tokens, tags = _lists(record, where)
-        for tag in tags:
-            search.see(tag, where)
-        sentences.append((tokens, tags))
-        wheres.append(where)
-    parse = TagParser(search.scheme(), name)
-    parsed = [
-        Sentence(where, None, tokens, [parse(tag, where) for tag in tags])
-        for where, (tokens, tags) in zip(wheres, sentences)
-    ]
-    return as_examples(parsed, parse.scheme, name)
+    sentences = [Sentence(where, *_tokens_and_tags(record, where)) for where, record in records]
+    return to_examples(sentences, find_scheme(sentences, name), name)
 
 
 def tokens_of(record: dict, where: str) -> list[str]:
     """The tokens of a record."""
-    key, tokens = _found(record, TOKEN_KEYS)
+    key, tokens = _first(record, TOKEN_KEYS)
     if isinstance(tokens, str):
         tokens = tokens.split() if key != "text" else list(tokens)
     if not (isinstance(tokens, list) and all(isinstance(token, str) and token for token in tokens)):
@@ -71,23 +60,18 @@ def tokens_of(record: dict, where: str) -> list[str]:
     return tokens
 
 
-def _lists(record, where):
-    """(tokens, tags) of a record, as many of the one as of the other."""
-    key, tags = _found(record, TAG_KEYS)
+def _tokens_and_tags(record, where):
+    """(tokens, tags) of a record, lists of the same length."""
+    key, tags = _first(record, TAG_KEYS)
     if key is None:
         raise InputError(f'{where}: no "{TAG_KEYS[0]}", the file is unlabeled; give labeled data, or predict with it')
-    if isinstance(tags, str):
-        tags = _BETWEEN.split(tags.strip())
-    if not isinstance(tags, list):
-        raise InputError(f'{where}: "{key}" is {shown(tags)}, not a list of tags; {SHAPE}')
-    number = next((tag for tag in tags if type(tag) is int), None)
-    if number is not None:
+    if isinstance(tags, list) and (number := next((tag for tag in tags if type(tag) is int), None)) is not None:
         raise InputError(
             f'{where}: "{key}" holds the number {number}, and the names of the tags are not in the file; write '
             f'names, with names = dataset.features["{key}"].feature.names and dataset.map(lambda one: {{"{key}": '
             f'[names[i] for i in one["{key}"]]}}).to_json(FILE, force_ascii=False)'
         )
-    if not all(isinstance(tag, str) for tag in tags):
+    if not (isinstance(tags, list) and all(isinstance(tag, str) for tag in tags)):
         raise InputError(f'{where}: "{key}" is {shown(tags)}, not a list of strings; {SHAPE}')
     check_encodable("".join(tags), "a tag", where)
     tokens = tokens_of(record, where)
@@ -101,10 +85,10 @@ def _lists(record, where):
 
 def text_of(record: dict, where: str) -> str:
     """The text of a record of tokens."""
-    return joined(tokens_of(record, where))[0]
+    return join_tokens(tokens_of(record, where))[0]
 
 
 def write(examples: Iterable[Example]) -> Iterator[str]:
     """One token a character."""
     for example in examples:
-        yield json_line({"tokens": list(example.text), "ner_tags": checked_tags(example, BIO, "")})
+        yield json_line({"tokens": list(example.text), "ner_tags": tags_of(example, BIO, "")})

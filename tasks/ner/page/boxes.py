@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import bisect
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, Optional
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from tasks.ner.examples import Entity
 from tasks.ner.page.sections import Span
-from tasks.ner.spans import probability
 
 
-class Piece(NamedTuple):
+@dataclass
+class Piece:
     """A part of an entity that nests with all other pieces."""
 
     start: int
@@ -24,25 +25,15 @@ class Piece(NamedTuple):
     entity: Entity
     is_first: bool
     is_last: bool
-    parent: Optional[int]  # number of the piece in which it directly lies
-
-
-class Box(NamedTuple):
-    """A piece as it is drawn."""
-
-    entity: Entity
-    is_first: bool
-    is_last: bool
-    height: int  # boxes stacked in it
-    certainty: float
-    anchor: Optional[str]  # id that links lead to
+    parent: Piece | None  # in which it directly lies
+    height: int = 0  # boxes stacked in it: an outer box is drawn higher than those within
 
 
 class Paragraph(NamedTuple):
-    """A paragraph as it is drawn: strings, each box where it opens, None where the innermost open box closes."""
+    """A paragraph as it is drawn: strings, each piece where its box opens, None where the innermost open box closes."""
 
     height: int  # of its highest box
-    parts: list[str | Box | None]
+    parts: list[str | Piece | None]
 
 
 def nested_pieces(entities: list[Entity], cuts: Sequence[int] = ()) -> list[Piece]:
@@ -58,71 +49,52 @@ def nested_pieces(entities: list[Entity], cuts: Sequence[int] = ()) -> list[Piec
     waiting = [(entity.start, -entity.end, number, True) for number, entity in enumerate(entities)]
     heapq.heapify(waiting)
     pieces: list[Piece] = []
-    around: list[int] = []  # numbers of the pieces that are open
+    around: list[Piece] = []  # the pieces that are open, outer before inner
     while waiting:
         start, negative_end, number, is_first = heapq.heappop(waiting)
-        while around and pieces[around[-1]].end <= start:
+        while around and around[-1].end <= start:
             around.pop()
         following = bisect.bisect_right(cuts, start)
-        ends = [pieces[outer].end for outer in around[-1:]]
-        end = min([-negative_end, *ends, *cuts[following : following + 1]])
-        if end < -negative_end:
+        end = min([-negative_end, *(outer.end for outer in around[-1:]), *cuts[following : following + 1]])
+        is_last = end == -negative_end
+        if not is_last:
             heapq.heappush(waiting, (end, negative_end, number, False))
-        parent = around[-1] if around else None
-        around.append(len(pieces))
-        pieces.append(Piece(start, end, entities[number], is_first, end == -negative_end, parent))
+        pieces.append(Piece(start, end, entities[number], is_first, is_last, around[-1] if around else None))
+        around.append(pieces[-1])
+    for piece in reversed(pieces):
+        if piece.parent is not None:
+            piece.parent.height = max(piece.parent.height, piece.height + 1)
     return pieces
 
 
-def drawn_paragraphs(
-    text: str, entities: list[Entity], paragraphs: Sequence[Span], anchors: Mapping[Entity, str]
-) -> Iterator[Paragraph]:
+def drawn_paragraphs(text: str, entities: list[Entity], paragraphs: Sequence[Span]) -> Iterator[Paragraph]:
     """Each paragraph of a text.
 
     Args:
         text: the text.
         entities: of it, ordered.
         paragraphs: its characters, cut somehow.
-        anchors: of the entities that have one.
     """
     pieces = nested_pieces(entities, [end for _, end in paragraphs])
-    heights = _heights(pieces)
     first = 0
     for start, end in paragraphs:
         last = first
         while last < len(pieces) and pieces[last].start < end:
             last += 1
-        numbers, first = range(first, last), last
-        boxes = [(pieces[one].start, pieces[one].end, _box(pieces[one], heights[one], anchors)) for one in numbers]
-        yield Paragraph(max((heights[one] for one in numbers), default=0), list(_parts(text, start, end, boxes)))
+        height = max((piece.height for piece in pieces[first:last]), default=0)
+        yield Paragraph(height, list(_parts(text, start, end, pieces[first:last])))
+        first = last
 
 
-def _parts(text, start, end, boxes):
+def _parts(text, start, end, pieces):
     ends: list[int] = []  # of the open boxes
-    for opens_at, closes_at, box in (*boxes, (end, end, None)):
+    for opens_at, piece in (*((piece.start, piece) for piece in pieces), (end, None)):
         while ends and ends[-1] <= opens_at:
             yield text[start : ends[-1]]
             start = ends.pop()
             yield None
         yield text[start:opens_at]
         start = opens_at
-        if box is not None:
-            yield box
-            ends.append(closes_at)
-
-
-def _box(piece, height, anchors):
-    entity = piece.entity
-    certainty = probability(entity.score, 1.0) if entity.probability is None else entity.probability
-    anchor = anchors.get(entity) if piece.is_first else None
-    return Box(entity, piece.is_first, piece.is_last, height, certainty, anchor)
-
-
-def _heights(pieces):
-    """For each piece how many boxes are stacked in it: an outer box is drawn higher than those within."""
-    heights = [0] * len(pieces)
-    for number in reversed(range(len(pieces))):
-        parent = pieces[number].parent
-        if parent is not None:
-            heights[parent] = max(heights[parent], heights[number] + 1)
-    return heights
+        if piece is not None:
+            yield piece
+            ends.append(piece.end)

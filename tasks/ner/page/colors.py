@@ -94,7 +94,6 @@ def _nested(entities):
     """How often an entity of one type lies directly in one of another: Counter of (outer type, inner type)."""
     nested: Counter = Counter()
     for of_text in entities:
-        pieces = nested_pieces(of_text)
-        outer_and_inner = [(pieces[piece.parent].entity, piece.entity) for piece in pieces if piece.parent is not None]
-        nested.update((outer.type, inner.type) for outer, inner in outer_and_inner if outer.type != inner.type)
+        types = [(piece.parent.entity.type, piece.entity.type) for piece in nested_pieces(of_text) if piece.parent]
+        nested.update((outer, inner) for outer, inner in types if outer != inner)
     return nested

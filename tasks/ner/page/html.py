@@ -21,11 +21,12 @@ import yaml
 from markupsafe import Markup, escape
 
 from tasks.common.errors import visible
-from tasks.ner.examples import entities_of
+from tasks.ner.examples import Entity, entities_of
 from tasks.ner.page.boxes import drawn_paragraphs
 from tasks.ner.page.colors import looks_of, styles_of
 from tasks.ner.page.contents import Mention, anchors_of, mentions_of, places_of, section_anchor
-from tasks.ner.page.sections import sections_of
+from tasks.ner.page.sections import Span, sections_of
+from tasks.ner.spans import probability
 
 FOLDER = Path(__file__).parent
 WORDS = yaml.safe_load((FOLDER / "words.yaml").read_text(encoding="utf-8"))
@@ -56,7 +57,7 @@ def write_html(
     words = WORDS[language]
     certainty = "probability" if calibrated else "score"
     texts = [record["text"] for record in records]
-    entities = [entities_of(record) for record in records]
+    entities = [[_with_probability(entity) for entity in entities_of(record)] for record in records]
     sections = [sections_of(text) for text in texts]
     counts = Counter(entity.type for of_text in entities for entity in of_text)
     kinds = [kind for kind in types if counts[kind]]
@@ -105,6 +106,11 @@ def _shown(value: Any) -> Any:
     return escape(value.translate(_CONTROL_SYMBOLS)).replace("\r", Markup("&#13;"))
 
 
+def _with_probability(entity: Entity) -> Entity:
+    """The entity; one from a file of before gets the probability of its score."""
+    return entity if entity.probability is not None else entity._replace(probability=probability(entity.score, 1.0))
+
+
 def _counted(forms: list[str], number: int) -> str:
     """A number with its noun, such as ``1 text`` or ``1,000 texts``."""
     return forms[number != 1].format(f"{number:,}")
@@ -112,16 +118,17 @@ def _counted(forms: list[str], number: int) -> str:
 
 def _drawn_texts(
     texts: list[str],
-    sections: list[list[list[tuple[int, int]]]],
-    entities: list[list],
+    sections: list[list[list[Span]]],
+    entities: list[list[Entity]],
     mentions: dict[str, list[Mention]],
 ) -> Iterator[dict]:
     """The texts for the template, each drawn when its turn comes."""
     anchors = anchors_of(mentions)
     for number, (text, of_text, found) in enumerate(zip(texts, sections, entities), 1):
-        paragraphs = drawn_paragraphs(text, found, [one for section in of_text for one in section], anchors[number])
+        paragraphs = drawn_paragraphs(text, found, [paragraph for section in of_text for paragraph in section])
         yield {
             "characters": text,
+            "anchors": anchors[number],
             "sections": (
                 {
                     "anchor": section_anchor(number, section[0][0]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tasks.common.texts.plain_texts import cut_at_sentences
+from tasks.common.texts.documents import cut_at_sentences
 
 SECTION_CHARACTERS = 2000
 # A line that is a heading: a numbered part, chapter or section, or a heading of Markdown.

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from tasks.common.errors import InputError
-from tasks.ner.examples import Entity
+from tasks.ner.examples import Entity, without_overlaps
+from tasks.ner.spans import of_types
 
 # Spans that score less are not looked at: the loss trains for 0, and of lower ones there are as many as spans.
 LOWEST_THRESHOLD = -5.0
@@ -40,3 +41,12 @@ def find_candidates(
                 "not tell spans apart yet; train it longer"
             )
     return candidates
+
+
+def above(
+    candidates: list[list[Entity]], thresholds: float | Sequence[float], types: Sequence[str], allow_overlap: bool
+) -> list[list[Entity]]:
+    """The candidates of each text that score above the thresholds, of overlapping ones the best unless they may."""
+    bound = dict(zip(types, of_types(thresholds, len(types))))
+    found = [[entity for entity in entities if entity.score > bound[entity.type]] for entities in candidates]
+    return found if allow_overlap else list(map(without_overlaps, found))

@@ -9,37 +9,16 @@ import numpy as np
 from paddle_rope.global_pointer.decoding import ScoredSpan, decode_spans
 from tasks.common.export.model import ExportedModel
 from tasks.common.inference import Batch
-from tasks.common.model_folder import check_length, check_named
-from tasks.ner.lengths import TrainingLengths
-from tasks.ner.spans import check_lengths, check_of_types, of_types, scores_of_text
+from tasks.ner.config import NerConfig
+from tasks.ner.spans import of_types, scores_of_text
 
-LENGTHS = TrainingLengths._fields
 ANY_LENGTH = np.array([np.iinfo(np.int64).max])  # for the graph: predictors have a bound of their own
 
 
 class ExportedNerModel(ExportedModel):
     """The graph of an exported folder as a :class:`~tasks.ner.model.NerModel` for prediction."""
 
-    kinds = {
-        "types": list,
-        "thresholds": (int, float, list),
-        "temperatures": (int, float, list),
-        "max_tokens": int,
-        "max_span_length": (int, type(None)),
-        "allow_overlap": bool,
-        "features": (dict, type(None)),
-        "pad_token_id": int,
-        **dict.fromkeys(LENGTHS, (int, type(None))),
-    }
-    defaults = dict.fromkeys(LENGTHS)  # in folders of before
-
-    def check(self):
-        config = self.config
-        check_named("types", config.types)
-        check_length("max_tokens", config.max_tokens)
-        check_lengths(**{name: getattr(config, name) for name in LENGTHS})
-        check_of_types("thresholds", config.thresholds, len(config.types))
-        check_of_types("temperatures", config.temperatures, len(config.types), positive=True)
+    config_class = NerConfig
 
     def scores_of_text(self, length: int) -> int:
         """How many scores a text of ``length`` tokens has."""

@@ -2,56 +2,53 @@
 
 from __future__ import annotations
 
-import functools
-import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
 from tasks.common.errors import InputError
-from tasks.common.inference import outputs_of
-from tasks.common.model_folder import check_least
-from tasks.common.predictor import predict_in_bfloat16
-from tasks.ner.batching import SpanCollator, TokenizedText
+from tasks.common.export.folder import is_exported
+from tasks.common.model_folder import check_least, damage_reported, refuse_incomplete
+from tasks.common.predictor import Folder, Predictor
 from tasks.ner.examples import Entity, as_record, without_overlaps
-from tasks.ner.lengths import Reading, reading_of
-from tasks.ner.prediction.model_folder import Folder, open_models, refuse_exported
+from tasks.ner.features import FILE_NAME as FEATURES_FILE
+from tasks.ner.features import WordFeatures
+from tasks.ner.lengths import reading_of
+from tasks.ner.prediction.exported import ExportedNerModel
+from tasks.ner.prediction.finding import find_in_parts
 from tasks.ner.prediction.parts import read_parts
-from tasks.ner.prediction.windows import Window, merge_windows, windows_of
-from tasks.ner.spans import of_types, probability
-
-# Scores of one batch held at once: bounds memory for long texts.
-MAX_BATCH_SCORES = 1 << 25
-# Tokens whose windows are sorted by length and computed together, and held until then.
-TOKENS_AT_ONCE = 1 << 17
+from tasks.ner.spans import of_types
+from tasks.ner.tokenized_text import TokenizedText
 
 
-class NerPredictor:
+class NerPredictor(Predictor):
     """Finds entities in texts. Threads may share it.
 
     Args:
-        model_dir: folder that training wrote as ``OUTPUT_DIR/model``; or a list of such folders, of runs on the same
-            training file, whose scores are averaged (:class:`tasks.ner.prediction.ensemble.NerEnsemble`); or the folder
-            of an exported model. Paddle is imported unless that is an ONNX model.
-        device: ``"cpu"``, ``"gpu"`` ...; None takes a GPU where there is one.
-        batch_size: texts a batch at most.
+        model_dir: folder of a trained or exported model; or a list of folders of models trained on the same file, whose
+            scores are averaged (:class:`tasks.ner.prediction.ensemble.NerEnsemble`).
         max_tokens: tokens (a character each, mostly) that are computed at once; None takes a length that training
             covered well. Longer texts are cut into overlapping windows, see :mod:`tasks.ner.prediction.windows`.
-        show_progress: show a progress bar.
         overlap: longest entity in tokens that is sure to lie whole in a window; None takes that of training, at
             least a quarter and at most half of ``max_tokens``.
         max_entity_tokens: tokens of the longest span that is found, 0 for any; None takes twice those of the longest
             training entity, see :func:`tasks.ner.lengths.entity_bound`.
-        bf16: multiply in bfloat16, see :func:`tasks.common.predictor.predict_in_bfloat16`.
+        device, batch_size, show_progress, bf16: as of :class:`~tasks.common.predictor.Predictor`.
+
+    Attributes:
+        features: word features that the model takes, or None.
 
     Raises:
-        InputError: a folder does not hold a model, several do not fit together, the device cannot be used or has no
-            bfloat16, or a size is out of range.
+        InputError: as of :class:`~tasks.common.predictor.Predictor`, or several models do not fit together, or a size
+            is out of range.
     """
 
     recipe = "ner"
+    model_class = "tasks.ner.model:NerModel"
+    exported_class = ExportedNerModel
 
     def __init__(
         self,
@@ -64,25 +61,30 @@ class NerPredictor:
         max_entity_tokens: int | None = None,
         bf16: bool = False,
     ):
-        check_least("batch_size", batch_size)
         check_least("max_tokens", max_tokens)
         check_least("max_entity_tokens", max_entity_tokens, 0)
-        folders = [model_dir] if isinstance(model_dir, Folder) else list(model_dir)
+        super().__init__(model_dir, device, batch_size, show_progress, bf16)
+        self.types = self.model.config.types
+        self.reading = reading_of(self.model.config, max_tokens, overlap, max_entity_tokens)
+        if overlap is not None and not 0 <= overlap <= self.max_tokens - 2:
+            raise InputError(f"--overlap {overlap}: must be from 0 to max_tokens - 2, {self.max_tokens - 2}")
+        self.longest_text = self.model.config.longest_text or self.model.config.max_tokens
+        self._has_warned = False
+
+    def _open(self, folder, device):
+        folders = [folder] if isinstance(folder, Folder) else list(folder)
         if not folders:
             raise InputError("no folder of a model is given")
         if len(folders) > 1:
             refuse_exported(folders, "is exported and stands alone; export all of the models into one folder")
-        self.tokenizer, self.model, self.features = open_models(folders, device)
-        if bf16:
-            predict_in_bfloat16(self.model)
-        self.types = self.model.config.types
-        self.batch_size = batch_size
-        self.reading = reading_of(self.model.config, max_tokens, overlap, max_entity_tokens)
-        if overlap is not None and not 0 <= overlap <= self.max_tokens - 2:
-            raise InputError(f"--overlap {overlap}: must be from 0 to max_tokens - 2, {self.max_tokens - 2}")
-        self.show_progress = show_progress
-        self.longest_text = self.model.config.longest_text or self.model.config.max_tokens
-        self._has_warned = False
+        tokenizers, models = zip(*(super(NerPredictor, self)._open(one, device) for one in folders))
+        model = models[0]
+        if len(folders) > 1:
+            from tasks.ner.prediction.ensemble import NerEnsemble
+
+            model = NerEnsemble(folders, list(models))
+        self.features = load_features(folders[0], model.config)
+        return tokenizers[0], model
 
     def __call__(self, texts: list[str], where: Sequence[str] | None = None) -> list[dict]:
         """Predict.
@@ -154,7 +156,7 @@ class NerPredictor:
         long."""
         tokens = 0
         for part in read_parts(text, self.tokenizer, self.features):
-            tokens += len(part.ids) - 2
+            tokens += part.size
             yield part
         if not self._has_warned and min(tokens, self.max_tokens) > self.longest_text:
             self._has_warned = True
@@ -173,109 +175,20 @@ class NerPredictor:
         return TokenizedText(ids, offsets, [], None if self.features is None else self.features(text, offsets))
 
 
-def find_in_windows(
-    model: Any,
-    texts: Sequence[TokenizedText],
-    batch_size: int,
-    reading: Reading | None = None,
-    thresholds: float | list[float] | None = None,
-) -> list[list[Entity]]:
-    """For each of the tokenized texts its entities, ordered; those longer than a window are read window by window.
-
-    Args:
-        reading: None for that of the model's training.
-        model, texts, batch_size, thresholds: as of :func:`predict_entities`.
-    """
-    return list(find_in_parts(model, ([text] for text in texts), batch_size, reading, thresholds))
+def refuse_exported(folders: Iterable[Folder], what: str) -> None:
+    """Raise InputError if one of several folders is exported; ``what`` says what is wrong with that."""
+    for folder in folders:
+        if is_exported(folder):
+            raise InputError(f"{folder}: {what}")
 
 
-def find_in_parts(
-    model: Any,
-    texts: Iterable[Iterable[TokenizedText]],
-    batch_size: int,
-    reading: Reading | None = None,
-    thresholds: float | list[float] | None = None,
-    progress: Callable[[int], Any] | None = None,
-) -> Iterator[list[Entity]]:
-    """As :func:`find_in_windows`, for texts that are tokenized as they are read: it holds the windows of
-    ``TOKENS_AT_ONCE`` tokens, and the entities of one text.
-
-    Args:
-        texts: each in parts as of :func:`tasks.ner.prediction.parts.read_parts`, one or more.
-        progress: called after each batch with the number of characters that it adds to those before.
-        model, batch_size, reading, thresholds: as there.
-    """
-    reading = reading or reading_of(model.config)
-    bounds, found = [], []  # of the windows of one text
-    for windows, characters in _windows_at_once(texts, reading):
-        report = progress and functools.partial(_report, progress, characters)
-        parts = [window.text for window in windows]
-        entities = predict_entities(model, parts, batch_size, thresholds, reading.max_entity_tokens, report)
-        for window, of_window in zip(windows, entities):
-            bounds.append(window.bounds)
-            found.append(of_window)
-            if window.end == math.inf:
-                yield merge_windows(bounds, found)
-                bounds, found = [], []
-
-
-def _report(progress, characters, rows):
-    progress(sum(characters[row] for row in rows))
-
-
-def _windows_at_once(
-    texts: Iterable[Iterable[TokenizedText]], reading: Reading
-) -> Iterator[tuple[list[Window], list[int]]]:
-    """Windows that are computed together, and for each how many characters it adds to those before it."""
-    windows, characters, tokens = [], [], 0
-    for parts in texts:
-        reached = 0
-        for window in windows_of(parts, reading.max_tokens, reading.overlap):
-            end = window.text.offsets[-2][1]
-            windows.append(window)
-            characters.append(max(0, end - reached))
-            reached = end
-            tokens += len(window.text.ids)
-            if tokens >= TOKENS_AT_ONCE:
-                yield windows, characters
-                windows, characters, tokens = [], [], 0
-    if windows:
-        yield windows, characters
-
-
-def predict_entities(
-    model: Any,
-    texts: list[TokenizedText],
-    batch_size: int,
-    thresholds: float | list[float] | None = None,
-    max_entity_tokens: int | None = None,
-    report: Callable[[list[int]], Any] | None = None,
-) -> list[list[Entity]]:
-    """For each of the tokenized texts, each read whole, its entities, ordered; computed in batches of like length.
-
-    Args:
-        model: a :class:`~tasks.ner.model.NerModel`, or what predicts as one; of the former, too, while it is trained.
-        texts, batch_size, thresholds: as of :class:`NerPredictor` and its :meth:`~NerPredictor.find`.
-        max_entity_tokens: tokens of the longest span that counts; None for any.
-        report: called after each batch with the indices of its texts.
-    """
-    entities: list[list[Entity]] = [[] for _ in texts]
-    types, collate = model.config.types, SpanCollator(model.config.pad_token_id, with_labels=False)
-    temperatures = of_types(model.config.temperatures, len(types))
-    outputs = outputs_of(
-        lambda batch: model.find_spans(batch, thresholds),
-        *(texts, collate, batch_size, model.scores_of_text, MAX_BATCH_SCORES),
-    )
-    for rows, found in outputs:
-        for row, spans in zip(rows, found):
-            offsets = texts[row].offsets
-            entities[row] = sorted(
-                Entity(
-                    offsets[start][0], offsets[end - 1][1], types[kind], score, probability(score, temperatures[kind])
-                )
-                for start, end, kind, score in spans
-                if max_entity_tokens is None or end - start <= max_entity_tokens
-            )
-        if report is not None:
-            report(rows)
-    return entities
+def load_features(folder: Folder, config: Any) -> WordFeatures | None:
+    """The word features of a model's folder, None if it has none; raises InputError if they are missing or damaged."""
+    if config.features is None:
+        return None
+    refuse_incomplete(folder, (FEATURES_FILE,))
+    with damage_reported(folder, FEATURES_FILE):
+        features = WordFeatures.from_pretrained(Path(folder))
+        if features.sizes != config.features:
+            raise ValueError(f"its sizes are {features.sizes}, but the model's are {config.features}")
+    return features

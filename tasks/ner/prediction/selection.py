@@ -18,8 +18,6 @@ from collections.abc import Iterable
 
 from tasks.ner.examples import Entity
 
-# Spans with lower logits do not count (0.7 % where nothing is calibrated): there are as many as pairs of characters.
-LOWEST_LOGIT = -5.0
 # Texts are near duplicates from this Jaccard similarity of their sets of character pairs (Broder 1997).
 NEAR_DUPLICATE = 0.8
 
@@ -28,7 +26,8 @@ def uncertainty(candidates: Iterable[Entity]) -> float:
     """Entropy in nats of what a model says about a text; 0 where it is sure.
 
     Args:
-        candidates: all spans that score above :data:`LOWEST_LOGIT`, overlapping ones too, as of
+        candidates: all spans that score above
+            :data:`~tasks.ner.prediction.candidates.LOWEST_THRESHOLD`, overlapping ones too, as of
             :meth:`tasks.ner.prediction.predictor.NerPredictor.find` with that threshold.
     """
     return math.fsum(_entropy(entity.probability) for entity in candidates)

@@ -20,7 +20,7 @@ PRIOR_CANDIDATES = 50
 
 def probabilities_of(scores: np.ndarray, temperatures: np.ndarray | float) -> np.ndarray:
     """sigmoid(score / temperature), float64, for logits of any size."""
-    return _sigmoid(np.asarray(scores, dtype=np.float64) / temperatures)
+    return np.exp(-np.logaddexp(0, -np.asarray(scores, dtype=np.float64) / temperatures))
 
 
 def negative_log_likelihood(scores: np.ndarray, labels: np.ndarray, temperature: np.ndarray | float = 1.0) -> float:
@@ -56,7 +56,7 @@ def fit_temperature(scores: np.ndarray, labels: np.ndarray) -> float:
     targets = np.where(labels, (right + 1) / (right + 2), 1 / (len(labels) - right + 2))
 
     def slope(inverse):  # of the likelihood, rising in 1 / T
-        return float(np.dot(scores, _sigmoid(scores * inverse) - targets))
+        return float(np.dot(scores, probabilities_of(scores * inverse, 1.0) - targets))
 
     least, most = 1 / HIGHEST_TEMPERATURE, 1 / LOWEST_TEMPERATURE
     if slope(least) >= 0:
@@ -66,10 +66,6 @@ def fit_temperature(scores: np.ndarray, labels: np.ndarray) -> float:
     from scipy.optimize import brentq  # which an installation for ONNX alone does not have
 
     return 1 / brentq(slope, least, most)
-
-
-def _sigmoid(x):
-    return np.exp(-np.logaddexp(0, -x))
 
 
 def fit_temperatures(scored: dict[str, tuple[np.ndarray, np.ndarray]]) -> list[float]:
@@ -109,7 +105,7 @@ def temperatures_for(
     Args:
         gold: for each text its entities.
         candidates: for each text all entities that score above a low logit, ``LOWEST_THRESHOLD`` of
-            :mod:`tasks.ner.prediction.thresholds`. Where entities do not overlap, those that a better one overlaps do
+            :mod:`tasks.ner.prediction.candidates`. Where entities do not overlap, those that a better one overlaps do
             not count, as they are never found.
         types: names of the types.
         allow_overlap: whether entities may overlap.
@@ -117,18 +113,12 @@ def temperatures_for(
     Returns:
         List of floats, one for each type, as of :func:`fit_temperatures`.
     """
-    return fit_temperatures(scored_candidates(gold, candidates, types, allow_overlap))
-
-
-def scored_candidates(gold, candidates, types, allow_overlap):
-    """dict from each type to (scores, labels) of its candidates; arguments as of :func:`temperatures_for`."""
-    found = {kind: ([], []) for kind in types}
+    scored = {kind: ([], []) for kind in types}
     for wanted, entities in zip(map(spans_of, gold), candidates):
         for entity in entities if allow_overlap else without_overlaps(entities):
-            scores, labels = found[entity.type]
+            scores, labels = scored[entity.type]
             scores.append(entity.score)
             labels.append(entity[:3] in wanted)
-    return {
-        kind: (np.array(scores, dtype=np.float64), np.array(labels, dtype=bool))
-        for kind, (scores, labels) in found.items()
-    }
+    return fit_temperatures(
+        {kind: (np.array(scores, float), np.array(labels, bool)) for kind, (scores, labels) in scored.items()}
+    )

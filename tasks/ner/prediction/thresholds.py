@@ -6,7 +6,7 @@ import numpy as np
 
 from tasks.ner.examples import Entity, Example, without_overlaps
 from tasks.ner.metrics import score_predictions
-from tasks.ner.prediction.candidates import LOWEST_THRESHOLD
+from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, above
 
 LEAST_FOR_F1 = -3.0
 
@@ -116,10 +116,3 @@ def thresholds_for(
         for thresholds in (tuned, zero)
     ]
     return tuned if scores[0] >= scores[1] else zero
-
-
-def above(candidates, thresholds, types, allow_overlap):
-    """The candidates of each text that score above the thresholds, of overlapping ones the best unless they may."""
-    bound = dict(zip(types, np.broadcast_to(thresholds, len(types)).tolist()))
-    found = [[entity for entity in entities if entity.score > bound[entity.type]] for entities in candidates]
-    return found if allow_overlap else list(map(without_overlaps, found))

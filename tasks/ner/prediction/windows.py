@@ -13,13 +13,11 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterable, Iterator, Sequence
+from math import inf
 from typing import NamedTuple
 
-import numpy as np
-
-from tasks.ner.batching import TokenizedText
 from tasks.ner.examples import Entity
-from tasks.ner.features import TokenFeatures
+from tasks.ner.tokenized_text import TokenizedText
 
 
 class Window(NamedTuple):
@@ -28,6 +26,7 @@ class Window(NamedTuple):
     text: TokenizedText
     start: float  # characters start .. end of the text; -inf and inf where the text is not cut
     end: float
+    characters: int  # how many it adds to the windows before it
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -57,69 +56,27 @@ def windows_of(parts: Iterable[TokenizedText], length: int, overlap: int) -> Ite
         length, overlap: as there.
     """
     step = max(1, length - overlap - 1)
-    tokens, first = None, 0  # the next window begins with token number first of the text
+    held: TokenizedText | None = None  # the tokens that windows may still need
+    last = first = 0  # of those, where the last window began, and where the next one begins
+    reached = 0  # characters in windows so far
     for part in parts:
-        if tokens is None:
-            tokens = _Tokens(part)
-        tokens.append(part)
-        while tokens.end > first + length:
-            yield tokens.window(first, first + length, is_last=False)
-            tokens.drop(first)  # the last window may begin anywhere behind
-            first += step
-    if tokens is None:
+        held = held.part(last, held.size).joined(part) if held else part
+        first, last = first - last, 0
+        while held.size > first + length:
+            window = _window(held.part(first, first + length), reached, begins=first == 0, ends=False)
+            yield window
+            reached = max(reached, window.text.offsets[-2][1])
+            last, first = first, first + step
+    if held is None:
         raise ValueError("a text has at least one part")
-    yield tokens.window(max(0, tokens.end - length), tokens.end, is_last=True)
+    first = max(0, held.size - length)
+    yield _window(held.part(first, held.size), reached, begins=first == 0, ends=True)
 
 
-class _Tokens:
-    """The tokens of a text that windows may need, without special ones, which are those of a part of it."""
-
-    def __init__(self, part: TokenizedText):
-        self._edges = part._replace(features=part.features and part.features.of_tokens([0, -1]))
-        self._begin = 0  # number of the first token that is held
-        self._ids: list[int] = []
-        self._offsets: list[tuple[int, int]] = []
-        self._features: list[TokenFeatures] = []  # of one part after another
-
-    @property
-    def end(self) -> int:
-        """Tokens of the text so far."""
-        return self._begin + len(self._ids)
-
-    def append(self, part: TokenizedText) -> None:
-        self._ids += part.ids[1:-1]
-        self._offsets += part.offsets[1:-1]
-        if part.features is not None:
-            self._features.append(part.features.of_tokens(slice(1, -1)))
-
-    def drop(self, begin: int) -> None:
-        """Forget the tokens before number ``begin``."""
-        count = begin - self._begin
-        del self._ids[:count], self._offsets[:count]
-        if self._features and count:
-            self._features = [_joined(self._features).of_tokens(slice(count, None))]
-        self._begin = begin
-
-    def window(self, begin: int, end: int, is_last: bool) -> Window:
-        part = slice(begin - self._begin, end - self._begin)
-        edges = self._edges
-        ids = [edges.ids[0], *self._ids[part], edges.ids[-1]]
-        offsets = [(0, 0), *self._offsets[part], (0, 0)]
-        features = None
-        if edges.features is not None:
-            self._features = [_joined(self._features)]
-            of_window = self._features[0].of_tokens(part)
-            features = _joined([edges.features.of_tokens([0]), of_window, edges.features.of_tokens([-1])])
-        starts, ends = -np.inf if begin == 0 else offsets[1][0], np.inf if is_last else offsets[-2][1]
-        return Window(TokenizedText(ids, offsets, [], features), starts, ends)
-
-
-def _joined(features: Sequence[TokenFeatures]) -> TokenFeatures:
-    """The features of tokens one after another."""
-    if len(features) == 1:
-        return features[0]
-    columns, flags = (np.concatenate(arrays) for arrays in list(zip(*features))[:2])
-    return features[0]._replace(columns=columns, packed_flags=flags)
+def _window(text, reached, begins, ends):
+    """``begins`` and ``ends`` say whether it begins and ends as its text does."""
+    start, end = -inf if begins else text.offsets[1][0], text.offsets[-2][1]
+    return Window(text, start, inf if ends else end, max(0, end - reached))
 
 
 def merge_windows(bounds: Sequence[tuple[float, float]], found: Sequence[Sequence[Entity]]) -> list[Entity]:

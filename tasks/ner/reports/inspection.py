@@ -2,7 +2,7 @@
 
 from rich.table import Table
 
-from tasks.common.reports.tables import as_cells, terminal, terminal_table
+from tasks.common.reports.tables import as_cells, print_table, terminal
 
 BAR = 30
 
@@ -17,13 +17,30 @@ def print_inspection(result):
     splits = result["splits"]
     for split, row in splits.items():
         console.print(*as_cells(f"{split}: {row['file']} ({row['format']})"))
-    console.print(_counts_table(splits))
-    console.print(_types_table(splits))
+    counted = ("texts", "texts_without_entities", "characters", "entities")
+    print_table(
+        "data",
+        ("split", "texts", "without entities", "characters", "entities", "entities a text"),
+        (
+            (split, *(str(row[key]) for key in counted), f"{row['entities'] / max(row['texts'], 1):.2f}")
+            for split, row in splits.items()
+        ),
+    )
+    print_table(
+        "entities by type",
+        ("type", *(name for split in splits for name in (split, "share"))),
+        (
+            (kind, *(cell for row in splits.values() for cell in _count_and_share(row, kind)))
+            for kind in next(iter(splits.values()))["types"]
+        ),
+    )
     for split, types in result["missing_types"].items():
         if types:
             console.print(*as_cells(f"{split} has no entity of type {', '.join(types)}, which another split has"))
     for key, title in (("text_lengths", "texts"), ("entity_lengths", "entities")):
-        console.print(_lengths_table(splits, key, f"length of {title} in characters"))
+        names = ("min", "median", "p95", "p99", "max")
+        rows = ((split, *(str(row[key][name]) if row[key] else "-" for name in names)) for split, row in splits.items())
+        print_table(f"length of {title} in characters", ("split", *names), rows)
     lengths = result["lengths"]
     console.print(
         f"a model trained on {next(iter(splits))} reads texts of more than {lengths['window_tokens']} tokens in "
@@ -35,31 +52,9 @@ def print_inspection(result):
     _print_findings(console, splits, result["findings"])
 
 
-def _counts_table(splits):
-    table = terminal_table("data", "split", ("texts", "without entities", "characters", "entities", "entities a text"))
-    for split, row in splits.items():
-        counts = (str(row[key]) for key in ("texts", "texts_without_entities", "characters", "entities"))
-        table.add_row(split, *counts, f"{row['entities'] / max(row['texts'], 1):.2f}")
-    return table
-
-
-def _types_table(splits):
-    table = terminal_table("entities by type", "type", (name for split in splits for name in (split, "share")))
-    for type_ in next(iter(splits.values()))["types"]:
-        shares = []
-        for row in splits.values():
-            count = row["types"][type_]
-            shares += [str(count), f"{100 * count / max(row['entities'], 1):.1f} %"]
-        table.add_row(*as_cells(type_, *shares))
-    return table
-
-
-def _lengths_table(splits, key, title):
-    names = ("min", "median", "p95", "p99", "max")
-    table = terminal_table(title, "split", names)
-    for split, row in splits.items():
-        table.add_row(split, *(str(row[key][name]) if row[key] else "-" for name in names))
-    return table
+def _count_and_share(row, kind):
+    count = row["types"][kind]
+    return str(count), f"{100 * count / max(row['entities'], 1):.1f} %"
 
 
 def _histogram_table(split, histogram):
@@ -72,17 +67,15 @@ def _histogram_table(split, histogram):
 
 
 def _print_findings(console, splits, findings):
-    found = {name: finding for name, finding in findings.items() if any(finding["counts"].values())}
-    table = terminal_table("findings", "what", splits)
-    for finding in found.values():
-        table.add_row(finding["meaning"], *(str(finding["counts"][split]) for split in splits))
+    found = [finding for finding in findings.values() if any(finding["counts"].values())]
+    clear = [finding["meaning"].split(":")[0] for finding in findings.values() if finding not in found]
+    rows = ((finding["meaning"], *(str(finding["counts"][split]) for split in splits)) for finding in found)
     if found:
-        console.print(table)
-    for finding in found.values():
+        print_table("findings", ("what", *splits), rows)
+    for finding in found:
         if finding["examples"]:
             console.print(f"{finding['meaning']}:", style="bold")
             for example in finding["examples"]:
                 console.print(*as_cells(f"  {example['where']}  {example['what']}"))
-    clear = [finding["meaning"].split(":")[0] for name, finding in findings.items() if name not in found]
     if clear:
         console.print(f"Not found: {'; '.join(clear)}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter
 from pathlib import Path
@@ -17,19 +16,13 @@ from tasks.common.training.monitor import VisualDLMonitor, allowed_tag
 from tasks.ner.batching import SpanCollator
 from tasks.ner.lengths import reading_of
 from tasks.ner.metrics import precision_recall_curves
-from tasks.ner.prediction.predictor import find_in_windows
 from tasks.ner.prediction.temperatures import temperatures_for
-from tasks.ner.prediction.thresholds import above
 from tasks.ner.prediction.windows import cut_text
 from tasks.ner.reports.error_analysis import match_entities
 from tasks.ner.reports.reliability import draw_reliability, reliability
 from tasks.ner.reports.score_image import MAX_CHARACTERS, draw_scores
 
 CURVE_STEPS = 100
-# Spans that score less do not touch the curves.
-LOWEST_LOGIT = math.log(1 / (CURVE_STEPS - 1))
-# Spans above it that are collected for the curves: a model that does not tell spans apart yet has more in long texts.
-MOST_CANDIDATES = 200_000
 SAMPLES = 8
 MOST_TYPES = 40  # with a curve and scores of their own
 DRAWN_CHARACTERS = 20  # longest text that is preferred for the picture
@@ -50,31 +43,29 @@ class NerMonitor(VisualDLMonitor):
         super().__init__(*args, **kwargs)
         self._newest = {}  # name of a picture -> (pixels, step)
 
-    def watch(self, model, dataset, step):
-        """Show the fixed texts; called at an evaluation, before it.
+    @property
+    def is_open(self):
+        """Whether anything is shown: while training, in the first process."""
+        return self.writer is not None
+
+    def show(self, model, dataset, evaluation, step):
+        """Show an evaluation; without candidates, no curves and no reliability.
 
         Args:
             model: :class:`tasks.ner.model.NerModel`.
-            dataset: :class:`tasks.ner.batching.NerDataset` that is evaluated.
+            dataset: :class:`tasks.ner.batching.NerDataset` that was evaluated.
+            evaluation: :class:`tasks.ner.evaluation.Evaluation`.
             step: training steps so far.
-
-        Returns:
-            A function that draws curves and reliability, to be called with the entities of each text that score above
-            ``LOWEST_LOGIT``; None if they are too many.
         """
-        if self.writer is None:
-            return None
+        if not self.is_open:
+            return
         self._types = _most_frequent(model.config.types, dataset.examples)
-        self._show_samples(model, dataset, step)
-        a_character = self._show_scores(model, dataset, step)
-        if a_character * sum(len(example.text) for example in dataset.examples) > MOST_CANDIDATES:
-            return None
-
-        def show(candidates):
-            self._show_curves(dataset, step, candidates)
-            self._show_reliability(model.config, dataset, step, candidates)
-
-        return show
+        self._show_samples(dataset, evaluation.found, step)
+        self._show_scores(model, dataset, step)
+        if evaluation.candidates is not None:
+            gold = [example.entities for example in dataset.examples]
+            self._show_curves(gold, evaluation.candidates, step)
+            self._show_reliability(model.config, gold, evaluation, step)
 
     def on_evaluate(self, args, state, control, metrics=None, **kwargs):
         """Of many types only the scores of those that have a curve."""
@@ -88,13 +79,12 @@ class NerMonitor(VisualDLMonitor):
         super().on_evaluate(args, state, control, metrics=metrics, **kwargs)
 
     def on_train_end(self, args, state, control, **kwargs):
-        if self.writer is not None:
+        if self.is_open:
             for name, (picture, step) in self._newest.items():
                 self.writer.add_image(f"dev/{name}", picture, step)
         super().on_train_end(args, state, control, **kwargs)
 
-    def _show_curves(self, dataset, step, candidates):
-        gold = [example.entities for example in dataset.examples]
+    def _show_curves(self, gold, candidates, step):
         for kind, curve in precision_recall_curves(gold, candidates, self._types, CURVE_STEPS).items():
             curve = {name: values.tolist() for name, values in curve.items()}
             # LogWriter.add_pr_curve of VisualDL 2.5.3 needs np.float, which numpy 1.24 has removed
@@ -103,11 +93,9 @@ class NerMonitor(VisualDLMonitor):
             )
             self.writer._get_file_writer().add_record(record)
 
-    def _show_reliability(self, config, dataset, step, candidates):
-        gold = [example.entities for example in dataset.examples]
-        temperatures = temperatures_for(gold, candidates, config.types, config.allow_overlap)
-        found = above(candidates, config.thresholds, config.types, config.allow_overlap)
-        result = reliability(gold, found, config.types, temperatures)
+    def _show_reliability(self, config, gold, evaluation, step):
+        temperatures = temperatures_for(gold, evaluation.candidates, config.types, config.allow_overlap)
+        result = reliability(gold, evaluation.found, config.types, temperatures)
         if result["entities"]:
             self._show_picture("reliability", draw_reliability(result, f"step {step}"), step)
 
@@ -115,25 +103,23 @@ class NerMonitor(VisualDLMonitor):
         self.writer.add_image(f"dev_history/{name}", picture, step)
         self._newest[name] = picture, step
 
-    def _show_samples(self, model, dataset, step):
-        rows = _spread([row for row, example in enumerate(dataset.examples) if example.entities], SAMPLES)
-        texts = [dataset.texts[row] for row in rows]
-        found = find_in_windows(model, texts, SAMPLES)
-        for number, (row, entities) in enumerate(zip(rows, found), 1):
-            text = visible(_compared(dataset.examples[row], entities), "\n")
+    def _show_samples(self, dataset, found, step):
+        rows = [row for row, example in enumerate(dataset.examples) if example.entities]
+        if len(rows) > SAMPLES:  # at equal distances
+            rows = [rows[index * len(rows) // SAMPLES] for index in range(SAMPLES)]
+        for number, row in enumerate(rows, 1):
+            text = visible(_compared(dataset.examples[row], found[row]), "\n")
             self.writer.add_text(f"dev/text_{number}", text, step)
 
     def _show_scores(self, model, dataset, step):
-        """Draw the picture; returns how many spans a character of its text score above ``LOWEST_LOGIT``."""
         row = _example_to_draw(dataset.examples)
         example = dataset.examples[row]
         shown = example.text[:MAX_CHARACTERS]
         reading = reading_of(model.config)
         window = cut_text(dataset.texts[row], reading.max_tokens, reading.overlap)[0].text
-        scores, candidates = span_scores(model, window, len(shown))
+        scores = span_scores(model, window, len(shown))
         title = f"step {step}, {Path(example.where).name}: {shown}"
         self._show_picture("scores", draw_scores(shown, scores, example.spans, model.config.types, title), step)
-        return candidates / max(1, max(end for _, end in window.offsets))
 
 
 def span_scores(model, text, characters):
@@ -145,32 +131,24 @@ def span_scores(model, text, characters):
         characters: how many of its first characters are wanted.
 
     Returns:
-        Array ``[types, characters, characters]``, logits by first and last character, NaN where there is no span; and
-        how many spans of the whole text score above ``LOWEST_LOGIT``.
+        Array ``[types, characters, characters]``, logits by first and last character, NaN where there is no span.
     """
     batch = SpanCollator(model.config.pad_token_id, with_labels=False)([text])
-    logits = evaluated(model, batch)[0]  # [types, first, last or last - first]
-    logits = logits.astype("float32").numpy()
-    is_span = logits > MASKED_LOGIT / 2
+    logits = evaluated(model, batch)[0].astype("float32").numpy()  # [types, first, last or last - first]
     scores = np.full([len(logits), characters, characters], np.nan, dtype=np.float32)
-    for first, column in np.argwhere(is_span.any(axis=0)):
+    for first, column in np.argwhere((logits > MASKED_LOGIT / 2).any(axis=0)):
         last = column if model.config.max_span_length is None else first + column
         start, end = text.offsets[first][0], text.offsets[last][1]
         if end <= characters:
             scores[:, start, end - 1] = logits[:, first, column]
-    return scores, int((logits > LOWEST_LOGIT).sum())
+    return scores
 
 
 def _most_frequent(types, examples):
     """The ``MOST_TYPES`` with the most gold entities, in their order."""
     counts = Counter(entity.type for example in examples for entity in example.entities)
-    chosen = {kind for kind, _ in sorted(counts.items(), key=lambda item: -item[1])[:MOST_TYPES]}
+    chosen = {kind for kind, _ in counts.most_common(MOST_TYPES)}
     return [kind for kind in types if len(types) <= MOST_TYPES or kind in chosen]
-
-
-def _spread(rows, count):
-    """``count`` of the rows at equal distances, or all if they are fewer."""
-    return [rows[index * len(rows) // count] for index in range(count)] if len(rows) > count else rows
 
 
 def _example_to_draw(examples):

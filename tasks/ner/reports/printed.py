@@ -1,30 +1,15 @@
 """What training and evaluation print."""
 
-import itertools
-
-from rich.cells import cell_len
-
 from tasks.common.errors import visible
-from tasks.common.reports.tables import as_cells, print_score_rows, terminal
+from tasks.common.reports.tables import as_cells, print_score_rows, print_table, terminal
 from tasks.ner.examples import Example
 from tasks.ner.reports.error_analysis import BOUNDARY_ERRORS
 
 MOST_TYPES = 40  # rows of a table
-MOST_CONFUSED = 16  # types of a table of confusion, and lines of the list that takes its place
+MOST_CONFUSED = 16  # types of a table of confusion, and rows of the list that takes its place
 MOST_ERRORS = 20  # of one worst example
 LONGEST_TEXT = 200  # characters of a worst example
 SIDES = ("gold", "predicted")  # keys of an error
-NESTING = {"nested": "nested", "flat": "flat"}
-KINDS = {  # of errors -> their names
-    "type": "type",
-    "boundary": "boundary",
-    "both": "both",
-    "missed": "missed",
-    "spurious": "spurious",
-    "too_short": "too short",
-    "too_long": "too long",
-    "crossing": "crossing",
-}
 FIRST_TEXTS = 2  # of a file, shown as they were read
 FIRST_CHARACTERS = 50
 FIRST_ENTITIES = 6
@@ -40,10 +25,8 @@ def print_first_texts(title: str, examples: list[Example]) -> None:
         print(f"  {visible(_shortened(example.text))}\n    {visible(listed)}")
 
 
-def _shortened(text):
-    if len(text) <= FIRST_CHARACTERS:
-        return text
-    return f"{text[:FIRST_CHARACTERS]}... ({len(text)} characters)"
+def _shortened(text, characters=FIRST_CHARACTERS):
+    return text if len(text) <= characters else f"{text[:characters]}... ({len(text)} characters)"
 
 
 def print_scores(title: str, scores: dict) -> None:
@@ -53,7 +36,7 @@ def print_scores(title: str, scores: dict) -> None:
     """
     per_type = scores["per_type"]
     most = set(sorted(per_type, key=lambda kind: per_type[kind]["support"], reverse=True)[:MOST_TYPES])
-    shown = [(visible(kind), row) for kind, row in per_type.items() if kind in most]
+    shown = [(kind, row) for kind, row in per_type.items() if kind in most]
     print_score_rows(title, "type", [*shown, None, ("all (micro)", scores)])
     if len(shown) < len(per_type):
         print(f"  and {len(per_type) - len(shown)} types with fewer gold entities, which count in the last line")
@@ -62,24 +45,19 @@ def print_scores(title: str, scores: dict) -> None:
 def print_errors(analysis: dict) -> None:
     """Print the result of :func:`tasks.ner.reports.error_analysis.error_analysis` as tables."""
     errors = analysis["errors"]
-    boundaries = ", ".join(f"{errors[kind]} {KINDS[kind]}" for kind in BOUNDARY_ERRORS)
-    _print_title("errors")
-    for name, meaning in (
-        ("type", "right boundaries, wrong type"),
-        ("boundary", f"right type, wrong boundaries: {boundaries}"),
-        ("both", "wrong type and boundaries, but overlapping"),
-        ("missed", "gold, and nothing found there"),
-        ("spurious", "found, and nothing gold there"),
-    ):
-        print(f"  {_padded(KINDS[name], 9)}{errors[name]:>6}  {meaning}")
-    if len(analysis["confusion"]) <= MOST_CONFUSED:
-        _print_confusion_table(analysis["confusion"])
-    else:
-        _print_confusions(analysis["confusion"])
+    boundaries = ", ".join(f"{errors[kind]} {_words(kind)}" for kind in BOUNDARY_ERRORS)
+    meanings = {
+        "type": "right boundaries, wrong type",
+        "boundary": f"right type, wrong boundaries: {boundaries}",
+        "both": "wrong type and boundaries, but overlapping",
+        "missed": "gold, and nothing found there",
+        "spurious": "found, and nothing gold there",
+    }
+    print_table("errors", ("kind", "number"), ((f"{kind}: {is_}", str(errors[kind])) for kind, is_ in meanings.items()))
+    _print_confusion(analysis["confusion"])
     print_score_rows("by length in characters", "length", [(_length_name(row), row) for row in analysis["by_length"]])
     if analysis["by_nesting"]:
-        rows = [(NESTING[name], row) for name, row in analysis["by_nesting"].items()]
-        print_score_rows("by nesting", "entities", rows)
+        print_score_rows("by nesting", "entities", analysis["by_nesting"].items())
 
 
 def print_worst_examples(examples: list[dict]) -> None:
@@ -87,15 +65,18 @@ def print_worst_examples(examples: list[dict]) -> None:
     if examples:
         _print_title("worst examples")
     for example in examples:
-        text, errors, count = example["text"], example["errors"], example["number_of_errors"]
+        errors, count = example["errors"], example["number_of_errors"]
         print(f"  {visible(example['where'])}: {count} error{'s' if count > 1 else ''}")
-        more = f"... ({len(text)} characters)" if len(text) > LONGEST_TEXT else ""
-        print(f"    {visible(text[:LONGEST_TEXT])}{more}")
+        print(f"    {visible(_shortened(example['text'], LONGEST_TEXT))}")
         for error in errors[:MOST_ERRORS]:
             sides = [f"{side} {_entity(error[side])}" for side in SIDES if error[side]]
-            print(f"    {_padded(KINDS[error['kind']], 10)}{', '.join(sides)}")
+            print(f"    {_words(error['kind']):<10}{', '.join(sides)}")
         if len(errors) > MOST_ERRORS:
             print(f"    and {len(errors) - MOST_ERRORS} more")
+
+
+def _words(kind):
+    return kind.replace("_", " ")
 
 
 def _entity(entity):
@@ -110,43 +91,30 @@ def _length_name(row):
     return str(row["from"]) if row["from"] == row["to"] else f"{row['from']} to {row['to']}"
 
 
-def _print_confusions(confusion):
-    """The most frequent confusions as a list."""
-    pairs = [
-        (count, gold, found)
-        for gold, row in confusion.items()
-        for found, count in row["predicted_as"].items()
-        if found != gold
-    ]
-    pairs.sort(key=lambda pair: -pair[0])
-    more = f", the first {MOST_CONFUSED} of {len(pairs)}" if len(pairs) > MOST_CONFUSED else ""
-    _print_title(f"confusion between types{more}")
-    for count, gold, found in pairs[:MOST_CONFUSED]:
-        print(f"  {count:>6}  gold {visible(gold)}, predicted {visible(found)}")
-
-
-def _print_confusion_table(confusion):
+def _print_confusion(confusion):
     """Rows are gold, columns predicted; zeros are dots, so that the errors stand out. Types are lettered, so that the
-    columns are narrow; a table of rich would be cut at the width of the terminal."""
+    columns are narrow. Of more than ``MOST_CONFUSED`` types, the most frequent confusions as a list."""
+    if len(confusion) > MOST_CONFUSED:
+        pairs = [
+            (f"gold {gold}, predicted {found}", count)
+            for gold, row in confusion.items()
+            for found, count in row["predicted_as"].items()
+            if found != gold
+        ]
+        pairs.sort(key=lambda pair: -pair[1])
+        more = f", the first {MOST_CONFUSED} of {len(pairs)}" if len(pairs) > MOST_CONFUSED else ""
+        rows = ((pair, str(count)) for pair, count in pairs[:MOST_CONFUSED])
+        print_table(f"confusion between types{more}", ("types", "number"), rows)
+        return
     letters = [chr(ord("a") + number) for number in range(len(confusion))]
-    rows = [("", "", [*letters, "other span", "missed"])]
+    rows = []
     for letter, (kind, row) in zip(letters, confusion.items()):
         counts = [*(row["predicted_as"].get(found, 0) for found in confusion), row["gold_other_boundaries"]]
-        rows.append((letter, visible(kind), _dotted([*counts, row["missed"]])))
+        rows.append((f"{letter}  {kind}", *_dotted([*counts, row["missed"]])))
     for name, key in (("other span", "predicted_other_boundaries"), ("spurious", "spurious")):
-        rows.append(("", name, _dotted(row[key] for row in confusion.values())))
-    names = [cell_len(name) for _, name, _ in rows]
-    columns = itertools.zip_longest(*(cells for _, _, cells in rows), fillvalue="")
-    widths = [max(map(cell_len, column)) for column in columns]
-    _print_title("confusion between types: rows gold, columns predicted")
-    for letter, name, cells in rows:
-        counts = "  ".join(" " * (width - cell_len(cell)) + cell for cell, width in zip(cells, widths))
-        print(f"  {letter:<2} {_padded(name, max(names))}  {counts}")
-
-
-def _padded(text, width):
-    """``text`` on the left of so many columns of a terminal."""
-    return text + " " * (width - cell_len(text))
+        rows.append((f"   {name}", *_dotted(row[key] for row in confusion.values()), "", ""))
+    title = "confusion between types: rows gold, columns predicted"
+    print_table(title, ("type", *letters, "other span", "missed"), rows)
 
 
 def _dotted(counts):
@@ -172,13 +140,12 @@ def print_data_report(datasets: dict) -> None:
         if longer:
             kept = "" if dataset.lost else "; no entity is lost"
             print(f"  {longer} of them are longer than max_characters: they are cut into {windows} windows{kept}")
-        too_long = f"have more than max_span_length {dataset.max_span_length} tokens"
-        faults = (
-            (dataset.unaligned, "start or end inside a token"),
-            (dataset.too_long, too_long),
-            (dataset.lost, "are longer than a window"),
-        )
-        for found, fault in faults:
+        faults = {
+            "start or end inside a token": dataset.unaligned,
+            f"have more than max_span_length {dataset.max_span_length} tokens": dataset.too_long,
+            "are longer than a window": dataset.lost,
+        }
+        for fault, found in faults.items():
             if found:
                 shown = "; ".join(f"{one.where} {one.described(entity)}" for one, entity in found[:3])
                 print(

@@ -7,7 +7,7 @@ import pytest
 
 from tasks.common.errors import EXIT_BAD_INPUT, InputError, exit_on_input_error
 from tasks.common.export.model import ExportedModel
-from tasks.common.model_folder import check_named
+from tasks.ner.config import NerConfig
 
 
 def model_of(run):
@@ -24,10 +24,10 @@ def test_an_output_has_the_shape_of_the_configuration():
             model.run({}, shape)
 
 
-@pytest.mark.parametrize("types", ["company", [], ["company", 1], ["company", "\ud800"]])
+@pytest.mark.parametrize("types", ["company", ["company", 1], ["company", "\ud800"]])
 def test_types_are_a_list_of_names(types):
-    with pytest.raises(ValueError, match="types is .*, not a list of names"):
-        check_named("types", types)
+    with pytest.raises(ValueError, match="types must be a list of .* a text, got"):
+        NerConfig(types=types)
 
 
 def test_too_little_memory_for_a_graph_is_a_line(capsys):

@@ -10,7 +10,7 @@ from tqdm import tqdm
 from tasks.classification.data import Example as ClassificationExample
 from tasks.common.errors import InputError
 from tasks.common.training.monitor import VisualDLMonitor
-from tasks.matching.demo_data import write_demo_data
+from tasks.matching.demo import write_demo_data
 from tasks.ner.demo import read_demo_corpus
 from tasks.ner.examples import Entity, Example
 from tasks.ner.reports.monitoring import NerMonitor
@@ -34,7 +34,7 @@ NER = [
 
 @pytest.fixture(autouse=True)
 def without_pictures(monkeypatch):
-    monkeypatch.setattr(NerMonitor, "watch", lambda *_: None)
+    monkeypatch.setattr(NerMonitor, "show", lambda *_: None)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_numbers_of_numpy_and_tuples_are_plain_data(tmp_path):
         {"text": "叶老桂在医院。", "label": [(np.int64(0), np.int64(3), "name")]},
         {"text": "陆雨桐在学校。", "label": ((0, 3, "name"),)},
     ]
-    examples, _ = get_recipe("ner")._read_records(rows, "train")
+    examples, _ = get_recipe("ner").labeled.read_records(rows, "train")
     assert [example.entities for example in examples] == [(Entity(0, 3, "name"),)] * 2
     assert [example.where for example in examples] == ["train[0]", "train[1]"]
 
@@ -144,7 +144,7 @@ def test_data_that_do_not_go_with_the_configuration(tmp_path):
         ner.train(config, data={"dev": NER})
     with pytest.raises(InputError, match="of a run that had its data in memory"):
         ner.train({**config, "train_file": "(in memory)"})
-    with pytest.raises(InputError, match="the recipe pretraining reads files only"):
+    with pytest.raises(InputError, match="this recipe reads files only"):
         get_recipe("pretraining").train(config, data={"train": ["甲"]})
     with pytest.raises(InputError, match="^train: all texts have the label 'a'"):
         get_recipe("classification").train(config, data={"train": [{"text": "甲", "label": "a"}] * 3})

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from tasks.classification.arguments import ClassificationArguments
-from tasks.classification.splits import read_splits as classification
+from tasks.classification.data import read_splits as classification
 from tasks.common.errors import InputError
 from tasks.common.training.splits import hold_out
 from tasks.matching.arguments import MatchingArguments

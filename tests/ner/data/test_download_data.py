@@ -1,5 +1,6 @@
 """The tool that fetches published data sets, with publishers of this process; what is published agrees with itself."""
 
+import hashlib
 import io
 import re
 import socket
@@ -10,7 +11,7 @@ import pytest
 
 from tasks.common.errors import InputError
 from tasks.ner.data import published
-from tasks.ner.data.published import DATASETS, PublishedFile, Source, fetch_dataset, without_places
+from tasks.ner.data.published import DATASETS, PublishedFile, fetch_dataset
 from tests.local_server import LocalServer, serve
 from tests.verbs import verb
 
@@ -44,12 +45,11 @@ def server(monkeypatch):
 @pytest.fixture
 def files(server, monkeypatch):
     """A data set of each kind of file, as the data set ``resume``; attempts follow each other at once."""
-    source = Source(f"{server.url}/set.zip")
     files = [
-        PublishedFile("train.json", source, 1, 2, make=published.read_zip_member),
-        PublishedFile("test.json", source, 1, labeled=False, make=published.read_zip_member),
-        PublishedFile("dev.bmes", Source(f"{server.url}/dev.bmes"), 2, 1),
-        PublishedFile("w.dev", Source(f"{server.url}/w.dev", len(WEIBO)), 2, make=without_places),
+        PublishedFile("train.json", f"{server.url}/set.zip", 1, 2),
+        PublishedFile("test.json", f"{server.url}/set.zip", 1, labeled=False),
+        PublishedFile("dev.bmes", f"{server.url}/dev.bmes", 2, 1),
+        PublishedFile("w.dev", f"{server.url}/w.dev", 2, size=len(WEIBO), sha256=hashlib.sha256(WEIBO).hexdigest()),
     ]
     monkeypatch.setitem(DATASETS, "resume", files)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
@@ -63,8 +63,7 @@ def content(folder):
 def test_data_set_is_fetched_checked_and_then_kept(server, files, tmp_path, capsys):
     assert download_data.main(["resume", "--output", str(tmp_path)]) == 0
     folder = tmp_path / "ner" / "resume"
-    weibo = "老 B-PER.NOM\n百 I-PER.NOM\n心 O\n\n\ufffd\ufffd O\n1 O\n".encode()
-    assert content(folder) == {"train.json": TRAIN, "test.json": TEST, "dev.bmes": BMES, "w.dev": weibo}
+    assert content(folder) == {"train.json": TRAIN, "test.json": TEST, "dev.bmes": BMES, "w.dev": WEIBO}
     assert server.asked == ["/set.zip", "/dev.bmes", "/w.dev"]
     lines = capsys.readouterr().out.splitlines()
     assert lines[2] == f"{folder / 'dev.bmes'}: {len(BMES)} bytes from {server.url}/dev.bmes" and len(lines) == 4
@@ -82,10 +81,9 @@ def test_only_what_is_missing_is_fetched(server, files, tmp_path):
 
 def test_source_put_there_by_hand_is_used_and_kept(server, files, tmp_path):
     (tmp_path / "set.zip").write_bytes(server.files["/set.zip"])
-    (tmp_path / "w.dev.raw").write_bytes(WEIBO)
     fetch_dataset(files, tmp_path, report=lambda line: None)
-    assert server.asked == ["/dev.bmes"]
-    assert sorted(content(tmp_path)) == ["dev.bmes", "set.zip", "test.json", "train.json", "w.dev", "w.dev.raw"]
+    assert server.asked == ["/dev.bmes", "/w.dev"]
+    assert sorted(content(tmp_path)) == ["dev.bmes", "set.zip", "test.json", "train.json", "w.dev"]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +93,7 @@ def test_source_put_there_by_hand_is_used_and_kept(server, files, tmp_path):
         ("dev.bmes", b"<html>", "is not the file as published (NAME:1: no tag in '<html>'; "),
         ("test.json", TEST * 2, "has 2 texts instead of 1; the file has changed or was not meant"),
         ("set.zip", b"<html>", "is no zip archive that can be read (File is not a zip file)"),
-        ("w.dev.raw", WEIBO[:-1], f"has {len(WEIBO) - 1} bytes instead of {len(WEIBO)}; "),
+        ("w.dev", WEIBO[:-1], f"has {len(WEIBO) - 1} bytes instead of {len(WEIBO)}; "),
     ],
 )
 def test_other_file_that_is_there_is_refused_and_kept(files, tmp_path, capsys, name, given, message):
@@ -114,12 +112,12 @@ def test_wrong_file_of_the_publisher_never_gets_the_name(server, files, tmp_path
     others = {
         "/dev.bmes": b"<html>login</html>",
         "/set.zip": archive(train=TRAIN + TRAIN, test=TEST),
-        "/w.dev": WEIBO.replace(b"0\t", b" \t"),
+        "/w.dev": WEIBO.replace(b"0\t", b"1\t"),
     }
     for address, name, message in (
         ("/dev.bmes", "dev.bmes", f"{server.url}/dev.bmes: is not the file as published ("),
         ("/set.zip", "train.json", f"{folder / 'train.json'}: has 2 texts instead of 1 and 4 entities instead of 2; "),
-        ("/w.dev", "w.dev", f"{server.url}/w.dev:1: '老 \\tB-PER.NOM' is not a character, its place and a tag; "),
+        ("/w.dev", "w.dev", f"{server.url}/w.dev: has SHA-256 "),
     ):
         DATASETS["resume"] = [file for file in files if file.name == name]
         server.files[address] = others[address]
@@ -133,10 +131,10 @@ def test_missing_file_and_closed_network_are_one_line_with_address_and_place(ser
         free.bind(("127.0.0.1", 0))
         closed = f"http://127.0.0.1:{free.getsockname()[1]}"
     folder = tmp_path / "ner" / "resume"
-    for file, place in ((files[2], "dev.bmes"), (files[0], "set.zip"), (files[3], "w.dev.raw")):
+    for file, place in ((files[2], "dev.bmes"), (files[0], "set.zip"), (files[3], "w.dev")):
         for host in (f"{server.url}/gone", closed):
-            url = f"{host}/{file.source.name}"
-            DATASETS["resume"] = [replace(file, source=Source(url))]
+            url = f"{host}/{file.source_name}"
+            DATASETS["resume"] = [replace(file, url=url)]
             assert download_data.main(["resume", "--output", str(tmp_path)]) == 2
             error = capsys.readouterr().err
             assert error.startswith(f"error: {url}: cannot be downloaded (") and error.count("\n") == 1
@@ -157,30 +155,13 @@ def test_unknown_name_is_one_line_with_the_names(fails):
     assert fails(download_data, "conll").startswith("argument NAME: invalid choice: 'conll' (choose from 'cluener',")
 
 
-def test_tags_that_are_not_well_formed_are_told_of_the_file_by_its_name(tmp_path, caplog):
-    source = "老0\tO\n百1\tI-PER.NOM\n".encode()
-    (tmp_path / "w.dev.raw").write_bytes(source)
-    file = PublishedFile("w.dev", Source("https://nowhere/w.dev", len(source)), 1, make=without_places)
-    fetch_dataset([file], tmp_path, report=lambda line: None)
-    (record,) = caplog.records
-    assert record.getMessage().startswith(f"{tmp_path / 'w.dev'}:2: 1 tag sequence is not well-formed (first: ")
-
-
-def test_line_of_weibo_without_a_place_is_refused(tmp_path):
-    path = tmp_path / "w.dev"
-    for line in ("老\tO", "0\tO", "老0 O", "老0\t", "老0\tO O"):
-        path.write_text(f"心0\tO\n{line}\n", encoding="utf-8")
-        with pytest.raises(InputError, match=rf"^it:2: {re.escape(repr(line))} is not a character, its place"):
-            without_places(path, "w.dev", "it")
-
-
 def test_published_files_are_described_completely():
     for name, files in DATASETS.items():
         assert files and len({file.name for file in files}) == len(files), name
         for file in files:
-            assert file.source.url.startswith("https://") and file.texts > 0
-            known = file.source.sha256 is not None and re.fullmatch("[0-9a-f]{64}", file.source.sha256)
-            assert (known and file.source.size > 0) or file.entities or not file.labeled
+            assert file.url.startswith("https://") and file.texts > 0
+            known = file.sha256 is not None and re.fullmatch("[0-9a-f]{64}", file.sha256)
+            assert (known and file.size > 0) or file.entities or not file.labeled
 
 
 def test_real_files_where_they_are_are_as_published(shared_data):
@@ -192,7 +173,7 @@ def test_real_files_where_they_are_are_as_published(shared_data):
     ]
     for file, path in present:
         file.check(path, path)
-        other = replace(file, texts=file.texts + 1, source=replace(file.source, sha256=None))
+        other = replace(file, texts=file.texts + 1, sha256=None)
         if path.stat().st_size < 1e6:
             with pytest.raises(InputError, match=f" has {file.texts} texts instead of {file.texts + 1}; "):
                 other.check(path, path)

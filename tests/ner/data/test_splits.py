@@ -9,10 +9,10 @@ import pytest
 import train_ner
 import yaml
 
+from tasks import recipes
 from tasks.common.errors import InputError
 from tasks.common.training.memory import IN_MEMORY
 from tasks.common.training.splits import hold_out
-from tasks.experiments.engine import train
 from tasks.ner.arguments import NerArguments
 from tasks.ner.data.splits import draw, has_overlap, read_splits
 from tasks.ner.examples import Entity, Example, without_overlaps
@@ -184,8 +184,9 @@ def test_the_same_texts_in_memory_are_drawn(few_texts):
 
 
 def test_runs_of_several_seeds_have_other_texts_and_no_score_together(few_texts, tmp_path, without_pictures):
-    config = {"train_file": str(few_texts.train), "dev_file": str(few_texts.dev), "train_texts": 30, **TINY}
-    summary = train("ner", {**config, "num_train_epochs": 1, "seeds": "1,2", "output_dir": str(tmp_path / "runs")})
+    files = {"train_file": str(few_texts.train), "dev_file": str(few_texts.dev), "output_dir": str(tmp_path / "runs")}
+    config = {"recipe": "ner", **files, "train_texts": 30, **TINY, "num_train_epochs": 1}
+    summary = recipes.train({**config, "seeds": "1,2"})
     assert summary["runs"] == 2 and "ensemble" not in summary["scores"]["dev.f1"]
     folders = [tmp_path / "runs" / f"seed_{seed}" for seed in (1, 2)]
     configs = [yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8")) for folder in folders]

@@ -12,14 +12,11 @@ from paddle_rope import CharTokenizer
 from tasks.ner.batching import NerDataset, SpanCollator, TokenizedText
 from tasks.ner.data.reading import read_examples
 from tasks.ner.examples import Entity, Example
-from tasks.ner.features import FEATURE_KINDS, WordFeatures
-from tasks.ner.features.analysis import Analysis
+from tasks.ner.features import COLUMNS, FEATURE_KINDS, WordFeatures
 from tasks.ner.features.chinese_words import TAG_CLASSES, tag_class
-from tasks.ner.features.dictionary_file import installed_words
 from tasks.ner.features.flags import SpanFlags
-from tasks.ner.features.gazetteer import Gazetteer
-from tasks.ner.features.kinds import COLUMNS
-from tasks.ner.features.matching import NO_PAIRS, PairTable, StringFinder, code_points, pairs_of
+from tasks.ner.features.gazetteer import Gazetteer, StringFinder
+from tasks.ner.features.jieba_dictionary import installed_words
 from tasks.ner.features.token_features import token_places
 from tasks.ner.prediction.windows import cut_text
 from tests.ner.arrays import same
@@ -50,13 +47,7 @@ def example(text, *entities):
 
 
 def segment(text):
-    words = installed_words()
-    return Analysis(text, PairTable([words.pair_nodes, NO_PAIRS, NO_PAIRS]), words).segmentation
-
-
-def begins_of(finder, text):
-    (begins,) = PairTable([finder.beginnings])(pairs_of(code_points(text)))
-    return begins
+    return installed_words()(text).segmentation
 
 
 def values_of(text, offsets, kind):
@@ -139,19 +130,10 @@ def test_parts_of_speech_fall_into_classes():
 
 def test_strings_are_found_wherever_they_stand():
     finder = StringFinder({"甲乙丙": 2, "乙": 1, "丙丁": 5})
-    assert finder("甲乙丙丁甲乙", begins_of(finder, "甲乙丙丁甲乙")) == [(0, 3, 2), (1, 2, 1), (2, 4, 5), (5, 6, 1)]
+    assert finder("甲乙丙丁甲乙") == [(0, 3, 2), (1, 2, 1), (2, 4, 5), (5, 6, 1)]
     finder = StringFinder({"甲乙丙": 2, "丙丁": 5})
-    assert finder("甲乙甲乙丙丁", begins_of(finder, "甲乙甲乙丙丁")) == [(2, 5, 2), (4, 6, 5)]
-    assert finder("甲", begins_of(finder, "甲")) == []
-
-
-def test_table_of_pairs_has_the_values_of_each_part_and_else_the_missing_one():
-    def pairs(*strings):
-        return pairs_of(code_points("".join(strings)))[::2]
-
-    table = PairTable([(pairs("甲乙", "😀甲"), np.array([7, 8]), -1), (pairs("丙甲", "甲乙"), np.array([5, 6]), 0)])
-    assert table(pairs_of(code_points("甲乙丙甲乙😀甲"))).tolist() == [[7, -1, -1, 7, -1, 8], [6, 0, 5, 6, 0, 0]]
-    assert table(pairs_of(code_points("甲"))).shape == table(pairs_of(code_points(""))).shape == (2, 0)
+    assert finder("甲乙甲乙丙丁") == [(2, 5, 2), (4, 6, 5)]
+    assert finder("甲") == finder("") == []
 
 
 def test_values_that_are_rarer_than_min_count_are_unknown():
@@ -175,8 +157,7 @@ def test_more_texts_add_the_values_that_are_frequent_in_all():
 
 def spans_of(gazetteer, text, own=None):
     return {
-        (text[start:end], gazetteer.types[number // 3], number % 3)
-        for start, end, number in gazetteer.spans(text, begins_of(gazetteer, text), own)
+        (text[start:end], gazetteer.types[number // 3], number % 3) for start, end, number in gazetteer.spans(text, own)
     }
 
 
@@ -223,7 +204,7 @@ def test_features_of_a_training_text_do_not_depend_on_its_labels():
 def test_entities_that_are_very_long_or_no_utf_8_are_left_out_of_the_gazetteer():
     long = "长" * 21
     gazetteer = Gazetteer.from_examples([example(f"在{long}和\ud83d处", (long, "place"), ("\ud83d", "place"))])
-    assert gazetteer.occurrences == {} and gazetteer.spans(long, begins_of(gazetteer, long)) == []
+    assert gazetteer.occurrences == {} and gazetteer.spans(long) == []
 
 
 # ---- hostile texts

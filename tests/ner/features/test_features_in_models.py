@@ -18,7 +18,7 @@ from tasks.recipes import get_recipe
 from tests.ner.arrays import same
 from tests.verbs import verb
 
-tune_threshold = verb("tune", "ner")
+tune_threshold = verb("tune")
 
 # ---- the model
 
@@ -166,9 +166,9 @@ def test_no_features_are_the_default(given):
     [
         ({"features": "words,lexicon"}, "segmentation, bigrams, words, dictionary, gazetteer, got 'lexicon'"),
         ({"features": 3}, "got '3'"),
-        ({"character_dropout": 1}, "character_dropout must be at least 0 and less than 1"),
-        ({"feature_dropout": -0.5}, "feature_dropout must be at least 0"),
-        ({"embedding_dropout_prob": 1.5}, "embedding_dropout_prob must be at least 0"),
+        ({"character_dropout": 1}, "character_dropout must be a number of at least 0 and less than 1"),
+        ({"feature_dropout": -0.5}, "feature_dropout must be a number of at least 0"),
+        ({"embedding_dropout_prob": 1.5}, "embedding_dropout_prob must be a number of at least 0"),
         ({"hidden_act": "swish"}, "hidden_act must be one of gelu, gelu_tanh, relu, tanh"),
     ],
     ids=str,

@@ -2,11 +2,15 @@
 
 import io
 import random
+from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
+import yaml
 
 from tasks.ner.data.reading import FORMATS, Entity, Example, read_examples, read_labeled, write_examples
 from tasks.ner.formats.brat import NAME as BRAT
+from tasks.ner.formats.label_studio import labeling_configuration
 from tests.ner.reading import contents, error_of
 
 TAGS = ["bio", "bioes", "bmes", "bio_sentences", "bioes_sentences", "bmes_sentences"]
@@ -108,17 +112,24 @@ def test_tags_that_are_written_are_well_formed(tmp_path, caplog, format):
     assert not caplog.records
 
 
-def test_the_layouts_of_the_tagged_formats(tmp_path):
-    examples = [example("王小明在京", (0, 3, "P"), (4, 5, "L")), example("上海", (0, 2, "L"))]
-    expected = {
-        "bio": "王 B-P\n小 I-P\n明 I-P\n在 O\n京 B-L\n\n上 B-L\n海 I-L\n\n",
-        "bioes": "王 B-P\n小 I-P\n明 E-P\n在 O\n京 S-L\n\n上 B-L\n海 E-L\n\n",
-        "bmes": "王 B-P\n小 M-P\n明 E-P\n在 O\n京 S-L\n\n上 B-L\n海 E-L\n\n",
-        "bio_sentences": "王\x02小\x02明\x02在\x02京\tB-P\x02I-P\x02I-P\x02O\x02B-L\n上\x02海\tB-L\x02I-L\n",
-    }
-    for format, content in expected.items():
-        write_examples(examples, tmp_path / format, format)
-        assert (tmp_path / format).read_text(encoding="utf-8") == content
+GOLDEN = yaml.safe_load(Path(__file__).with_name("written.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_what_is_written_has_not_changed(tmp_path, format):
+    examples = [example("王小明在京。", (0, 3, "PER"), (4, 5, "LOC")), example("没有")]
+    write_examples(examples, tmp_path / "out", format)
+    if format == BRAT:
+        assert {path.name: path.read_text("utf-8") for path in (tmp_path / "out").iterdir()} == GOLDEN[format]
+    else:
+        assert (tmp_path / "out").read_text(encoding="utf-8") == GOLDEN[format]
+
+
+def test_the_labeling_configuration_has_the_types_and_the_names_that_are_written():
+    labels, text = ElementTree.fromstring(labeling_configuration(["name", 'a"<&b']))
+    assert [label.get("value") for label in labels] == ["name", 'a"<&b']
+    names = (labels.get("name"), labels.get("toName"), text.get("name"), text.get("value"))
+    assert names == ("label", "text", "text", "$text")
 
 
 # ---- what a format cannot hold

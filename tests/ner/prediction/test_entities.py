@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from tasks.ner.batching import TokenizedText
-from tasks.ner.prediction.predictor import predict_entities
+from tasks.ner.prediction.finding import predict_entities
 from tasks.ner.spans import scores_of_text
 
 

@@ -10,6 +10,7 @@ from paddle_rope import CharTokenizer
 from tasks.ner.batching import TokenizedText
 from tasks.ner.examples import Entity, make_example
 from tasks.ner.features import FEATURE_KINDS, WordFeatures
+from tasks.ner.prediction import finding
 from tasks.ner.prediction import parts as parts_of_texts
 from tasks.ner.prediction import predictor as predicting
 from tasks.ner.prediction.parts import CONTEXT_CHARACTERS, part_bounds, read_parts
@@ -165,7 +166,7 @@ def document(corpus):
 def test_entities_of_a_text_in_parts_are_those_of_the_whole(predictor, document, monkeypatch):
     (expected,) = predictor.find([document])
     monkeypatch.setattr(parts_of_texts, "PART_CHARACTERS", 300)
-    monkeypatch.setattr(predicting, "TOKENS_AT_ONCE", 500)
+    monkeypatch.setattr(finding, "TOKENS_AT_ONCE", 500)
     (found,) = predictor.find([document])
     assert len(found) > 50
     assert [entity[:3] for entity in found] == [entity[:3] for entity in expected]
@@ -175,7 +176,7 @@ def test_entities_of_a_text_in_parts_are_those_of_the_whole(predictor, document,
 def test_texts_of_all_lengths_keep_their_entities_when_few_windows_are_held(predictor, document, monkeypatch):
     texts = ["", document[:1000], document[:20], "", document[1000:3000], document[:30], document[2000:2100]]
     expected = [[entity[:3] for entity in of_text] for of_text in predictor.find(texts)]
-    monkeypatch.setattr(predicting, "TOKENS_AT_ONCE", 100)
+    monkeypatch.setattr(finding, "TOKENS_AT_ONCE", 100)
     assert [[entity[:3] for entity in of_text] for of_text in predictor.find(texts)] == expected
 
 
@@ -211,7 +212,7 @@ class NothingFound:
 
 def test_memory_does_not_grow_with_the_text(predictor, document, monkeypatch):
     monkeypatch.setattr(predictor, "model", NothingFound(predictor.model.config))
-    monkeypatch.setattr(predicting, "TOKENS_AT_ONCE", 1000)
+    monkeypatch.setattr(finding, "TOKENS_AT_ONCE", 1000)
     monkeypatch.setattr(parts_of_texts, "PART_CHARACTERS", 500)
 
     def peak(text):

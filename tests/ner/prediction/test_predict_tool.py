@@ -1,4 +1,4 @@
-"""paddle-rope predict ner: streams, formats, pages, progress."""
+"""paddle-rope predict: streams, formats, pages, progress."""
 
 import gzip
 import json

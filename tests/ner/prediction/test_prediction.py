@@ -16,7 +16,6 @@ from paddle_rope import CharTokenizer, decode_spans
 from tasks.common.errors import InputError
 from tasks.ner import NerPredictor
 from tasks.ner.model import NerModel
-from tasks.ner.prediction import predictor as prediction
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +165,8 @@ def random_brackets(seed, size, longest):
 @pytest.mark.parametrize("max_tokens, overlap", [(16, None), (16, 14), (9, 2), (7, 5), (40, 12), (16, 4)])
 def test_no_entity_up_to_the_overlap_is_lost_or_found_twice_in_texts_of_any_length(monkeypatch, max_tokens, overlap):
     tokenizer = CharTokenizer.from_corpus(["(a)"])
-    monkeypatch.setattr(prediction, "open_models", lambda *_: (tokenizer, BracketModel(tokenizer), None))
+    monkeypatch.setattr(NerPredictor, "_open", lambda *_: (tokenizer, BracketModel(tokenizer)))
+    monkeypatch.setattr(NerPredictor, "features", None, raising=False)
     predictor = NerPredictor("fake", "cpu", max_tokens=max_tokens, overlap=overlap)
     assert predictor.overlap == (max_tokens // 4 if overlap is None else overlap)
     texts = [random_brackets(seed, 3 * seed, predictor.overlap) for seed in range(60)]
@@ -182,7 +182,8 @@ def test_no_entity_is_longer_than_the_bound(monkeypatch, longest, given, bound):
     tokenizer = CharTokenizer.from_corpus(["(a)"])
     model = BracketModel(tokenizer)
     model.config = SimpleNamespace(**{**vars(model.config), "longest_entity": longest})
-    monkeypatch.setattr(prediction, "open_models", lambda *_: (tokenizer, model, None))
+    monkeypatch.setattr(NerPredictor, "_open", lambda *_: (tokenizer, model))
+    monkeypatch.setattr(NerPredictor, "features", None, raising=False)
     predictor = NerPredictor("fake", "cpu", max_tokens=200, max_entity_tokens=given)
     text = "".join(f"({'a' * (size - 2)})" for size in (2, 7, 8, 32, 33, 40, 41))
     assert [end - start for start, end, *_ in predictor.find([text])[0]] == [
@@ -278,7 +279,7 @@ def test_training_folder_instead_of_its_model_names_the_model(fails, trained, co
 
 def test_folder_without_a_model_and_missing_folder_are_errors(fails, tmp_path, corpus):
     assert fails(predict_ner, "nope", "--input", corpus.dev).startswith("nope: no such folder; give ")
-    assert "config.json, model.safetensors, vocab.txt" in fails(evaluate_ner, tmp_path, corpus.dev)
+    assert "no model here (config.json missing)" in fails(evaluate_ner, tmp_path, corpus.dev)
 
 
 def replace_in(name, old, new):

@@ -6,8 +6,9 @@ import pytest
 
 from tasks.commands.main import main
 from tasks.ner.data.reading import read_examples
+from tasks.ner.prediction.candidates import LOWEST_THRESHOLD
 from tasks.ner.prediction.predictor import NerPredictor
-from tasks.ner.prediction.selection import LOWEST_LOGIT, uncertainty
+from tasks.ner.prediction.selection import uncertainty
 from tests.exports import FORMATS, export
 
 
@@ -19,7 +20,7 @@ def select(trained, tmp_path):
         given, output = tmp_path / "given.txt", tmp_path / "selected"
         given.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
         words = ["--input", given, "--output", output, "--count", count, "--device", "cpu", *words]
-        assert main(["select", "ner", str(model), *map(str, words)]) == 0
+        assert main(["select", str(model), *map(str, words)]) == 0
         return output
 
     return select
@@ -37,7 +38,7 @@ def records_of(path):
 def test_the_texts_of_highest_entropy_come_with_what_the_model_finds(select, texts, trained, capsys):
     records = records_of(select(texts, 5))
     predictor = NerPredictor(trained.model, device="cpu")
-    entropies = dict(zip(texts, map(uncertainty, predictor.find(texts, thresholds=LOWEST_LOGIT))))
+    entropies = dict(zip(texts, map(uncertainty, predictor.find(texts, thresholds=LOWEST_THRESHOLD))))
     assert [record["text"] for record in records] == sorted(entropies, key=entropies.get, reverse=True)[:5]
     assert [record["uncertainty"] for record in records] == [round(entropies[r["text"]], 4) for r in records]
     assert [record["entities"] for record in records] == [
@@ -48,7 +49,7 @@ def test_the_texts_of_highest_entropy_come_with_what_the_model_finds(select, tex
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_an_exported_model_selects_the_same_texts(select, texts, trained, tmp_path, format):
-    exported = export("ner", tmp_path / "exported", format, trained.model)
+    exported = export(tmp_path / "exported", format, trained.model)
     chosen = [record["text"] for record in records_of(select(texts, 8))]
     assert [record["text"] for record in records_of(select(texts, 8, model=exported))] == chosen
 
@@ -81,7 +82,9 @@ def test_what_is_wrong_is_said_before_the_model_is_read(words, message, tmp_path
     monkeypatch.chdir(tmp_path)
     for name in ("given.txt", "labeled.jsonl"):
         (tmp_path / name).write_text('{"text": "甲", "label": {}}\n', encoding="utf-8")
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model/config.json").write_text('{"model_type": "paddle_rope_ner"}', encoding="utf-8")
     before = sorted(tmp_path.iterdir())
-    assert main(["select", "ner", "no_model", "--input", "given.txt", "--count", "3", *words]) == 2
+    assert main(["select", "model", "--input", "given.txt", "--count", "3", *words]) == 2
     assert capsys.readouterr().err.startswith(f"error: {message}")
     assert sorted(tmp_path.iterdir()) == before

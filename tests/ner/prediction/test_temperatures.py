@@ -22,7 +22,7 @@ from tasks.ner.prediction.temperatures import (
 from tasks.ner.reports.monitoring import NerMonitor
 from tests.verbs import verb
 
-tune = verb("tune", "ner")
+tune = verb("tune")
 
 
 def drawn(count, temperature, seed=0, spread=4.0):
@@ -138,7 +138,7 @@ def config_of(model):
 
 def test_training_fits_them_on_dev_and_they_change_no_score(train, trained, tmp_path, monkeypatch):
     monkeypatch.setattr("tasks.ner.recipe.temperatures_for", lambda *_: 1.0)
-    monkeypatch.setattr(NerMonitor, "watch", lambda *_: None)
+    monkeypatch.setattr(NerMonitor, "show", lambda *_: None)
     fitted, plain = trained, train(tmp_path / "plain", num_train_epochs=trained.config["num_train_epochs"])
     temperatures = config_of(fitted.model)["temperatures"]
     assert len(temperatures) == len(fitted.model_config["types"]) and min(temperatures) > 0

@@ -14,9 +14,7 @@ THREADS, ROUNDS = 8, 4
 @pytest.fixture(scope="module", params=["trained", *FORMATS, "ensemble"])
 def predictor(request, trained, tmp_path_factory):
     if request.param in FORMATS:
-        return NerPredictor(
-            export("ner", tmp_path_factory.mktemp("exported") / "model", request.param, trained.model), "cpu"
-        )
+        return NerPredictor(export(tmp_path_factory.mktemp("exported") / "model", request.param, trained.model), "cpu")
     return NerPredictor([trained.model] * (2 if request.param == "ensemble" else 1), "cpu")
 
 

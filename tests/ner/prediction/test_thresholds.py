@@ -12,18 +12,17 @@ import pytest
 from tasks.ner.examples import Entity, make_example
 from tasks.ner.metrics import entity_scores
 from tasks.ner.prediction import candidates as candidates_module
-from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, find_candidates
+from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, above, find_candidates
 from tasks.ner.prediction.predictor import NerPredictor
 from tasks.ner.prediction.thresholds import (
     LEAST_FOR_F1,
-    above,
     threshold_for_f1,
     thresholds_for,
     tune_thresholds,
 )
 from tests.verbs import verb
 
-tune_threshold = verb("tune", "ner")
+tune_threshold = verb("tune")
 
 TYPES = ["a", "b", "c"]
 

@@ -1,4 +1,4 @@
-"""Documents in files of their own, and the benchmark of a long one."""
+"""Documents, each a whole file."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 
 from paddle_rope.__main__ import main
 from tasks.common.errors import InputError
-from tasks.common.texts.text_stream import FileStream
+from tasks.common.texts.streams import FileStream
 
 
 def test_each_file_is_one_text_with_its_lines(tmp_path):
@@ -37,21 +37,9 @@ def test_documents_of_several_files_are_predicted_whole(trained, corpus, tmp_pat
         (tmp_path / f"{number}.txt").write_text(document, encoding="utf-8")
     words = ["--whole_files", "--input", *(str(tmp_path / f"{number}.txt") for number in range(2))]
     words += ["--output", str(tmp_path / "out"), "--html", str(tmp_path / "page"), "--device", "cpu"]
-    assert main(["predict", "ner", str(trained.model), *words]) == 0
+    assert main(["predict", str(trained.model), *words]) == 0
     records = [json.loads(line) for line in (tmp_path / "out").read_text(encoding="utf-8").splitlines()]
     assert [record["text"] for record in records] == documents
     assert all(record["entities"] for record in records)
     page = (tmp_path / "page").read_text(encoding="utf-8")
     assert page.count("<p ") == 20 and 'id="text2"' in page
-
-
-def test_benchmark_of_a_long_document(trained, corpus, tmp_path, capsys):
-    texts = [record["text"] for record in corpus.dev_records]
-    (tmp_path / "texts.txt").write_text("\n".join(texts), encoding="utf-8")
-    words = [str(trained.model), "--texts", str(tmp_path / "texts.txt"), "--characters", "500", "2000"]
-    assert main(["benchmark", "long_document", *words]) == 0
-    table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in capsys.readouterr().out.splitlines()[1:]]
-    assert table[0] == ["characters", "entities", "seconds", "idle_mb", "peak_mb"]
-    assert [row[0] for row in table[2:]] == ["500", "2000"]
-    for row in table[2:]:
-        assert int(row[1]) > 5 and int(row[4]) >= int(row[3]) > 50

@@ -3,7 +3,7 @@
 import pytest
 
 from tasks.ner.reports.monitoring import NerMonitor
-from tests.ner.conftest import WATCH
+from tests.ner.conftest import SHOW
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -15,5 +15,5 @@ def without_drawings():
 def pictured(train, tmp_path_factory):
     """What a run leaves that has learned to find entities. Do not change its files."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(NerMonitor, "watch", WATCH)
+        patch.setattr(NerMonitor, "show", SHOW)
         return train(tmp_path_factory.mktemp("drawn") / "run", num_train_epochs=6)

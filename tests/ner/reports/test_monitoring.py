@@ -10,13 +10,16 @@ from PIL import Image
 from visualdl import LogReader
 
 from paddle_rope import CharTokenizer
+from tasks.ner import evaluation
 from tasks.ner.batching import NerDataset
 from tasks.ner.data.reading import Entity, Example, read_examples
+from tasks.ner.evaluation import Evaluation, evaluate_model
 from tasks.ner.metrics import precision_recall_curves
 from tasks.ner.model import NerConfig, NerModel
-from tasks.ner.prediction.predictor import NerPredictor, predict_entities
-from tasks.ner.reports import monitoring
-from tasks.ner.reports.monitoring import CURVE_STEPS, LOWEST_LOGIT, MOST_TYPES, NerMonitor, span_scores
+from tasks.ner.prediction.candidates import LOWEST_THRESHOLD
+from tasks.ner.prediction.finding import predict_entities
+from tasks.ner.prediction.predictor import NerPredictor
+from tasks.ner.reports.monitoring import CURVE_STEPS, MOST_TYPES, NerMonitor, span_scores
 
 ARGS = SimpleNamespace(logging_steps=2)
 
@@ -63,7 +66,9 @@ def test_a_curve_at_one_half_is_the_score_of_that_evaluation(log, pictured, type
 
 def test_curves_are_those_of_all_spans_of_the_saved_model(log, pictured, corpus, types):
     examples = read_examples(corpus.dev)
-    found = NerPredictor(pictured.model, "cpu").find([example.text for example in examples], thresholds=LOWEST_LOGIT)
+    found = NerPredictor(pictured.model, "cpu").find(
+        [example.text for example in examples], thresholds=LOWEST_THRESHOLD
+    )
     gold = [example.entities for example in examples]
     expected_curves = precision_recall_curves(gold, found, types, CURVE_STEPS)
     f1 = [record.value for record in log.get_data("scalar", "dev/f1")]
@@ -152,9 +157,7 @@ def test_scores_of_a_text_are_those_of_prediction(max_span_length):
         for start, end, kind, score, _ in spans:
             if end <= characters:
                 expected["ab".index(kind), start, end - 1] = score
-        scores, candidates = span_scores(model, text, characters)
-        np.testing.assert_array_equal(scores, expected.astype(np.float32))
-        assert candidates == sum(span.score > LOWEST_LOGIT for span in spans)
+        np.testing.assert_array_equal(span_scores(model, text, characters), expected.astype(np.float32))
     assert model.training
 
 
@@ -171,8 +174,8 @@ def test_of_a_thousand_types_the_most_frequent_are_shown(tmp_path):
     state = SimpleNamespace(is_world_process_zero=True, global_step=5)
     monitor = NerMonitor(tmp_path, {}, ["f1"])
     monitor.on_train_begin(ARGS, state, None)
-    watch = monitor.watch(model, dataset, 5)
-    watch([[Entity(0, 1, types[969], 2.0)], [], []])
+    found = [[Entity(0, 1, types[969], 2.0)], [], []]
+    monitor.show(model, dataset, Evaluation({}, found, found), 5)
     metrics = {"eval_f1": 0.5, **{f"eval_f1_by_type/{kind}": 0.25 for kind in types}}
     monitor.on_evaluate(ARGS, state, None, metrics=metrics)
     monitor.on_train_end(ARGS, state, None)
@@ -183,19 +186,30 @@ def test_of_a_thousand_types_the_most_frequent_are_shown(tmp_path):
     assert curves(log, f"dev/{types[969]}")[5].TP[49] == 1
 
 
-def test_there_are_no_curves_when_too_many_spans_would_be_collected(tmp_path, monkeypatch):
-    monkeypatch.setattr(monitoring, "MOST_CANDIDATES", 11)  # an untrained model has 6 in a text of 3 characters
+def test_candidates_are_collected_unless_too_many_are_expected(monkeypatch):
+    monkeypatch.setattr(evaluation, "MOST_CANDIDATES", 11)  # an untrained model has 6 in a text of 3 characters
     model, tokenizer = small_model(["a"])
     example = Example("甲乙丙", (Entity(0, 1, "a"),), "f:1")
+    one, two = (NerDataset([example] * count, tokenizer, ["a"], 9) for count in (1, 2))
+    assert [len(of_text) for of_text in evaluate_model(model, one, 1, with_candidates=True).candidates] == [6]
+    assert evaluate_model(model, one, 1).candidates is None
+    few, many = (evaluate_model(model, dataset, 1, with_candidates=True) for dataset in (one, two))
+    assert many.candidates is None and many.found == few.found * 2
+
+
+def test_without_candidates_there_are_no_curves(tmp_path):
+    model, tokenizer = small_model(["a"])
+    dataset = NerDataset([Example("甲乙丙", (Entity(0, 1, "a"),), "f:1")], tokenizer, ["a"], 9)
     monitor = NerMonitor(tmp_path, {}, ["f1"])
     monitor.on_train_begin(ARGS, SimpleNamespace(is_world_process_zero=True), None)
-    assert monitor.watch(model, NerDataset([example], tokenizer, ["a"], 9), 0) is not None
-    assert monitor.watch(model, NerDataset([example, example], tokenizer, ["a"], 9), 1) is None
+    monitor.show(model, dataset, Evaluation({}, [[]], None), 0)
     monitor.on_train_end(ARGS, None, None)
+    assert {"text", "image"} <= set(log_of(tmp_path).get_tags()) and "pr_curve" not in log_of(tmp_path).get_tags()
 
 
 def test_only_the_first_process_shows_anything(tmp_path):
     monitor = NerMonitor(tmp_path / "log", {}, ["f1"])
     monitor.on_train_begin(ARGS, SimpleNamespace(is_world_process_zero=False), None)
-    assert monitor.watch(None, None, 0) is None
+    assert not monitor.is_open
+    monitor.show(None, None, None, 0)
     assert not (tmp_path / "log").exists()

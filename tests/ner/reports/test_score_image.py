@@ -14,7 +14,8 @@ TEXT = "北京大学生"
 
 def scores(types=1, n=5):
     values = np.full([types, n, n], np.nan)
-    values[:, *np.triu_indices(n)] = -20.0
+    rows, columns = np.triu_indices(n)
+    values[:, rows, columns] = -20.0
     return values
 
 

@@ -1,0 +1,17 @@
+# The commands of everyday work; each is one line that you can also type.
+.PHONY: setup test test-all lint format attack kill
+
+setup:      ## make or update .venv
+	bash -c 'paddle=; . tools/setup.sh'
+test:       ## the quick tests
+	bash tools/test.sh
+test-all:   ## all tests, as CI runs them
+	bash .ci/run
+lint:       ## style, format and types
+	.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy
+format:     ## rewrite files in the common format
+	.venv/bin/ruff check --fix . ; .venv/bin/ruff format .
+attack:     ## mutants of every format and folder
+	.venv/bin/python -m tests.attack
+kill:       ## kill training and other work at random moments, and resume
+	.venv/bin/python -m tests.kill --kills 30 --seed 0

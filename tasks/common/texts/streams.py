@@ -1,0 +1,219 @@
+"""Texts of a file or of standard input, read as they come.
+
+The first lines decide the form of the input, see :mod:`tasks.common.texts.forms`. A JSON list, a table and tagged text
+are read whole before anything is given out.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+
+from tasks.common.errors import InputError
+from tasks.common.texts.forms import LINES_TO_SEE, Form, form_of, records, refused_tags
+from tasks.common.texts.json_records import json_text, parse_line
+from tasks.common.texts.text_files import (
+    BLANKS,
+    BYTE_ORDER_MARK,
+    STDIN,
+    blocks,
+    decode,
+    file_size,
+    is_packed,
+    open_input,
+    read_text,
+    reading,
+)
+
+logger = logging.getLogger(__name__)
+
+
+class LineStream:
+    """Items of the lines of an input, in chunks; can be iterated once. A subclass says which items a line has.
+
+    A chunk has the items of one read: of a pipe what its writer has written so far, so that a user who writes a line
+    gets an answer, of a file up to ``READ_BYTES``. Only the nothing after the last line end is no line.
+
+    Args:
+        source: path, or ``-`` for standard input.
+        chunk_items: maximum number of items in a chunk.
+
+    Attributes:
+        name: of the input, for messages.
+        size: bytes of the input, None if it is packed or not a file.
+        position: bytes of the lines read so far.
+        lines: number of lines read so far.
+        form: of the input; None until a line that is not blank has been read.
+
+    Raises:
+        InputError: the input cannot be read; while iterating, it is empty or a line is wrong. The lines before the
+            wrong one are given out first.
+    """
+
+    read_whole = (Form.JSON_LIST, Form.TABLE)  # forms whose lines alone mean nothing
+    records_of = staticmethod(records)  # pairs ("path:line", record) of the lines and the name of such an input
+
+    def __init__(self, source, chunk_items=2048):
+        self._is_stdin = os.fspath(source) == STDIN
+        self._input, self.name = open_input(source)
+        with reading(self.name):
+            self.size = None if is_packed(self._input) else file_size(self._input)
+        self.position = 0
+        self.lines = 0
+        self.form = None
+        self._chunk_items = chunk_items
+
+    def form_of(self, lines):
+        """The form of an input that begins with these lines, none of which is blank."""
+        return form_of(lines)
+
+    def items_of(self, line, where):
+        """List of the items of a line without its end; ``where`` is "path:line"."""
+        raise NotImplementedError
+
+    def items_of_record(self, record, where):
+        """List of the items of a record; the values of a table are strings."""
+        raise NotImplementedError
+
+    def items_of_whole(self, lines):
+        """List of the items of all lines of a form that is read whole."""
+        return [
+            item for where, record in self.records_of(lines, self.name) for item in self.items_of_record(record, where)
+        ]
+
+    def check_end(self):
+        """Raise InputError if the lines of the input were not enough."""
+
+    def __iter__(self):
+        """Yields lists of items."""
+        held = []  # lines of a form that is read whole, and blank lines before the form is known
+        try:
+            for lines in self._lines_as_they_come():
+                held += lines
+                self.form = self.form or self._form_of_begin(lines)
+                if self.form is not None and self.form not in self.read_whole:
+                    yield from self._chunks(held)
+                    held = []
+        finally:
+            if not self._is_stdin:
+                self._input.close()
+        if self.form in self.read_whole:
+            items = self.items_of_whole([self._next_line(line)[0] for line in held])
+            for begin in range(0, len(items), self._chunk_items):
+                yield items[begin : begin + self._chunk_items]
+        else:
+            yield from self._chunks(held)
+        self.check_end()
+
+    def _lines_as_they_come(self):
+        """Yields lists of whole lines as bytes with their LF, as many as each read completes."""
+        begun = []
+        for block in blocks(self._input, self.name):
+            *lines, rest = block.split(b"\n")
+            if lines:
+                lines[0] = b"".join([*begun, lines[0]])
+                begun = []
+                yield [line + b"\n" for line in lines]
+            begun.append(rest)
+        last = b"".join(begun)
+        if last and not (self.lines == 0 and last == BYTE_ORDER_MARK.encode()):
+            yield [last]
+
+    def _form_of_begin(self, lines):
+        decoded = (line.decode("utf-8", "replace").removeprefix(BYTE_ORDER_MARK).rstrip("\r\n") for line in lines)
+        seen = list(itertools.islice((line for line in decoded if line.strip(BLANKS)), LINES_TO_SEE))
+        return self.form_of(seen) if seen else None
+
+    def _chunks(self, lines):
+        chunk = []
+        try:
+            for line in lines:
+                chunk += self.items_of(*self._next_line(line))
+                if len(chunk) >= self._chunk_items:
+                    yield chunk
+                    chunk = []
+        except InputError:
+            if chunk:
+                yield chunk
+            raise
+        if chunk:
+            yield chunk
+
+    def _next_line(self, raw):
+        """A line without its end, and "path:line"."""
+        self.lines += 1
+        line = decode(raw, self.name, self.lines, self.position)
+        self.position += len(raw)
+        return line.removesuffix("\n").removesuffix("\r"), f"{self.name}:{self.lines}"
+
+
+class TextStream(LineStream):
+    """Pairs (text, "path:line") of an input, see :class:`LineStream`.
+
+    * JSON lines, a JSON list, a table: the text of a record is the string under the first of ``keys`` that it has; it
+      may be empty. Other keys such as ``label`` are ignored, and blank lines are skipped.
+    * Plain text: each line is a text exactly as it is, without its line end. An empty line is an empty text, so that
+      results stay in line with the input.
+    * Tagged text is refused.
+    """
+
+    read_whole = (*LineStream.read_whole, Form.TAGGED)
+
+    def __init__(self, source, chunk_items=2048, keys=("text",)):
+        super().__init__(source, chunk_items)
+        self._keys = keys
+
+    def items_of(self, line, where):
+        if self.form is not Form.JSON_LINES:
+            return [(line, where)]
+        return self.items_of_record(parse_line(line, where), where) if line.strip(BLANKS) else []
+
+    def items_of_record(self, record, where):
+        return [(json_text(record, where, self._keys), where)]
+
+    def texts_of_tagged(self, lines):
+        """Pairs (text, "path:line") of the lines of tagged text."""
+        raise refused_tags(self.name)
+
+    def items_of_whole(self, lines):
+        texts = self.texts_of_tagged(lines) if self.form is Form.TAGGED else super().items_of_whole(lines)
+        if not texts:
+            raise InputError(f"{self.name}:1: {self.form.value} without a text; give texts")
+        plural = "" if len(texts) == 1 else "s"
+        logger.warning("%s: read as %s, %d text%s", self.name, self.form.value, len(texts), plural)
+        return texts
+
+    def check_end(self):
+        if self.lines == 0:
+            raise InputError(
+                f"{self.name}:1: the input is empty; give plain text, one text a line, or JSON lines with a text"
+            )
+
+
+class FileStream:
+    """The whole of each file as one text with its line ends, one chunk per file.
+
+    Args:
+        paths: UTF-8 files; ``-`` is standard input.
+
+    Attributes:
+        name, size, position: as in :class:`LineStream`; the size is unknown.
+
+    Raises:
+        InputError: while iterating, a file cannot be read or is empty.
+    """
+
+    size = None
+    position = 0
+
+    def __init__(self, paths):
+        self._paths = list(paths)
+        self.name = ", ".join(map(str, self._paths))
+
+    def __iter__(self):
+        for path in self._paths:
+            content, name = read_text(path)
+            if not content:
+                raise InputError(f"{name}:1: the file is empty; give a file with text")
+            yield [(content, name)]

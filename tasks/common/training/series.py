@@ -1,0 +1,306 @@
+"""A series: one configuration trained with several seeds, or once for each of its folds, and what the runs gave.
+
+The runs go to ``OUTPUT_DIR/seed_N``, ``OUTPUT_DIR/fold_N`` or ``OUTPUT_DIR/seed_N/fold_M``; beside them are written
+``series.yaml`` first, ``runs.csv``, ``summary.json`` and ``summary.md`` last. Finished runs stay, and interrupted ones
+continue from their last checkpoint.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import statistics
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from paddle_rope.machine import machine_in_words
+from tasks.common.cli.own_command import own_command
+from tasks.common.cli.run_config import read_run_config
+from tasks.common.errors import InputError, Interrupted
+from tasks.common.files import atomic_writer, check_output_dir, claim_output_dir, read_json_object, write_files
+from tasks.common.process import is_first_process
+from tasks.common.reports.tables import as_csv, as_markdown, mean_and_deviation
+from tasks.common.runs.life import CHECKPOINTS_FOLDER, METRICS_FILE, refuse_links
+from tasks.common.runs.locks import locked
+from tasks.common.training.arguments import parse_seeds
+from tasks.common.training.complete import has_checkpoint
+
+SERIES_FILE = "series.yaml"  # recipe, seeds and configuration
+RUNS_CSV, SUMMARY_JSON, SUMMARY_MD = "runs.csv", "summary.json", "summary.md"
+TAKEN = "is being trained by another process"
+SPLITS = ("dev", "test")
+
+
+@dataclass(frozen=True)
+class Member:
+    """One run of a series: its configuration, and ``seed`` and ``fold`` as far as they tell it from the others."""
+
+    config: dict[str, Any]
+    labels: dict[str, int]
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.config["output_dir"])
+
+    @property
+    def name(self) -> str:
+        return " / ".join(f"{key} {value}" for key, value in self.labels.items())
+
+
+def has_folds(config: dict[str, Any]) -> bool:
+    """Whether a configuration is about all of its folds."""
+    return config.get("folds") is not None and config.get("fold") is None
+
+
+def members(config: dict[str, Any], seeds: list[int] | None) -> list[Member]:
+    """The runs of a configuration with ``seeds`` (None: its own), with its folds, or with both."""
+    folds = [{"fold": fold} for fold in range(1, int(config["folds"]) + 1)] if has_folds(config) else [{}]
+    found = []
+    for of_seed in [{"seed": seed} for seed in seeds] if seeds else [{}]:
+        for of_fold in folds:
+            labels = {**of_seed, **of_fold}
+            folder = Path(config["output_dir"]).joinpath(*(f"{key}_{value}" for key, value in labels.items()))
+            found.append(Member({**config, **labels, "output_dir": str(folder)}, labels))
+    return found
+
+
+def train_series(recipe: Any, config: dict[str, Any], seeds: list[int] | None = None) -> dict[str, Any] | None:
+    """Train a series in this process; it may be called in several processes that train together.
+
+    Args:
+        recipe: the :class:`~tasks.common.recipe.Recipe`.
+        config: configuration keys, with ``output_dir``.
+        seeds: whole numbers; None for that of the configuration.
+
+    Returns:
+        The summary, see :func:`summarize`; None in processes other than the first.
+
+    Raises:
+        InputError: as of the recipe, or no ``output_dir`` is given or it is taken.
+    """
+    if not config.get("output_dir"):
+        raise InputError("no 'output_dir': name it in the configuration file or with --output_dir PATH")
+    recipe.resolve(dict(config))
+    with _begun(Path(config["output_dir"]), {"recipe": recipe.name, "seeds": seeds, "config": config}):
+        return _train_members(recipe, config["output_dir"], members(config, seeds))
+
+
+def read_series(folder: str | Path) -> dict[str, Any]:
+    """What :data:`SERIES_FILE` holds of a series that was begun: ``recipe``, ``seeds`` and ``config``.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    file = Path(folder) / SERIES_FILE
+    series = read_run_config(file)
+    if not isinstance(series.get("recipe"), str) or not isinstance(series.get("config"), dict) or "seeds" not in series:
+        raise InputError(f"{file}: is damaged; train the series anew, in another folder")
+    return series
+
+
+def members_of(folder: str | Path, recipe: Any) -> list[Member]:
+    """The runs of a series that was begun in ``folder``, which may have been moved. Raises as :func:`read_series`."""
+    series = read_series(folder)
+    config = {**series["config"], "output_dir": str(folder)}
+    try:
+        seeds = None if series["seeds"] is None else parse_seeds(series["seeds"])
+        recipe.resolve(dict(config))
+    except InputError as error:
+        raise InputError(f"{Path(folder) / SERIES_FILE}: {error}") from None
+    return members(config, seeds)
+
+
+def resume_series(recipe: Any, folder: str | Path) -> dict[str, Any] | None:
+    """Continue a series that was interrupted; returns what :func:`train_series` does.
+
+    Raises:
+        InputError: the series is complete, or another process works on it.
+    """
+    refuse_links(folder)
+    runs = members_of(folder, recipe)
+    if (Path(folder) / SUMMARY_JSON).is_file():
+        raise InputError(f"{folder}: all runs are complete; their scores are in {Path(folder) / SUMMARY_JSON}")
+    return _train_members(recipe, folder, runs)
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether the run of a folder has left its scores."""
+    return (folder / METRICS_FILE).is_file()
+
+
+def way_of(folder: Path) -> str:
+    """What is to be done in the folder of a run: ``"none"`` if it is finished, ``"resume"``, or ``"train"``."""
+    if is_finished(folder):
+        return "none"
+    return "resume" if has_checkpoint(folder / CHECKPOINTS_FOLDER) else "train"
+
+
+def train_unless_finished(recipe: Any, config: dict[str, Any], way: str | None = None) -> bool:
+    """Train or resume a run in this process, if that is left to do.
+
+    Args:
+        recipe, config: of the run.
+        way: what :func:`way_of` returned before processes that train together began; None calls it now.
+
+    Returns:
+        False if another process has the run.
+
+    Raises:
+        InputError: the configuration or a data file is wrong; a folder in which nothing was written is not left.
+    """
+    folder = Path(config["output_dir"])
+    with claimed(folder) as is_mine:
+        if not is_mine:
+            return False
+        way = way or way_of(folder)
+        if way == "resume":
+            recipe.resume(str(folder))
+        elif way == "train":
+            if is_first_process() and folder.is_dir():  # ended before its first checkpoint
+                shutil.rmtree(folder)
+            recipe.train(config)
+    return True
+
+
+@contextlib.contextmanager
+def claimed(folder: Path) -> Iterator[bool]:
+    """Whether this process, or the processes that train together with it, have a run until the end of the block."""
+    if not is_first_process():
+        yield True
+        return
+    file = folder.with_name(f".{folder.name}.lock")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch()
+    with locked(file) as is_mine:
+        try:
+            yield is_mine
+        finally:
+            if is_mine and (is_finished(folder) or not folder.exists()):
+                file.unlink(missing_ok=True)
+
+
+def _train_members(recipe, folder, runs):
+    # All looked at before the first is trained: processes that train together would else see what the first one makes.
+    ways = [way_of(run.folder) for run in runs]
+    for number, (run, way) in enumerate(zip(runs, ways), 1):
+        print(f"---- {run.name} ({number} of {len(runs)})", flush=True)
+        try:
+            is_mine = train_unless_finished(recipe, run.config, way)
+        except Interrupted as error:
+            how = f"go on with: {own_command()} train --resume {folder}"
+            raise Interrupted(error.number, f"{folder}: ended by a signal; {how}") from None
+        if not is_mine:
+            raise InputError(f"{run.folder}: {TAKEN}; wait for its end")
+    if not is_first_process():
+        return None
+    return write_summary(recipe, folder, runs)
+
+
+@contextlib.contextmanager
+def _begun(folder, series):
+    """Makes the folder of a new series with its configuration in it, or raises InputError where it is taken. Takes them
+    away again where an InputError ends it before its first run has written anything."""
+    if not is_first_process():
+        yield
+        return
+    check_output_dir(folder)
+    made = [path for path in folder.parents if not path.exists()]
+    claim_output_dir(folder)
+    with atomic_writer(folder / SERIES_FILE) as file:
+        yaml.safe_dump(series, file, allow_unicode=True, sort_keys=False)
+    try:
+        yield
+    except InputError:
+        if [path.name for path in folder.rglob("*") if path.is_file()] == [SERIES_FILE]:
+            shutil.rmtree(folder)
+            for path in made:
+                path.rmdir()
+        raise
+
+
+class FinishedRun(NamedTuple):
+    """What a run has left."""
+
+    labels: dict[str, Any]  # which run of a series or a plan it is
+    folder: Path
+    metrics: dict[str, Any]  # of its metrics.json
+
+    @classmethod
+    def read(cls, labels: dict[str, Any], folder: Path) -> FinishedRun:
+        remedy = "remove the folder of this run, and train it anew"
+        return cls(labels, folder, read_json_object(folder / METRICS_FILE, remedy))
+
+    def score(self, place: str) -> float:
+        """The score at a dotted place of the metrics, such as ``dev.f1``; raises InputError if there is none."""
+        value = self.metrics
+        for key in place.split("."):
+            if not isinstance(value, dict) or key not in value:
+                raise InputError(f"{self.folder / METRICS_FILE}: has no {place}; correct the scores of the plan")
+            value = value[key]
+        return value
+
+    def row(self, titles: dict[str, str]) -> dict[str, Any]:
+        """Labels, the scores at the places of ``titles`` under their titles, seconds of training and parameters."""
+        scores = {title: self.score(place) for place, title in titles.items()}
+        facts = {name: self.metrics.get(name, "") for name in ("train_seconds", "parameters")}
+        return {**self.labels, **scores, **facts}
+
+
+def summarize(runs: list[FinishedRun], places: Iterable[str]) -> dict[str, Any]:
+    """What the runs of one configuration gave together.
+
+    Returns:
+        dict with ``runs``, their number; ``train_seconds``, the mean; and ``scores``: from each of ``places`` to
+        ``values``, their ``mean`` and ``standard_deviation`` (of the sample, n - 1; None for one value). The values are
+        one per seed, each the mean over its folds; of one seed they are one per fold.
+    """
+    scores = {}
+    for place in places:
+        seeds: dict[Any, list[float]] = {}
+        for run in runs:
+            seeds.setdefault(run.labels.get("seed"), []).append(run.score(place))
+        values = next(iter(seeds.values())) if len(seeds) == 1 else list(map(statistics.fmean, seeds.values()))
+        deviation = statistics.stdev(values) if len(values) > 1 else None
+        scores[place] = {"values": values, "mean": statistics.fmean(values), "standard_deviation": deviation}
+    seconds = statistics.fmean(run.metrics.get("train_seconds", 0.0) for run in runs)
+    return {"runs": len(runs), "train_seconds": seconds, "scores": scores}
+
+
+def write_summary(recipe: Any, folder: str | Path, series: list[Member]) -> dict[str, Any]:
+    """Write and print what the finished runs of a series gave; returns it as :func:`summarize` does, and with
+    ``ensemble``, the score of the models together, where the recipe has such a thing."""
+    runs = [FinishedRun.read(run.labels, run.folder) for run in series]
+    known = [f"{split}.{name}" for split in SPLITS for name in recipe.scores if name in runs[0].metrics.get(split, ())]
+    titles = {place: place.replace(".", " ") for place in known}
+    summary = summarize(runs, titles)
+    if len(runs) > 1 and "fold" not in runs[0].labels:
+        together = recipe.score_ensemble(series[0].config, [str(run.folder) for run in runs])
+        for place, score in summary["scores"].items() if together else ():
+            split, name = place.split(".")
+            score["ensemble"] = together[split][name]
+    machine, seeds = machine_in_words(), dict.fromkeys(run.labels["seed"] for run in runs if "seed" in run.labels)
+    table = _table(runs, titles, summary["scores"])
+    text = f"{machine}{'; seeds ' * bool(seeds)}{', '.join(map(str, seeds))}\n\n{as_markdown(table, list(table[0]))}"
+    content = json.dumps({"machine": machine, "variants": [summary]}, ensure_ascii=False, indent=2)
+    rows = [run.row(titles) for run in runs]
+    write_files(Path(folder), {RUNS_CSV: as_csv(rows, list(rows[0])), SUMMARY_JSON: f"{content}\n", SUMMARY_MD: text})
+    print(text, end="")
+    return summary
+
+
+def _table(runs, titles, scores):
+    """One row per score, one column per seed, or per fold of one seed."""
+    has_seeds = len({run.labels.get("seed") for run in runs}) > 1 or "fold" not in runs[0].labels
+    label = "seed" if has_seeds else "fold"
+    names = list(dict.fromkeys(f"{label} {run.labels[label]}" for run in runs))
+    rows = []
+    for place, score in scores.items():
+        row = {"": titles[place], **{name: f"{value:.4f}" for name, value in zip(names, score["values"])}}
+        row["mean ± deviation"] = mean_and_deviation(score["values"])
+        rows.append({**row, **({"ensemble": f"{score['ensemble']:.4f}"} if "ensemble" in score else {})})
+    return rows

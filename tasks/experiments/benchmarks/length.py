@@ -1,0 +1,204 @@
+"""Time and peak memory of a model against the length of its text, training and prediction: ``benchmark length``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.ticker import NullLocator
+from tqdm import tqdm
+
+from paddle_rope.machine import machine_in_words
+from tasks.common.errors import InputError
+from tasks.common.files import check_makeable, write_files, write_json
+from tasks.common.process import choose_device
+from tasks.common.reports.figures import GRAY, log_ticks, new_figure, png
+from tasks.common.reports.tables import as_csv, as_markdown
+from tasks.experiments.benchmarks.length_models import MODELS, SHORT, check_options
+from tasks.experiments.benchmarks.worker import Worker
+from tasks.experiments.plan import check_unchanged, read_keys
+from tasks.experiments.table import COLORS
+
+JOBS = {"train": "one training step on one text", "predict": "prediction of one text"}
+COLUMNS = ["job", "variant", "length", "seconds", "peak_mb", "idle_mb", "left_out"]
+SLOPE_COLUMNS = ["job", "variant", "longest", "time slope", "memory slope", "time share", "memory share"]
+KEYS = {  # of a plan -> types of their values
+    **dict.fromkeys(("output_dir", "task", "reference"), (str,)),
+    **dict.fromkeys(("model", "variants"), (dict,)),
+    "lengths": (list,),
+    **dict.fromkeys(("memory_limit", "time_limit"), (int, float)),
+}
+FITTED = 4  # lengths, the last ones of a variant: there attention outweighs the rest
+
+
+def run_length_plan(path: str | Path, output_dir: str | Path | None = None, device: str | None = None) -> str:
+    """Measure what is not in the table of a plan yet; write ``speed.json`` and ``speed.csv`` after each cell, and at
+    the end ``speed.md`` and ``speed.png``. Returns the slopes, in Markdown.
+
+    Args:
+        path: YAML file of the plan.
+        output_dir: instead of the plan's.
+        device: of paddle; None takes a GPU where there is one.
+
+    Raises:
+        InputError: the plan is wrong, or there are measurements of other options than it now has.
+    """
+    plan = read_length_plan(path, output_dir)
+    folder = Path(plan["output_dir"])
+    check_makeable(folder, "--output_dir")
+    device = choose_device(device)
+    given = {name: {"device": device, "task": plan["task"], **plan["variants"][name]} for name in plan["variants"]}
+    store = folder / "speed.json"
+    earlier = json.loads(store.read_text(encoding="utf-8")) if store.is_file() else []
+    for row in earlier:
+        check_unchanged(row["variant"], folder, row["options"], given.get(row["variant"], row["options"]))
+    folder.mkdir(parents=True, exist_ok=True)
+    rows: list[dict] = []
+    total = len(JOBS) * len(plan["variants"]) * len(plan["lengths"])
+    for row in tqdm(measure_all(plan, earlier, device), total=total, unit="cell", disable=not sys.stderr.isatty()):
+        rows.append({**row, "options": given[row["variant"]]})
+        result = f"left out: {row['left_out']}" if row["left_out"] else f"{row['seconds']:9.3f} s {row['peak_mb']:7} MB"
+        print(f"{row['job']:7} {row['variant']:24} {row['length']:7}  {result}", flush=True)
+        kept = [*rows, *(old for old in earlier if _key(old) not in set(map(_key, rows)))]
+        write_json(store, kept)
+        write_files(folder, {"speed.csv": as_csv(kept, COLUMNS)})
+    table = as_markdown(slope_rows(plan, rows), SLOPE_COLUMNS)
+    slopes = f"{machine_in_words()}\n\nAgainst {plan['reference']}:\n\n{table}"
+    write_files(folder, {"speed.md": f"{slopes}\n{as_markdown(rows, COLUMNS)}", "speed.png": draw(plan, rows)})
+    return slopes
+
+
+def read_length_plan(path: str | Path, output_dir: str | Path | None = None) -> dict[str, Any]:
+    """The keys of the YAML file of a plan, each variant with the options of ``model``.
+
+    Raises:
+        InputError: the file or something in it is wrong.
+    """
+    plan = read_keys(path, KEYS, [key for key in KEYS if key != "task"], output_dir)
+    if plan["reference"] not in plan["variants"]:
+        raise InputError(f"{path}: the reference {plan['reference']!r} is not one of the variants")
+    if plan.setdefault("task", "classification") not in MODELS:
+        raise InputError(f"{path}: task is {plan['task']!r}; it has to be one of {', '.join(MODELS)}")
+    lengths = plan["lengths"]
+    if not all(type(length) is int for length in lengths) or lengths != sorted(set(lengths)) or lengths[0] < SHORT:
+        raise InputError(f"{path}: lengths must be whole numbers that rise, from {SHORT} or more")
+    for variant, options in plan["variants"].items():
+        if not isinstance(options, dict):
+            raise InputError(f"{path}: variant {variant} is {options!r}, not a mapping from options to values")
+        plan["variants"][variant] = {**plan["model"], **options}
+        try:
+            check_options(plan["task"], plan["variants"][variant])
+        except InputError as error:
+            raise InputError(f"{path}: variant {variant}: {error}") from None
+    return plan
+
+
+def measure_all(plan: dict[str, Any], earlier: list[dict], device: str) -> Iterator[dict[str, Any]]:
+    """The rows of all cells in the order of the plan: those of ``earlier``, and what they lack, measured now, each cell
+    in its own process."""
+    done = {_key(row): row for row in earlier if not row["left_out"]}
+    for job in JOBS:
+        for variant, options in plan["variants"].items():
+            known, left_out = [], ""
+            for length in plan["lengths"]:
+                row = {**dict.fromkeys(COLUMNS, ""), "job": job, "variant": variant, "length": length}
+                if _key(row) in done:
+                    row = done[_key(row)]
+                else:
+                    left_out = "a shorter text is left out" if left_out else reason_to_leave_out(known, length, plan)
+                    if not left_out:
+                        try:
+                            row |= measure_cell(plan["task"], job, options, length, device)
+                        except InputError as error:  # such as a lack of memory
+                            left_out = str(error)
+                    row["left_out"] = left_out
+                if not row["left_out"]:
+                    known.append((length, row["seconds"], row["peak_mb"]))
+                yield row
+
+
+def measure_cell(task: str, job: str, options: dict, length: int, device: str) -> dict[str, float]:
+    """:func:`tasks.experiments.benchmarks.length_models.measure` in a process of its own; InputError if it fails."""
+    with Worker("length_models") as worker:
+        return worker.ask(task=task, job=job, options=options, length=length, device=device)
+
+
+def _key(row):
+    return row["job"], row["variant"], row["length"]
+
+
+def reason_to_leave_out(known: list[tuple], length: int, plan: dict[str, Any]) -> str:
+    """Why a length would pass a limit of the plan if time and memory keep to the power law of the last two lengths, or
+    "".
+
+    Args:
+        known: (length, seconds, peak in MB) of what has been measured, lengths rising.
+        length: the next one.
+        plan: with ``memory_limit`` in GB and ``time_limit`` in seconds.
+    """
+    if len(known) < 3:
+        return ""
+    idle = min(peak for _, _, peak in known) - 1
+    (n1, t1, m1), (n2, t2, m2) = known[-2:]
+
+    def foreseen(first, second):
+        return second * (length / n2) ** np.clip(np.log(second / first) / np.log(n2 / n1), 1, 2)
+
+    gigabytes, seconds = (idle + foreseen(m1 - idle, m2 - idle)) / 1024, foreseen(t1, t2)
+    if gigabytes > plan["memory_limit"]:
+        return f"{gigabytes:.0f} GB foreseen"
+    return f"{seconds:.0f} s foreseen" if seconds > plan["time_limit"] else ""
+
+
+def slope_rows(plan: dict[str, Any], rows: list[dict]) -> list[dict]:
+    """One row a job and variant: the exponents of time and of memory beyond the idle process in the length, fitted in
+    logarithms to the last ``FITTED`` lengths, and the ratios to the reference at the longest length that both have."""
+    measured: dict = {}  # (job, variant) -> length -> (seconds, MB of its own)
+    for row in rows:
+        if not row["left_out"]:
+            of_variant = measured.setdefault((row["job"], row["variant"]), {})
+            of_variant[row["length"]] = row["seconds"], max(row["peak_mb"] - row["idle_mb"], 1)
+    result = []
+    for (job, variant), mine in measured.items():
+        row = {"job": job, "variant": variant, "longest": max(mine)}
+        fitted = sorted(mine)[-FITTED:]
+        if len(fitted) > 1:
+            for name, values in zip(("time", "memory"), zip(*(mine[length] for length in fitted))):
+                row[f"{name} slope"] = f"{np.polyfit(np.log(fitted), np.log(values), 1)[0]:.2f}"
+        theirs = measured.get((job, plan["reference"]), {})
+        both = mine.keys() & theirs.keys()
+        if both and variant != plan["reference"]:
+            for name, own, other in zip(("time", "memory"), mine[max(both)], theirs[max(both)]):
+                row[f"{name} share"] = f"{own / other:.2f} at {max(both)}"
+        result.append(row)
+    return result
+
+
+def draw(plan: dict[str, Any], rows: list[dict]) -> bytes:
+    """PNG: time above, memory below; training on the left, prediction on the right."""
+    figure, panels = new_figure(10, 7, 2, 2, sharex=True, sharey="row")
+    for (job, title), (time_axes, memory_axes) in zip(JOBS.items(), panels.T):
+        for variant, color in zip(plan["variants"], [*COLORS, GRAY, "#000000"]):
+            shown = [row for row in rows if (row["job"], row["variant"]) == (job, variant) and not row["left_out"]]
+            lengths = [row["length"] for row in shown]
+            style = {"color": color, "marker": "o", "ms": 4, "label": variant}
+            time_axes.plot(lengths, [row["seconds"] for row in shown], **style)
+            memory_axes.plot(lengths, [row["peak_mb"] / 1024 for row in shown], **style)
+        time_axes.set_title(title)
+        memory_axes.set_xlabel("length in tokens")
+    panels[0, 0].set_ylabel("seconds")
+    panels[1, 0].set_ylabel("peak memory of the process, GB")
+    for axes in panels.flat:
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(plan["lengths"], map(str, plan["lengths"]), rotation=45)
+        axes.set_yscale("log")
+    for axes in panels[:, 0]:  # the rows share their scales
+        ticks = log_ticks(*axes.get_ylim())
+        axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.yaxis.set_minor_locator(NullLocator())
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    return png(figure)

@@ -1,0 +1,126 @@
+"""Our RoFormer and linear attention, and PaddleNLP's RoFormer: sides of :mod:`tasks.experiments.benchmarks.peers`."""
+
+from __future__ import annotations
+
+import contextlib
+
+import paddle
+from paddle import nn
+
+from paddle_rope import RoFormerConfig, RoFormerModel, RotaryPositionEmbedding, linear_attention
+from paddle_rope.native.adamw import AdamW
+from paddle_rope.native.library import library, state_in_words
+from paddle_rope.native.products import bfloat16_products, why_no_bfloat16
+from paddle_rope.roformer.checkpoints.names import PADDLENLP, encoder_weights
+from tasks.experiments.benchmarks.measuring import training_step
+from tasks.experiments.benchmarks.peers import HEAD_SIZE, encoder_settings
+
+
+def open_side(name: str) -> PaddleSide:
+    """The side of a name; raises ImportError where a library, or an instruction of the processor, is missing."""
+    paddle.set_device("cpu")
+    paddle.seed(0)
+    return PaddleNLPSide() if "paddlenlp" in name else OurSide(name)
+
+
+class PaddleSide:
+    """What a training step and an inference are in Paddle on CPU; ``precision()`` is a context for both."""
+
+    version = paddle.__version__
+    precision = contextlib.nullcontext
+    optimizer = paddle.optimizer.AdamW
+
+    def encoder(self, layers, hidden, texts, length):
+        """Jobs on random tokens without padding, with dropout 0.1: ``train``, forward, backward, clipping to norm 1 and
+        AdamW; ``predict``."""
+        settings = encoder_settings(layers, hidden)
+        model = self.new_encoder(settings, length)
+        clip = nn.ClipGradByGlobalNorm(1.0)
+        optimizer = self.optimizer(1e-4, parameters=model.parameters(), weight_decay=0.01, grad_clip=clip)
+        ids = paddle.randint(1, settings["vocab_size"], [texts, length])
+        towards = paddle.randn([texts, length, hidden])
+
+        def train():
+            model.train()
+            with self.precision():
+                training_step(optimizer, lambda: (self.hidden(model, ids) * towards).mean())
+
+        def predict():
+            model.eval()
+            with paddle.no_grad(), self.precision():
+                self.hidden(model, ids)
+
+        return {"train": train, "predict": predict}
+
+
+class OurSide(PaddleSide):
+    """This library; ``"native"`` with the operators in C++, ``"plain"`` without, ``"native_bfloat16"`` with products in
+    bfloat16."""
+
+    optimizer = AdamW
+
+    def __init__(self, name):
+        if name == "native" and library() is None:
+            raise ImportError(state_in_words())
+        if name == "native_bfloat16":
+            if why_no_bfloat16() is not None:
+                raise ImportError(why_no_bfloat16())
+            self.precision = bfloat16_products
+
+    def new_encoder(self, settings, length):
+        return RoFormerModel(RoFormerConfig(**settings))
+
+    def hidden(self, model, ids):
+        return model(ids)
+
+    def outputs(self, folder, ids, linear):
+        model = RoFormerModel.from_pretrained(folder)
+        model.eval()
+        q, k, v = paddle.to_tensor(linear, dtype="float32")
+        with paddle.no_grad(), self.precision():
+            attended = _linear_attention(q, k, v, RotaryPositionEmbedding(HEAD_SIZE))
+            return {"encoder": model(paddle.to_tensor(ids)).tolist(), "linear": attended.tolist()}
+
+    def linear(self, heads, length):
+        """``attend``: linear attention of one text, forward and backward."""
+        qkv = [paddle.randn([1, length, heads * HEAD_SIZE]) for _ in range(3)]
+        for tensor in qkv:
+            tensor.stop_gradient = False
+        rotary, towards = RotaryPositionEmbedding(HEAD_SIZE), paddle.randn(qkv[0].shape)
+        return {"attend": lambda: paddle.grad([_linear_attention(*qkv, rotary)], qkv, [towards])}
+
+
+class PaddleNLPSide(PaddleSide):
+    """PaddleNLP's RoFormer as it is."""
+
+    def __init__(self):
+        import paddlenlp
+
+        self.version = paddlenlp.__version__
+
+    def new_encoder(self, settings, length):
+        from paddlenlp.transformers import RoFormerConfig as TheirConfig
+        from paddlenlp.transformers import RoFormerModel as TheirModel
+
+        return TheirModel(TheirConfig(**settings, max_position_embeddings=length))
+
+    def hidden(self, model, ids):
+        return model(ids)[0]
+
+    def outputs(self, folder, ids, linear):
+        ours = RoFormerModel.from_pretrained(folder)
+        settings = {key: getattr(ours.config, key) for key in encoder_settings(1, HEAD_SIZE)}
+        model = self.new_encoder(settings, len(ids[0]))
+        model.eval()
+        state, theirs = ours.state_dict(), model.state_dict()
+        for weight in encoder_weights(ours.config, PADDLENLP):
+            name = weight.source.removeprefix(PADDLENLP.prefix)
+            theirs[name].set_value(state[weight.name.removeprefix("roformer.")])
+        with paddle.no_grad():
+            return {"encoder": self.hidden(model, paddle.to_tensor(ids)).tolist()}
+
+
+def _linear_attention(q, k, v, rotary):
+    """Of ``[batch, seq, hidden]``, the heads side by side."""
+    q, k, v = (x.reshape([0, 0, -1, HEAD_SIZE]) for x in (q, k, v))
+    return linear_attention(q, k, v, rotary.cos_sin(q.shape[1])).reshape([0, 0, -1])

@@ -1,1 +1,0 @@
-"""Engines that predict entities with one model: how fast each is, and whether it finds the same."""

@@ -1,0 +1,87 @@
+"""Hugging Face's RoFormer, and linear attention as one writes it in PyTorch. Without paddle."""
+
+import contextlib
+import functools
+import os
+
+import torch
+import torch.nn.functional as F
+import transformers
+from transformers import RoFormerConfig, RoFormerModel
+
+from tasks.experiments.benchmarks.peers import HEAD_SIZE, encoder_settings
+
+
+class TorchSide:
+    """What a training step and an inference are in PyTorch, in float32 on CPU; the methods are those of
+    :class:`tasks.experiments.benchmarks.paddle_sides.OurSide`. ``"huggingface_bfloat16"``: under autocast."""
+
+    version = f"{transformers.__version__}, PyTorch {torch.__version__.partition('+')[0]}"
+
+    def __init__(self, name):
+        self.precision = contextlib.nullcontext
+        if name == "huggingface_bfloat16":
+            self.precision = functools.partial(torch.autocast, "cpu", dtype=torch.bfloat16)
+        torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+        torch.manual_seed(0)
+
+    def encoder(self, layers, hidden, texts, length):
+        settings = encoder_settings(layers, hidden)
+        model = RoFormerModel(RoFormerConfig(**settings, max_position_embeddings=length))
+        optimizer = torch.optim.AdamW(model.parameters(), 1e-4, weight_decay=0.01)
+        ids = torch.randint(1, settings["vocab_size"], (texts, length))
+        towards = torch.randn(texts, length, hidden)
+
+        def train():
+            model.train()
+            with self.precision():
+                loss = (model(ids)[0] * towards).mean()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+
+        def predict():
+            model.eval()
+            with torch.inference_mode(), self.precision():
+                model(ids)
+
+        return {"train": train, "predict": predict}
+
+    def outputs(self, folder, ids, linear):
+        model = RoFormerModel.from_pretrained(folder).eval()
+        q, k, v = torch.tensor(linear)
+        with torch.inference_mode(), self.precision():
+            attended = _linear_attention(q, k, v, _rotation(q.shape[1]))
+            return {"encoder": model(torch.tensor(ids))[0].tolist(), "linear": attended.tolist()}
+
+    def linear(self, heads, length):
+        qkv = [torch.randn(1, length, heads * HEAD_SIZE, requires_grad=True) for _ in range(3)]
+        rotation, towards = _rotation(length), torch.randn(1, length, heads * HEAD_SIZE)
+
+        def attend():
+            _linear_attention(*qkv, rotation).backward(towards)
+            for tensor in qkv:
+                tensor.grad = None
+
+        return {"attend": attend}
+
+
+def _linear_attention(q, k, v, rotation):
+    """elu + 1, RoPE in the numerator; ``[batch, seq, hidden]``, heads side by side."""
+    q, k, v = (x.unflatten(-1, (-1, HEAD_SIZE)).transpose(1, 2) for x in (q, k, v))
+    q, k = F.elu(q) + 1, F.elu(k) + 1
+    numerator = _rotated(q, *rotation) @ (_rotated(k, *rotation).transpose(-1, -2) @ v)
+    denominator = q @ k.sum(dim=2).unsqueeze(-1)
+    return (numerator / denominator).transpose(1, 2).flatten(2)
+
+
+def _rotation(length):
+    theta = 10000.0 ** (-torch.arange(0, HEAD_SIZE, 2, dtype=torch.float64) / HEAD_SIZE)
+    phases = torch.arange(length)[:, None] * theta
+    return phases.cos().float(), phases.sin().float()
+
+
+def _rotated(x, cosine, sine):
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack([a * cosine - b * sine, a * sine + b * cosine], dim=-1).flatten(-2)

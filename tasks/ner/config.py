@@ -1,0 +1,85 @@
+"""The configuration of the NER model. Without paddle."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from paddle_rope.options import (
+    NAMES,
+    TRUTH,
+    WIDEST_BAND,
+    choice,
+    either,
+    integer,
+    list_of,
+    number,
+    one_of,
+    option,
+    share,
+)
+from paddle_rope.roformer.config import RoFormerConfig
+from tasks.ner.features import COLUMNS
+from tasks.ner.spans import check_of_types
+
+EFFICIENT, DENSE = SPAN_HEADS = ("efficient", "dense")
+_SIZE, _LENGTH, _LENGTH_OR_NONE = integer(1, 2**16), integer(1, 10**9), integer(1, 10**9, optional=True)
+_OF_TYPES = either(number(), list_of(number(), 10**6))
+
+
+@dataclass
+class NerConfig(RoFormerConfig):
+    """A :class:`RoFormerConfig` with the span head and its types."""
+
+    types: list[str] = option([], "names of the entity types, in the order of the head's outputs", NAMES)
+    span_head: str = option(EFFICIENT, "`efficient` or `dense` GlobalPointer", choice(*SPAN_HEADS))
+    head_size: int = option(64, "width of the queries and keys of the span head", _SIZE)
+    max_tokens: int = option(512, "longest text, in characters, that its training took", _LENGTH)
+    max_span_length: int | None = option(
+        None, "longest entity in tokens; empty: any", integer(1, WIDEST_BAND, optional=True)
+    )
+    thresholds: float | list = option(
+        0.0, "the logit above which a span is an entity, one number or one per type", _OF_TYPES
+    )
+    temperatures: float | list = option(
+        1.0, "a span's probability is sigmoid(logit / temperature); one number or one per type",
+        _OF_TYPES,
+    )  # fmt: skip
+    span_rope: bool = option(True, "RoPE in the span head; `false` for comparisons", TRUTH)
+    allow_overlap: bool = option(True, "may entities overlap; else the one that scores highest is taken", TRUTH)
+    features: dict | None = option(
+        None, "sizes of the word features; empty: none", one_of("an object", dict, optional=True)
+    )
+    character_dropout: float = option(0.0, "share of characters that training hides", share())
+    feature_dropout: float = option(0.0, "share of feature values that training hides", share())
+    unk_token_id: int | None = option(None, "id of [UNK], for `character_dropout`", integer(0, 2**24, optional=True))
+    window_tokens: int | None = option(
+        None,
+        "tokens that prediction reads at once, a length that training covered well; empty: `max_tokens`",
+        _LENGTH_OR_NONE,
+    )
+    longest_text: int | None = option(None, "tokens of the longest training text", _LENGTH_OR_NONE)
+    longest_entity: int | None = option(None, "tokens of the longest training entity", _LENGTH_OR_NONE)
+
+    model_type: ClassVar[str] = "paddle_rope_ner"
+    RENAMED: ClassVar[dict[str, str]] = {"max_length": "max_tokens"}  # names of version 0.1
+
+    def __post_init__(self):
+        self.types = list(self.types) if isinstance(self.types, tuple) else self.types
+        super().__post_init__()
+        check_of_types("thresholds", self.thresholds, len(self.types))
+        check_of_types("temperatures", self.temperatures, len(self.types), positive=True)
+        if self.features is not None:
+            _check_sizes(self.features)
+        if self.character_dropout and self.unk_token_id is None:
+            raise ValueError("character_dropout needs unk_token_id, the id of [UNK]")
+
+
+def _check_sizes(sizes):
+    """Raise ValueError unless ``sizes`` are those of features, at least of one kind."""
+    try:
+        tables, flags = sizes["tables"], sizes["flags"]
+        fits = set(tables) <= set(COLUMNS) and all(type(n) is int for n in (*tables.values(), flags))
+        fits = fits and all(rows >= 2 for rows in tables.values()) and flags >= 0 and (tables or flags)
+    except (KeyError, TypeError, AttributeError):
+        fits = False
+    if not fits:
+        raise ValueError(f'features must be {{"tables": {{kind: rows}}, "flags": number}}, got {sizes!r}')

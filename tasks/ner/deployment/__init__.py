@@ -1,1 +1,0 @@
-"""Trained models made ready for use: thresholds and temperatures tuned."""

@@ -1,0 +1,269 @@
+"""jieba's dictionary and tables as arrays: read from the installed jieba once a user, or from a model folder.
+
+The modules of jieba, which take long, are not imported. The file of the arrays is a compressed NumPy archive without
+pickles, with the check sums of its format.
+"""
+
+import contextlib
+import hashlib
+import importlib.metadata
+import importlib.util
+import math
+import os
+import threading
+import zipfile
+import zlib
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+
+import numpy as np
+
+from tasks.common.errors import InputError
+from tasks.common.files import atomic_writer
+from tasks.ner.features.chinese_words import ChineseWords
+from tasks.ner.features.unknown_words import UNSEEN
+
+FILE_NAME = "words.npz"  # in a model folder
+FORMAT = 1  # raised when the arrays change
+DICTIONARY = "dict.txt"
+TABLES = ("char_state_tab", "prob_start", "prob_trans", "prob_emit")  # modules of jieba.posseg, with a dict P each
+_FILES = (DICTIONARY, *(f"posseg/{name}.py" for name in TABLES))
+_UNKNOWN = (0, "x")  # frequency and part of speech of a word that is not in the dictionary
+_UNREADABLE = (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)
+_lock = threading.Lock()
+_shared: list[ChineseWords] = []  # of the installed jieba, once it is read
+
+
+def installed_words():
+    """The :class:`ChineseWords` of the installed jieba, read once a process.
+
+    They are read from the user's cache folder, where they are kept under the check sum of jieba's files. Where they are
+    not there, or damaged, they are made of jieba's files, which takes about a second, and written there if that folder
+    can be written.
+
+    Raises:
+        InputError: jieba is not installed.
+    """
+    with _lock:  # of threads, one reads and the others wait for it
+        if not _shared:
+            _shared.append(ChineseWords(_installed_arrays()))
+        return _shared[0]
+
+
+def read_words(path):
+    """The :class:`ChineseWords` of a file of :func:`write_words`.
+
+    Raises:
+        ValueError: it cannot be read, is damaged, or was written by another version of this program.
+    """
+    try:
+        return ChineseWords(_read(path))
+    except _UNREADABLE as error:
+        raise ValueError(f"{path}: is damaged or of another version ({error}); export the model again") from None
+
+
+def write_words(path, arrays):
+    """Write the arrays of a :class:`ChineseWords` to a file of 2 MB.
+
+    Raises:
+        InputError: the folder is missing or not writable.
+    """
+    with atomic_writer(path, binary=True) as file:
+        np.savez_compressed(file, format=np.array(FORMAT), **arrays)
+
+
+def cache_file():
+    """Where the words of the installed jieba are kept."""
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    folder = Path(cache) if os.path.isabs(cache) else Path("~/.cache").expanduser()
+    return folder / "paddle_rope" / f"words-{FORMAT}-{jieba_sha256()}.npz"
+
+
+def _installed_arrays():
+    with contextlib.suppress(RuntimeError):  # a user without a home
+        path = cache_file()
+        with contextlib.suppress(*_UNREADABLE):
+            return _read(path)
+        arrays = read_jieba()
+        with contextlib.suppress(OSError, InputError):  # a folder that cannot be written: made again next time
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_words(path, arrays)
+        return arrays
+    return read_jieba()
+
+
+def _read(path):
+    with np.load(path, allow_pickle=False) as archive:
+        if archive["format"] != FORMAT:
+            raise ValueError(f"format {archive['format']}, not {FORMAT}")
+        return {name: archive[name] for name in archive.files if name != "format"}
+
+
+def jieba_version():
+    """Version of the installed jieba.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    try:
+        return importlib.metadata.version("jieba")
+    except importlib.metadata.PackageNotFoundError:
+        raise _missing() from None
+
+
+def jieba_sha256():
+    """SHA-256 in hexadecimal digits of what :func:`read_jieba` reads."""
+    folder, digest = _folder(), hashlib.sha256()
+    for name in _FILES:
+        content = (folder / name).read_bytes()
+        digest.update(f"{name} {len(content)}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def read_jieba():
+    """Everything that the words of a text are found with.
+
+    Returns:
+        dict from names to arrays: those of :func:`_trie`, :func:`_markov_model` and ``version`` of jieba.
+    """
+    folder = _folder()
+    tables = {name: _module(folder / "posseg" / f"{name}.py").P for name in TABLES}
+    return {
+        "version": np.array(jieba_version()),
+        **_trie((folder / DICTIONARY).read_text(encoding="utf-8")),
+        **_markov_model(*(tables[name] for name in TABLES)),
+    }
+
+
+def _missing():
+    return InputError("jieba is not installed, which these word features need; pip install jieba==0.42.1")
+
+
+def _folder():
+    spec = importlib.util.find_spec("jieba")
+    if spec is None or spec.origin is None:
+        raise _missing()
+    return Path(spec.origin).parent
+
+
+def _module(path):
+    """A module of its own, by its file: the package around it is not imported."""
+    loader = SourceFileLoader(f"_{path.stem}_of_jieba", str(path))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+def _trie(text):
+    """The words as a tree of their characters.
+
+    Args:
+        text: content of ``dict.txt``: lines "word frequency part-of-speech". Of lines with the same word the last one
+            counts, but the sum of frequencies is that of all lines, as jieba has it.
+
+    Returns:
+        Nodes are numbered level by level, and the children of a node follow each other, ordered by character; node 0 is
+        the root. ``node_characters`` uint ``[nodes]``, code points; ``node_children`` uint ``[nodes]``, how many
+        children; ``node_entries`` uint ``[nodes]``, entry of the word that ends there, 0 where none does.
+
+        Words of like frequency and part of speech share an entry; entry 0 is that of unknown words. ``entry_scores``
+        float64 ``[entries]``, logarithm of the share of the frequency, of 1 if it is 0; ``entry_is_word`` bool
+        ``[entries]``, frequency above 0; ``entry_tags`` ``[entries]``, part of speech.
+    """
+    fields = text.replace("\n", " ").split()
+    if len(fields) % 3 or text.count(" ") != len(fields) // 3 * 2:
+        raise ValueError(f"{DICTIONARY} of jieba has lines other than 'word frequency part-of-speech'")
+    frequencies = list(map(int, fields[1::3]))
+    total = math.log(sum(frequencies))
+    entry_of = dict(zip(fields[::3], zip(frequencies, fields[2::3])))
+    words = sorted(entry_of)
+    frequent_first = sorted(set(entry_of.values()) - {_UNKNOWN}, reverse=True)  # side by side in the processor's cache
+    entries = {entry: number for number, entry in enumerate((_UNKNOWN, *frequent_first))}
+    ends, nodes = _nodes(words)
+    node_entries = np.zeros(len(nodes["node_characters"]), dtype=np.int64)
+    node_entries[ends] = [entries[entry_of[word]] for word in words]
+    return {
+        **nodes,
+        "node_entries": _smallest(node_entries),
+        # math.log: numpy's may differ in the last bit, and ties would then end otherwise than in jieba
+        "entry_scores": np.array([math.log(frequency or 1) - total for frequency, _ in entries]),
+        "entry_is_word": np.array([frequency > 0 for frequency, _ in entries]),
+        "entry_tags": np.array([tag for _, tag in entries]),
+    }
+
+
+def _nodes(words):
+    """(node at which each word ends, arrays of the nodes) of sorted words."""
+    lengths = np.array(list(map(len, words)))
+    characters = np.frombuffer("".join(words).encode("utf-32-le"), dtype="<u4")
+    places = np.cumsum(lengths) - lengths
+    ends = np.zeros(len(words), dtype=np.int64)  # node that each word has reached
+    node_characters, parents, size = [np.zeros(1, dtype=np.int64)], [], 1
+    longer = np.arange(len(words))
+    for depth in range(lengths.max()):
+        longer = longer[lengths[longer] > depth]
+        parent, character = ends[longer], characters[places[longer] + depth]
+        is_new = np.ones(len(longer), dtype=bool)
+        is_new[1:] = (parent[1:] != parent[:-1]) | (character[1:] != character[:-1])
+        ends[longer] = size - 1 + np.cumsum(is_new)
+        node_characters.append(character[is_new])
+        parents.append(parent[is_new])
+        size += len(parents[-1])
+    children = np.bincount(np.concatenate(parents), minlength=size)
+    return ends, {
+        "node_characters": _smallest(np.concatenate(node_characters)),
+        "node_children": _smallest(children),
+    }
+
+
+def _markov_model(states_of, start, transitions, emissions):
+    """The hidden Markov model of parts of speech.
+
+    States are ordered from the last to the first, so that of equal scores the first maximum is the one jieba takes.
+
+    Args:
+        states_of: dict from a character to the states (place in word, part of speech) it is known to have.
+        start, transitions, emissions: logarithms of probabilities; transitions of a state to no other one are absent.
+
+    Returns:
+        ``states`` ``[states]``, place and part of speech; ``start`` float64 ``[states]``; ``transitions`` float64
+        ``[states, states]``, -inf where there is none; ``emission_characters`` ``[emissions]``, code points in order,
+        ``emission_states`` and ``emission_scores`` float64 ``[emissions]``; ``known_characters``, ``known_states`` and
+        ``known_scores`` ``[known]``, those of ``states_of``, ordered by character and state.
+    """
+    states = sorted(transitions, reverse=True)
+    number = {state: index for index, state in enumerate(states)}
+    matrix = np.full([len(states), len(states)], -np.inf)
+    for one, others in transitions.items():
+        for other, score in others.items():
+            matrix[number[one], number[other]] = score
+    after = {"B": "ME", "M": "ME", "E": "BS", "S": "BS"}
+    if any(other[0] not in after[one[0]] for one, others in transitions.items() for other in others):
+        raise ValueError("jieba's tables have words that end before they begin")
+    emitted = sorted(
+        (ord(char), number[state], score) for state, scores in emissions.items() for char, score in scores.items()
+    )
+    known = sorted(
+        (ord(char), number[state], emissions[state].get(char, UNSEEN))
+        for char, of_char in states_of.items()
+        for state in set(of_char)
+    )
+    emission_characters, emission_states, emission_scores = zip(*emitted)
+    known_characters, known_states, known_scores = zip(*known)
+    return {
+        "states": np.array([place + tag for place, tag in states]),
+        "start": np.array([start[state] for state in states]),
+        "transitions": matrix,
+        "emission_characters": _smallest(np.array(emission_characters)),
+        "emission_states": _smallest(np.array(emission_states)),
+        "emission_scores": np.array(emission_scores),
+        "known_characters": _smallest(np.array(known_characters)),
+        "known_states": _smallest(np.array(known_states)),
+        "known_scores": np.array(known_scores),
+    }
+
+
+def _smallest(numbers):
+    """The numbers in the smallest unsigned type that holds them."""
+    return numbers.astype(np.min_scalar_type(int(numbers.max())))

@@ -1,0 +1,99 @@
+"""Thresholds and temperatures of a trained model, chosen on a labeled file."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from tasks.common.errors import InputError, visible
+from tasks.common.files import check_output_file, write_json
+from tasks.ner.batching import check_types
+from tasks.ner.data.reading import check_labeled, read_examples
+from tasks.ner.metrics import score_predictions
+from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, above, find_candidates
+from tasks.ner.prediction.predictor import NerPredictor, refuse_exported
+from tasks.ner.prediction.temperatures import temperatures_for
+from tasks.ner.prediction.thresholds import thresholds_for
+from tasks.ner.reports.printed import print_scores
+from tasks.ner.reports.reliability import error_line, reliability
+from tasks.ner.spans import of_types
+
+THRESHOLDS, TEMPERATURES = TUNED = ("thresholds", "temperatures")
+
+
+def tune_model(
+    model_dir: str | os.PathLike,
+    data_file: str | os.PathLike,
+    device: str | None = None,
+    batch_size: int = 32,
+    max_tokens: int | None = None,
+    only: str | None = None,
+    max_entity_tokens: int | None = None,
+    bf16: bool = False,
+) -> dict:
+    """Tune thresholds and temperatures of a trained model on a labeled file, print the scores and write them into its
+    config.json.
+
+    Args:
+        model_dir, device, batch_size, max_tokens, max_entity_tokens, bf16: as of
+            :class:`~tasks.ner.prediction.predictor.NerPredictor`.
+        data_file: labeled file.
+        only: ``"thresholds"`` or ``"temperatures"`` leaves the other as they are; None tunes both.
+
+    Returns:
+        dict with ``before`` and ``after``, scores as of :func:`tasks.ner.metrics.entity_scores` with ``reliability``,
+        as of :func:`tasks.ner.reports.reliability.reliability`; ``thresholds`` and ``temperatures``, dicts from a type
+        to a number.
+
+    Raises:
+        InputError: the model or the file is wrong, or the folder cannot be written.
+    """
+    if only not in (None, *TUNED):
+        raise InputError(f"only {only!r}: must be {' or '.join(TUNED)}")
+    examples = read_examples(data_file)
+    check_labeled(examples, data_file)
+    refuse_exported([model_dir], "is exported; tune the trained model, then export it")
+    config_file = Path(model_dir) / "config.json"
+    predictor = NerPredictor(
+        *(model_dir, device, batch_size, max_tokens),
+        show_progress=sys.stderr.isatty(),
+        max_entity_tokens=max_entity_tokens,
+        bf16=bf16,
+    )
+    check_output_file(config_file)
+    types = predictor.types
+    for example in examples:
+        check_types(example, types)
+    texts = [example.text for example in examples]
+    candidates = find_candidates(
+        lambda some: predictor.find(some, thresholds=LOWEST_THRESHOLD), texts, list(map(len, texts))
+    )
+    config, gold = predictor.model.config, [example.entities for example in examples]
+    before = {name: of_types(getattr(config, name), len(types)) for name in TUNED}
+    after = dict(before)
+    if only != TEMPERATURES:
+        after[THRESHOLDS] = thresholds_for(examples, candidates, types, config.allow_overlap)
+    if only != THRESHOLDS:
+        after[TEMPERATURES] = temperatures_for(gold, candidates, types, config.allow_overlap)
+    scores = {}
+    for name, values in {"before": before, "after": after}.items():
+        found = above(candidates, values[THRESHOLDS], types, config.allow_overlap)
+        scores[name] = score_predictions(examples, found, types)
+        scores[name]["reliability"] = reliability(gold, found, types, values[TEMPERATURES])
+        print_scores(f"{data_file} {name}", scores[name])
+        print(error_line(scores[name]["reliability"]))
+    tuned = {name: after[name] for name in TUNED if only in (None, name)}
+    write_json(config_file, {**json.loads(config_file.read_text(encoding="utf-8")), **tuned})
+    _print_tuned(config_file, tuned, types)
+    print(f"micro F1 {scores['before']['f1']:.4f} before, {scores['after']['f1']:.4f} after")
+    return {**scores, **{name: dict(zip(types, values)) for name, values in after.items()}}
+
+
+def _print_tuned(config_file, tuned, types):
+    for name, values in tuned.items():
+        usual = {THRESHOLDS: 0, TEMPERATURES: 1}[name]
+        print(f"{name}, {usual} for the other types:")
+        for kind, value in zip(types, values):
+            if value != usual:
+                print(f"{visible(kind)}: {value:.4f}")
+    print(f"{config_file}: {' and '.join(tuned)} written")

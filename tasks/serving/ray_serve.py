@@ -1,0 +1,57 @@
+"""The application of ``paddle-rope serve`` on Ray Serve, on one machine or a cluster.
+
+serve run tasks.serving.ray_serve:build model=runs/mine/model replicas=2
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from pydantic import ConfigDict, Field, create_model
+from ray import serve
+
+from tasks.serving.settings import Settings, model_sources, options
+
+MAX_ONGOING = 1024  # requests that a replica takes; its own queue refuses earlier
+OF_RAY = ("host", "port", "workers")  # options that Ray has in its own way
+
+# The arguments of build, NAME=VALUE on the command line: the other options of ``paddle-rope serve``.
+Arguments = create_model(
+    "Arguments",
+    __config__=ConfigDict(extra="forbid"),
+    model=(str, Field(description="folder of a trained or exported model, or NAME=FOLDER, several between commas")),
+    replicas=(int, Field(1, ge=1, description="processes, each with its own models")),
+    threads=(int, Field(1, ge=1, description="of a replica")),
+    **{one.name: (type(one.default), one.default) for one in options() if one.name not in OF_RAY},
+)
+
+
+def build(arguments: Arguments) -> serve.Application:
+    """The application; raises InputError if a folder holds no model or an option is out of range."""
+    given: dict[str, Any] = arguments.model_dump()
+    replicas = given.pop("replicas")
+    settings = Settings(model_sources([_absolute(model) for model in given.pop("model").split(",")]), **given)
+
+    def open_in_replica():
+        from paddle_rope.machine import prepare_process
+        from tasks.serving.application import open_application
+
+        prepare_process()
+        return open_application(settings)
+
+    deployment = serve.deployment(serve.ingress(open_in_replica)()).options(
+        name="paddle_rope",
+        num_replicas=replicas,
+        max_ongoing_requests=MAX_ONGOING,
+        ray_actor_options={
+            "num_cpus": settings.threads,
+            "runtime_env": {"env_vars": {"OMP_NUM_THREADS": str(settings.threads)}},
+        },
+    )
+    return deployment.bind()
+
+
+def _absolute(model):
+    name, equals, folder = model.rpartition("=")
+    return f"{name}{equals}{os.path.abspath(folder)}"

@@ -1,0 +1,143 @@
+"""Texts are read as they come; what they are is tested with read_texts in test_data.py."""
+
+import io
+import json
+import os
+from types import SimpleNamespace
+
+import pytest
+
+from tasks.common.errors import InputError
+from tasks.common.texts import text_files
+from tasks.common.texts.json_records import distinct_keys
+from tasks.common.texts.streams import TextStream
+
+
+class Pipe(io.RawIOBase):
+    """Gives its pieces one a read, as a pipe whose writer waits."""
+
+    def __init__(self, *pieces):
+        self.pieces = list(pieces)
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        piece = self.pieces.pop(0) if self.pieces else b""
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+@pytest.fixture
+def stream(monkeypatch):
+    """A stream of standard input that gets these pieces."""
+
+    def stream(*pieces, **options):
+        pieces = [piece if isinstance(piece, bytes) else piece.encode("utf-8") for piece in pieces]
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=Pipe(*pieces)))
+        return TextStream("-", **options)
+
+    return stream
+
+
+def texts(chunk):
+    return [text for text, _ in chunk]
+
+
+def test_a_line_is_given_out_before_the_next_is_read(stream):
+    chunks = iter(stream("甲\n", "乙\n", "丙"))
+    assert next(chunks) == [("甲", "<stdin>:1")]
+    assert next(chunks) == [("乙", "<stdin>:2")]
+    assert next(chunks) == [("丙", "<stdin>:3")]
+    assert list(chunks) == []
+
+
+def test_lines_and_characters_may_be_cut_anywhere(stream):
+    content = "甲乙\r\n\n𠮷e\u0301\n  丁".encode()
+    for cut in range(len(content) + 1):
+        for other in range(cut, len(content) + 1):
+            pieces = [piece for piece in (content[:cut], content[cut:other], content[other:]) if piece]
+            assert [t for chunk in stream(*pieces) for t in texts(chunk)] == ["甲乙", "", "𠮷e\u0301", "  丁"]
+
+
+def test_blank_lines_wait_for_the_line_that_decides_between_text_and_json(stream):
+    assert list(map(texts, stream("\n", " \n", "甲\n", "\n"))) == [["", " ", "甲"], [""]]
+    assert list(map(texts, stream("\n", " \n", '{"text": "甲"}\n', "\n", '{"text": ""}'))) == [["甲"], [""]]
+    assert list(map(texts, stream("\n", "\t\n"))) == [["", "\t"]]
+
+
+def test_chunks_hold_the_texts_of_a_read_up_to_a_bound(stream):
+    assert list(map(texts, stream("a\nb\nc\nd\ne\n", "f\n", chunk_items=2))) == [["a", "b"], ["c", "d"], ["e"], ["f"]]
+
+
+def test_labeled_json_lines_give_their_texts(stream):
+    record = {"text": "叶老桂在浙商", "label": {"name": {"叶老桂": [[0, 2]]}}, "id": 7}
+    assert list(map(texts, stream(json.dumps(record) + "\n"))) == [["叶老桂在浙商"]]
+
+
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        ("甲\n".encode("gb18030"), r"<stdin>:3: not UTF-8 \(byte 17 of the input\); convert it, .*gb18030"),
+        (b'{"text": 1}\n', r'<stdin>:3: "text" is 1, not a string'),
+        (b"[]\n", r"<stdin>:3: JSON \[\] is not an object"),
+        (b"{\n", r"<stdin>:3: broken JSON at column 2"),
+    ],
+)
+def test_a_wrong_line_is_an_error_after_the_lines_before_it(stream, wrong, message):
+    chunks = iter(stream('{"text": "甲"}\n\n', wrong))
+    assert texts(next(chunks)) == ["甲"]
+    with pytest.raises(InputError, match=message):
+        next(chunks)
+    chunks = iter(stream('{"text": "甲"}\n\n'.encode() + wrong))  # in one read
+    assert texts(next(chunks)) == ["甲"]
+    with pytest.raises(InputError, match=message):
+        next(chunks)
+
+
+def test_only_the_mark_that_the_input_begins_with_is_taken_off(stream):
+    assert [t for chunk in stream("\ufeff甲\n", "\ufeff乙\n") for t in texts(chunk)] == ["甲", "\ufeff乙"]
+    with pytest.raises(InputError, match="<stdin>:1: the input is empty"):
+        list(stream("\ufeff"))
+
+
+@pytest.mark.parametrize("content", ["甲\n乙乙\n", "甲\r\n\r\n乙", '{"text": "甲"}\n\n'])
+def test_position_goes_from_0_to_the_size_of_a_file(tmp_path, monkeypatch, content):
+    monkeypatch.setattr(text_files, "READ_BYTES", 4)
+    path = tmp_path / "texts"
+    path.write_bytes(content.encode())
+    stream = TextStream(path)
+    assert (stream.position, stream.size) == (0, os.path.getsize(path))
+    positions = [stream.position for _ in stream]
+    assert positions == sorted(set(positions))
+    assert stream.position == stream.size
+
+
+def test_a_pipe_has_no_size(stream):
+    assert stream("甲\n").size is None
+
+
+def test_a_long_file_is_read_in_parts(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_files, "READ_BYTES", 1000)
+    path = tmp_path / "texts"
+    lines = [f"第{number}行" for number in range(1000)]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    chunks = list(map(texts, TextStream(path)))
+    assert sum(chunks, []) == lines
+    assert max(map(len, chunks)) < 150
+
+
+def test_a_repeated_key_is_found_without_comparing_every_two(tmp_path):
+    class Key(str):
+        compared = 0
+
+        def __eq__(self, other):
+            Key.compared += 1
+            return super().__eq__(other)
+
+        __hash__ = str.__hash__
+
+    pairs = [(Key(f"key {number}"), 1) for number in range(2000)]
+    with pytest.raises(InputError, match="key 'key 1999' is repeated"):
+        distinct_keys([*pairs, (Key("key 1999"), 2)], "x:1")
+    assert Key.compared < 4 * len(pairs)
