@@ -27,7 +27,7 @@ def find_candidates(
         lengths: characters of each.
 
     Raises:
-        InputError: they are too many to hold, as those of a model that has not learned to tell spans apart.
+        InputError: there are too many to hold, because the model has not learned to tell spans apart.
     """
     candidates: list[list[Entity]] = []
     while len(candidates) < len(texts):

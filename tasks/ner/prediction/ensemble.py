@@ -23,14 +23,14 @@ class NerEnsemble(nn.Layer):
     1612.01474, who average probabilities; here it is logits, which each model was trained to have above 0 at entities).
 
     Args:
-        folders: those that the models were read from.
+        folders: of the models.
         models: sizes, number of layers and attention may differ.
 
     Raises:
         InputError: the models do not read the same tokens and features, or do not find the same types.
 
     Attributes:
-        config: that of the first model, with the means of the thresholds and of the temperatures, and the least
+        config: of the first model, with the means of the thresholds and of the temperatures, and the least
             ``max_tokens``, ``window_tokens`` and ``longest_text``, and the largest ``longest_entity``.
     """
 
@@ -71,7 +71,7 @@ def _refuse_different(folders, models):
         for name, value in first.items():
             if other[name] != value:
                 raise InputError(
-                    f"{folder}: its {name} is not that of {folders[0]}, so their scores cannot be averaged; give "
+                    f"{folder}: its {name} differs from {folders[0]}, so their scores cannot be averaged; give "
                     "models that were trained on the same files with the same features"
                 )
 
