@@ -43,7 +43,7 @@ def find_candidates(
     return candidates
 
 
-def above(
+def above_thresholds(
     candidates: list[list[Entity]], thresholds: float | Sequence[float], types: Sequence[str], allow_overlap: bool
 ) -> list[list[Entity]]:
     """The candidates of each text that score above the thresholds, of overlapping ones the best unless they may."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from tasks.ner.examples import Entity, Example, without_overlaps
 from tasks.ner.metrics import score_predictions
-from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, above
+from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, above_thresholds
 
 LEAST_FOR_F1 = -3.0
 
@@ -112,7 +112,7 @@ def thresholds_for(
     counted = candidates if allow_overlap else list(map(without_overlaps, candidates))
     tuned, zero = tune_thresholds([example.spans for example in examples], counted, types), [0.0] * len(types)
     scores = [
-        score_predictions(examples, above(candidates, thresholds, types, allow_overlap), types)["f1"]
+        score_predictions(examples, above_thresholds(candidates, thresholds, types, allow_overlap), types)["f1"]
         for thresholds in (tuned, zero)
     ]
     return tuned if scores[0] >= scores[1] else zero
