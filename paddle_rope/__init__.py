@@ -1,6 +1,6 @@
 """Rotary position embedding, RoFormer and GlobalPointer in PaddlePaddle.
 
-Names are loaded when they are first asked for: ``import paddle_rope`` does not import paddle, nor do the tokenizers.
+Names load at first use: neither ``import paddle_rope`` nor the tokenizers import paddle.
 Nothing here imports PaddleNLP, and importing changes nothing in the process.
 """
 

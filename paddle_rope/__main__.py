@@ -9,17 +9,17 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Do what the command line says; returns the exit status. ``argv``: its words; None for those of the process."""
+    """The exit status of the command ``argv``, by default ``sys.argv[1:]``, which is run."""
     _load_tasks()
     return importlib.import_module("tasks.commands.main").main(argv)  # a statement would have mypy read all of tasks
 
 
 def _load_tasks() -> None:
-    """Make ``tasks`` the package beside this one, though another ``tasks`` may come first on ``sys.path``."""
+    """Import ``tasks`` from the folder next to this package, even if ``sys.path`` has another package of that name."""
     if "tasks" not in sys.modules:
-        home = ROOT / "tasks"
+        folder = ROOT / "tasks"
         spec = importlib.util.spec_from_file_location(
-            "tasks", home / "__init__.py", submodule_search_locations=[str(home)]
+            "tasks", folder / "__init__.py", submodule_search_locations=[str(folder)]
         )
         assert spec and spec.loader
         sys.modules["tasks"] = importlib.util.module_from_spec(spec)

@@ -17,7 +17,7 @@ FEATURE_MAPS = ("elu_plus_one", "relu", "exp", "softmax_exp", "one_plus_cosine",
 NORMALIZERS = ("unrotated", "rotated", "none")
 # What RoPE rotates: every subset of q, k, v, o in this order; "o" is the inverse rotation of the output.
 PLACEMENTS = tuple("".join(letter for bit, letter in enumerate("qkvo") if subset >> bit & 1) for subset in range(1, 16))
-# What a model can know of positions: where RoPE rotates, or another embedding in its place.
+# How a model knows positions: the tensors that RoPE rotates, or another embedding.
 POSITION_EMBEDDINGS = (*PLACEMENTS, "sinusoidal", "learned", "alibi", "none")
 ROTARY_LAYOUTS = ("interleaved", "half")
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "tanh")

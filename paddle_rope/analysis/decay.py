@@ -3,8 +3,8 @@ r"""Long-range decay of RoPE: what the frequencies theta_i do to dot products as
 Sources: Su, https://kexue.fm/archives/8265, the section on long-range decay; Su et al. 2021, arXiv 2104.09864, section
 3.4.3, eq. (35)-(37).
 
-numpy only, float64. Every function takes the frequencies as an array, so that other choices than those of RoPE (all 0,
-all 1, ...) can be held against it.
+numpy only, float64. Every function takes the frequencies as an array, so that RoPE's can be compared with others
+(all 0, all 1, ...).
 """
 
 import numpy as np

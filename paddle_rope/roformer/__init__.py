@@ -1,4 +1,4 @@
-"""Names are loaded when they are first asked for: the tokenizers do not import paddle."""
+"""RoFormer: models, configurations and tokenizers. Names load at first use, so the tokenizers do not import paddle."""
 
 from typing import TYPE_CHECKING
 

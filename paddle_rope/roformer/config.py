@@ -36,10 +36,10 @@ from paddle_rope.roformer.removed import without_removed
 from paddle_rope.rotary_frequencies import check_rotary
 
 CONFIG_FILE = "config.json"
-# Far above any model: a file that asks for more is refused before memory is allocated.
+# Far above any model: larger values in a file are refused before memory is allocated.
 WIDEST, MOST_ROWS = 2**16, 2**24
 
-# Written by PaddleNLP and transformers beside a model's own options; without effect here.
+# PaddleNLP and transformers also write these; they have no effect here.
 _OF_LIBRARIES = {
     *("architectures", "model_type", "paddlenlp_version", "transformers_version", "dtype", "torch_dtype"),
     *("name_or_path", "_name_or_path", "initializer_range"),

@@ -121,7 +121,7 @@ def test_the_parts_of_an_index_are_joined(tmp_path):
     with pytest.raises(ValueError, match="index.json: is not complete: its files lack c"):
         read_tensors(index)
     index.write_text(json.dumps({"weight_map": {"a": "../1.safetensors"}}), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"'\.\./1\.safetensors', which is not that of a file beside it"):
+    with pytest.raises(ValueError, match=r"'\.\./1\.safetensors', which is no file of its folder"):
         read_tensors(index)
     index.write_text(json.dumps({"weight_map": {"a": "3.safetensors"}}), encoding="utf-8")
     with pytest.raises(ValueError, match=r"3\.safetensors: cannot be read"):

@@ -212,7 +212,7 @@ def test_folders_that_hugging_face_wrote_are_read(settings, expected, tmp_path):
     assert tokenizer.do_lower_case is settings.get("do_lower_case", True)
 
 
-@pytest.mark.parametrize("settings", [None, "{}", '{"do_lower_case": false}', "[]"])
+@pytest.mark.parametrize("settings", [None, "{}", '{"do_lower_case": false}'])
 def test_where_nothing_is_said_words_in_the_vocabulary_tell(settings, tmp_path):
     characters = [token for token in VOCAB if token not in ("中国", "学习")]
     for vocab, expected in (characters, CharTokenizer), (VOCAB, WordTokenizer):
@@ -230,6 +230,8 @@ def test_where_nothing_is_said_words_in_the_vocabulary_tell(settings, tmp_path):
     [
         ("tokenizer_config.json", b"{", "tokenizer_config.json: is not JSON"),
         ("tokenizer_config.json", b"\xd6\xd0", "tokenizer_config.json: is not JSON"),
+        ("tokenizer_config.json", b"[]", "tokenizer_config.json: is not a JSON object"),
+        ("tokenizer_config.json", b'{"tokenizer_class": []}', "tokenizer_class is .*, not one of CharTokenizer"),
         ("tokenizer_config.json", b'{"tokenizer_class": "T5Tokenizer"}', "'T5Tokenizer', not one of CharTokenizer"),
         ("tokenizer_config.json", b'{"tokenizer_class": "CharTokenizer"}', "do_lower_case is None; make it true"),
         ("vocab.txt", None, "vocab.txt: no such file"),

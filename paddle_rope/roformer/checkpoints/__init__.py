@@ -1,1 +1,1 @@
-"""Checkpoints: those of Hugging Face, PaddleNLP and TensorFlow as ours, ours as Hugging Face's."""
+"""Checkpoints: reads those of Hugging Face, PaddleNLP and TensorFlow, writes Hugging Face's."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from paddle_rope.roformer.pretrained import RoFormerPretrainedModel
 
 ACTIVATION_NAMES = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu", "tanh": "tanh"}
-# Options that Hugging Face's RoFormer has, too.
+# Options that Hugging Face's RoFormer also has.
 EXPRESSED = (*SAME_KEYS, "embedding_size", "hidden_act", "causal")
 # Options without effect on the outputs of softmax attention with RoPE.
 UNUSED = (

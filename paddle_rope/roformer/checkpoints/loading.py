@@ -69,7 +69,7 @@ def _check_sizes(model_class, config, tensors, where):
     found = _placed(model, tensors, where)
     new = sum(math.prod(weight.shape) for name, weight in model.state_dict().items() if name not in found)
     if new > MOST_NEW_NUMBERS:
-        raise ValueError(f"{where}: lacks weights of {new:,} numbers that its configuration asks for")
+        raise ValueError(f"{where}: lacks weights of {new:,} numbers that its configuration needs")
 
 
 def _placed(model, tensors, where):

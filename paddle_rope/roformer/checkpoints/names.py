@@ -135,7 +135,7 @@ def encoder_weights(config: RoFormerConfig, layout: Layout) -> list[Weight]:
 
 
 def lm_head_weights(config: RoFormerConfig, layout: Layout) -> list[Weight]:
-    """The weights of the head of a language model beside the tied embedding: as :func:`encoder_weights`."""
+    """The weights of a language model's head other than the tied embedding: as :func:`encoder_weights`."""
     return [] if config.version == 2 else _weights(_LM_HEAD, config, layout)
 
 

@@ -47,7 +47,7 @@ class NotTensors(ValueError):
 
 
 class ForbiddenPickle(NotTensors):
-    """A pickle that asks for something tensors are not made of."""
+    """A pickle that names something tensors are not made of."""
 
 
 def bfloat16_to_float32(bits: np.ndarray) -> np.ndarray:
@@ -327,7 +327,7 @@ def _load_torch_legacy(file):
         for key in keys:
             storage = storages[key]
             if int.from_bytes(content.read(8), "little" if little_endian else "big") != storage.numel:
-                raise NotTensors("is damaged: a storage does not have the size it is said to have")
+                raise NotTensors("is damaged: a storage has another size than its tensors need")
             storage.fill(content.read(max(0, storage.numel * storage.element.itemsize)), little_endian)
         return found
 
@@ -335,8 +335,8 @@ def _load_torch_legacy(file):
 def read_paddle(path: str | os.PathLike) -> dict[str, np.ndarray]:
     """The tensors of a file of ``paddle.save`` that holds one dictionary of tensors.
 
-    uint16 is what paddle writes for bfloat16 (it has no unsigned 16-bit numbers of its own) and becomes float32.
-    Result and errors are those of :func:`read_torch`.
+    uint16 is what paddle writes for bfloat16 (it has no unsigned 16-bit numbers) and becomes float32.
+    Result and errors as for :func:`read_torch`.
     """
     with open(path, "rb") as file, _Mapped(file) as content:
         found = TensorUnpickler(content).load()

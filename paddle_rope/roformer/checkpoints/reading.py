@@ -41,9 +41,9 @@ class Checkpoint(NamedTuple):
     """A checkpoint in our terms."""
 
     config: dict  # options of a RoFormerConfig, and of a classifier; of a folder of ours all that its config.json has
-    tensors: dict  # float32 arrays by our names, those of the encoder with ``roformer.`` before
+    tensors: dict  # float32 arrays by our names; the encoder's begin with ``roformer.``
     sources: dict  # what each of them is called in the file
-    unused: list  # what the file has besides
+    unused: list  # names in the file that no weight of ours has
     head: Optional[str]  # "lm", "classifier" or None
 
 
@@ -75,7 +75,7 @@ def read_checkpoint(folder: str | os.PathLike) -> Checkpoint:
 def read_tensorflow(folder: str | os.PathLike, open_checkpoint: Callable[[str], Any]) -> Checkpoint:
     """Read an original checkpoint: ``bert_config.json``, and ``NAME.index`` with its ``NAME.data-...``.
 
-    Version 2 is known by having no weights of normalization. Errors are those of :func:`read_checkpoint`.
+    A checkpoint without weights of normalization is of version 2. Errors are those of :func:`read_checkpoint`.
 
     Args:
         folder: of the checkpoint.
@@ -91,7 +91,7 @@ def read_tensorflow(folder: str | os.PathLike, open_checkpoint: Callable[[str], 
         reader = open_checkpoint(str(indices[0].with_suffix("")))
         names = [name for name in reader.get_variable_to_shape_map() if not REDUNDANT.match(name)]
         tensors = {name: np.asarray(reader.get_tensor(name)) for name in names}
-    except Exception as error:  # tensorflow has kinds of errors of its own
+    except Exception as error:  # tensorflow raises its own errors
         raise ValueError(f"{indices[0]}: cannot be read ({error}); copy or download the checkpoint again") from error
     version = 1 if "bert/embeddings/LayerNorm/gamma" in tensors else 2
     return _convert(folder, tensors, settings, TENSORFLOW, "RoFormerForMaskedLM", version=version)
@@ -122,7 +122,7 @@ def _convert(folder, tensors, settings, layout, architecture, **known):
     if any(weight.source in tensors for weight in lm_head):
         weights, head = weights + lm_head, "lm"
     elif config.version == 2 and re.search("MaskedLM|CausalLM", architecture):
-        head = "lm"  # which has no weights of its own
+        head = "lm"  # it has no weights but the embedding
     elif _has_classifier(tensors, layout, architecture):
         bias = f"{'classifier.out_proj' if layout is HUGGINGFACE else 'classifier'}.bias"
         options["num_labels"] = tensors[bias].size
@@ -153,7 +153,7 @@ def _drop_copies(folder, tensors, layout):
 
 
 def _has_classifier(tensors, layout, architecture):
-    """Whether there is a head for sequences of two layers; PaddleNLP calls other heads ``classifier`` too."""
+    """Whether there is a head for sequences of two layers; PaddleNLP also calls other heads ``classifier``."""
     if layout is HUGGINGFACE:
         return "classifier.out_proj.bias" in tensors
     return layout is PADDLENLP and "ForSequenceClassification" in architecture and "classifier.bias" in tensors
@@ -178,7 +178,7 @@ def _check(folder, tensors, weights, layout):
     problems = {"missing": missing, "of another shape": wrong, "left over": left_over}
     found = [f"{what}: {_some_of(names)}" for what, names in problems.items() if names]
     if found:
-        raise ValueError(f"{folder}: the weights are not those that its configuration asks for; {'; '.join(found)}")
+        raise ValueError(f"{folder}: the weights do not match its configuration; {'; '.join(found)}")
 
 
 def _some_of(names):

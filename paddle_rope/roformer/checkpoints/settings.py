@@ -59,7 +59,7 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
 
 
 def is_ours(settings: dict[str, Any]) -> bool:
-    """Whether ``settings`` are those of a model of this library."""
+    """Whether ``settings`` belong to a model of this library."""
     return str(settings.get("model_type", "")).startswith("paddle_rope")
 
 

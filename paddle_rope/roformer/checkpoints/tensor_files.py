@@ -57,7 +57,7 @@ class TensorFileError(ValueError):
     """A file of tensors that cannot be read: which, why, and what to do."""
 
     def __init__(self, message: str) -> None:
-        # it may hold what stands in the file
+        # the message may quote the file
         line = "".join(one if one.isprintable() else repr(one)[1:-1] for one in message)
         super().__init__(line if len(line) <= LONGEST_MESSAGE else f"{line[:LONGEST_MESSAGE]} [...]")
 
@@ -73,14 +73,14 @@ def read_tensors(path: str | os.PathLike) -> dict[str, np.ndarray]:
 
     Args:
         path: ``.safetensors``; ``.bin`` (``torch.save``, both of its formats); ``.pdparams`` (``paddle.save``); or
-            ``*.index.json``, which names such files beside it.
+            ``*.index.json``, which names such files in its folder.
 
     Returns:
         ``{name: numpy array}`` in the file's types; bfloat16, which numpy does not have, as float32 (exact).
 
     Raises:
-        ValueError (TensorFileError): the file is damaged, of another kind, or a pickle asks for something that tensors
-            are not made of.
+        ValueError (TensorFileError): the file is damaged, of another kind, or a pickle that names other things
+            than tensors.
     """
     path = Path(path)
     readers = {".safetensors": _read_safetensors, ".bin": read_torch, ".pdparams": read_paddle, ".json": _read_index}
@@ -122,7 +122,7 @@ def _read_index(path):
     tensors = {}
     for name in sorted(set(files.values())):
         if Path(name).name != name or name.endswith(INDEX):
-            raise NotTensors(f"holds the name {name[:80]!r}, which is not that of a file beside it")
+            raise NotTensors(f"holds the name {name[:80]!r}, which is no file of its folder")
         tensors.update(read_tensors(path.parent / name))
     missing = sorted(set(files) - set(tensors))
     if missing:

@@ -24,7 +24,7 @@ class CharTokenizer(Tokenizer):
     A character is looked up as it is, then in its NFKC form (full-width to half-width), else it is ``[UNK]``.
 
     ``do_lower_case`` looks up lower-cased characters, as uncased vocabularies (BERT's) want. Arguments, attributes and
-    errors are those of :class:`~paddle_rope.roformer.tokenization.tokenizer.Tokenizer`.
+    errors as for :class:`~paddle_rope.roformer.tokenization.tokenizer.Tokenizer`.
 
     Example:
         >>> tokenizer = CharTokenizer.from_corpus(["北京大学"])

@@ -7,11 +7,17 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from paddle_rope.json_files import read_json_object
+
 VOCAB_FILE = "vocab.txt"
 CONFIG_FILE = "tokenizer_config.json"
 OWN_CLASSES = ("CharTokenizer", "WordTokenizer")
-BERT_LIKE_CLASSES = ("BertTokenizer", "BertTokenizerFast", "RoFormerv2Tokenizer")
-ROFORMER_CLASSES = ("RoFormerTokenizer", "RoFormerTokenizerFast")
+# Classes of PaddleNLP and Hugging Face, and ours that reads their vocabulary
+KINDS = {
+    **{name: name for name in OWN_CLASSES},
+    **dict.fromkeys(("RoFormerTokenizer", "RoFormerTokenizerFast"), "WordTokenizer"),
+    **dict.fromkeys(("BertTokenizer", "BertTokenizerFast", "RoFormerv2Tokenizer"), "CharTokenizer"),
+}
 _CHINESE_WORD = re.compile("[\u4e00-\u9fff]{2,}")
 
 
@@ -36,49 +42,40 @@ def read_vocab(path: str | os.PathLike) -> list[str]:
 
 
 def read_settings(folder: str | os.PathLike) -> tuple[str, bool]:
-    """What ``tokenizer_config.json`` asks for.
+    """The name of our class for the tokenizer of a folder, and ``do_lower_case``.
 
-    PaddleNLP's ``RoFormerTokenizer`` says in ``use_jieba`` whether it cuts words; Hugging Face's always does and has no
-    such key. Where nothing is said (older folders, original checkpoints), a vocabulary with words of two or more
-    Chinese characters is a :class:`WordTokenizer`'s, others are a :class:`CharTokenizer`'s, and text is lower-cased.
+    PaddleNLP's ``RoFormerTokenizer`` cuts words if its ``use_jieba`` is true; Hugging Face's always does and has no
+    such key. Without a ``tokenizer_class`` (older folders, original checkpoints), a vocabulary with words of two or
+    more Chinese characters is for a :class:`WordTokenizer`, any other for a :class:`CharTokenizer`, and text is
+    lower-cased.
 
     Args:
         folder: a folder that one of our tokenizers, PaddleNLP or Hugging Face wrote.
 
-    Returns:
-        (name of our class, do_lower_case).
-
     Raises:
         ValueError: a file is missing, damaged, or names a tokenizer that is none of ours.
     """
-    path = Path(folder) / CONFIG_FILE
-    by_hand = f"or read {VOCAB_FILE} with from_vocab_file of {' or '.join(OWN_CLASSES)}"
-    try:
-        settings = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        if not (Path(folder) / VOCAB_FILE).is_file():
-            raise ValueError(f"{folder}: has no {VOCAB_FILE}; give a folder with the files of a tokenizer") from None
-        settings = {}
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: is not JSON ({error}); copy the folder again, {by_hand}") from None
-    settings = settings if isinstance(settings, dict) else {}
+    path, vocab = Path(folder) / CONFIG_FILE, Path(folder) / VOCAB_FILE
+    if not path.is_file() and not vocab.is_file():
+        raise ValueError(f"{folder}: has no {VOCAB_FILE}; give a folder with the files of a tokenizer")
+    settings = read_json_object(path) if path.is_file() else {}
     name = settings.get("tokenizer_class")
-    lower = settings.get("do_lower_case", None if name in OWN_CLASSES else True)
     if name is None:
-        has_words = any(_CHINESE_WORD.fullmatch(token) for token in read_vocab(Path(folder) / VOCAB_FILE))
-        kind = "WordTokenizer" if has_words and settings.get("use_jieba", True) else "CharTokenizer"
-    elif name in OWN_CLASSES:
-        kind = name
-    elif name in ROFORMER_CLASSES:
-        kind = "WordTokenizer" if settings.get("use_jieba", True) else "CharTokenizer"
-    elif name in BERT_LIKE_CLASSES:
-        kind = "CharTokenizer"
+        has_words = any(_CHINESE_WORD.fullmatch(token) for token in read_vocab(vocab))
+        kind = "WordTokenizer" if has_words else "CharTokenizer"
+    elif isinstance(name, str) and name in KINDS:
+        kind = KINDS[name]
     else:
-        known = ", ".join((*OWN_CLASSES, *ROFORMER_CLASSES, *BERT_LIKE_CLASSES))
-        raise ValueError(f"{path}: tokenizer_class is {name!r}, not one of {known}; correct it, {by_hand}")
-    if not isinstance(lower, bool):
-        raise ValueError(f"{path}: do_lower_case is {lower!r}; make it true or false")
-    return kind, lower
+        raise ValueError(
+            f"{path}: tokenizer_class is {name!r}, not one of {', '.join(KINDS)}; correct it, or read {VOCAB_FILE} "
+            f"with from_vocab_file of {' or '.join(OWN_CLASSES)}"
+        )
+    if name not in OWN_CLASSES and not settings.get("use_jieba", True):
+        kind = "CharTokenizer"
+    do_lower_case = settings.get("do_lower_case", None if name in OWN_CLASSES else True)
+    if not isinstance(do_lower_case, bool):
+        raise ValueError(f"{path}: do_lower_case is {do_lower_case!r}; make it true or false")
+    return kind, do_lower_case
 
 
 def write_tokenizer(folder: str | os.PathLike, kind: str, vocab: Iterable[str], do_lower_case: bool) -> None:

@@ -15,7 +15,7 @@ def load_tokenizer(folder: str | os.PathLike) -> CharTokenizer | WordTokenizer:
     :class:`CharTokenizer`; ``BertTokenizer`` and ``RoFormerv2Tokenizer`` become a :class:`CharTokenizer`.
 
     Raises:
-        ValueError: a file is missing or damaged, or asks for another tokenizer.
+        ValueError: a file is missing or damaged, or names another tokenizer.
 
     Example:
         >>> import tempfile

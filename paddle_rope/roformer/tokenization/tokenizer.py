@@ -20,8 +20,7 @@ class Encoding(NamedTuple):
 
     Attributes:
         ids: its number in the vocabulary.
-        offsets: the half-open characters (start, end) it stands for, in its own text of a pair. Special tokens stand
-            for no character: (0, 0).
+        offsets: its half-open range of characters (start, end) in its text. Special tokens have no characters: (0, 0).
         token_type_ids: which text it is of, 0 or 1; ``[CLS]`` is of the first, ``[SEP]`` of the text that it ends.
 
     Example:
@@ -245,9 +244,9 @@ def _is_ascii_word(character):
     return character.isascii() and character.isalnum()
 
 
-def _kept_lengths(lengths, room):
+def _kept_lengths(lengths, most):
     """Lengths of one or two texts when tokens are dropped one by one from the longer, of equals from the second."""
     if len(lengths) == 1:
-        return [min(lengths[0], room)]
-    first = min(lengths[0], max(room - lengths[1], (room + 1) // 2))
-    return [first, min(lengths[1], room - first)]
+        return [min(lengths[0], most)]
+    first = min(lengths[0], max(most - lengths[1], (most + 1) // 2))
+    return [first, min(lengths[1], most - first)]

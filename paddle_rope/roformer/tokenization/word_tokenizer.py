@@ -29,10 +29,10 @@ class WordTokenizer(Tokenizer):
     The steps are those that PaddleNLP's ``RoFormerTokenizer`` takes with ``use_jieba=True``, and the ids are the same:
 
     1. Control characters (Unicode category C) are removed; white space parts words and has no token.
-    2. jieba cuts the text, with its own dictionary and without HMM. A word of the vocabulary is a chunk of its own, and
-       so is each Chinese character of another word. What remains between those and white space is a chunk.
+    2. jieba cuts the text, with its own dictionary and without HMM. A word of the vocabulary is a chunk, and so is
+       each Chinese character of another word. What remains between those and white space is a chunk.
     3. Chunks are normalized: lower case, canonical decomposition, accents (category Mn) removed.
-    4. Chunks are cut at punctuation and symbols, each of which stands alone, and the rest into the longest pieces of
+    4. Chunks are cut at punctuation and symbols, each of which is a token, and the rest into the longest pieces of
        the vocabulary. What they do not cover, and what is longer than 100 characters, is one ``[UNK]``.
 
     Offsets refer to the text as given. An accent, or another mark of category Mn, belongs to the character before it. A
@@ -43,7 +43,7 @@ class WordTokenizer(Tokenizer):
     one behind ``jieba.cut``, so that words added there change nothing here.
 
     ``do_lower_case`` is step 3; False leaves chunks as they are, for cased vocabularies. Arguments, attributes and
-    errors are those of :class:`~paddle_rope.roformer.tokenization.tokenizer.Tokenizer`.
+    errors as for :class:`~paddle_rope.roformer.tokenization.tokenizer.Tokenizer`.
 
     Example:
         >>> tokenizer = WordTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "北京", "大", "学", "生"])
@@ -136,8 +136,8 @@ _CLEAN = _CleanTable()
 def jieba_cutter() -> jieba.Tokenizer:
     """jieba with its own dictionary, imported and read at the first text, without its messages.
 
-    jieba would take the dictionary from ``jieba.cache`` in the temporary folder, whoever has put it there. It is read
-    from the installed package instead, which takes about as long.
+    jieba would load ``jieba.cache`` from the temporary folder, where any user can write. Its dictionary is read from
+    the installed package instead, which takes about as long.
     """
     import jieba  # sets the level of its logger
 
@@ -149,7 +149,7 @@ def jieba_cutter() -> jieba.Tokenizer:
 
 
 def _frequencies(text):
-    """What jieba makes of its ``dict.txt``, lines "word frequency part-of-speech".
+    """Frequencies from jieba's ``dict.txt``, lines "word frequency part-of-speech".
 
     Returns:
         (dict from words to their frequencies and from what only begins words to 0, sum of the frequencies of all
@@ -166,7 +166,7 @@ def _normalize(chunk):
 
     Returns:
         (number of marks at the start of ``chunk``, normalized string, and for each of its characters the start and the
-        end of what it stands for in ``chunk``).
+        end of its source in ``chunk``).
     """
     lowered = chunk.lower()  # of the whole: a sigma at the end of a word has its own lower case
     if chunk.isascii():
@@ -193,7 +193,7 @@ def _as_it_is(chunk):
 
 
 def _words(normal):
-    """Half-open characters of the words of a normalized chunk; punctuation and symbols stand alone."""
+    """Half-open characters of the words of a normalized chunk; each punctuation mark or symbol is a word."""
     start = 0
     for index, character in enumerate(normal):
         if unicodedata.category(character)[0] in "PS" or character in _LETTERS_CUT_AS_SYMBOLS:
