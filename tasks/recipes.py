@@ -17,7 +17,8 @@ from tasks.common.files import check_output_dir
 from tasks.common.model_folder import ENCODER, MODEL_TYPE, check_pretrained, refuse_incomplete, refuse_other_recipe
 from tasks.common.process import is_first_process
 from tasks.common.runs.fingerprints import check_readable, data_files
-from tasks.common.training.arguments import check_config, parse_seeds
+from tasks.common.training.arguments import parse_seeds
+from tasks.common.training.settings import check_config
 
 if TYPE_CHECKING:
     from tasks.common.recipe import Recipe
@@ -117,7 +118,7 @@ def resume(folder: str | os.PathLike, recipe: str | None = None) -> dict[str, An
         folder: its ``output_dir``.
         recipe: its name, for a run whose configuration does not have it.
     """
-    from tasks.common.runs.life import CONFIG_FILE, read_config
+    from tasks.common.runs.run_folder import CONFIG_FILE, read_config
     from tasks.common.training.series import SERIES_FILE, read_series, resume_series
 
     if (Path(folder) / SERIES_FILE).is_file():
@@ -137,7 +138,7 @@ def check_run(config: dict[str, Any]) -> None:
     seeds = config.pop("seeds", None)
     if seeds is not None:
         parse_seeds(seeds)
-    checked = check_config(config, get_arguments(name), {recipe: get_arguments(recipe) for recipe in RECIPES})
+    checked, _ = check_config(config, get_arguments(name), {recipe: get_arguments(recipe) for recipe in RECIPES})
     if name == "ner":
         from tasks.ner.data.published import check_there
 

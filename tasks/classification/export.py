@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import paddle.nn.functional as F
 from paddle import nn
-from paddle.static import InputSpec
 
 from tasks.classification.recipe import ClassificationRecipe
 from tasks.common.export.exporter import Exporter
@@ -16,7 +15,7 @@ CHECKED_TEXTS = ["球队昨晚客场以三比一取胜，主教练对后防线�
 
 
 class Probabilities(nn.Layer):
-    """The probabilities of the classes instead of their logits."""
+    """A classifier that returns probabilities of the classes instead of logits."""
 
     def __init__(self, model):
         super().__init__()
@@ -35,9 +34,6 @@ class ClassificationExporter(Exporter):
 
     def layer(self, model: Any) -> nn.Layer:
         return Probabilities(model)
-
-    def inputs(self, config: Any) -> list[InputSpec | None]:
-        return [InputSpec([None, None], "int64", "input_ids"), InputSpec([None, None], "bool", "attention_mask")]
 
     def scores(self, predictor: Any) -> np.ndarray:
         return predictor.probabilities(CHECKED_TEXTS)

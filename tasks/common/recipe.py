@@ -16,7 +16,7 @@ import paddle
 from paddlenlp.trainer import set_seed
 from tqdm import tqdm
 
-from paddle_rope.native.library import computes
+from paddle_rope.native.dispatch import is_enabled
 from paddle_rope.native.products import bfloat16_is_faster
 from paddle_rope.roformer import CharTokenizer, RoFormerPretrainedModel, load_tokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
@@ -26,14 +26,15 @@ from tasks.common.model_folder import check_pretrained, check_vocabulary
 from tasks.common.predictor import FLOAT32_NOTE
 from tasks.common.process import is_first_process, quiet_paddlenlp
 from tasks.common.run import Run
-from tasks.common.runs import life
+from tasks.common.runs import run_folder
 from tasks.common.runs.interruption import interruptible
 from tasks.common.scores import scores_line
-from tasks.common.training.arguments import BY_EPOCHS, EncoderArguments, Settings, resolve_config
+from tasks.common.training.arguments import BY_EPOCHS, EncoderArguments
 from tasks.common.training.complete import has_checkpoint, last_checkpoint
 from tasks.common.training.failures import explained
 from tasks.common.training.memory import LabeledData, MemoryData, check_resumed, config_with, read_memory
 from tasks.common.training.monitor import VisualDLMonitor
+from tasks.common.training.settings import Settings, resolve_config
 from tasks.common.training.trainer import RecipeTrainer, dev_scores_so_far
 
 
@@ -131,7 +132,7 @@ class Recipe:
         return self.labeled.read_file(path)
 
     def resolve(self, config: dict[str, Any]) -> Settings:
-        """See :func:`tasks.common.training.arguments.resolve_config`."""
+        """See :func:`tasks.common.training.settings.resolve_config`."""
         return resolve_config(config, self.arguments)
 
     def choose(self, run: Run, chosen: dict[str, Any]) -> None:
@@ -188,14 +189,14 @@ class Recipe:
         """
         quiet_paddlenlp()
         run_dir = Path(run_dir)
-        if (run_dir / life.METRICS_FILE).is_file():
-            raise InputError(f"{run_dir}: the run is complete; its scores are in {run_dir / life.METRICS_FILE}")
-        config = {**life.read_config(run_dir), "output_dir": str(run_dir)}
-        life.refuse_links(run_dir)
-        checkpoints, checkpoint = run_dir / life.CHECKPOINTS_FOLDER, None
+        if (run_dir / run_folder.METRICS_FILE).is_file():
+            raise InputError(f"{run_dir}: the run is complete; its scores are in {run_dir / run_folder.METRICS_FILE}")
+        config = {**run_folder.read_config(run_dir), "output_dir": str(run_dir)}
+        run_folder.refuse_links(run_dir)
+        checkpoints, checkpoint = run_dir / run_folder.CHECKPOINTS_FOLDER, None
         if has_checkpoint(checkpoints):
             is_before = not has_checkpoint(checkpoints, within=False)
-            checkpoint = last_checkpoint(checkpoints / life.BEFORE_FOLDER if is_before else checkpoints)
+            checkpoint = last_checkpoint(checkpoints / run_folder.BEFORE_FOLDER if is_before else checkpoints)
         memory = read_memory(data, self.labeled)
         check_resumed(config, memory.examples, run_dir)
         return self._start(self.resolve(config), memory, checkpoint, is_begun=True)
@@ -320,11 +321,11 @@ class Recipe:
         metrics.update(run.facts)
         metrics.update(self.score_and_save(run))
         history = run.trainer.state.log_history if self.arguments.PLAN is BY_EPOCHS else ()
-        life.finish(run.output_dir, metrics, started, self.next_step, history, self.scores)
+        run_folder.finish(run.output_dir, metrics, started, self.next_step, history, self.scores)
         return metrics
 
     def _describe_training(self, run: Run) -> None:
-        if computes():
+        if is_enabled():
             print("native operators compute; PADDLE_ROPE_NATIVE=0 turns them off")
             if run.training.bf16:
                 is_slower = run.is_begun and not bfloat16_is_faster()
@@ -341,7 +342,7 @@ class Recipe:
         for split in sorted(run.datasets.keys() - {"train"}):  # dev first, which may choose a threshold
             metrics[split], predictions[split] = self.score(run, split)
             self.report(split, metrics[split])
-        life.save_model(run.output_dir, run.model, *filter(None, [run.tokenizer, *run.saved]))
+        run_folder.save_model(run.output_dir, run.model, *filter(None, [run.tokenizer, *run.saved]))
         if "dev" in predictions:
             path = run.output_dir / "predictions_dev.jsonl"
             write_json_lines(path, self.records(run, "dev", predictions["dev"]))

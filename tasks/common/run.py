@@ -9,7 +9,7 @@ from typing import Any
 
 from paddlenlp.trainer import TrainingArguments
 
-from tasks.common.runs import life
+from tasks.common.runs import run_folder
 from tasks.common.training.memory import MemoryData
 
 
@@ -18,7 +18,7 @@ class Run:
     """One training run of a recipe, as it fills up.
 
     Attributes:
-        config, keys, training, given: as of :class:`~tasks.common.training.arguments.Settings`.
+        config, keys, training, given: as of :class:`~tasks.common.training.settings.Settings`.
         examples: dict from ``train`` and, where there are such, ``dev`` and ``test`` to lists of examples.
         datasets: the same, tokenized.
         claimed: the block within which the run's folder stays locked.
@@ -46,8 +46,8 @@ class Run:
     trainer: Any = None
 
     def claim(self) -> None:
-        """See :func:`tasks.common.runs.life.claim`."""
-        life.claim(self.config, self.checkpoint, self.claimed, self.memory.fingerprints, self.is_begun)
+        """See :func:`tasks.common.runs.run_folder.claim`."""
+        run_folder.claim(self.config, self.checkpoint, self.claimed, self.memory.fingerprints, self.is_begun)
 
     @property
     def output_dir(self) -> Path:
@@ -56,12 +56,12 @@ class Run:
     @property
     def checkpoints(self) -> Path:
         """The folder of the checkpoints of training itself."""
-        return self.output_dir / life.CHECKPOINTS_FOLDER
+        return self.output_dir / run_folder.CHECKPOINTS_FOLDER
 
     @property
     def checkpoints_before(self) -> Path:
         """The folder of those of what :meth:`~tasks.common.recipe.Recipe.before_training` trains."""
-        return self.checkpoints / life.BEFORE_FOLDER
+        return self.checkpoints / run_folder.BEFORE_FOLDER
 
     @property
     def batch_size(self) -> int:

@@ -11,7 +11,7 @@ import yaml
 
 from tasks.common.errors import InputError
 from tasks.common.reports.tables import as_markdown
-from tasks.common.runs.life import CONFIG_FILE, METRICS_FILE
+from tasks.common.runs.run_folder import CONFIG_FILE, METRICS_FILE
 
 
 def compare_runs(folders: Sequence[Path]) -> str:

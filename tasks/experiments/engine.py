@@ -18,7 +18,7 @@ from tasks.common.errors import EXIT_BAD_INPUT, InputError, Interrupted
 from tasks.common.files import check_makeable, read_json_object, write_json
 from tasks.common.process import prepare
 from tasks.common.runs.interruption import interruptible
-from tasks.common.runs.life import CHECKPOINTS_FOLDER
+from tasks.common.runs.run_folder import CHECKPOINTS_FOLDER
 from tasks.common.training.series import TAKEN, claimed, is_finished, train_unless_finished
 from tasks.experiments.plan import Cell, check_unchanged, read_plan
 from tasks.experiments.table import get_report, write_tables

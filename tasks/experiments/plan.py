@@ -10,7 +10,7 @@ from typing import Any
 
 from tasks.common.cli.run_config import read_run_config
 from tasks.common.errors import InputError
-from tasks.common.runs.life import MODEL_FOLDER
+from tasks.common.runs.run_folder import MODEL_FOLDER
 from tasks.common.texts.text_files import shown
 from tasks.common.training.arguments import SIZE_KEYS, parse_seeds
 

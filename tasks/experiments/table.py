@@ -16,7 +16,7 @@ from tasks.common.errors import InputError
 from tasks.common.files import write_files
 from tasks.common.reports.figures import BLUE, GRAY, GREEN, ORANGE, new_figure, png
 from tasks.common.reports.tables import as_csv, as_markdown, mean_and_deviation
-from tasks.common.runs.life import CONFIG_FILE
+from tasks.common.runs.run_folder import CONFIG_FILE
 from tasks.common.training.series import RUNS_CSV, SUMMARY_JSON, SUMMARY_MD, FinishedRun, is_finished, summarize
 from tasks.experiments.plan import TWIN, Plan
 

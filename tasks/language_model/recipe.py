@@ -12,8 +12,8 @@ from tasks.common.errors import InputError
 from tasks.common.process import is_first_process
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
-from tasks.common.runs import life
-from tasks.common.training.arguments import Settings
+from tasks.common.runs import run_folder
+from tasks.common.training.settings import Settings
 from tasks.common.training.step_trainer import StepTrainer
 from tasks.language_model.arguments import LanguageModelArguments
 from tasks.language_model.corpus import load_corpus
@@ -93,7 +93,7 @@ class LanguageModelRecipe(Recipe):
             for name, key in (("training", "loss"), ("held_out", "eval_loss"))
         }
         if not run.keys.scale_embeddings:  # which a model's folder cannot say
-            life.save_model(run.output_dir, run.model, run.tokenizer)
+            run_folder.save_model(run.output_dir, run.model, run.tokenizer)
         return {
             "dev": {"loss": curves["held_out"][-1][1]},
             "seconds_per_step": run.trainer.watch.seconds_per_step(),

@@ -15,7 +15,7 @@ CHECKED_PAIRS = [("花呗可以分期吗", "花呗如何分期还款"), ("我的
 
 
 class Representation(nn.Layer):
-    """The vectors of sequences, or the logits of pairs."""
+    """A matching model that returns the vectors of sequences, or the logits of pairs."""
 
     def __init__(self, model):
         super().__init__()
@@ -37,7 +37,7 @@ class MatchingExporter(Exporter):
 
     def inputs(self, config: Any) -> list[InputSpec | None]:
         types = InputSpec([None, None], "int64", "token_type_ids") if config.token_type_ids else None
-        return [InputSpec([None, None], "int64", "input_ids"), InputSpec([None, None], "bool", "attention_mask"), types]
+        return [*super().inputs(config), types]
 
     def scores(self, predictor: Any) -> np.ndarray:
         return predictor.score(CHECKED_PAIRS)

@@ -43,11 +43,7 @@ class NerExporter(Exporter):
         return model
 
     def inputs(self, config: Any) -> list[InputSpec | None]:
-        inputs = [
-            InputSpec([None, None], "int64", "input_ids"),
-            InputSpec([None, None], "bool", "attention_mask"),
-            InputSpec([None, None], "bool", "token_mask"),
-        ]
+        inputs = [*super().inputs(config), InputSpec([None, None], "bool", "token_mask")]
         features = config.features or {"tables": {}, "flags": 0}
         columns, flags = sum(COLUMNS[kind] for kind in features["tables"]), features["flags"]
         inputs.append(InputSpec([None, None, columns], "int64", "columns") if columns else None)

@@ -16,7 +16,7 @@ from tasks.common.errors import InputError, visible
 from tasks.common.process import is_first_process
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
-from tasks.common.runs.life import MODEL_FOLDER
+from tasks.common.runs.run_folder import MODEL_FOLDER
 from tasks.common.training.memory import LabeledData
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator, refuse_longer

@@ -1,4 +1,4 @@
-"""Batches of a run of several stages, each known from the seed and its number alone, so that a run resumes exactly."""
+"""Batches of a run of several stages. Each follows from the seed and its number alone, so a run resumes exactly."""
 
 import functools
 
@@ -6,7 +6,7 @@ import numpy as np
 from paddle.io import Dataset
 
 from paddle_rope.roformer.heads import IGNORED_LABEL
-from tasks.pretraining.packing import PADDING_SEGMENT, PackedRows
+from tasks.pretraining.packing import CLS, PADDING_SEGMENT, SEP, PackedRows
 from tasks.pretraining.stages import stage_ends
 
 # what the random numbers are for, beside the seed
@@ -15,10 +15,9 @@ DEV_SEED = 0  # the same tokens of the dev documents are hidden in every stage a
 
 
 class StageBatches(Dataset):
-    """All batches of a run, in the order in which they are trained on; an item is one whole batch.
+    """All batches of a run, in the order of training; an item is one whole batch.
 
-    Within a stage the rows come in a random order, all of them before any comes again, then in another order. What is
-    hidden is drawn for each batch.
+    Within a stage, each pass through the rows has another random order. Hidden words are drawn for each batch.
 
     Args:
         stream: :class:`~tasks.pretraining.tokens.TokenStream` of the training documents.
@@ -53,10 +52,11 @@ class StageBatches(Dataset):
         chosen = np.array([self._order(number, n, len(rows))[place] for n, place in zip(passes.tolist(), places)])
 
         layout = rows.lay_out(chosen)
-        word_starts = self.stream.word_starts[layout.source]
-        word_starts[layout.firsts] = True  # a word may have been cut
+        source = layout.source[layout.is_text]
+        # a word may have been cut at the beginning of a piece
+        word_starts = self.stream.word_starts[source] | (layout.positions[layout.is_text] == 1)
         random = np.random.default_rng([self.seed, HIDING, index])
-        inputs, labels = self.masking.hide(self.stream.ids[layout.source], word_starts, random)
+        inputs, labels = self.masking.hide(self.stream.ids[source], word_starts, random)
         return fill(layout, inputs, labels, self.tokenizer)
 
     def _draw_order(self, stage, number_of_pass, rows):
@@ -64,9 +64,7 @@ class StageBatches(Dataset):
 
 
 class DevBatches:
-    """The batches of the dev documents in rows of one length.
-
-    What is hidden does not depend on the length: stages are asked for the same tokens.
+    """The batches of the dev documents in rows of one length. All stages predict the same hidden tokens.
 
     Args:
         stream: :class:`~tasks.pretraining.tokens.TokenStream` of the dev documents.
@@ -86,27 +84,25 @@ class DevBatches:
     def __iter__(self):
         for first in range(0, len(self.rows), self.batch_size):
             layout = self.rows.lay_out(np.arange(first, min(first + self.batch_size, len(self.rows))))
-            yield fill(layout, self.inputs[layout.source], self.labels[layout.source], self.tokenizer)
+            source = layout.source[layout.is_text]
+            yield fill(layout, self.inputs[source], self.labels[source], self.tokenizer)
 
 
 def fill(layout, inputs, labels, tokenizer):
-    """Put tokens where they belong.
+    """A batch: dict of arrays ``[rows, length]``: ``input_ids``, ``labels`` (-100 where nothing is to be predicted),
+    ``positions`` and ``segment_ids`` int64; ``token_mask`` bool, False at padding.
 
     Args:
         layout: :class:`~tasks.pretraining.packing.Layout`.
-        inputs, labels: int64 ``[tokens]``, in the order of ``layout.source``.
+        inputs, labels: int64 ``[tokens]``, of the text of the layout.
         tokenizer: for special tokens.
-
-    Returns:
-        dict of arrays ``[rows, length]``: ``input_ids``, ``labels`` (-100 where nothing is to be predicted),
-        ``positions`` and ``segment_ids`` int64; ``token_mask`` bool, False at padding.
     """
-    input_ids = np.full(layout.shape, tokenizer.pad_token_id, dtype=np.int64)
-    input_ids.flat[layout.cls] = tokenizer.cls_token_id
-    input_ids.flat[layout.sep] = tokenizer.sep_token_id
-    input_ids.flat[layout.place] = inputs
-    all_labels = np.full(layout.shape, IGNORED_LABEL, dtype=np.int64)
-    all_labels.flat[layout.place] = labels
+    input_ids = np.full_like(layout.source, tokenizer.pad_token_id)
+    input_ids[layout.source == CLS] = tokenizer.cls_token_id
+    input_ids[layout.source == SEP] = tokenizer.sep_token_id
+    input_ids[layout.is_text] = inputs
+    all_labels = np.full_like(layout.source, IGNORED_LABEL)
+    all_labels[layout.is_text] = labels
     return {
         "input_ids": input_ids,
         "labels": all_labels,

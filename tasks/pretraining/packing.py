@@ -1,4 +1,4 @@
-"""Documents in rows of one length: cut where they are longer, several to a row where they are shorter."""
+"""Documents in rows of one length: long ones are cut, several short ones share a row."""
 
 from bisect import bisect_left, insort
 from typing import NamedTuple
@@ -7,41 +7,38 @@ import numpy as np
 
 NUM_SPECIAL = 2  # [CLS] and [SEP] around each piece
 PADDING_SEGMENT = -1
+PAD, CLS, SEP = -1, -2, -3  # in place of a place in the stream
 
 
 class Layout(NamedTuple):
-    """Where the tokens of some rows come from and go to. Places count through the rows, ``row * length + column``.
+    """What some rows consist of; all arrays are int64 ``[rows, length]``.
 
     Attributes:
-        shape: (rows, length).
-        cls, sep: int64 ``[pieces]``, places of ``[CLS]`` and ``[SEP]``.
-        source: int64 ``[tokens]``, places in the :class:`TokenStream`, special tokens left out.
-        place: int64 ``[tokens]``, where each of them goes.
-        firsts: int64 ``[pieces]``, index in ``source`` of the first token of each piece.
-        positions: int64 ``[rows, length]``, from 0 in each piece.
-        segment_ids: int64 ``[rows, length]``, another number for each piece of a row, -1 at padding.
+        source: place of each token in the :class:`~tasks.pretraining.tokens.TokenStream`, or ``CLS``, ``SEP``, ``PAD``.
+        positions: from 0 in each piece.
+        segment_ids: another number for each piece, -1 at padding.
     """
 
-    shape: tuple
-    cls: np.ndarray
-    sep: np.ndarray
     source: np.ndarray
-    place: np.ndarray
-    firsts: np.ndarray
     positions: np.ndarray
     segment_ids: np.ndarray
 
+    @property
+    def is_text(self) -> np.ndarray:
+        """Whether there is a token of the stream, bool ``[rows, length]``."""
+        return self.source >= 0
+
 
 class PackedRows:
-    """A :class:`TokenStream` as rows of ``length`` tokens.
+    """A :class:`~tasks.pretraining.tokens.TokenStream` as rows of ``length`` tokens.
 
     A document that is longer than a row is cut into pieces, each as long as fits before a word begins. Each piece gets
-    ``[CLS]`` and ``[SEP]``. The longest piece is put down first, each where it leaves the least room (best fit), so
-    that nearly no place is padding; which of the pieces of one length come together is drawn.
+    ``[CLS]`` and ``[SEP]``. The longest piece is placed first, each in the row where it leaves the least space (best
+    fit), so that there is hardly any padding; which of the pieces of one length share a row is drawn.
 
     Args:
-        stream: :class:`TokenStream`, not empty.
-        length: of the rows.
+        stream: not empty.
+        length: tokens of a row.
         random: numpy generator.
     """
 
@@ -61,29 +58,20 @@ class PackedRows:
         counts = self._bounds[rows + 1] - self._bounds[rows]
         starts, ends = np.concatenate([self._pieces[self._bounds[n] : self._bounds[n + 1]] for n in rows]).T
         sizes = ends - starts + NUM_SPECIAL
-        before = np.cumsum(sizes) - sizes  # tokens of all pieces before, and of those before in its row
-        before_row = before[np.cumsum(counts) - counts]
-        row_of_piece = np.repeat(np.arange(len(rows)), counts)
-        first_places = row_of_piece * self.length + before - before_row[row_of_piece]
+        row = np.repeat(np.arange(len(rows)), counts)  # of each piece
+        before = np.cumsum(sizes) - sizes  # tokens of all pieces before it
+        column = before - before[np.cumsum(counts) - counts][row]
 
-        position = np.arange(sizes.sum()) - np.repeat(before, sizes)  # of each token in its piece
-        places = position + np.repeat(first_places, sizes)
-        is_text = (position > 0) & (position < np.repeat(sizes, sizes) - 1)
-        shape = (len(rows), self.length)
-        positions = np.zeros(shape, dtype=np.int64)
-        positions.flat[places] = position
-        segment_ids = np.full(shape, PADDING_SEGMENT, dtype=np.int64)
-        segment_ids.flat[places] = np.repeat(np.arange(len(sizes)), sizes)
-        return Layout(
-            shape,
-            cls=first_places,
-            sep=first_places + sizes - 1,
-            source=(position + np.repeat(starts, sizes) - 1)[is_text],
-            place=places[is_text],
-            firsts=np.cumsum(sizes - NUM_SPECIAL) - (sizes - NUM_SPECIAL),
-            positions=positions,
-            segment_ids=segment_ids,
-        )
+        piece = np.repeat(np.arange(len(sizes)), sizes)  # of each token, as all that follows
+        position = np.arange(sizes.sum()) - before[piece]
+        source = starts[piece] + position - 1
+        source[position == 0] = CLS
+        source[position == sizes[piece] - 1] = SEP
+        place = row[piece], column[piece] + position
+        layout = Layout(*(np.full((len(rows), self.length), value) for value in (PAD, 0, PADDING_SEGMENT)))
+        for array, values in zip(layout, (source, position, piece)):
+            array[place] = values
+        return layout
 
 
 def cut_documents(stream, room):

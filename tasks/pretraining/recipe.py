@@ -11,7 +11,7 @@ from tasks.common.errors import InputError
 from tasks.common.process import is_first_process
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
-from tasks.common.runs import life
+from tasks.common.runs import run_folder
 from tasks.common.texts.documents import hold_out, read_documents
 from tasks.pretraining.arguments import PretrainingArguments
 from tasks.pretraining.batches import DevBatches, StageBatches
@@ -83,6 +83,6 @@ class PretrainingRecipe(Recipe):
     def score_and_save(self, run: Run) -> dict[str, Any]:
         batches, history = run.datasets["train"], run.trainer.state.log_history
         rows = stage_rows(batches.stages, batches.ends, history, batches.batches_per_step)
-        life.save_model(run.output_dir, run.model, run.tokenizer)
+        run_folder.save_model(run.output_dir, run.model, run.tokenizer)
         print(write_report(run.output_dir, rows, history), end="")
         return {"stages": rows, "dev": {name: rows[-1][f"dev_{name}"] for name in self.scores}}

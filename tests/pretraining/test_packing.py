@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tasks.pretraining.packing import PADDING_SEGMENT, PackedRows, cut_documents, pack
+from tasks.pretraining.packing import CLS, PAD, PADDING_SEGMENT, SEP, PackedRows, cut_documents, pack
 from tasks.pretraining.tokens import TokenStream
 
 LENGTHS = (8, 33, 64, 400, 5000)
@@ -70,11 +70,9 @@ def test_every_token_has_its_place_once(sample, length):
     seen = []
     for part in np.array_split(numbers, max(1, len(rows) // 5)):
         layout = rows.lay_out(part)
-        assert layout.shape == layout.positions.shape == layout.segment_ids.shape == (len(part), length)
-        seen.append(layout.source)
-        places = np.concatenate([layout.cls, layout.sep, layout.place])
-        assert len(set(places.tolist())) == len(places)
-        assert np.array_equal(np.sort(places), np.flatnonzero(layout.segment_ids != PADDING_SEGMENT))
+        assert {array.shape for array in layout} == {(len(part), length)}
+        seen.append(layout.source[layout.is_text])
+        assert np.array_equal(layout.source == PAD, layout.segment_ids == PADDING_SEGMENT)
     assert np.array_equal(np.sort(np.concatenate(seen)), np.arange(len(sample.stream.ids)))
 
 
@@ -83,11 +81,7 @@ def test_segment_is_one_piece_of_one_document_between_its_special_tokens(sample,
     stream = sample.stream
     rows = PackedRows(stream, length, np.random.default_rng(0))
     layout = rows.lay_out(np.arange(min(7, len(rows))))
-    tokens = np.full(layout.shape, -1)
-    tokens.flat[layout.place] = layout.source
-    tokens.flat[layout.cls], tokens.flat[layout.sep] = -2, -3
-    firsts = []
-    for row, segments, positions in zip(tokens, layout.segment_ids, layout.positions):
+    for row, segments, positions in zip(layout.source, layout.segment_ids, layout.positions):
         numbers = segments[segments != PADDING_SEGMENT]
         assert (segments[len(numbers) :] == PADDING_SEGMENT).all()  # padding is at the end
         assert (np.diff(numbers) >= 0).all() and len(numbers) > 0  # side by side
@@ -95,9 +89,7 @@ def test_segment_is_one_piece_of_one_document_between_its_special_tokens(sample,
             inside = segments == number
             assert positions[inside].tolist() == list(range(inside.sum()))
             cls, *text, sep = row[inside].tolist()
-            assert (cls, sep) == (-2, -3)
+            assert (cls, sep) == (CLS, SEP)
             assert text == list(range(text[0], text[0] + len(text)))
             document = np.searchsorted(stream.bounds, [text[0], text[-1]], side="right")
             assert document[0] == document[1]
-            firsts.append(text[0])
-    assert sorted(firsts) == sorted(layout.source[layout.firsts].tolist())

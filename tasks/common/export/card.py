@@ -13,7 +13,7 @@ from tasks.common.cli.run_config import read_run_config
 from tasks.common.errors import InputError
 from tasks.common.export.folder import ONNX, ONNX_FILE, format_of
 from tasks.common.files import write_files
-from tasks.common.runs.life import CONFIG_FILE, METRICS_FILE
+from tasks.common.runs.run_folder import CONFIG_FILE, METRICS_FILE
 
 CARD_FILE = "README.md"
 _DATA_KEYS = ("train_file", "dev_file", "test_file")

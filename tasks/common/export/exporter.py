@@ -1,4 +1,4 @@
-"""The skeleton of an export: from the folders of trained models to one folder that has all that prediction needs."""
+"""Export of trained models into one folder that holds all that prediction needs."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Folder = str | os.PathLike
 
 
 class Exported(NamedTuple):
-    """What an export found out.
+    """The result of an export.
 
     Attributes:
-        difference: the largest one between a score of the exported model and of the trained ones, of some texts.
+        difference: largest difference between the scores of the exported and of the trained model, on some texts.
         scores: dict from ``trained`` and ``exported`` to their scores on the labeled file, if one was given.
-        limits: what cannot be done with the folder, each in a line.
+        limits: lines that say what the exported folder cannot do.
     """
 
     difference: float
@@ -38,12 +38,12 @@ class Exported(NamedTuple):
 
 
 class Exporter:
-    """How models of a recipe are exported. A subclass says what is its own.
+    """How models of a recipe are exported; a subclass says what differs from recipe to recipe.
 
     Attributes:
-        recipe: their recipe.
-        output: the name of the graph's first output.
-        several: whether several models become one.
+        recipe: class of the recipe.
+        output: name of the graph's first output.
+        several: whether several models can become one.
     """
 
     recipe: ClassVar[type]
@@ -51,33 +51,34 @@ class Exporter:
     several: ClassVar[bool] = False
 
     def save(self, predictor: Any, folder: Path) -> None:
-        """Write what prediction needs beside configuration, tokenizer and graph."""
+        """Write further files that prediction needs, after configuration and tokenizer."""
 
     def layer(self, model: Any) -> nn.Layer:
-        """What becomes the graph: its ``forward`` takes tensors that are named as :meth:`inputs`."""
+        """The layer that becomes the graph; the arguments of its ``forward`` are :meth:`inputs`."""
         raise NotImplementedError
 
     def inputs(self, config: Any) -> list[InputSpec | None]:
-        """The inputs of the layer, in their order; None for an argument that it is not given."""
-        raise NotImplementedError
+        """The inputs of the layer, in their order; None for an argument that is left out. By default token ids and
+        their mask."""
+        return [InputSpec([None, None], "int64", "input_ids"), InputSpec([None, None], "bool", "attention_mask")]
 
     def finish(self, model: Any, config: Any) -> None:
-        """Add to an ``onnx.ModelProto``."""
+        """Add nodes to an ``onnx.ModelProto``."""
 
     def exact(self, model: Any) -> list[str]:
-        """Names of the weights that quantization leaves as they are, in the graph of :meth:`layer`."""
+        """Names of the weights that stay float32 in an int8 graph."""
         return []
 
     def scores(self, predictor: Any) -> np.ndarray:
-        """Scores of some texts."""
+        """Scores of some texts, which the exported model must reproduce."""
         raise NotImplementedError
 
     def limits(self, config: Any) -> list[str]:
-        """What cannot be done with the exported folder, each in a line."""
+        """Lines that say what the exported folder cannot do."""
         return []
 
     def describe(self, config: Any) -> dict[str, str]:
-        """What the model card says of what the model finds."""
+        """Lines of the model card about what the model finds: dict from title to content."""
         raise NotImplementedError
 
 
@@ -90,26 +91,26 @@ def export(
     check: str | None = None,
     license: str | None = None,
 ) -> Exported:
-    """Write a trained model, or an ensemble of several, with all that prediction needs.
+    """Write a trained model, or an ensemble of several, as a folder that predictors open.
 
     Args:
-        exporter: of the recipe of the models.
+        exporter: exporter of the models' recipe.
         model_dirs: folders OUTPUT_DIR/model of training runs.
-        output_dir: folder to make, which the predictors read.
-        format: ``"onnx"`` or ``"paddle"``, for Paddle Inference.
-        quantize: ``"int8"`` for weights of 8 bits, in ONNX; None for 32 bits.
-        check: labeled file on which both are scored.
-        license: of the model, for its card.
+        output_dir: folder to make.
+        format: ``"onnx"``, or ``"paddle"`` for Paddle Inference.
+        quantize: ``"int8"`` for weights of 8 bits, only in ONNX; None for 32 bits.
+        check: labeled file on which the trained and the exported model are scored.
+        license: license of the model, for its card.
 
     Raises:
         InputError: a folder does not hold a trained model, several do not fit together, ``output_dir`` cannot be made,
-            or the exported model scores otherwise.
+            or the scores of the exported model differ.
     """
     recipe = exporter.recipe()
     check_new_folder(output_dir)
     for folder in model_dirs:
         if is_exported(folder):
-            raise InputError(f"{folder}: is exported already; give the folder OUTPUT_DIR/model of the training run")
+            raise InputError(f"{folder}: is already exported; give the folder OUTPUT_DIR/model of the training run")
     if len(model_dirs) > 1 and not exporter.several:
         raise InputError(f"{len(model_dirs)} models are given; {recipe.name} exports one at a time")
     if quantize and format != ONNX:
@@ -152,7 +153,7 @@ def export(
 
 
 def _scores(recipe, predictor, examples):
-    """The scores of a predictor that are shown."""
+    """The recipe's scores of a predictor, computed without printing them."""
     with contextlib.redirect_stdout(io.StringIO()):
         scores = recipe.evaluate_predictor(predictor, examples, "")
     return {name: scores[name] for name in recipe.scores if name in scores}

@@ -110,7 +110,7 @@ def _converted(folder):
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """Drop what libraries print, those in C++ too."""
+    """Drop everything that libraries print, C++ libraries included."""
     with open(os.devnull, "w") as nowhere, contextlib.ExitStack() as stack:
         for number in (1, 2):
             saved = os.dup(number)
@@ -148,10 +148,10 @@ def _quantize(source, target, exact):
 
 
 def simplify(model: onnx.ModelProto) -> None:
-    """Change a model in place.
+    """Simplify a graph of paddle2onnx in place; its results stay the same.
 
-    Constants become initializers, without which quantization does not see weights. Nodes that only copy go, and so
-    does the expansion of numbers before ``Where``, which expands by itself. What nothing uses goes, too.
+    Constants become initializers, because quantization looks for weights there. Nodes that only copy are removed, as
+    are the expansion of numbers before ``Where``, which broadcasts, and nodes without users.
     """
     graph = model.graph
     _constants_to_initializers(graph)

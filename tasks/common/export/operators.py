@@ -1,12 +1,11 @@
-"""The operators of a graph, read before an engine loads it, and those that exported models are made of.
+"""The allow-list of operators: a graph is read and checked before an engine loads it.
 
-An engine does whatever a graph asks for: Paddle's operator ``save`` writes a file, ONNX may name files for its weights.
-What is not in the lists below is refused. Without paddle and without the package onnx.
+An engine executes every operator of a graph: Paddle's ``save`` writes a file, and ONNX can read weights from any file.
+So operators that no exported model has are refused. Imports neither paddle nor the package onnx.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import mmap
 import os
@@ -32,7 +31,7 @@ _PADDLE_2_NAMES = """
     reshape2 roll rsqrt scale shape silu sin slice softmax sqrt square squeeze2 stack tanh
     thresholded_relu transpose2 unbind unsqueeze2 where
 """
-# Dialects have numbers: 0 is that of programs, 1 of operators. a_: kinds of attributes, t_: kinds of values.
+# Prefixes: 0. the dialect of programs, 1. of operators, a_ kinds of attributes, t_ kinds of values.
 _PADDLE_3_NAMES = """
     0.a_array 0.a_bool 0.a_f32 0.a_f64 0.a_i32 0.a_i64 0.a_str 0.combine 0.split 0.t_bool 0.t_dtensor 0.t_f32
     0.t_f64 0.t_i32 0.t_i64 0.t_ui8 0.t_vec 1.a_dtype 1.a_intarray 1.a_place 1.abs 1.add 1.arange
@@ -52,58 +51,12 @@ OPERATORS = {
 
 _DEEPEST = 20  # messages within messages
 _DEFAULT_DOMAINS = ("", "ai.onnx")
+_DEEPEST = 20  # messages within messages
+_DEFAULT_DOMAINS = ("", "ai.onnx")
 _WITHOUT_OPERANDS = ("assign_value", "fill_constant")
 _IN_THE_FILE = 0  # of onnx.TensorProto.DataLocation
 
-
-def check_operators(graph: str | os.PathLike) -> None:
-    """Raise InputError unless a graph is made of the operators of exported models alone, and of its own file, and the
-    operators of a ``.pdmodel`` have operands.
-
-    Args:
-        graph: ``.onnx``, ``.pdmodel`` or ``.json``.
-    """
-    graph = Path(graph)
-    try:
-        unknown = sorted(operators_of(graph) - OPERATORS[graph.suffix])
-        if not unknown and graph.suffix == ".pdmodel":
-            with _content_of(graph) as content:
-                _check_operands(FieldReader(content), (0, len(content)))
-    except (ValueError, RecursionError, OSError) as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise InputError(f"{graph}: is no graph of an exported model ({reason}); copy the whole folder again") from None
-    if unknown:
-        more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
-        raise InputError(
-            f"{graph}: holds {ascii(unknown[0])}{more}, which no exported model of this project has, and was not "
-            "loaded; take models from people you trust, or export the trained model again"
-        )
-
-
-def operators_of(graph: Path) -> set[str]:
-    """The names of all operators of a graph, those of its inner graphs too.
-
-    Other parts of which exported models have none are named like operators, in angle brackets: ``<external data>``.
-
-    Raises:
-        ValueError: the file is no such graph.
-    """
-    read = {".onnx": _of_onnx, ".pdmodel": _of_program, ".json": _of_json}[graph.suffix]
-    with _content_of(graph) as content:
-        return set(read(content))
-
-
-@contextlib.contextmanager
-def _content_of(graph):
-    with open(graph, "rb") as file:
-        if not os.fstat(file.fileno()).st_size:
-            raise ValueError("it is empty")
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            yield content
-
-
-# Of the messages of ONNX and of Paddle's programs: the numbers of the fields that are read.
-# field -> (kind of message, or what is taken of a name or number)
+# The fields of messages of ONNX and of Paddle's programs that are read: number -> kind of message, or what it names.
 _ONNX = {
     "ModelProto": {7: "GraphProto", 8: "OperatorSetIdProto", 20: "<training information>", 25: "<functions>"},
     "OperatorSetIdProto": {1: "domain"},
@@ -116,45 +69,52 @@ _ONNX = {
     "TensorProto": {13: "<external data>", 14: "location"},
     "SparseTensorProto": {1: "TensorProto", 2: "TensorProto"},
 }
-_PADDLE = {
-    "ProgramDesc": {1: "BlockDesc"},
-    "BlockDesc": {4: "OpDesc"},
-    "OpDesc": {3: "operator"},
-}
+_PADDLE_2 = {"ProgramDesc": {1: "BlockDesc"}, "BlockDesc": {4: "OpDesc"}, "OpDesc": {3: "operator"}}
 
 
-def _of_onnx(content):
-    return _of_message(FieldReader(content), (0, len(content)), _ONNX, "ModelProto")
+def check_operators(graph: str | os.PathLike) -> None:
+    """Raise InputError unless a graph consists of operators of exported models only and needs no other file; in a
+    ``.pdmodel`` each operator must have operands.
+
+    Args:
+        graph: ``.onnx``, ``.pdmodel`` or ``.json``.
+    """
+    graph = Path(graph)
+    try:
+        unknown = sorted(operators_of(graph) - OPERATORS[graph.suffix])
+        if not unknown and graph.suffix == ".pdmodel":
+            _check_operands(FieldReader(graph.read_bytes()))
+    except (ValueError, RecursionError, OSError) as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise InputError(f"{graph}: is no graph of an exported model ({reason}); copy the whole folder again") from None
+    if unknown:
+        more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+        raise InputError(
+            f"{graph}: holds {ascii(unknown[0])}{more}, which no exported model of this project has, and was not "
+            "loaded; take models from people you trust, or export the trained model again"
+        )
 
 
-def _of_program(content):
-    return _of_message(FieldReader(content), (0, len(content)), _PADDLE, "ProgramDesc")
+def operators_of(graph: Path) -> set[str]:
+    """The names of all operators of a graph and of its inner graphs.
 
+    Other parts that no exported model has are named in angle brackets, such as ``<external data>``.
 
-def _check_operands(reader, program):
-    """Raise ValueError where an operator of a program of Paddle 2 names no variable: the engine reads at address 0."""
-
-    def parts(place, number):
-        return [content for found, wire_type, content in reader.fields(place) if (found, wire_type) == (number, BYTES)]
-
-    for block in parts(program, 1):
-        variables = {reader.text(name) for variable in parts(block, 3) for name in parts(variable, 1)}
-        for operator in parts(block, 4):
-            kind = "".join(map(reader.text, parts(operator, 3)))
-            inputs, outputs = (
-                [reader.text(name) for slot in parts(operator, number) for name in parts(slot, 2)] for number in (1, 2)
-            )
-            if not inputs and kind not in _WITHOUT_OPERANDS:
-                raise ValueError(f"{kind} has no operand")
-            if not outputs:
-                raise ValueError(f"{kind} has no output")
-            for name in (*inputs, *outputs):
-                if name not in variables:
-                    raise ValueError(f"{kind} names {ascii(name)}, which is no variable")
+    Raises:
+        ValueError: the file is no such graph.
+    """
+    if not graph.stat().st_size:
+        raise ValueError("it is empty")
+    if graph.suffix == ".json":
+        return _of_json(graph.read_text(encoding="utf-8"))
+    messages, kind = (_ONNX, "ModelProto") if graph.suffix == ".onnx" else (_PADDLE_2, "ProgramDesc")
+    with open(graph, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return set(_of_message(FieldReader(content), (0, len(content)), messages, kind))
 
 
 def _of_message(reader: FieldReader, place: Place, messages: dict, kind: str, depth: int = 0) -> Iterator[str]:
-    """What stands in a message of one kind. A field that is there twice counts twice: whichever an engine takes."""
+    """The operators in a message of one kind. A field that occurs twice counts twice, because engines differ in which
+    they take."""
     if depth > _DEEPEST:
         raise ValueError("its graphs are nested too deep")
     for number, wire_type, content in reader.fields(place):
@@ -177,8 +137,31 @@ def _of_message(reader: FieldReader, place: Place, messages: dict, kind: str, de
             yield what
 
 
+def _check_operands(reader):
+    """Raise ValueError if an operator of a program of Paddle 2 names no variable: the engine would read at address
+    0."""
+
+    def parts(place, number):
+        return [content for found, wire_type, content in reader.fields(place) if (found, wire_type) == (number, BYTES)]
+
+    for block in parts((0, len(reader.buffer)), 1):
+        variables = {reader.text(name) for variable in parts(block, 3) for name in parts(variable, 1)}
+        for operator in parts(block, 4):
+            kind = "".join(map(reader.text, parts(operator, 3)))
+            inputs, outputs = (
+                [reader.text(name) for slot in parts(operator, number) for name in parts(slot, 2)] for number in (1, 2)
+            )
+            if not inputs and kind not in _WITHOUT_OPERANDS:
+                raise ValueError(f"{kind} has no operand")
+            if not outputs:
+                raise ValueError(f"{kind} has no output")
+            for name in (*inputs, *outputs):
+                if name not in variables:
+                    raise ValueError(f"{kind} names {ascii(name)}, which is no variable")
+
+
 def _of_json(content):
-    """Operators, and types and attributes, of a program of Paddle 3: each says under ``#`` what it is."""
+    """The operators, types and attributes of a program of Paddle 3, where each object has its name under ``#``."""
     found = set()
 
     def take(pairs):
@@ -186,5 +169,5 @@ def _of_json(content):
             if key == "#":
                 found.add(value if isinstance(value, str) else f"<{type(value).__name__}>")
 
-    json.loads(content[:].decode("utf-8"), object_pairs_hook=take)
+    json.loads(content, object_pairs_hook=take)
     return found

@@ -1,1 +1,1 @@
-"""The life of a run: its folder, seed and lock, its epochs."""
+"""The folder of a run, its lock, its data and its epochs."""

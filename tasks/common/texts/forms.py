@@ -30,7 +30,7 @@ class Form(Enum):
 
 _OBJECT = re.compile(r'\{\s*["}]')
 _LIST = re.compile(r'\[\s*(?:(?:\[\s*)*\{\s*["}]|(?:\[\s*)+"|"(?:[^"\\\n]|\\.)*"\s*[,\]]|\]\s*\Z)')
-_JOINT = "\x02"  # between the tokens, and the tags, of a sentence in one line
+JOINT = "\x02"  # between the tokens, and the tags, of a sentence in one line
 LINES_TO_SEE = 50  # that are not blank
 _FEWEST_TAGGED = 3  # lines: a text may end with an O
 
@@ -56,7 +56,7 @@ def form_of(lines: list[str]) -> Form:
 def _is_sentence(line):
     """Whether a line is a sentence: tokens, a tab and their tags."""
     left, _, right = line.rpartition("\t")
-    return _JOINT in left and all(map(IS_TAG.match, right.strip(BLANKS).split(_JOINT)))
+    return JOINT in left and all(map(IS_TAG.match, right.strip(BLANKS).split(JOINT)))
 
 
 def _is_tagged(line):

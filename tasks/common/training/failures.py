@@ -9,7 +9,7 @@ from pathlib import Path
 from tasks.common.cli.own_command import own_command, quoted
 from tasks.common.errors import InputError, Interrupted, is_out_of_memory
 from tasks.common.files import NO_ROOM
-from tasks.common.runs.life import CHECKPOINTS_FOLDER, CONFIG_FILE
+from tasks.common.runs.run_folder import CHECKPOINTS_FOLDER, CONFIG_FILE
 from tasks.common.training.complete import has_checkpoint
 
 _LIGHTER = "shorter texts, a smaller --per_device_train_batch_size or --recompute true, or end other programs"

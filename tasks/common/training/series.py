@@ -25,8 +25,8 @@ from tasks.common.errors import InputError, Interrupted
 from tasks.common.files import atomic_writer, check_output_dir, claim_output_dir, read_json_object, write_files
 from tasks.common.process import is_first_process
 from tasks.common.reports.tables import as_csv, as_markdown, mean_and_deviation
-from tasks.common.runs.life import CHECKPOINTS_FOLDER, METRICS_FILE, refuse_links
 from tasks.common.runs.locks import locked
+from tasks.common.runs.run_folder import CHECKPOINTS_FOLDER, METRICS_FILE, refuse_links
 from tasks.common.training.arguments import parse_seeds
 from tasks.common.training.complete import has_checkpoint
 

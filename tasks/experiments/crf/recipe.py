@@ -11,8 +11,8 @@ from tasks.common.errors import InputError
 from tasks.common.files import write_json
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
-from tasks.common.runs import life
-from tasks.common.training.arguments import Settings
+from tasks.common.runs import run_folder
+from tasks.common.training.settings import Settings
 from tasks.experiments.crf.arguments import CrfArguments
 from tasks.experiments.crf.sequences import attributes, entities_of, longest_entities, tags_of
 from tasks.ner.data.reading import entity_types
@@ -65,7 +65,7 @@ class CrfRecipe(Recipe):
         self.describe(run)
         run.claim()
         started = time.perf_counter()
-        folder = run.output_dir / life.MODEL_FOLDER
+        folder = run.output_dir / run_folder.MODEL_FOLDER
         folder.mkdir()
         if run.features is not None:
             run.features.save_pretrained(folder)
@@ -80,7 +80,7 @@ class CrfRecipe(Recipe):
             found = [entities_of(tagger.tag(attributes(example.text, run.features))) for example in examples]
             metrics[split] = scores_and_errors(examples, found, types)
             self.report(split, metrics[split])
-        write_json(run.output_dir / life.METRICS_FILE, metrics)
+        write_json(run.output_dir / run_folder.METRICS_FILE, metrics)
         print(f"{run.output_dir}: trained in {seconds:.0f} s")
         return metrics
 

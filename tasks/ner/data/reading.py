@@ -16,12 +16,11 @@ from typing import TextIO
 
 from tasks.common.errors import InputError, visible
 from tasks.common.files import atomic_writer
-from tasks.common.texts.forms import Form
 from tasks.common.texts.streams import TextStream
-from tasks.common.texts.tables import TAG, TOKEN, header_of
 from tasks.common.texts.text_files import STDIN, encodable, first_non_blank, read_text, split_lines
 from tasks.ner.examples import Entity, Example, entity_types
 from tasks.ner.formats import FORMATS, TEXT_FORMATS, brat, check_format, label_studio, recognize, spacy, token_tags
+from tasks.ner.formats.recognition import labeled_form
 from tasks.ner.formats.records import labeled_records
 
 __all__ = [
@@ -132,28 +131,22 @@ def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, 
         target.write(content)
 
 
-_TOKENS = frozenset(token_tags.TOKEN_KEYS) - {"text"}
-
-
 class EntityTextStream(TextStream):
     """The texts of a :class:`tasks.common.texts.streams.TextStream`, also of labeled data in any form but brat."""
 
     records_of = staticmethod(labeled_records)
+    form_of = staticmethod(labeled_form)
 
     def items_of_record(self, record, where):
         if spacy.PARAGRAPHS in record:
             return [(text, where) for text in spacy.texts_of(record, where)]
         if isinstance(record.get("data"), dict):
             return [(label_studio.text_of(record, where), where)]
-        if isinstance(record.get("text"), list) or not record.keys().isdisjoint(_TOKENS) and "text" not in record:
+        if isinstance(record.get("text"), list) or (
+            "text" not in record and not record.keys().isdisjoint(token_tags.TOKEN_KEYS)
+        ):
             return [(token_tags.text_of(record, where), where)]
         return super().items_of_record(record, where)
-
-    def items_of_whole(self, lines):
-        header = header_of(first_non_blank(lines) or "")
-        if self.form is Form.TABLE and header is not None and header.has(TOKEN, TAG):
-            self.form = Form.TAGGED
-        return super().items_of_whole(lines)
 
     def texts_of_tagged(self, lines):
         return [(example.text, example.where) for example in read_lines(lines, self.name)]

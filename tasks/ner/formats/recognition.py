@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 from collections.abc import Iterable, Iterator
 
 from tasks.common.errors import InputError
-from tasks.common.texts.forms import Form, form_of
+from tasks.common.texts.forms import JOINT, Form, form_of
 from tasks.common.texts.tables import TAG, TOKEN, header_of
 from tasks.common.texts.text_files import BLANKS, first_non_blank
 from tasks.ner.formats import label_studio, spacy, token_tags
@@ -14,7 +14,7 @@ from tasks.ner.formats.columns import split_tag
 from tasks.ner.formats.records import labeled_records
 from tasks.ner.formats.span_records import CMEEE, DOCCANO, PREDICTED
 from tasks.ner.formats.tagging import parse_tag
-from tasks.ner.formats.tags import JOINT, column_sentences, find_scheme, has_joined_sentences, joined_sentences
+from tasks.ner.formats.tags import column_sentences, find_scheme, has_joined_sentences, joined_sentences
 
 EXAMPLES = (
     'JSON lines such as {"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}} '
@@ -32,15 +32,21 @@ def recognize(lines: list[str], name: str) -> str:
     first = first_non_blank(lines)
     if first is None:
         raise InputError(f"{name}:1: the file is empty or has only blank lines; give labeled data, {EXAMPLES}")
-    if _looks_like_json(first):
+    is_table = labeled_form(lines) is Form.TABLE
+    if _looks_like_json(first) or is_table:
         is_list = first.strip(BLANKS).startswith("[")
-        return _of_records(_readable(lines, name, is_list), "cmeee" if is_list else "cluener")
-    header = header_of(first)
-    if form_of(lines) is Form.TABLE and not header.has(TOKEN, TAG):
-        return _of_records(labeled_records(lines, name), "doccano")
-    if header is None and has_joined_sentences(lines):
+        return _of_records(_readable(lines, name), "doccano" if is_table else "cmeee" if is_list else "cluener")
+    if header_of(first) is None and has_joined_sentences(lines):
         return f"{find_scheme(joined_sentences(lines, name), name).name}_sentences"
     return find_scheme(column_sentences(lines, name, is_silent=True), name).name
+
+
+def labeled_form(lines: list[str]) -> Form:
+    """The form of lines of a labeled file; a table with a token and its tag in each row is tagged text."""
+    form = form_of(lines)
+    if form is Form.TABLE and header_of(first_non_blank(lines)).has(TOKEN, TAG):
+        return Form.TAGGED
+    return form
 
 
 def _looks_like_json(line: str) -> bool:
@@ -50,21 +56,10 @@ def _looks_like_json(line: str) -> bool:
     return closing is not None and (line.endswith(closing) or parse_tag(split_tag(line)[1].split(JOINT)[0]) is None)
 
 
-def _readable(lines: list[str], name: str, is_list: bool) -> Iterator[tuple[str, dict]]:
-    """Records that can be read; the reader complains about the others."""
-    if is_list:
-        try:
-            yield from labeled_records(lines, name)
-        except InputError:
-            return
-    for line in lines:
-        if line.strip(BLANKS):
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(record, dict):
-                yield "", record
+def _readable(lines: list[str], name: str) -> Iterator[tuple[str, dict]]:
+    """The records before the first broken one, about which the reader of any format complains."""
+    with contextlib.suppress(InputError):
+        yield from labeled_records(lines, name)
 
 
 def _of_records(records: Iterable[tuple[str, dict]], unlabeled: str) -> str:

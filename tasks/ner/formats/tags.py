@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tasks.common.errors import InputError, one_line
+from tasks.common.texts.forms import JOINT
 from tasks.common.texts.text_files import BLANKS, shown
 from tasks.ner.examples import Entity, Example, first_overlap
 from tasks.ner.formats.columns import LIMIT, LINE_ENDS, read_rows
@@ -31,7 +32,6 @@ from tasks.ner.formats.tagging import (
     scheme_of,
 )
 
-JOINT = "\x02"
 HEADER_ENDS = ("label", "labels")  # what a header ends with, which is no tag
 
 logger = logging.getLogger(__name__)

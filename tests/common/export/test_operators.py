@@ -6,7 +6,7 @@ import re
 import paddle
 import pytest
 
-from paddle_rope import choices
+from paddle_rope import options as choices
 from paddle_rope.roformer import SequenceClassificationConfig
 from tasks.common.errors import InputError
 from tasks.common.export import graphs

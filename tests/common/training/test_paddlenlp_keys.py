@@ -8,8 +8,9 @@ from paddlenlp.trainer import SchedulerType, TrainingArguments
 from paddlenlp.utils.log import logger
 
 from tasks.common.errors import InputError
-from tasks.common.training.arguments import SCHEDULERS, resolve_config
+from tasks.common.training.arguments import SCHEDULERS
 from tasks.common.training.paddlenlp_keys import KEYS, TrainingKeys, check_keys, usable_keys
+from tasks.common.training.settings import resolve_config
 from tasks.matching.arguments import MatchingArguments
 from tasks.ner.arguments import NerArguments
 from tasks.pretraining.arguments import PretrainingArguments

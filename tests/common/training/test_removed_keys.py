@@ -3,8 +3,7 @@
 import pytest
 
 from tasks.common.errors import InputError
-from tasks.common.training.arguments import resolve_config
-from tasks.common.training.removed_keys import without_removed_keys
+from tasks.common.training.settings import resolve_config, without_removed_keys
 from tasks.ner.arguments import NerArguments
 
 # What config.yaml of a run of before holds of them, where none is in use.

@@ -113,7 +113,7 @@ def test_a_configuration_that_cannot_be_is_an_error(copied, capsys, key, value):
 
 def test_exported_models_stand_alone(trained, exported, tmp_path, capsys):
     assert "stands alone" in fails(predict_ner, capsys, trained.model, exported)
-    assert "is exported already" in fails(export_ner, capsys, exported, "--output", tmp_path / "again")
+    assert "is already exported" in fails(export_ner, capsys, exported, "--output", tmp_path / "again")
     assert not (tmp_path / "again").exists()
 
 

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from tasks.common.errors import InputError
-from tasks.common.runs.life import INPUTS_FILE, claim, finish
+from tasks.common.runs.run_folder import INPUTS_FILE, claim, finish
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b"1" * 5000, b"[" * 100_000])
