@@ -53,11 +53,11 @@ to find the same entities, except int8, which rounds."""
 ENTITIES = """\
 Measure how F1 of trained NER models changes with the length of the text, and with the position in it.
 
-    paddle-rope benchmark entities runs/cluener/model --input data/ner/cluener/dev.json --output runs/lengths --lists
+    paddle-rope benchmark entities runs/cluener/model --input data/ner/cluener/dev.json --output runs/lengths
 
 Neighboring texts of the file are joined to documents of several lengths; the texts are the same at all lengths. What
-is found in a tenth of the documents is compared with what is found in the same texts alone. --lists also measures
-documents of nothing but entities, with 、 between them. Writes entities.json and entities.md."""
+is found in a tenth of the documents is compared with what is found in the same texts alone. Writes entities.json and
+entities.md."""
 SERVICE = """\
 Start paddle-rope serve on a model, and load it from several connections of this machine:
 
@@ -69,13 +69,12 @@ Prints a table of requests a second and of milliseconds. Arguments after -- go t
 
     paddle-rope benchmark service MODEL_DIR --input FILE -- --workers 2"""
 DOCUMENTS = """\
-Predict a large corpus with several processes, and on Ray, side by side: documents per second, memory, and how many
+Predict many documents with several processes, and on Ray, side by side: documents per second, memory, and how many
 processes a million documents a day need.
 
-    paddle-rope benchmark documents MODEL_DIR --texts FILE ... --output FOLDER --records 1000000 --processes 1 2 --ray 2
+    paddle-rope benchmark documents MODEL_DIR --input FILE_OR_FOLDER ... --output FOLDER --processes 1 2 --ray 2
 
-The corpus, in FOLDER/input, is drawn with a seed from the sentences of the texts (plain text, or JSON lines with a
-"text"). Run the command again to resume: finished documents are not computed again."""
+Run the command again to resume: finished documents are not computed again."""
 
 
 def benchmark(argv):
@@ -207,8 +206,6 @@ def _entities(argv):
     parser.add_argument("--lengths", nargs="+", type=_count, metavar="N", default=lengths, help=shown)
     parser.add_argument("--max_tokens", type=_count, metavar="N", help="tokens of a window (default: as trained)")
     parser.add_argument("--whole", action="store_true", help="also measure each model reading whole documents")
-    parser.add_argument("--lists", action="store_true", help="also measure lists of entities")
-    parser.add_argument("--seed", type=int, default=0, help="of the lists (default: 0)")
     counts = {"characters": (60_000, "characters of all documents of a length"), "batch_size": (32, "texts of a batch")}
     _add_counts(parser, **counts)
     _add_device(parser)
@@ -256,10 +253,8 @@ def _service(argv):
 def _documents(argv):
     parser = new_parser("benchmark documents", DOCUMENTS)
     add_model_dirs(parser)
-    parser.add_argument("--texts", nargs="+", required=True, metavar="FILE", help="real texts to draw sentences from")
-    parser.add_argument("--output", required=True, type=Path, metavar="FOLDER", help="for the corpus and the results")
-    _add_counts(parser, records=(1_000_000, "sentences of the corpus"), files=(8, "files of the corpus"))
-    parser.add_argument("--seed", type=int, default=2021, help="of the choice of sentences (default: 2021)")
+    parser.add_argument("--input", nargs="+", required=True, metavar="FILE", help="files or folders of documents")
+    parser.add_argument("--output", required=True, type=Path, metavar="FOLDER", help="for the results")
     shown = "numbers of processes (default: 1)"
     parser.add_argument("--processes", type=_count, nargs="*", default=[1], metavar="N", help=shown)
     parser.add_argument("--ray", type=_count, nargs="*", default=[], metavar="N", help="numbers of actors of Ray")
@@ -267,12 +262,9 @@ def _documents(argv):
     options = parser.parse_args(argv)
     if not options.processes and not options.ray:
         raise InputError("--processes and --ray: give a number to one of them")
-    from tasks.experiments.benchmarks.documents import measure_ways, write_corpus
+    from tasks.experiments.benchmarks.documents import measure_ways
 
-    corpus = options.output / "input"
-    if not corpus.is_dir():
-        count = write_corpus(corpus, options.texts, options.records, options.files, options.seed)
-        print(f"{corpus}: {options.records:,} sentences of {count:,} different ones")
     numbers = ["--part_records", str(options.part_records), "--batch_size", str(options.batch_size)]
-    print(measure_ways([*options.model_dirs, *numbers], options.processes, options.ray, options.output))
+    argv = [*options.model_dirs, *numbers, "--input", *options.input]
+    print(measure_ways(argv, options.processes, options.ray, options.output))
     return 0

@@ -3,7 +3,7 @@
 import importlib.util
 import os
 
-from paddle_rope.machine import physical_cores, prepare_process
+from paddle_rope.machine import physical_cores
 from tasks.commands.options import add_bf16, new_parser
 from tasks.common.errors import InputError
 from tasks.serving.settings import Settings, model_sources, options
@@ -36,8 +36,7 @@ def serve(argv):
     settings = Settings(models, **given, threads=int(os.environ["OMP_NUM_THREADS"]))
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        raise InputError(f"{missing[0]} is not installed; pip install -r requirements-serve.txt")
-    prepare_process()
+        raise InputError(f"{missing[0]} is not installed; pip install 'paddle_rope[serve]'")
     from tasks.serving.server import serve
 
     return serve(settings)

@@ -1,4 +1,4 @@
-"""From records to records with what a model finds in their texts."""
+"""From records to records with predictions for their texts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def texts_of(record: dict, where: str, keys: Keys) -> tuple[str, ...]:
 
 
 class Answers:
-    """What a predictor finds, as records.
+    """The predictions of a predictor, as records.
 
     The keys of a record that are not texts stay. Where one has the name of a key of the result, such as a gold
     ``label`` in classification, it becomes ``input_label``.

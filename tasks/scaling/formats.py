@@ -199,7 +199,7 @@ class Parquet:
             import pyarrow
             import pyarrow.parquet
         except ImportError:
-            raise InputError(f"{path}: Parquet needs pyarrow; pip install -r requirements-ray.txt") from None
+            raise InputError(f"{path}: Parquet needs pyarrow; pip install 'paddle_rope[ray]'") from None
         try:
             self._table = pyarrow.parquet.ParquetFile(self.file)
             _check_columns(self._table.schema_arrow.names, keys, path)

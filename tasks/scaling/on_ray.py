@@ -1,7 +1,7 @@
 """The parts of a run on Ray: on this machine, or on a cluster whose machines see the same files.
 
-Each actor has a predictor of its own and does a part at a time. An actor that dies, or whose machine is lost, is
-replaced, and its part computed again.
+Each actor has its own predictor and does one part at a time. An actor that dies, or whose machine is lost, is replaced,
+and its part is computed again.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from tasks.scaling.formats import Part
 from tasks.scaling.worker import MOST_DEATHS, Done, Job, PartWorker
 
 LOCAL = "local"
-OBJECT_STORE_BYTES = 200 << 20  # of a cluster of our own: only places of parts and numbers go through it
+OBJECT_STORE_BYTES = 200 << 20  # of a cluster started here, through which only positions of parts and counts go
 ROOT = str(Path(__file__).resolve().parents[2])
 
 
 def run_on_ray(job: Job, parts: list[Part], events, count: int, address: str = LOCAL) -> None:
-    """Do all parts; arguments and errors are those of :func:`tasks.scaling.processes.run_in_processes`.
+    """Do all parts; arguments and errors as in :func:`tasks.scaling.processes.run_in_processes`.
 
     Args:
-        count: of the actors. Those for which the cluster has no room, or none yet, get no part.
+        count: number of actors. Actors that the cluster cannot place, or not yet, get no part.
         address: of a cluster, as for ``ray.init``; ``"local"`` starts one on this machine, for this call.
     """
     ray = _start(address, count * job.threads)
-    decided = {name: os.environ[name] for name in ("PADDLE_ROPE_BFLOAT16",) if name in os.environ}  # alike everywhere
+    decided = {name: os.environ[name] for name in ("PADDLE_ROPE_BFLOAT16",) if name in os.environ}  # same everywhere
     actor = ray.remote(
         num_cpus=job.threads,
         num_gpus=int((job.options.get("device") or "").startswith("gpu")),
@@ -74,11 +74,11 @@ class _Actor:
 
 
 def _start(address, processors):
-    """The module ``ray``, connected to a cluster, or to one of its own of so many processors."""
+    """The module ``ray``, connected to a cluster, or to a new local one of so many processors."""
     try:
         import ray
     except ImportError as error:
-        raise InputError(f"--ray: {error}; pip install -r requirements-ray.txt") from None
+        raise InputError(f"--ray: {error}; pip install 'paddle_rope[ray]'") from None
     _check_reachable(address)
     cluster = {"address": address}
     if address == LOCAL:
@@ -93,7 +93,7 @@ def _start(address, processors):
 
 
 def _check_reachable(address):
-    """Raise InputError if nobody listens at HOST:PORT, for which Ray would wait five minutes."""
+    """Raise InputError if nothing listens at HOST:PORT, for which Ray would wait five minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdigit():
         try:
@@ -109,7 +109,7 @@ def _no_cluster(address, error):
 
 
 def _result(ray, call, part):
-    """What a call of an actor gave."""
+    """The result of a call of an actor; raises InputError where actors have died or the call raised one."""
     try:
         return ray.get(call)
     except ray.exceptions.RayTaskError as error:

@@ -68,8 +68,8 @@ def run_documents(job: Job, inputs: list[str], part_records: int, run_parts: Cal
 
 
 def _with_precision(job):
-    """The job with what becomes of ``--bf16``: what the run was begun with, or what is faster here. It is in the
-    manifest, so that all processes and all calls of a run compute alike."""
+    """The job with ``--bf16`` decided: as the run was begun, or else what is faster here. The decision is in the
+    manifest, so that all processes and all calls of a run use the same precision."""
     if not job.options.get("bf16"):
         return job
     prepare_process()
@@ -86,7 +86,7 @@ def _with_precision(job):
 
 
 class _Call:
-    """One call of a run, and its events: a lock on the folder from when the model is open, progress, what is done."""
+    """One call of a run and its events: from the opening of the model it locks the folder and counts finished parts."""
 
     def __init__(self, job, plan, parts, left):
         self.job, self.plan = job, plan
@@ -132,19 +132,19 @@ class _Call:
         self.seconds = time.perf_counter() - self._started
 
     def close(self):
-        """Let go of the folder."""
+        """Release the folder."""
         self._bar.close()
         self._stack.close()
 
     def _remove_begun_files(self):
-        """Files that a killed process has begun."""
+        """Remove the unfinished files of killed processes."""
         for folder in (Path(self.job.output), rejected_file(self.job, 0).parent):
             for path in folder.glob(".part-*.tmp"):
                 path.unlink(missing_ok=True)
 
 
 def _unfinished(job, parts):
-    """The parts without all of their results: a power cut may leave a file empty or cut under its final name."""
+    """The parts whose results are missing or incomplete; a power cut may truncate a file under its final name."""
     written = {part: _results(job, part) for part in parts if part_file(job, part.number).exists()}
     fewer = [part for part, results in written.items() if results != _records([part])]
     damaged = {}
@@ -172,7 +172,7 @@ def _records(parts):
 
 
 def _finish(job, parts, call):
-    """Gather what was rejected, count, and say what was done; returns the exit status."""
+    """Join the files of rejected records, write the summary and print it; returns the exit status."""
     folder = Path(job.output)
     answered = sum(_lines(part_file(job, part.number)) for part in parts)
     reports = [path for path in (rejected_file(job, part.number) for part in parts) if path.exists()]

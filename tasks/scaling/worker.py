@@ -14,14 +14,14 @@ from tasks.scaling.answers import Answers, answerable, keys_of
 from tasks.scaling.formats import Found, Part, as_json
 from tasks.scaling.sources import open_source
 
-REJECTED_FOLDER = ".rejected"  # in the output: what could not be answered, a file for each part that has such
+REJECTED_FOLDER = ".rejected"  # in the output: a file for each part with rejected records
 DIGITS = 5
 MOST_DEATHS = 3  # of processes over the same part, before it is given up
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is the same for all parts of a run.
+    """The settings of a run, the same for all its parts.
 
     Attributes:
         task: ``"ner"``, ``"classification"`` or ``"matching"``.
@@ -43,7 +43,7 @@ class Job:
 
 
 class Done(NamedTuple):
-    """What became of a part: its number, the records answered and rejected, and the megabytes of memory that the
+    """The outcome of a part: its number, the records answered and rejected, and the megabytes of memory that the
     process holds after it."""
 
     number: int
@@ -58,7 +58,7 @@ def part_file(job: Job, number: int) -> Path:
 
 
 def rejected_file(job: Job, number: int) -> Path:
-    """The file of what was rejected of a part; it is there before that of the results, if anything was."""
+    """The file of the rejected records of a part, if there are any; it is complete before the file of results."""
     return Path(job.output) / REJECTED_FOLDER / f"part-{number:0{DIGITS}}.jsonl"
 
 
@@ -73,7 +73,7 @@ def open_job_predictor(job: Job):
 
 
 class PartWorker:
-    """Turns parts into finished files, with a predictor of its own. Used by one thread.
+    """Turns parts into finished files, with its own predictor. Used by one thread.
 
     Raises:
         InputError: the predictor cannot be opened; when called, a file cannot be read or written.

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
 import paddle_rope
+from paddle_rope.machine import prepare_process
 from tasks.common.errors import InputError
 from tasks.serving import metrics
 from tasks.serving.batching import Batcher
@@ -113,7 +114,7 @@ class Service:
         return not has_ended and (since is None or time.monotonic() - since < STUCK_SECONDS)
 
     async def answer(self, request: Request, model: str, verb: str, items: list) -> Response:
-        """Compute the items of a request together with those of others."""
+        """The answer to a request, whose items are computed together with other requests."""
         most = self.settings.max_request_characters
         if len(items) > 1 and (characters := characters_of(items)) > most:
             raise InputError(f"the request has {characters:,} characters, more than {most:,}; send fewer texts at once")
@@ -147,6 +148,7 @@ def open_application(settings: Settings) -> fastapi.FastAPI:
     Raises:
         InputError: a model cannot be opened.
     """
+    prepare_process()
     service = Service(settings)
     service.open()
     return build_application(service)

@@ -109,7 +109,7 @@ class Batcher:
         return sum(job.waiting for job in self._jobs)
 
     def check_space(self) -> None:
-        """Refuse unless another job may wait: ``Retry-After`` is the time in which those of now will be computed."""
+        """Raise Refusal if the queue is full; its ``Retry-After`` is the time that the waiting jobs will take."""
         items = sum(min(job.waiting, self.settings.batch_size) for job in self._jobs)
         characters = sum(job.waiting_characters for job in self._jobs)
         if items >= self.settings.max_queue or characters >= self.settings.max_queue_characters:
@@ -129,7 +129,7 @@ class Batcher:
         return job
 
     def drop(self, job: Job) -> None:
-        """Forget a job that nobody waits for; what is being computed of it is thrown away."""
+        """Cancel a job whose client no longer waits; results of its running batch are discarded."""
         if not job.done.done():
             job.done.cancel()
             self._jobs = [other for other in self._jobs if other is not job]

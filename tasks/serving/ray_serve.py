@@ -34,10 +34,8 @@ def build(arguments: Arguments) -> serve.Application:
     settings = Settings(model_sources([_absolute(model) for model in given.pop("model").split(",")]), **given)
 
     def open_in_replica():
-        from paddle_rope.machine import prepare_process
         from tasks.serving.application import open_application
 
-        prepare_process()
         return open_application(settings)
 
     deployment = serve.deployment(serve.ingress(open_in_replica)()).options(

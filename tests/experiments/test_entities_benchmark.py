@@ -6,16 +6,16 @@ import pytest
 
 from paddle_rope import CharTokenizer
 from paddle_rope.__main__ import main
-from tasks.common.errors import InputError
 from tasks.experiments.benchmarks import entities
-from tasks.experiments.benchmarks.entities import as_report, by_tenth, measure_entities, names_of
-from tasks.experiments.benchmarks.entity_documents import (
+from tasks.experiments.benchmarks.entities import (
+    as_report,
+    by_tenth,
     first_texts,
     group_neighbors,
     join,
     join_found,
-    list_documents,
-    most_frequent_type,
+    measure_entities,
+    names_of,
 )
 from tasks.ner.data.reading import read_examples
 from tasks.ner.demo import write_demo_corpus
@@ -50,7 +50,7 @@ def demo(tmp_path_factory):
 def knowing(demo, monkeypatch):
     """A predictor that knows the labels, but in long documents only up to ``limit`` characters."""
     gold = {}
-    original = (entities.join_found, entities.list_documents)
+    original = entities.join_found
 
     def remember(documents):
         gold.update({document.text: document.entities for document in documents})
@@ -70,8 +70,7 @@ def knowing(demo, monkeypatch):
 
     remember(read_examples(demo[1]))
     monkeypatch.setattr(entities, "NerPredictor", Knowing)
-    monkeypatch.setattr(entities, "join_found", lambda *given: remember_first(original[0](*given)))
-    monkeypatch.setattr(entities, "list_documents", lambda *given: remember(original[1](*given)))
+    monkeypatch.setattr(entities, "join_found", lambda *given: remember_first(original(*given)))
 
     def remember_first(documents):  # gold comes before what is found alone
         for document in documents:
@@ -92,23 +91,6 @@ def test_documents_hold_all_texts_with_their_entities(demo):
     assert max(len(document.text) for document in documents) <= 100
     surfaces = [[one.surface(entity) for entity in one.entities] for one in (*documents, *texts)]
     assert sorted(sum(surfaces[: len(documents)], [])) == sorted(sum(surfaces[len(documents) :], []))
-
-
-def test_lists_hold_nothing_but_entities_of_the_most_frequent_type():
-    first = Example("王芳去北京大学", (Entity(0, 2, "person"), Entity(3, 5, "place"), Entity(3, 7, "org")), "x:1")
-    second = Example("南京大学", (Entity(0, 2, "place"), Entity(0, 4, "org")), "x:2")
-    assert most_frequent_type([first, second]) == "org"
-    documents = list_documents([first, second], "org", 20, 90, seed=1)
-    assert sum(len(document.text) for document in documents) >= 90
-    for document in documents:
-        names = document.text.split("、")
-        assert set(names) <= {"北京大学", "南京大学"} and len(document.text) == 19
-        assert [document.surface(entity) for entity in document.entities if entity.type == "org"] == names
-        assert sum(entity.type == "place" for entity in document.entities) == len(names)  # what is inside of them
-    assert documents == list_documents([first, second], "org", 20, 90, seed=1)
-    assert documents != list_documents([first, second], "org", 20, 90, seed=2)
-    with pytest.raises(InputError, match="no entity is labeled"):
-        most_frequent_type([Example("北京", (), "x:1")])
 
 
 def test_entities_count_in_the_tenth_in_which_they_begin():
@@ -146,27 +128,23 @@ def test_groups_are_all_texts_in_order_and_no_longer_than_wanted_unless_one_text
 
 def test_verb_writes_table_numbers_and_picture(demo, tmp_path, capsys):
     model, data = demo
-    words = ["--lengths", "50", "200", "--characters", "400", "--whole", "--lists", "--device", "cpu"]
+    words = ["--lengths", "50", "200", "--characters", "400", "--whole", "--device", "cpu"]
     output = tmp_path / "out"
     assert main(["benchmark", "entities", str(model), "--input", str(data), "--output", str(output), *words]) == 0
     report = capsys.readouterr().out
     assert (output / "entities.md").read_text(encoding="utf-8") == report
     measured = json.loads((output / "entities.json").read_text(encoding="utf-8"))
-    cases = [(row["reading"], row["documents"], row["length"]) for row in measured["rows"]]
-    assert cases == [
-        (reading, *case)
-        for reading in ("default", "whole")
-        for case in (("texts", None), ("texts", 50), ("texts", 200), ("lists", 50), ("lists", 200))
-    ]
+    cases = [(row["reading"], row["length"]) for row in measured["rows"]]
+    assert cases == [(reading, length) for reading in ("default", "whole") for length in (None, 50, 200)]
     alone = [row for row in measured["rows"] if row["length"] is None]
-    assert len({row["support"] for row in measured["rows"] if row["documents"] == "texts"}) == 1
+    assert len({row["support"] for row in measured["rows"]}) == 1
     # texts that fit into the window are read whole in either way
     assert alone[0]["correct"] == alone[1]["correct"] and alone[0]["predicted"] == alone[1]["predicted"] > 0
     for row in measured["rows"]:
         if "tenths" in row:
             assert sum(tenth["correct"] for tenth in row["tenths"]) == row["correct"]
             assert sum(tenth["alone"]["correct"] for tenth in row["tenths"]) == alone[0]["correct"]
-    assert f"| run | default | texts | {alone[0]['f1']:.4f} | " in report
+    assert f"| run | default | {alone[0]['f1']:.4f} | " in report
     assert measured["what"] in report and measured["machine"] in report
 
 
@@ -183,7 +161,7 @@ def test_what_is_lost_with_length_is_found_and_told(demo, knowing, monkeypatch):
     monkeypatch.setattr(entities, "FEWEST", 1)
     report = as_report(measured)
     points = f"{long['f1']:.4f} ({100 * long['difference']:+.1f})"
-    assert f"| run | default | texts | 1.0000 | 1.0000 (+0.0) | {points} |" in report
+    assert f"| run | default | 1.0000 | 1.0000 (+0.0) | {points} |" in report
     assert f" {100 * (tenths[-1]['f1'] - 1):+.1f} |\n" in report.split("| run | default | 400 | +0.0 |")[1]
 
 
@@ -198,7 +176,7 @@ def test_length_that_does_not_fit_into_memory_is_left_out_with_a_note(demo, know
     monkeypatch.setattr(knowing, "find", find_short)
     measured = measure_entities([demo[0]], demo[1], lengths=[100, 400], characters=900)
     assert [row["length"] for row in measured["rows"]] == [None, 100]
-    assert measured["notes"] == ["run, default: texts of 400 characters do not fit into memory"]
+    assert measured["notes"] == ["run, default: documents of 400 characters do not fit into memory"]
 
 
 def test_models_are_called_by_their_runs(tmp_path):

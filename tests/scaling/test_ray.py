@@ -13,7 +13,7 @@ from tasks.scaling.worker import Job
 from tests.scaling.conftest import write_jsonl
 from tests.verbs import verb
 
-ray = pytest.importorskip("ray", reason="Ray is not installed: pip install -r requirements-ray.txt")
+ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'paddle_rope[ray]'")
 
 
 @pytest.fixture

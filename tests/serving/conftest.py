@@ -20,7 +20,7 @@ JSON = {"Content-Type": "application/json"}
 def skip_without_extra():
     """Skip the test where what a service needs is not installed."""
     for module in ("fastapi", "uvicorn", "prometheus_client", "fastapi_offline"):
-        pytest.importorskip(module, reason=f"{module} is missing: pip install -r requirements-serve.txt")
+        pytest.importorskip(module, reason=f"{module} is missing: pip install 'paddle_rope[serve]'")
 
 
 class Client:

@@ -16,7 +16,7 @@ from tasks.ner.demo import UNSEEN_SENTENCES
 from tasks.ner.model import NerConfig, NerModel
 from tests.roformer.small_models import randomise
 
-ray = pytest.importorskip("ray", reason="Ray is not installed: pip install -r requirements-ray.txt")
+ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'paddle_rope[ray]'")
 REPOSITORY = Path(__file__).resolve().parents[2]
 TEXTS = [text[start:] for text in UNSEEN_SENTENCES for start in range(4)]
 

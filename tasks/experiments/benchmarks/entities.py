@@ -10,16 +10,9 @@ from typing import Any
 from tasks.common.errors import InputError, is_out_of_memory
 from tasks.common.reports.tables import as_markdown
 from tasks.common.scores import f1_row
-from tasks.experiments.benchmarks.entity_documents import (
-    first_texts,
-    group_neighbors,
-    join_found,
-    list_documents,
-    most_frequent_type,
-)
 from tasks.ner.batching import check_types
 from tasks.ner.data.reading import read_examples
-from tasks.ner.examples import Example, spans_of
+from tasks.ner.examples import Example, make_example, spans_of
 from tasks.ner.metrics import score_predictions
 from tasks.ner.prediction.predictor import NerPredictor
 
@@ -36,8 +29,6 @@ def measure_entities(
     characters: int = 60_000,
     max_tokens: int | None = None,
     whole: bool = False,
-    lists: bool = False,
-    seed: int = 0,
     batch_size: int = 32,
     device: str | None = None,
 ) -> dict[str, Any]:
@@ -54,8 +45,6 @@ def measure_entities(
         characters: of the texts together, and of the lists of each length.
         max_tokens: of a window; None for what each model does by default.
         whole: measure each model a second time, reading each document at once.
-        lists: measure documents of nothing but entities of the most frequent type, too.
-        seed: of the lists.
         batch_size, device: as of :class:`~tasks.ner.prediction.predictor.NerPredictor`.
 
     Returns:
@@ -71,12 +60,9 @@ def measure_entities(
     texts = first_texts(read_examples(data), characters)
     if not texts:
         raise InputError(f"{data}:1: all texts are empty; give data with entities")
-    kind = most_frequent_type(texts)
     groups = {length: group_neighbors(texts, length) for length in sorted(set(lengths))}
-    documents = {("texts", None): texts, **{("texts", n): join_found(texts, _gold(texts), groups[n]) for n in groups}}
-    made = {("lists", n): list_documents(texts, kind, n, characters, seed) for n in groups if lists}
-    documents.update({case: of_case for case, of_case in made.items() if of_case})
-    longest = max(len(document.text) for of_case in documents.values() for document in of_case)
+    documents = {None: texts, **{length: join_found(texts, _gold(texts), groups[length]) for length in groups}}
+    longest = max(len(document.text) for of_length in documents.values() for document in of_length)
     readings = {"default" if max_tokens is None else f"windows of {max_tokens}": max_tokens}
     readings.update({"whole": longest} if whole else {})
     predictors = {
@@ -90,49 +76,100 @@ def measure_entities(
     rows, notes = [], []
     for (name, reading), predictor in predictors.items():
         found: dict = {}
-        for (documents_kind, length), of_case in documents.items():
+        for length, of_length in documents.items():
             try:
-                found[documents_kind, length] = predictor.find([document.text for document in of_case])
+                found[length] = predictor.find([document.text for document in of_length])
             except (MemoryError, RuntimeError, SystemError) as error:
                 if length is None or not is_out_of_memory(error):
                     raise
-                notes.append(f"{name}, {reading}: {documents_kind} of {length:,} characters do not fit into memory")
+                notes.append(f"{name}, {reading}: documents of {length:,} characters do not fit into memory")
         of_model = score_cases(texts, groups, documents, found)
         rows += [{"model": name, "reading": reading, **row} for row in of_model]
     what = (
         f"{data}: the first {len(texts):,} texts, {sum(len(text.text) for text in texts):,} characters, "
-        f"{sum(len(text.entities) for text in texts):,} entities; lists of {kind}, seed {seed}"
+        f"{sum(len(text.entities) for text in texts):,} entities"
     )
     return {"what": what, "notes": notes, "rows": rows}
 
 
+def first_texts(examples: Sequence[Example], characters: int) -> list[Example]:
+    """The first texts of a file that have so many characters together, or all; empty ones are left out."""
+    chosen: list[Example] = []
+    count = 0
+    for example in examples:
+        if count >= characters:
+            break
+        if example.text:
+            chosen.append(example)
+            count += len(example.text)
+    return chosen
+
+
+def group_neighbors(texts: Sequence[Example], length: int) -> list[list[int]]:
+    """The indices of the texts of each document of at most ``length`` characters; a longer text is one alone."""
+    groups: list[list[int]] = []
+    left = 0
+    for number, text in enumerate(texts):
+        needed = len(text.text) + len(_space_between(texts[number - 1].text if groups else "", text.text))
+        if groups and needed <= left:
+            groups[-1].append(number)
+            left -= needed
+        else:
+            groups.append([number])
+            left = length - len(text.text)
+    return groups
+
+
+def join(examples: Sequence[Example]) -> Example:
+    """Texts one after the other, as sentences stand in a document, with their entities; ``where`` names the first.
+
+    Nothing stands between them, but a space where an ASCII letter or digit stands on either side: two words or numbers
+    would become one there.
+    """
+    text, entities = "", []
+    for example in examples:
+        text += _space_between(text, example.text)
+        moved = len(text)
+        entities += [one._replace(start=one.start + moved, end=one.end + moved) for one in example.entities]
+        text += example.text
+    return make_example(text, entities, examples[0].where)
+
+
+def _space_between(before: str, after: str) -> str:
+    ends = before[-1:] + after[:1]
+    return " " if len(ends) == 2 and ends.isascii() and ends.isalnum() else ""
+
+
+def join_found(texts: Sequence[Example], found: Sequence[list], groups: Sequence[list[int]]) -> list[Example]:
+    """Documents of the texts with other entities: those ``found`` in each."""
+    return [join([make_example(texts[i].text, found[i], texts[i].where) for i in group]) for group in groups]
+
+
 def score_cases(
-    texts: list[Example], groups: dict[int, list[list[int]]], documents: dict[tuple, list[Example]], found: dict
+    texts: list[Example], groups: dict[int, list[list[int]]], documents: dict[int | None, list[Example]], found: dict
 ) -> list[dict[str, Any]]:
     """The rows of one model and reading.
 
     Args:
         texts: the texts alone.
         groups: length -> indices of the texts of each document.
-        documents: (``"texts"`` or ``"lists"``, length) -> documents with the labeled entities.
+        documents: length, None for the texts alone -> documents with the labeled entities.
         found: the same keys, as far as they were computed -> the entities that were found in each document.
 
     Returns:
-        dicts with ``documents``, ``length`` (None for the texts alone), ``count`` of the documents, ``precision``,
-        ``recall``, ``f1``, ``support``, ``predicted``, ``correct``; ``difference`` of F1 from the texts alone, or from
-        the shortest lists; and of joined texts, ``tenths``, by where in the document entities begin: the same scores,
-        and ``alone``, those of the same texts alone.
+        dicts with ``length``, ``count`` of the documents, ``precision``, ``recall``, ``f1``, ``support``,
+        ``predicted``, ``correct``; ``difference`` of F1 from the texts alone; and of joined texts, ``tenths``, by where
+        in the document entities begin: the same scores, and ``alone``, those of the same texts alone.
     """
-    rows, first_f1 = [], {}
-    for (kind, length), entities in found.items():
-        of_case = documents[kind, length]
-        scores = score_predictions(of_case, entities, [])
+    rows: list[dict[str, Any]] = []
+    for length, entities in found.items():
+        scores = score_predictions(documents[length], entities, [])
         del scores["per_type"]
-        difference = scores["f1"] - first_f1.setdefault(kind, scores["f1"])
-        row = {"documents": kind, "length": length, "count": len(of_case), **scores, "difference": difference}
-        if kind == "texts" and length is not None:
-            alone = join_found(texts, found["texts", None], groups[length])
-            pairs = zip(by_tenth(of_case, entities), by_tenth(of_case, _gold(alone)))
+        row = {"length": length, "count": len(documents[length]), **scores}
+        row["difference"] = row["f1"] - (rows or [row])[0]["f1"]
+        if length is not None:
+            alone = join_found(texts, found[None], groups[length])
+            pairs = zip(by_tenth(documents[length], entities), by_tenth(documents[length], _gold(alone)))
             row["tenths"] = [{**tenth, "alone": of_alone} for tenth, of_alone in pairs]
         rows.append(row)
     return rows
@@ -162,16 +199,16 @@ def names_of(model_dirs: Sequence[str | os.PathLike]) -> list[str]:
 
 def as_report(measured: dict[str, Any]) -> str:
     """Markdown: tables of F1 against length and position, and how it was measured."""
-    by_case: dict = {}
+    table: dict = {}
     for row in measured["rows"]:
-        case = by_case.setdefault((row["model"], row["reading"], row["documents"]), {})
+        of_model = table.setdefault((row["model"], row["reading"]), {"model": row["model"], "reads": row["reading"]})
         if row["length"] is None:
-            case["alone"] = f"{row['f1']:.4f}"
+            of_model["alone"] = f"{row['f1']:.4f}"
         else:
-            case[f"{row['length']:,}"] = f"{row['f1']:.4f} ({100 * row['difference']:+.1f})"
-    table = [dict(zip(("model", "reads", "documents"), case), **cells) for case, cells in by_case.items()]
-    parts = ["F1 (points against the texts alone; of lists, against the shortest), by the length in characters:\n"]
-    parts.append(as_markdown(table, list(dict.fromkeys(name for row in table for name in row))))
+            of_model[f"{row['length']:,}"] = f"{row['f1']:.4f} ({100 * row['difference']:+.1f})"
+    columns = list(dict.fromkeys(name for of_model in table.values() for name in of_model))
+    parts = ["F1, and points against the texts alone, by the length of the documents in characters:\n"]
+    parts.append(as_markdown(list(table.values()), columns))
     tenths = [
         {
             **{"model": row["model"], "reads": row["reading"], "length": f"{row['length']:,}"},

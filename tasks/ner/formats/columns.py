@@ -84,35 +84,37 @@ def _of_lines(lines: list[str], name: str) -> Iterator[Row]:
     columns = None  # (number of columns, index of the tag)
     is_begin = True  # of a sentence
     for number, line in enumerate(lines, 1):
-        where = f"{name}:{number}"
         lost = None if line.isprintable() else _LOST_LINE_END.search(line)
         if lost:
             raise InputError(
-                f"{where}: expected a line end after the tag in {shown(lost[0].strip(BLANKS), LIMIT)}, got "
-                f"{lost[1]!a}; end each line with LF or CRLF"
+                f"{name}:{number}: expected a line end after the tag in {shown(lost[0].strip(BLANKS), LIMIT)}, "
+                f"got {lost[1]!a}; end each line with LF or CRLF"
             )
         token, tag = split_tag(line)
-        if not line.strip(BLANKS) or token.startswith(_DOCUMENT):
-            is_begin = is_begin or not token
-            yield Row(number, "", "")
-            continue
         if not token or not tag:
-            missing = "no tag" if token or parse_tag(tag) is None else "no character before the tag"
-            raise InputError(
-                f"{where}: {missing} in {shown(token + tag, LIMIT)}; write one character, one space or tab and its "
-                "tag, such as '中 B-LOC', and end a sentence with an empty line"
-            )
+            if line.strip(BLANKS):
+                missing = "no tag" if token or parse_tag(tag) is None else "no character before the tag"
+                raise InputError(
+                    f"{name}:{number}: {missing} in {shown(token + tag, LIMIT)}; write one character, one space or "
+                    "tab and its tag, such as '中 B-LOC', and end a sentence with an empty line"
+                )
+            yield Row(number, "", "")
+            is_begin = True
+            continue
         if is_begin and line.startswith("# ") and parse_tag(tag) is None:
+            continue
+        if token.startswith(_DOCUMENT):
+            yield Row(number, "", "")
             continue
         is_begin = False
         has_blanks = len(token) > 1 and not set(BLANKS).isdisjoint(token) and not _BLANK_TOKEN.fullmatch(token)
         columns = columns or (_columns_of(line) if has_blanks else (2, 1))
         if columns[0] > 2:
-            token, tag = _cells(line, columns, where)
+            token, tag = _cells(line, columns, f"{name}:{number}")
         elif has_blanks and parse_tag(tag) is not None:  # otherwise the reader complains about the tag
             raise InputError(
-                f"{where}: more than two columns in {shown(line, LIMIT)}; keep one character and its tag, with one "
-                "space or tab between, or give all lines as many columns"
+                f"{name}:{number}: more than two columns in {shown(line, LIMIT)}; keep one character and its tag, with "
+                "one space or tab between, or give all lines as many columns"
             )
         yield Row(number, token, tag)
 

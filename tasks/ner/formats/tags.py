@@ -108,12 +108,13 @@ def find_scheme(sentences: Iterable[Sentence], name: str) -> Scheme:
     first_of: dict[str, tuple[str, str]] = {}  # prefix -> tag and "path:line" of its first occurrence, in order
     seen = set()
     for sentence in sentences:
+        if seen.issuperset(sentence.tags):
+            continue
+        seen.update(sentence.tags)
         for index, tag in enumerate(sentence.tags):
-            if tag not in seen:
-                seen.add(tag)
-                parsed = parse_tag(tag)
-                if parsed is not None and parsed[0] not in first_of:
-                    first_of[parsed[0]] = tag, sentence.place(index, name)
+            parsed = parse_tag(tag)
+            if parsed is not None and parsed[0] not in first_of:
+                first_of[parsed[0]] = tag, sentence.place(index, name)
     scheme = scheme_of(first_of)
     if scheme is None:
         (earlier, at), (tag, where) = [first_of[prefix] for prefix in first_of if prefix in "IM"]
@@ -129,9 +130,8 @@ def to_examples(sentences: Iterable[Sentence], scheme: Scheme, name: str) -> lis
     examples, parsed_tags = [], {}
     faults, first = 0, ""
     for sentence in sentences:
-        for index, tag in enumerate(sentence.tags):
-            if tag not in parsed_tags:
-                parsed_tags[tag] = _parse_checked(tag, scheme, sentence.place(index, name))
+        for tag in sorted(set(sentence.tags).difference(parsed_tags), key=sentence.tags.index):
+            parsed_tags[tag] = _parse_checked(tag, scheme, sentence.place(sentence.tags.index(tag), name))
         tags = [parsed_tags[tag] for tag in sentence.tags]
         spans, places = decode_tags(tags, scheme.closes)
         if places and not faults:
