@@ -57,7 +57,7 @@ class FeatureMap:
     rotates_denominator = False
 
     def query(self, x: Tensor) -> Tensor:
-        """``[batch, heads, seq, head_dim]`` -> ``[batch, heads, seq, features]``."""
+        """``[batch, seq, heads, head_dim]`` -> ``[batch, seq, heads, features]``."""
         raise NotImplementedError
 
     def key(self, x: Tensor, key_mask: Tensor | None = None) -> Tensor:
@@ -103,11 +103,11 @@ class SoftmaxExp(FeatureMap):
 
     def key(self, x: Tensor, key_mask: Tensor | None = None) -> Tensor:
         if key_mask is None:
-            return F.softmax(x, axis=2)
-        is_key = key_mask.unsqueeze([1, 3])
-        is_key.stop_gradient = True  # which the expansion of bool in static graphs insists on
+            return F.softmax(x, axis=1)
+        is_key = key_mask.unsqueeze([2, 3])
+        is_key.stop_gradient = True  # required by the expansion of bool in static graphs
         is_key = is_key.expand(x.shape)
-        return F.softmax(paddle.where(is_key, x, paddle.full_like(x, _MASKED_EXPONENT)), axis=2)
+        return F.softmax(paddle.where(is_key, x, paddle.full_like(x, _MASKED_EXPONENT)), axis=1)
 
 
 class OnePlusCosine(FeatureMap):
@@ -128,7 +128,7 @@ class OnePlusCosine(FeatureMap):
         """``[..., head_dim]`` -> ``[..., head_dim + 1]``: the feature 1, but 0 at masked keys."""
         one = paddle.ones_like(features[..., :1])
         if key_mask is not None:
-            one = scaled(one, key_mask.unsqueeze([1, 3]))
+            one = scaled(one, key_mask.unsqueeze([2, 3]))
         return paddle.concat([features, one], axis=-1)
 
 

@@ -13,7 +13,7 @@ from paddle_rope.global_pointer.band import band_ends, band_products
 from paddle_rope.global_pointer.losses import sorted_spans
 from paddle_rope.global_pointer.span_loss import span_crossentropy
 from paddle_rope.layers import Linear, first_two
-from paddle_rope.native.library import computes
+from paddle_rope.native.dispatch import is_enabled
 from paddle_rope.native.span_loss import native_span_loss
 from paddle_rope.options import WIDEST_BAND
 from paddle_rope.rotary import RotaryPositionEmbedding
@@ -118,9 +118,9 @@ class GlobalPointer(nn.Layer):
             [b, t, i, d] scores tokens i..i+d. Pairs that are no span hold ``MASKED_LOGIT``.
         """
         qk = self.dense(hidden).reshape([*first_two(hidden), self.num_types, 2, self.head_size])
-        qk = qk.transpose([0, 3, 2, 1, 4])  # [batch, 2, types, seq, head_size]
         if self.rotary is not None:
             qk = self.rotary(qk, positions=positions)
+        qk = qk.transpose([0, 3, 2, 1, 4])  # [batch, 2, types, seq, head_size]
         logits = _products(qk[:, 0] * (1.0 / math.sqrt(self.head_size)), qk[:, 1], self.max_span_length)
         return mask_non_spans(logits, token_mask, self.max_span_length)
 
@@ -170,10 +170,12 @@ class EfficientGlobalPointer(GlobalPointer):
     ) -> Tensor:
         """As :meth:`GlobalPointer.loss`. A native operator stores no logits."""
         qk, type_scores = self._project(hidden)
-        if computes(qk, type_scores):
-            rotate = None if self.rotary is None else self.rotary.at(positions)
+        if is_enabled(qk, type_scores):
+            rope = None
+            if self.rotary is not None:
+                rope = self.rotary.cos_sin(hidden.shape[1] if positions is None else positions)
             places = sorted_spans(spans, self.num_types, hidden.shape[1], self.max_span_length)
-            losses = native_span_loss(qk, type_scores, *places, rotate, token_mask, self.max_span_length)
+            losses = native_span_loss(qk, type_scores, *places, rope, token_mask, self.max_span_length)
             if losses is not None:
                 return losses
         return span_crossentropy(self._logits(qk, type_scores, token_mask, positions), spans, self.max_span_length)
