@@ -1,4 +1,4 @@
-"""Errors that a user can fix: shown as one line, without a traceback."""
+"""Errors that a user can fix, shown as one line without a traceback; texts of users as a terminal may show them."""
 
 import argparse
 import contextlib
@@ -25,7 +25,7 @@ def visible(text: str, kept: str = "") -> str:
 
 
 def one_line(text: str) -> str:
-    """``text`` as one visible line; of a long one the middle is left out."""
+    """``text`` as one visible line, with the middle of a long one left out."""
     line = visible(text)
     if len(line) <= MOST_CHARACTERS:
         return line
@@ -98,8 +98,8 @@ def exit_on_input_error(main):
             return EXIT_BAD_INPUT
         except PermissionError as error:
             where = "a file" if error.filename is None else error.filename
-            told = f"{where}: no permission ({error.strerror}); ask its owner, or run as another user"
-            print(f"error: {told}", file=sys.stderr)
+            remedy = "ask its owner for permission, or run as another user"
+            print(f"error: {where}: no permission ({error.strerror}); {remedy}", file=sys.stderr)
             return EXIT_BAD_INPUT
         except Exception as error:
             if not is_out_of_memory(error):

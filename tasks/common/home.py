@@ -1,18 +1,18 @@
-"""A home folder in which paddle, PaddleNLP and VisualDL can make theirs, which they do when they are imported."""
+"""A writable home folder: paddle, PaddleNLP and VisualDL create folders in it when they are imported."""
 
 import atexit
 import os
 import shutil
 import tempfile
 
-# What they make below the home folder; if one of them cannot be made, an import or an export ends in an error.
+# The folders that they create; if one of them cannot be created, an import or an export fails.
 _MADE = (".paddlenlp/models", ".visualdl/conf", ".cache/paddle/dataset", ".cache/paddle/to_static_tmp")
 
 
 def ensure_home() -> None:
-    """Where the home folder is missing or cannot be written, make a temporary one the ``HOME`` of this process and of
-    those it starts; it is removed when the process ends. A home folder that can be used stays, and nothing is made in
-    it. The same holds for ``PPNLP_HOME``, where it is set."""
+    """Set ``HOME`` of this process and its children to a temporary folder if the home folder is missing or not
+    writable; it is removed when the process ends. A usable home folder stays as it is, and nothing is created in it.
+    The same holds for ``PPNLP_HOME``, if it is set."""
     if os.name != "posix":
         return
     home = os.path.expanduser("~")

@@ -1,4 +1,4 @@
-"""The process that works: what is set before Paddle is imported, its device, its place among several processes."""
+"""Settings of the working process: preparation before Paddle is imported, device, rank."""
 
 from __future__ import annotations
 

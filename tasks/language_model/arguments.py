@@ -1,4 +1,4 @@
-"""Configuration keys of the language model beside those of every recipe that trains an encoder."""
+"""Configuration keys of the language model, in addition to the keys of every recipe that trains an encoder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tasks.common.training.arguments import POSITIVE, of_encoder, option
 
 # The held-out stretches have this many times the length of training: losses at 1, 2 and 4 times are of the same text.
 LONGEST_TIMES = 4
-# Keys of every recipe that mean nothing here.
+# Keys of every recipe that have no meaning here.
 UNUSED = ("pretrained", "dev_fraction")
 
 BY_STEPS = common.TrainingPlan(

@@ -52,7 +52,7 @@ def with_scaling(model, scaling):
 
 
 def measure(model, windows, keys):
-    """What a run measures of its trained model, as its keys ask for.
+    """The measurements of a trained model that the keys of its run request.
 
     Args:
         model: :class:`~paddle_rope.RoFormerForCausalLM`.

@@ -92,7 +92,7 @@ class ItemCollator:
     pad_token_id: int  # id of padding
 
     def __call__(self, items):
-        """dict of arrays: those of :func:`pad_sequences`, with the first sequences of all items first, and ``labels``
+        """dict of arrays: of :func:`pad_sequences`, with the first sequences of all items first, and ``labels``
         float32 ``[batch]``."""
         parts = range(len(items[0].sequences))
         batch = pad_sequences([item.sequences[part] for part in parts for item in items], self.pad_token_id)

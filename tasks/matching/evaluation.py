@@ -76,7 +76,7 @@ def matching_scores(task, labels, scores, threshold=None):
     """Accuracy, F1 and correlation of scored examples.
 
     Args:
-        task: one of :data:`tasks.matching.examples.TASKS`, that of the labels.
+        task: task of the labels, one of :data:`tasks.matching.examples.TASKS`.
         labels: ``[examples]``, as of :class:`tasks.matching.examples.Example`.
         scores: ``[examples, candidates]``.
         threshold: of pairs: the score from which the model says 1; None if it does not say so.

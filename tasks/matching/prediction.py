@@ -67,8 +67,7 @@ class MatchingPredictor(Predictor):
 
         Returns:
             float32 ``[pairs]``: of a bi-encoder the cosine; of a cross-encoder the probability of label 1, or the
-            grade; of one trained on triples a logit, which only means something beside another with the same first
-            text.
+            grade; of one trained on triples a logit, which is only comparable with others of the same first text.
 
         Raises:
             InputError: ``pairs`` is something else.

@@ -9,7 +9,7 @@ from paddle_rope.roformer.heads import IGNORED_LABEL
 from tasks.pretraining.packing import CLS, PADDING_SEGMENT, SEP, PackedRows
 from tasks.pretraining.stages import stage_ends
 
-# what the random numbers are for, beside the seed
+# purposes of random numbers, which follow the seed
 PACKING, ORDER, HIDING = range(3)
 DEV_SEED = 0  # the same tokens of the dev documents are hidden in every stage and run
 

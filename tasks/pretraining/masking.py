@@ -1,4 +1,4 @@
-"""Whole-word masking: which tokens are to be predicted, and what stands in their place."""
+"""Whole-word masking: which tokens the model must predict, and by what they are replaced."""
 
 import numpy as np
 
@@ -12,8 +12,8 @@ RANDOM_SHARE = 0.1  # become another token; the rest stay as they are
 class WholeWordMasking:
     """Hides each word with 15 %; 80 % of its tokens become ``[MASK]``, 10 % a random token, 10 % stay.
 
-    The shares are those of BERT (arXiv 1810.04805, appendix A.1), words are hidden as a whole as in BERT-wwm
-    (arXiv 1906.08101), where, too, what becomes of a hidden token is drawn for each token of a word.
+    The shares are BERT's (arXiv 1810.04805, appendix A.1). Words are hidden as a whole as in BERT-wwm (arXiv
+    1906.08101), which also draws the replacement for each token of a word.
 
     Args:
         tokenizer: with ``[MASK]``.

@@ -7,7 +7,7 @@ import numpy as np
 
 NUM_SPECIAL = 2  # [CLS] and [SEP] around each piece
 PADDING_SEGMENT = -1
-PAD, CLS, SEP = -1, -2, -3  # in place of a place in the stream
+PAD, CLS, SEP = -1, -2, -3  # values of ``source`` without a token of the stream
 
 
 class Layout(NamedTuple):

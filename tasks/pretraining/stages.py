@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from tasks.common.errors import InputError
 
-SHORTEST = 8  # rows of less hold hardly a word beside [CLS] and [SEP]
+SHORTEST = 8  # shorter rows have hardly a word between [CLS] and [SEP]
 
 
 class Stage(NamedTuple):

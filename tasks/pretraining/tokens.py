@@ -1,4 +1,4 @@
-"""Documents as one long array of tokens that knows where documents and words begin."""
+"""Documents as one array of tokens, with the beginnings of documents and words."""
 
 from typing import NamedTuple
 

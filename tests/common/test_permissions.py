@@ -66,5 +66,5 @@ def test_a_configuration_in_a_closed_folder_keeps_its_name(monkeypatch):
 def test_a_missing_permission_is_one_line_wherever_it_is_noticed(capsys):
     assert exit_on_input_error(denied)([]) == EXIT_BAD_INPUT
     assert capsys.readouterr().err == (
-        "error: somewhere: no permission (Permission denied); ask its owner, or run as another user\n"
+        "error: somewhere: no permission (Permission denied); ask its owner for permission, or run as another user\n"
     )

@@ -46,7 +46,7 @@ def make_model(corpus, resolve):
 
     def make_model(**options):
         keys = resolve(**options).keys
-        options = {**keys.encoder_options(), **keys.model_options(), "vocab_size": len(corpus.tokenizer)}
+        options = {**keys.model_options(), "vocab_size": len(corpus.tokenizer)}
         return RoFormerForCausalLM(RoFormerConfig(**options))
 
     return make_model

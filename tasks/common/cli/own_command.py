@@ -1,4 +1,4 @@
-"""How this process was called: what a message shows as the command to paste."""
+"""The command that called this process, for messages that show a command to paste."""
 
 import os
 import shlex
@@ -11,8 +11,8 @@ PACKAGE = "paddle_rope"
 
 
 def own_command() -> str:
-    """The words that call the command line as here: ``paddle-rope`` where the search path leads to it, else the script
-    or ``python -m paddle_rope`` with the Python that runs this; seen from the working folder, quoted for a shell."""
+    """The command that calls this command line again, quoted for a shell: ``paddle-rope`` if the search path finds the
+    running installation, else the path of its script, or ``python -m paddle_rope`` with the running Python."""
     called = Path(sys.argv[0]) if sys.argv and sys.argv[0] else Path()
     as_module = f"{_python()} -m {PACKAGE}"
     if called.parts[-2:] == (PACKAGE, "__main__.py"):
@@ -22,13 +22,13 @@ def own_command() -> str:
 
 
 def visualdl_command() -> str:
-    """The words that call VisualDL, of the same environment."""
+    """The command that calls VisualDL in the same environment."""
     script = Path(sys.executable).with_name("visualdl")
     return _program(script, ("visualdl",)) if script.is_file() else f"{_python()} -m visualdl.server.app"
 
 
 def quoted(path: os.PathLike) -> str:
-    """A path as a word for a shell."""
+    """A path, quoted for a shell."""
     return shlex.quote(str(path))
 
 
@@ -37,7 +37,7 @@ def _python():
 
 
 def _program(path, names):
-    """The one of ``names`` by which the search path finds a program; else the path, from here where it is below."""
+    """The one of ``names`` by which the search path finds a program; else its path, relative if it is below here."""
     path = Path(os.path.abspath(path))  # not resolved: the Python of an environment is a link to another's
     for name in names:
         found = shutil.which(name)

@@ -1,4 +1,4 @@
-"""How far training is: a bar on a terminal, a plain line now and then elsewhere."""
+"""Progress of training: a bar on a terminal, elsewhere a line once a minute."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from paddlenlp.trainer import TrainerCallback
 from tqdm import tqdm
 
 SECONDS_A_LINE = 60.0
-SHOWN_AFTER = 1.0  # seconds; what is done by then needs no bar
+SHOWN_AFTER = 1.0  # seconds; shorter training needs no bar
 
 
 class TrainingProgress(TrainerCallback):
-    """Shows phase, steps, loss and the time that is left.
+    """Shows phase, steps, loss and remaining time.
 
     Args:
-        phase: name of what is trained.
-        seconds: between two lines where there is no terminal.
-        stream: what is written to; None: standard error.
+        phase: name of the phase, such as the recipe's.
+        seconds: between two lines if there is no terminal.
+        stream: None for standard error.
     """
 
     def __init__(self, phase: str, seconds: float = SECONDS_A_LINE, stream: TextIO | None = None):
@@ -61,7 +61,7 @@ class TrainingProgress(TrainerCallback):
         self.close()
 
     def close(self) -> None:
-        """End the line of the bar, so that what is said next has its own."""
+        """End the line of the bar, so that the next output begins a new one."""
         if self.bar is not None:
             self.bar.close()
             self.bar = None

@@ -64,7 +64,7 @@ def _read_yaml(config_file):
 
 
 class _Loader(yaml.SafeLoader):
-    """As ``yaml.safe_load``; what looks like a date or a number and is none has its place in the error."""
+    """As ``yaml.safe_load``, but the error for a broken date or number names its place."""
 
     def construct_object(self, node, deep=False):
         try:
@@ -79,7 +79,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def parse_overrides(words):
-    """``--key value``, ``--key=value`` and ``--key`` alone, for true, as a dict."""
+    """A dict of ``--key value``, ``--key=value`` and ``--key`` alone, which is true."""
     config = {}
     words = list(words)
     while words:
@@ -140,25 +140,26 @@ def _typed(key, value, kind):
 
 
 def shipped_names(missing):
-    """The names of our configurations, such as ``configs/ner/demo.yaml``: those of the folder that a missing file
-    names, or else the recipes'."""
+    """The names of shipped configurations, such as ``configs/ner/demo.yaml``: in the folder of a missing file, or else
+    of all recipes."""
     folder = Path(missing).parts[1:2] if Path(missing).parts[:1] == (CONFIGS,) else ()
-    found = sorted({f"{CONFIGS}/{path.parent.name}/{path.name}" for home in _homes() for path in home.glob("*/*.yaml")})
+    paths = [path for place in _folders() for path in place.glob("*/*.yaml")]
+    found = sorted({f"{CONFIGS}/{path.parent.name}/{path.name}" for path in paths})
     of_folder = [name for name in found if folder and name.startswith(f"{CONFIGS}/{folder[0]}/")]
     return of_folder or [name for name in found if not name.startswith(f"{CONFIGS}/experiments/")]
 
 
 def shipped(name):
-    """The path ``name`` as it is; where there is no such file here, but it is one of ours that begins with
-    ``configs/``, the path of ours as str."""
+    """The path ``name``, or, if there is no such file but a shipped one of this name in ``configs/``, its path as
+    str."""
     path = Path(name)
     # os.path.exists, unlike Path.exists, answers without permission and for names that no file can have
     if path.parts[:1] != (CONFIGS,) or os.path.exists(name):
         return name
-    return next((str(file) for home in _homes() if os.path.isfile(file := home.joinpath(*path.parts[1:]))), name)
+    return next((str(file) for folder in _folders() if os.path.isfile(file := folder.joinpath(*path.parts[1:]))), name)
 
 
-def _homes():
-    """Where ours may be: inside the package where it is installed, beside it in the repository."""
+def _folders():
+    """The folders that may hold them: in the installed package, and next to it in the repository."""
     tasks = Path(__file__).resolve().parents[2]
     return tasks / CONFIGS, tasks.parent / CONFIGS

@@ -1,4 +1,4 @@
-"""Standard output and error of a command: what may stand there, and what happens when nobody reads it."""
+"""Standard output and error of a command: texts of users cannot control the terminal, and a closed pipe is no error."""
 
 import contextlib
 import functools
@@ -14,13 +14,13 @@ _LINES_UP = re.compile("(?:\x1b\\[A)+")
 
 
 class Output:
-    """A stream of text, in which texts of users cannot give orders to the terminal.
+    """A text stream that writes control characters as escapes, so that texts of users cannot control the terminal.
 
     Args:
-        stream: what is written to.
-        name: for messages.
-        is_open: False where what is written goes nowhere.
-        escapes: whether what a terminal obeys is written as escapes; not in data.
+        stream: the stream behind it.
+        name: name in messages.
+        is_open: False if everything written is dropped.
+        escapes: whether to escape; False for data.
     """
 
     def __init__(self, stream, name, is_open=True, escapes=True):
@@ -56,7 +56,7 @@ class Output:
 
 
 def write_nowhere(stream):
-    """What is still to be written to a stream that cannot take it goes nowhere, also at the exit of the process."""
+    """Drop everything that is still written to a stream, also at the exit of the process."""
     with contextlib.suppress(OSError, ValueError):  # a stream without a file
         number, nowhere = stream.fileno(), os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, number)
@@ -65,7 +65,7 @@ def write_nowhere(stream):
 
 @contextlib.contextmanager
 def visible_streams():
-    """Within, standard output and error are of class :class:`Output`, and show what the locale cannot by its number."""
+    """Within the block, standard output and error are :class:`Output`; characters outside the locale are escaped."""
     if isinstance(sys.stdout, Output):
         yield
         return
@@ -87,7 +87,7 @@ def _output(stream, name):
 
 
 def _fill_closed_files():
-    """Standard streams that are closed: else the next file that is opened would get their number, and their texts."""
+    """Open closed standard streams; otherwise the next file that is opened would get their number and their output."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -96,9 +96,8 @@ def _fill_closed_files():
 
 
 def on_terminal(main):
-    """Wrap a command's ``main(argv) -> int``: its streams are :func:`visible_streams`, its language is that of the
-    locale, an ``InputError`` becomes one line, and where the reader of standard output, such as ``head``, has left, it
-    ends without a word."""
+    """Wrap a command's ``main(argv) -> int``: it gets :func:`visible_streams`, an ``InputError`` becomes one line, and
+    the command ends silently if the reader of its output, such as ``head``, has closed the pipe."""
     main = exit_on_input_error(main)
     flush = exit_on_input_error(lambda _: sys.stdout.flush() or 0)
 
@@ -122,15 +121,15 @@ def on_terminal(main):
 
 
 def check_standard_output():
-    """Raise InputError if standard output, to which results are to be written, is closed."""
+    """Raise InputError if standard output is closed but results are to be written to it."""
     if sys.stdout is None or not getattr(sys.stdout, "is_open", True):
         raise InputError("standard output is closed, and results were to be written there; give a file")
 
 
 @contextlib.contextmanager
 def standard_output():
-    """Standard output in UTF-8, whatever the locale, for data, which are written as they are. When the reader, such as
-    ``head``, leaves, the work ends."""
+    """Standard output for data: UTF-8 in every locale, nothing escaped. The process ends when the reader, such as
+    ``head``, closes the pipe."""
     check_standard_output()
     stream = getattr(sys.stdout, "stream", sys.stdout)
     if hasattr(stream, "reconfigure"):  # not where it is replaced by a stream of text
@@ -145,7 +144,7 @@ def standard_output():
 
 
 def progress_bar(stream):
-    """On a terminal: bytes of a file, so that the time left is known, or texts of a pipe."""
+    """A progress bar for a terminal, in bytes of a file or, for a pipe, in texts."""
     from tqdm import tqdm
 
     unit = {"unit": "B", "unit_scale": True, "total": stream.size} if stream.size else {"unit": "text"}

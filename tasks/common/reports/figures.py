@@ -12,7 +12,7 @@ BLUE, ORANGE, GREEN, GRAY = "#1f5fa8", "#c8560a", "#2a8a4a", "#666666"
 
 
 def new_figure(width, height, rows=1, columns=1, grid="both", **options):
-    """A figure of so many inches, and its panels with a grid; ``options`` are those of ``Figure.subplots``."""
+    """A figure of a size in inches and its panels with a grid; ``options`` go to ``Figure.subplots``."""
     figure = Figure(figsize=(width, height), layout="constrained")
     panels = figure.subplots(rows, columns, **options)
     for axes in figure.axes:

@@ -54,7 +54,7 @@ def terminal_table(title: str, first_column: str, columns: Iterable[str]) -> Tab
 
 
 def as_cells(*texts: str) -> list[Text]:
-    """Texts as they are in a table: brackets are no markup, and what a terminal obeys stands there as an escape."""
+    """Texts as cells of a table of rich: brackets are no markup, and control characters are escaped."""
     from rich.text import Text
 
     return [Text(visible(text)) for text in texts]

@@ -1,4 +1,4 @@
-"""What reports on several language models share."""
+"""Shared parts of reports on several language models."""
 
 
 def by_variant(results):
