@@ -14,7 +14,6 @@ __version__ = "0.3.0.dev0"
 if TYPE_CHECKING:  # the same names for type checkers
     from paddle_rope.attention import (
         MultiHeadAttention,
-        causal_linear_attention,
         linear_attention,
         linear_attention_step,
         softmax_attention,
@@ -41,21 +40,20 @@ if TYPE_CHECKING:  # the same names for type checkers
         WordTokenizer,
         load_tokenizer,
     )
-    from paddle_rope.rotary import RotaryPositionEmbedding, interleaved_to_half
+    from paddle_rope.rotary import Rope, RotaryPositionEmbedding, apply_rotary, interleaved_to_half
     from paddle_rope.rotary_frequencies import LinearScaling, NTKScaling, YaRNScaling
 
 __getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {
-        "attention": "MultiHeadAttention causal_linear_attention linear_attention linear_attention_step "
-        "softmax_attention window_attention",
+        "attention": "MultiHeadAttention linear_attention linear_attention_step softmax_attention window_attention",
         "global_pointer": "EfficientGlobalPointer GlobalPointer decode_spans span_positives "
         "multilabel_categorical_crossentropy sparse_multilabel_categorical_crossentropy",
         "machine": "prepare_process",
         "positions": "LearnedPositionEmbedding alibi_bias alibi_slopes sinusoidal_embedding",
         "roformer": "CharTokenizer Encoding RoFormerConfig RoFormerForCausalLM RoFormerForMaskedLM "
         "RoFormerForSequenceClassification RoFormerModel WordTokenizer load_tokenizer",
-        "rotary": "RotaryPositionEmbedding interleaved_to_half",
+        "rotary": "Rope RotaryPositionEmbedding apply_rotary interleaved_to_half",
         "rotary_frequencies": "LinearScaling NTKScaling YaRNScaling",
     },
 )

@@ -5,72 +5,117 @@ from paddle import Tensor, nn
 
 from paddle_rope.layers import outer
 from paddle_rope.native.convolution import native_convolution
-from paddle_rope.options import TRUTH
+from paddle_rope.native.dispatch import native_form
+
+
+@native_form(native_convolution)
+def depthwise_convolution(
+    x: Tensor,
+    weight: Tensor,
+    key_mask: Tensor | None = None,
+    segment_ids: Tensor | None = None,
+    causal: bool = False,
+) -> Tensor:
+    r"""y_i = sum_{|t| <= radius} w_t * x_{i + t}, feature by feature, size = 2 radius + 1 (MILA, arXiv 2405.16605).
+
+    With ``causal`` -size < t <= 0. The sum leaves out what is before the first and after the last token, at padding, or
+    of another packed text.
+
+    A sum of shifted products: on CPU the mask and the weight of a shift are one outer product, whose gradient is a
+    matrix product. Paddle's convolution by groups takes longer on short texts, and knows no segments.
+
+    Args:
+        x: ``[batch, seq, hidden]``.
+        weight: ``[size, hidden]``, the first row that of the smallest t; an odd size unless ``causal``.
+        key_mask: bool ``[batch, seq]``, False at padding, which counts as 0.
+        segment_ids: integer ``[batch, seq]`` of packed texts, which do not see each other.
+        causal: no token sees a later one.
+
+    Returns:
+        ``[batch, seq, hidden]``; at padding it means nothing.
+
+    Example:
+        >>> x = paddle.to_tensor([[[1.0], [2.0], [4.0]]])
+        >>> depthwise_convolution(x, paddle.ones([3, 1])).flatten().tolist()
+        [3.0, 7.0, 6.0]
+        >>> depthwise_convolution(x, paddle.ones([2, 1]), causal=True).flatten().tolist()
+        [1.0, 3.0, 6.0]
+    """
+    seq = paddle.shape(x)[1]
+    index = paddle.arange(seq).unsqueeze(0)  # [1, seq]
+    real = paddle.ones_like(x[:, :, 0]) if key_mask is None else key_mask.astype(x.dtype)
+    real.stop_gradient = True
+    y = None
+    for lag, row in enumerate(paddle.unbind(weight.astype(x.dtype), axis=0), start=-_before(weight.shape[0], causal)):
+        visible = paddle.roll(real, -lag, axis=1) if lag else real  # [batch, seq]: whether i sees i + lag
+        if lag:
+            inside = paddle.logical_and(index + lag >= 0, index + lag < seq)
+            visible = visible * inside.astype(x.dtype)
+            if segment_ids is not None:
+                same = paddle.roll(segment_ids, -lag, axis=1) == segment_ids
+                visible = visible * same.astype(x.dtype)
+        product = (paddle.roll(x, -lag, axis=1) if lag else x) * outer(visible, row)
+        y = product if y is None else y + product
+    return y
 
 
 class DepthwiseConvolution(nn.Layer):
-    r"""y_i = sum_{|t| <= radius} w_t * x_{i + t}, feature by feature, size = 2 radius + 1 (MILA, arXiv 2405.16605).
+    r"""A :func:`depthwise_convolution` with a trained weight.
 
-    The sum leaves out what is before the first and after the last token, at padding, or of another packed text.
-    Without training y = ``center`` x: the other weights begin at 0.
-
-    Without native operators it is a sum of shifted products. On CPU the mask and the weight of a shift are one outer
-    product, whose gradient is a matrix product. Paddle's convolution by groups takes longer on short texts, and knows
-    no segments.
+    Before training y = ``center`` x: the other weights begin at 0.
 
     Args:
         hidden_size: number of features.
-        size: of the kernel, odd.
+        size: of the kernel, odd unless ``causal``.
         center: the first value of w_0: 0 suits x + y, 1 suits y in the place of x.
+        causal: no token sees a later one.
 
     Raises:
-        ValueError: the size is even or not positive.
+        ValueError: the size is even, or not positive.
+
+    Example:
+        >>> layer = DepthwiseConvolution(8, center=1.0)
+        >>> tuple(layer(paddle.ones([2, 5, 8])).shape)
+        (2, 5, 8)
     """
 
-    def __init__(self, hidden_size: int, size: int = 3, center: float = 0.0) -> None:
+    def __init__(self, hidden_size: int, size: int = 3, center: float = 0.0, causal: bool = False) -> None:
         super().__init__()
-        if size < 1 or size % 2 == 0:
+        if size < 1 or (size % 2 == 0 and not causal):
             raise ValueError(f"size must be odd and positive, got {size}")
-        self.radius = size // 2
+        self.causal = causal
         self.weight = self.create_parameter([size, hidden_size], default_initializer=nn.initializer.Constant(0.0))
         if center:
             at_center = paddle.zeros([size, hidden_size], dtype=self.weight.dtype)
-            at_center[self.radius] = center
+            at_center[_before(size, causal)] = center
             self.weight.set_value(at_center)
 
     def forward(self, x: Tensor, key_mask: Tensor | None = None, segment_ids: Tensor | None = None) -> Tensor:
-        """Convolve the tokens of each text.
+        """As :func:`depthwise_convolution`."""
+        return depthwise_convolution(x, self.weight, key_mask, segment_ids, self.causal)
+
+    def forward_with_cache(
+        self, x: Tensor, cache: Tensor | None = None, key_mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Convolve the tokens that follow those of ``cache``; for causal convolutions.
 
         Args:
-            x: ``[batch, seq, hidden]``.
-            key_mask: bool ``[batch, seq]``, False at padding, which counts as 0.
-            segment_ids: integer ``[batch, seq]`` of packed texts, which do not see each other.
+            x: ``[batch, new, hidden]``.
+            cache: of the call before, None at the start. It is not changed.
+            key_mask: bool ``[batch, new]``, False at padding.
 
         Returns:
-            ``[batch, seq, hidden]``; at padding it means nothing.
+            ``[batch, new, hidden]``, and the cache, the last ``size`` - 1 tokens seen, 0 at padding.
         """
-        y = native_convolution(x, self.weight, key_mask, segment_ids)
-        if y is not None:
-            return y
-        index = paddle.arange(paddle.shape(x)[1]).unsqueeze(0)  # [1, seq]
-        real = paddle.ones_like(x[:, :, 0]) if key_mask is None else key_mask.astype(x.dtype)
-        real.stop_gradient = True
-        weights = paddle.unbind(self.weight.astype(x.dtype), axis=0)
-        for weight, lag in zip(weights, range(-self.radius, self.radius + 1)):
-            visible = paddle.roll(real, -lag, axis=1) if lag else real  # [batch, seq]: whether i sees i + lag
-            if lag:
-                inside = paddle.logical_and(index + lag >= 0, index + lag < paddle.shape(x)[1])
-                visible = visible * inside.astype(x.dtype)
-                if segment_ids is not None:
-                    same = paddle.roll(segment_ids, -lag, axis=1) == segment_ids
-                    visible = visible * same.astype(x.dtype)
-            product = (paddle.roll(x, -lag, axis=1) if lag else x) * outer(visible, weight)
-            y = product if y is None else y + product
-        return y
+        before = self.weight.shape[0] - 1
+        if key_mask is not None:
+            x = x * key_mask.unsqueeze(-1).astype(x.dtype)
+        if cache is None:
+            cache = paddle.zeros([x.shape[0], before, x.shape[2]], x.dtype)
+        seen = paddle.concat([cache, x], axis=1)
+        return self(seen)[:, before:], seen[:, seen.shape[1] - before :]
 
 
-def check_convolutions(convolutions: bool, causal: bool) -> None:
-    """Raise ValueError if there are convolutions in a causal model, or if ``convolutions`` is not true or false."""
-    TRUTH.check("convolutions", convolutions)
-    if convolutions and causal:
-        raise ValueError("convolutions see the token after as well as the one before: they are not for causal models")
+def _before(size, causal):
+    """How many tokens before its own a kernel sees."""
+    return size - 1 if causal else size // 2

@@ -1,18 +1,17 @@
-"""Linear, Dropout and products that broadcast, computed another way on CPU, where Paddle is slow in them; norms.
+"""Linear layers, dropout, norms and products that broadcast, each with a fast form on CPU.
 
-On other devices, and in static graphs, the former are Paddle's; `paddle-rope benchmark layers` measures the difference.
-Where :mod:`paddle_rope.native` is built, its operators take their place.
+On other devices, and in static graphs, they are Paddle's; ``paddle-rope benchmark layers`` measures the difference.
 """
 
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_rope.native.activation import native_linear
-from paddle_rope.native.projections import native_projections
+from paddle_rope.native.dispatch import native_form
+from paddle_rope.native.linear import native_linear
 from paddle_rope.native.residual_norm import native_dropout, native_residual_norm
 from paddle_rope.precision import at_least_float32
 
@@ -37,72 +36,119 @@ def first_two(x: Tensor) -> list[int]:
     return list(x.shape[:2]) if paddle.in_dynamic_mode() else [0, 0]
 
 
-class Linear(nn.Linear):
-    """y = x W + b, with the bias as the outer product 1 b^T: its gradient is then a matrix product.
+@native_form(native_linear)
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str | None = None) -> Tensor:
+    """activation(x W + b).
 
-    Paddle's CPU kernel reduces the bias gradient over the batch much slower than it multiplies matrices.
+    On CPU the bias is added as the outer product 1 b^T, so that its gradient is a matrix product: Paddle's kernel
+    reduces the bias gradient over the batch much slower than it multiplies matrices.
+
+    Args:
+        x: ``[..., in_features]``.
+        weight: ``[in_features, out_features]``.
+        bias: ``[out_features]``; None for 0.
+        activation: a name of :data:`ACTIVATION_FUNCTIONS`; None for none.
+
+    Returns:
+        ``[..., out_features]``.
+
+    Example:
+        >>> tuple(linear(paddle.ones([2, 3]), paddle.eye(3), None, "relu").shape)
+        (2, 3)
+    """
+    if bias is None or not computes_on_cpu():
+        y = F.linear(x, weight, bias)
+    else:
+        rows = x.reshape([-1, x.shape[-1]])
+        biases = paddle.matmul(paddle.ones([rows.shape[0], 1], dtype=bias.dtype), bias.unsqueeze(0))
+        y = (paddle.matmul(rows, weight) + biases).reshape([*x.shape[:-1], weight.shape[1]])
+    return y if activation is None else ACTIVATION_FUNCTIONS[activation](y)
+
+
+class Linear(nn.Linear):
+    """:func:`linear` with the weights of ``paddle.nn.Linear``.
+
+    Args:
+        in_features, out_features, bias_attr: as of ``paddle.nn.Linear``.
+        activation: a name of :data:`ACTIVATION_FUNCTIONS`; None for none.
+
+    Example:
+        >>> tuple(Linear(3, 5, activation="gelu")(paddle.ones([2, 3])).shape)
+        (2, 5)
     """
 
-    def forward(self, x: Tensor, activation: str | None = None) -> Tensor:
-        """``[..., in_features]`` -> ``[..., out_features]``, then an activation of ``ACTIVATION_FUNCTIONS``."""
-        y = native_linear(x, self.weight, self.bias, activation)
-        if y is not None:
-            return y
-        y = self._plain(x)
-        return y if activation is None else ACTIVATION_FUNCTIONS[activation](y)
+    def __init__(
+        self, in_features: int, out_features: int, bias_attr: Any = None, activation: str | None = None
+    ) -> None:
+        super().__init__(in_features, out_features, bias_attr=bias_attr)
+        self.activation = activation
 
-    def _plain(self, x):
-        if self.bias is None or not computes_on_cpu():
-            return nn.Linear.forward(self, x)
-        rows = x.reshape([-1, x.shape[-1]])
-        bias = paddle.matmul(paddle.ones([rows.shape[0], 1], dtype=self.bias.dtype), self.bias.unsqueeze(0))
-        return (paddle.matmul(rows, self.weight) + bias).reshape([*x.shape[:-1], self.weight.shape[1]])
+    def forward(self, x: Tensor) -> Tensor:
+        """``[..., in_features]`` -> ``[..., out_features]``."""
+        return linear(x, self.weight, self.bias, self.activation)
 
 
-def projections(x: Tensor, *layers: Linear) -> Sequence[Tensor]:
-    """What each of the layers gives for ``x``: ``[..., in_features]`` -> ``[..., out_features]`` of each."""
-    outputs = None
-    if all(type(layer) is Linear for layer in layers):  # not what takes the place of one, to fine-tune it
-        outputs = native_projections(x, [layer.weight for layer in layers], [layer.bias for layer in layers])
-    return [layer(x) for layer in layers] if outputs is None else outputs
+@native_form(native_dropout)
+def dropout(x: Tensor, p: float) -> Tensor:
+    """x, each value of which is dropped with probability p, the others scaled so that the mean stays.
+
+    On CPU the mask comes from numpy's global generator (seed it with ``numpy.random.seed``) and p is rounded to a
+    multiple of 1/65536. The native form draws a seed for the whole mask there and rounds to 2^-32.
+
+    Example:
+        >>> sorted(set(dropout(paddle.ones([1000]), 0.5).tolist()))
+        [0.0, 2.0]
+    """
+    if p == 0:
+        return x
+    if not computes_on_cpu() or not 0 < p < 1:
+        return F.dropout(x, p)
+    dropped = min(round(p * _LEVELS), _LEVELS - 1)
+    levels = np.frombuffer(np.random.bytes(2 * int(np.prod(x.shape))), dtype=np.uint16)
+    scale = np.array([0.0, _LEVELS / (_LEVELS - dropped)], dtype=np.float32)
+    mask = scale[(levels >= dropped).view(np.uint8)].reshape(x.shape)
+    return x * paddle.to_tensor(mask).astype(x.dtype)
 
 
 class Dropout(nn.Dropout):
-    """Dropout whose mask on CPU comes from numpy's global generator: seed it with ``numpy.random.seed``.
-
-    The probability is rounded to a multiple of 1/65536; kept values are scaled by exactly what keeps the mean. A native
-    operator draws a seed for the whole mask there and rounds to 2^-32.
+    """:func:`dropout` in training, nothing in evaluation.
 
     Args:
         p: probability with which a value is dropped.
+
+    Example:
+        >>> layer = Dropout(0.5)
+        >>> _ = layer.eval()
+        >>> layer(paddle.ones([2])).tolist(), layer.rate
+        ([1.0, 1.0], 0.0)
     """
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__(p)
 
+    @property
+    def rate(self) -> float:
+        """The probability now: ``p`` in training, 0 in evaluation."""
+        return self.p if self.training else 0.0
+
     def forward(self, x: Tensor) -> Tensor:
         """``x`` of any shape -> same shape."""
-        if not self.training or self.p in (0, 1) or not computes_on_cpu():
-            return nn.Dropout.forward(self, x)
-        y = native_dropout(x, self.p)
-        if y is not None:
-            return y
-        dropped = min(round(self.p * _LEVELS), _LEVELS - 1)
-        levels = np.frombuffer(np.random.bytes(2 * int(np.prod(x.shape))), dtype=np.uint16)
-        scale = np.array([0.0, _LEVELS / (_LEVELS - dropped)], dtype=np.float32)
-        mask = scale[(levels >= dropped).view(np.uint8)].reshape(x.shape)
-        return x * paddle.to_tensor(mask).astype(x.dtype)
+        return dropout(x, self.rate)
 
 
 class LayerNorm(nn.LayerNorm):
     """(x - mean) / sqrt(variance + epsilon) * weight + bias over the last axis, of ``size`` features.
 
-    Without native operators on CPU, ask ``paddle.grad`` for the gradient of a trainable weight together with x's
-    (or call ``backward``): for x alone Paddle's kernel omits the weight. Frozen weights are handled here.
+    Without native operators on CPU, pass a trainable weight to ``paddle.grad`` together with x (or call ``backward``):
+    for x alone Paddle's kernel omits the weight from its gradient. Frozen weights are handled here.
 
     Args:
         size: of the last axis.
         epsilon: added to the variance.
+
+    Example:
+        >>> LayerNorm(2)(paddle.to_tensor([[1.0, 3.0]])).tolist()
+        [[-1.0, 1.0]]
     """
 
     def __init__(self, size: int, epsilon: float = 1e-12) -> None:
@@ -111,14 +157,7 @@ class LayerNorm(nn.LayerNorm):
 
     def forward(self, x: Tensor) -> Tensor:
         """``[..., size]`` -> same shape."""
-        y = native_residual_norm(None, x, self.weight, self.bias, self.epsilon)
-        return self._plain(x) if y is None else y
-
-    def _plain(self, x):
-        if not self.weight.stop_gradient or x.stop_gradient or not computes_on_cpu():
-            return nn.LayerNorm.forward(self, x)
-        # Paddle's kernel for CPU omits the weight from the gradient of x if no gradient of the weight is asked for.
-        return F.layer_norm(x, self.weight.shape, epsilon=self.epsilon) * self.weight + self.bias
+        return _residual_norm(None, x, self.weight, self.bias, self.epsilon)
 
 
 class RMSNorm(nn.Layer):
@@ -128,7 +167,13 @@ class RMSNorm(nn.Layer):
 
     Args:
         epsilon: added to the mean square.
+
+    Example:
+        >>> RMSNorm()(paddle.to_tensor([[3.0, -3.0]])).tolist()
+        [[1.0, -1.0]]
     """
+
+    weight = bias = None
 
     def __init__(self, epsilon: float = 1e-12) -> None:
         super().__init__()
@@ -136,19 +181,32 @@ class RMSNorm(nn.Layer):
 
     def forward(self, x: Tensor) -> Tensor:
         """``x`` of any shape -> same shape and dtype."""
-        y = native_residual_norm(None, x, None, None, self.epsilon)
-        return self._plain(x) if y is None else y
-
-    def _plain(self, x):
-        (wide,) = at_least_float32(x)
-        return (wide * paddle.rsqrt(wide.square().mean(axis=-1, keepdim=True) + self.epsilon)).astype(x.dtype)
+        return _residual_norm(None, x, None, None, self.epsilon)
 
 
 def residual_norm(norm: LayerNorm | RMSNorm, residual: Tensor, x: Tensor, dropout: Dropout) -> Tensor:
-    """norm(residual + dropout(x)), of tensors of one shape."""
-    weight, bias = (norm.weight, norm.bias) if isinstance(norm, LayerNorm) else (None, None)
-    y = native_residual_norm(residual, x, weight, bias, norm.epsilon, dropout.p if dropout.training else 0.0)
-    return norm(residual + dropout(x)) if y is None else y
+    """norm(residual + dropout(x)), of tensors of one shape.
+
+    Example:
+        >>> x = paddle.to_tensor([[1.0, 2.0]])
+        >>> tuple(residual_norm(RMSNorm(), x, 2 * x, Dropout(0.0)).shape)
+        (1, 2)
+    """
+    return _residual_norm(residual, x, norm.weight, norm.bias, norm.epsilon, dropout.rate)
+
+
+@native_form(native_residual_norm)
+def _residual_norm(residual, x, weight, bias, epsilon, p=0.0):
+    """Layer norm with a weight, RMS norm without, of the sum."""
+    x = dropout(x, p)
+    x = x if residual is None else residual + x
+    if weight is None:
+        (wide,) = at_least_float32(x)
+        return (wide * paddle.rsqrt(wide.square().mean(axis=-1, keepdim=True) + epsilon)).astype(x.dtype)
+    if weight.stop_gradient and not x.stop_gradient and computes_on_cpu():
+        # Paddle's kernel for CPU omits the weight from the gradient of x if no gradient of the weight is needed
+        return F.layer_norm(x, weight.shape, epsilon=epsilon) * weight + bias
+    return F.layer_norm(x, weight.shape, weight, bias, epsilon)
 
 
 def scaled(x: Tensor, factor: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import paddle
 from paddle import Tensor, nn
 from paddle.distributed.fleet.utils import recompute
 
@@ -15,7 +16,8 @@ def recompute_layer(layer: nn.Layer, *inputs: Any) -> Tensor:
 
     Args:
         layer: a layer; called once now and once in backward.
-        inputs: its arguments, the first one a tensor; gradients reach tensors among them that need one.
+        inputs: its arguments, the first one a tensor, others also tuples of tensors; gradients reach the tensors that
+            need one.
 
     Returns:
         What the layer returns, a tensor.
@@ -26,11 +28,13 @@ def recompute_layer(layer: nn.Layer, *inputs: Any) -> Tensor:
         (3, 2)
     """
     before = np.random.get_state()
+    flat = paddle.utils.flatten(inputs)  # Paddle finds the tensors that need gradients among arguments only
     calls = 0
 
     def run(*arguments):
         nonlocal calls
         calls += 1
+        arguments = paddle.utils.pack_sequence_as(inputs, list(arguments))
         if calls == 1:
             return layer(*arguments)
         now = np.random.get_state()
@@ -40,9 +44,8 @@ def recompute_layer(layer: nn.Layer, *inputs: Any) -> Tensor:
         finally:
             np.random.set_state(now)
 
-    if all(x.stop_gradient for x in inputs if isinstance(x, Tensor)):
+    if all(x.stop_gradient for x in flat if isinstance(x, Tensor)):
         # Paddle then takes the layer for one without gradients, whatever its weights say.
-        first = inputs[0].detach()
-        first.stop_gradient = False
-        inputs = (first, *inputs[1:])
-    return recompute(run, *inputs)
+        flat[0] = flat[0].detach()
+        flat[0].stop_gradient = False
+    return recompute(run, *flat)

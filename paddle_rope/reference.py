@@ -23,23 +23,23 @@ def rotate(x: Tensor, positions: Sequence[float], base: float = 10000.0) -> Tens
     vector x at position m.
 
     Args:
-        x: ``[..., seq, head_dim]``.
+        x: ``[batch, seq, ..., head_dim]``.
         positions: seq numbers, the position of each vector.
         base: of the frequencies.
 
     Returns:
-        ``[..., seq, head_dim]``.
+        ``[batch, seq, ..., head_dim]``.
     """
-    seq, head_dim = x.shape[-2:]
+    seq, head_dim = x.shape[1], x.shape[-1]
     vectors = []
     for index in range(seq):
         features = []
         for i in range(head_dim // 2):
             angle = float(positions[index]) * base ** (-2 * i / head_dim)
-            even, odd = x[..., index, 2 * i], x[..., index, 2 * i + 1]
+            even, odd = x[:, index, ..., 2 * i], x[:, index, ..., 2 * i + 1]
             features += [math.cos(angle) * even - math.sin(angle) * odd, math.sin(angle) * even + math.cos(angle) * odd]
         vectors.append(paddle.stack(features, axis=-1))
-    return paddle.stack(vectors, axis=-2)
+    return paddle.stack(vectors, axis=1)
 
 
 def softmax_attention(
@@ -60,8 +60,8 @@ def softmax_attention(
     and o in ``placement``, o_i = R_i^-1 sum_j exp(s_ij) R_j v_j / sum_j exp(s_ij) (kexue.fm 10862).
 
     Args:
-        q, k: ``[batch, heads, seq, head_dim]``.
-        v: ``[batch, heads, seq, value_dim]``.
+        q, k: ``[batch, seq, heads, head_dim]``.
+        v: ``[batch, seq, heads, value_dim]``.
         positions: seq numbers for R; None for no rotation.
         key_mask: ``[batch][seq]`` truth values, False at padding; None for no padding.
         segment_ids: ``[batch][seq]`` numbers: i sees the j with the same number; None for one segment.
@@ -71,14 +71,14 @@ def softmax_attention(
         window: i sees the j with \|i - j\| <= window only; None for all.
 
     Returns:
-        ``[batch, heads, seq, value_dim]``.
+        ``[batch, seq, heads, value_dim]``.
     """
     head_dim = q.shape[-1]
     q, k, v = _rotate_some(q, k, v, positions, placement)
 
     def weight(row, head, i, j):
         bias = 0.0 if slopes is None else -slopes[head] * abs(i - j)
-        score = (q[row, head, i] * k[row, head, j]).sum() / math.sqrt(head_dim)
+        score = (q[row, i, head] * k[row, j, head]).sum() / math.sqrt(head_dim)
         return paddle.exp(score + bias)
 
     attended = _weighted_sums(weight, [weight], v, key_mask, segment_ids, causal, window)
@@ -111,12 +111,12 @@ def linear_attention(
     numerator only, the denominator is at least 0.01 of what it is for features that are replaced by their mean.
 
     Args:
-        phi_q, phi_k: functions of ``[batch, heads, seq, head_dim]`` that give the features.
+        phi_q, phi_k: functions of ``[batch, seq, heads, head_dim]`` that give the features.
         decay: gamma, a number or tensor for each head; None for g_ij = 1.
         q, k, v, positions, key_mask, segment_ids, causal, placement: as :func:`softmax_attention`.
 
     Returns:
-        ``[batch, heads, seq, value_dim]``.
+        ``[batch, seq, heads, value_dim]``.
     """
     plain_q, plain_k = phi_q(q), phi_k(k)
     rotated_q, rotated_k, v = _rotate_some(plain_q, plain_k, v, positions, placement)
@@ -125,13 +125,13 @@ def linear_attention(
         return 1.0 if decay is None else decay[head] ** abs(i - j)
 
     def rotated(row, head, i, j):
-        return kept(row, head, i, j) * (rotated_q[row, head, i] * rotated_k[row, head, j]).sum()
+        return kept(row, head, i, j) * (rotated_q[row, i, head] * rotated_k[row, j, head]).sum()
 
     def unrotated(row, head, i, j):
-        return kept(row, head, i, j) * (plain_q[row, head, i] * plain_k[row, head, j]).sum()
+        return kept(row, head, i, j) * (plain_q[row, i, head] * plain_k[row, j, head]).sum()
 
     def even(row, head, i, j):
-        of_query, of_key = plain_q[row, head, i], plain_k[row, head, j]
+        of_query, of_key = plain_q[row, i, head], plain_k[row, j, head]
         return 0.01 * kept(row, head, i, j) * of_query.mean() * of_key.mean() * len(of_query)
 
     below = {"unrotated": [unrotated], "rotated": [rotated], "none": []}[normalizer]
@@ -151,8 +151,8 @@ def cosine_attention(
     turned_q, turned_k, v = _rotate_some(q, k, v, positions, "qk")
 
     def weight(row, head, i, j):
-        lengths = paddle.sqrt((q[row, head, i] ** 2).sum()) * paddle.sqrt((k[row, head, j] ** 2).sum())
-        return 1 + (turned_q[row, head, i] * turned_k[row, head, j]).sum() / lengths
+        lengths = paddle.sqrt((q[row, i, head] ** 2).sum()) * paddle.sqrt((k[row, j, head] ** 2).sum())
+        return 1 + (turned_q[row, i, head] * turned_k[row, j, head]).sum() / lengths
 
     return _weighted_sums(weight, [weight], v, key_mask, None, causal)
 
@@ -182,49 +182,52 @@ def _visible_keys(batch, seq, key_mask, segment_ids, causal, window=None):
 
 
 def _weighted_sums(above, below, v, key_mask, segment_ids, causal, window=None):
-    """sum_j above(i, j) v_j / sum_j weight(i, j) for each i over the j it sees, ``[batch, heads, seq, value_dim]``.
+    """sum_j above(i, j) v_j / sum_j weight(i, j) for each i over the j it sees, ``[batch, seq, heads, value_dim]``.
 
     ``above`` and each weight of the list ``below`` are functions of row, head, i, j; the largest sum divides. Without
     ``below`` it is the root mean square of the numerator.
     """
-    batch, heads, seq, _ = v.shape
+    batch, seq, heads, _ = v.shape
     keys = _visible_keys(batch, seq, key_mask, segment_ids, causal, window)
 
     def attend(row, head, i):
-        numerator = paddle.zeros_like(v[row, head, i])
+        numerator = paddle.zeros_like(v[row, i, head])
         if not keys[row][i]:
             return numerator
         for j in keys[row][i]:
-            numerator = numerator + above(row, head, i, j) * v[row, head, j]
+            numerator = numerator + above(row, head, i, j) * v[row, j, head]
         sums = [sum(weight(row, head, i, j) for j in keys[row][i]) for weight in below]
         return numerator / (max(sums) if below else paddle.sqrt((numerator**2).mean()))
 
-    outputs = [attend(row, head, i) for row, head, i in itertools.product(range(batch), range(heads), range(seq))]
+    outputs = [attend(row, head, i) for row, i, head in itertools.product(range(batch), range(seq), range(heads))]
     return paddle.stack(outputs).reshape(v.shape)
 
 
-def depthwise_convolution(x: Tensor, weight: Tensor, key_mask: Mask = None, segment_ids: Mask = None) -> Tensor:
+def depthwise_convolution(
+    x: Tensor, weight: Tensor, key_mask: Mask = None, segment_ids: Mask = None, causal: bool = False
+) -> Tensor:
     r"""y_i = sum_{|t| <= radius} w_t * x_{i + t} over the i + t that are real tokens of the segment of i.
 
     MILA (arXiv 2405.16605), there in two dimensions.
 
     Args:
         x: ``[batch, seq, hidden]``.
-        weight: ``[2 radius + 1, hidden]``, row t + radius is w_t.
-        key_mask, segment_ids: as :func:`softmax_attention`.
+        weight: ``[2 radius + 1, hidden]``, row t + radius is w_t; if causal ``[size, hidden]``, the last row is w_0.
+        key_mask, segment_ids, causal: as :func:`softmax_attention`.
 
     Returns:
         ``[batch, seq, hidden]``.
     """
     batch, seq, _ = x.shape
-    radius = weight.shape[0] // 2
+    size = weight.shape[0]
+    before = size - 1 if causal else size // 2
 
     def convolve(row, i):
         y = paddle.zeros_like(x[row, i])
-        for j in range(max(0, i - radius), min(seq, i + radius + 1)):
+        for j in range(max(0, i - before), min(seq, i - before + size)):
             is_real = key_mask is None or bool(key_mask[row][j])
             if is_real and (segment_ids is None or int(segment_ids[row][i]) == int(segment_ids[row][j])):
-                y = y + weight[j - i + radius] * x[row, j]
+                y = y + weight[j - i + before] * x[row, j]
         return y
 
     return paddle.stack([convolve(*index) for index in itertools.product(range(batch), range(seq))]).reshape(x.shape)

@@ -3,13 +3,13 @@
 Sources: Su, https://kexue.fm/archives/8265, eq. (11)-(13); Su et al. 2021, arXiv 2104.09864, eq. (13)-(15), (34).
 """
 
-from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import paddle
 from paddle import Tensor, nn
 
+from paddle_rope.layers import computes_on_cpu
 from paddle_rope.options import ROTARY_LAYOUTS, check_choice
 from paddle_rope.precision import Float32Layer, float64_tensor, without_amp
 from paddle_rope.rotary_frequencies import FrequencyScaling, check_even, rotary_frequencies
@@ -36,9 +36,92 @@ def interleaved_to_half(head_dim: int) -> np.ndarray:
 
     Raises:
         ValueError: ``head_dim`` is odd or not positive.
+
+    Example:
+        >>> interleaved_to_half(6)
+        array([0, 2, 4, 1, 3, 5])
     """
     check_even("head_dim", head_dim)
     return np.arange(head_dim).reshape(-1, 2).T.reshape(-1)
+
+
+class Rope(NamedTuple):
+    """The rotation of the vectors of a text as numbers: ``apply_rotary(x, *rope)`` rotates them.
+
+    Example:
+        >>> rope = RotaryPositionEmbedding(4).cos_sin(2)
+        >>> tuple(rope.cos.shape), rope.layout
+        ((2, 2), 'interleaved')
+    """
+
+    cos: Tensor  # cosines of the phases m theta_i, [seq, rotary_dim / 2] or [batch, seq, rotary_dim / 2]
+    sin: Tensor  # their sines
+    layout: str = "interleaved"
+
+    def inverse(self) -> "Rope":
+        """The rotation back; with YaRN it also divides by the amplitude."""
+        square = self.cos * self.cos + self.sin * self.sin  # of the amplitude
+        return Rope(self.cos / square, -self.sin / square, self.layout)
+
+
+def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor, layout: str = "interleaved") -> Tensor:
+    """Rotate the pairs of features of ``x``: (a, b) -> (a cos - b sin, a sin + b cos).
+
+    Computed in float32, for float64 inputs in float64, also under AMP.
+
+    Args:
+        x: ``[batch, seq, ..., head_dim]``, any floating dtype.
+        cos, sin: ``[seq, rotary_dim / 2]`` or ``[batch or 1, seq, rotary_dim / 2]``; the first ``rotary_dim`` features
+            turn, the rest pass unchanged.
+        layout: which features are pair i: ``"interleaved"`` (2i, 2i+1) or ``"half"`` (i, i + rotary_dim/2).
+
+    Returns:
+        Tensor of the shape and dtype of ``x``.
+
+    Raises:
+        ValueError: ``cos`` does not fit ``x``. In static graphs only what is known there is checked.
+
+    Example:
+        >>> x = paddle.ones([1, 3, 2, 4])  # [batch, seq, heads, head_dim]
+        >>> rope = RotaryPositionEmbedding(4).cos_sin(3)
+        >>> bool((apply_rotary(x, *rope) == RotaryPositionEmbedding(4)(x)).all())
+        True
+    """
+    rotary_dim = 2 * cos.shape[-1]
+    _check_fit(x, cos, rotary_dim)
+    dtype = "float64" if x.dtype == paddle.float64 else "float32"
+    with without_amp():
+        turning, rest = x.astype(dtype), None
+        if rotary_dim < x.shape[-1]:  # cut after the cast: on CPU Paddle has no gradients of bfloat16 parts
+            turning, rest = turning[..., :rotary_dim], turning[..., rotary_dim:]
+        cos, sin = (_for_axes_of(x, table).astype(dtype) for table in (cos, sin))
+        turn = _turn_half
+        if layout == "interleaved":
+            turn = _turn_interleaved if paddle.in_dynamic_mode() else _turn_interleaved_in_graph
+        turned = turn(turning, cos, sin)
+        return (turned if rest is None else paddle.concat([turned, rest], axis=-1)).astype(x.dtype)
+
+
+def _for_axes_of(x, table):
+    """The table with axes for heads and the like, which stand between seq and the features."""
+    between = x.ndim - 3
+    if not between:
+        return table
+    with_axes = table.unsqueeze(list(range(table.ndim - 1, table.ndim - 1 + between)))
+    if not computes_on_cpu():
+        return with_axes
+    # Paddle's kernels for CPU are slow where an axis in the middle is broadcast
+    return with_axes.expand([*table.shape[:-1], *x.shape[2:-1], table.shape[-1]])
+
+
+def _check_fit(x, cos, rotary_dim):
+    if x.ndim < 3 or rotary_dim > x.shape[-1]:
+        raise ValueError(f"x must be [batch, seq, ..., at least {rotary_dim} features], got {list(x.shape)}")
+    known = paddle.in_dynamic_mode()  # in static graphs sizes are not
+    if cos.ndim not in (2, 3) or (known and cos.shape[-2] != x.shape[1]):
+        raise ValueError(f"positions must be [seq] or [batch, seq] with seq = {x.shape[1]}, got {list(cos.shape[:-1])}")
+    if known and cos.ndim == 3 and cos.shape[0] not in (1, x.shape[0]):
+        raise ValueError(f"positions {list(cos.shape[:-1])} do not fit the batch of x {list(x.shape)}")
 
 
 class RotaryPositionEmbedding(Float32Layer):
@@ -67,6 +150,11 @@ class RotaryPositionEmbedding(Float32Layer):
     Raises:
         ValueError: the number of features that turn is odd, not positive or more than ``head_dim``; ``base`` is not
             positive; ``layout`` or ``scaling`` is not one of those above.
+
+    Example:
+        >>> rotary = RotaryPositionEmbedding(64)
+        >>> tuple(rotary(paddle.ones([2, 100, 4, 64])).shape)  # [batch, seq, heads, head_dim]
+        (2, 100, 4, 64)
     """
 
     def __init__(
@@ -104,122 +192,64 @@ class RotaryPositionEmbedding(Float32Layer):
         self._tables: dict = {}  # cos and sin by dtype and device, [length, rotary_dim / 2]; never saved
 
     def forward(self, x: Tensor, offset: int = 0, positions: Tensor | None = None, inverse: bool = False) -> Tensor:
-        """Rotate ``x``.
+        """Rotate ``x``: :func:`apply_rotary` with the numbers of :meth:`cos_sin`.
 
         Args:
-            x: ``[..., seq, head_dim]``, any floating dtype.
-            offset: integer position of the first vector; the others follow.
-            positions: ``[seq]`` or ``[batch, seq]``, integer or real, instead of ``offset`` + 0, 1, 2, ...;
-                with ``[batch, seq]`` the first axis of ``x`` is the batch. Left padding, packed texts: any numbers.
+            x: ``[batch, seq, ..., head_dim]``, any floating dtype.
+            offset: integer, added to the positions.
+            positions: ``[seq]`` or ``[batch, seq]``, integer or real; None for 0, 1, 2, ...
             inverse: undo the rotation (negative angles; division by YaRN's amplitude).
 
         Returns:
             Tensor of the shape and dtype of ``x``.
 
         Raises:
-            ValueError: the shapes of ``x``, ``positions`` and ``head_dim`` do not fit, or both ``offset`` and
-                ``positions`` are given. In static graphs only what is known there is checked.
+            ValueError: the shapes of ``x``, ``positions`` and ``head_dim`` do not fit. In static graphs only what is
+                known there is checked.
         """
-        if positions is not None and offset:
-            raise ValueError("give either offset or positions, not both")
-        self._check(x, positions)
-        with without_amp():
-            return self._rotate(x, inverse, lambda turning: self._cosine_and_sine(turning, offset, positions))
-
-    @paddle.jit.not_to_static  # whose rewriting of the early return loses what the inner functions refer to
-    def at(self, positions: Tensor | None) -> Callable[..., Tensor]:
-        """The rotation at fixed ``positions``, a function ``rotate(x, inverse=False)``: phases are computed once.
-
-        For the layers of a model, which all turn by the same angles. (Learned theta is computed anew in each call, so
-        that recomputation finds its gradient.) Where it can be written as tables, ``rotate.tables(seq)`` has them, see
-        :meth:`tables`, for operators that turn on their own.
-
-        Args:
-            positions: ``[seq]`` or ``[batch, seq]``, as in :meth:`forward`; None for 0, 1, 2, ...
-        """
-        known = {}
-
-        def tables(seq):
-            if "tables" not in known:
-                known["tables"] = self.tables(seq, positions)
-            return known["tables"]
-
-        def with_tables(function: Any) -> Any:
-            function.tables = tables
-            return function
-
-        def rotate_anew(x, inverse=False):
-            return self(x, positions=positions, inverse=inverse)
-
-        if self.learned:
-            return rotate_anew
+        if x.ndim < 3 or x.shape[-1] != self.head_dim:
+            raise ValueError(f"x must be [batch, seq, ..., {self.head_dim}], got {list(x.shape)}")
         if positions is None:
-            return with_tables(rotate_anew)
+            positions = x.shape[1] if paddle.in_dynamic_mode() else paddle.arange(paddle.shape(x)[1])
+        rope = self.cos_sin(positions, offset, "float64" if x.dtype == paddle.float64 else "float32")
+        return apply_rotary(x, *(rope.inverse() if inverse else rope))
 
-        def phases(turning):
-            key = f"{turning.dtype} {turning.ndim}"
-            if key not in known:
-                known[key] = self._cosine_and_sine(turning, 0, positions)
-            return known[key]
-
-        def rotate(x, inverse=False):
-            self._check(x, positions)
-            with without_amp():
-                return self._rotate(x, inverse, phases)
-
-        return with_tables(rotate)
-
-    def tables(self, seq: int, positions: Tensor | None = None) -> tuple[Tensor, Tensor, bool] | None:
-        """The rotation of ``seq`` vectors as numbers; None where not all features turn, or theta is learned.
+    def cos_sin(self, positions: int | Tensor, offset: int = 0, dtype: str = "float32") -> Rope:
+        """The rotation as numbers, for all layers of a model and for kernels that rotate on their own.
 
         Args:
-            seq: number of vectors.
-            positions: as in :meth:`forward`.
+            positions: the number of vectors, which are then at 0, 1, 2, ...; or ``[seq]`` or ``[batch, seq]``, integer
+                or real. Left padding, packed texts: any numbers.
+            offset: integer, added to the positions.
+            dtype: of the result, ``"float32"`` or ``"float64"``.
 
         Returns:
-            cos and sin of the phases (times the amplitude), float32 ``[seq, head_dim / 2]``, or
-            ``[batch, seq, head_dim / 2]`` with such positions; whether pairs are interleaved.
+            A :class:`Rope` of cos and sin ``[(batch,) seq, rotary_dim / 2]``, times the amplitude.
+
+        Raises:
+            ValueError: the positions have other axes.
         """
-        if self.learned or self.rotary_dim < self.head_dim:
-            return None
-        if positions is None:
-            tables = self._table(0, seq, "float32")
-        else:
-            phases = positions.astype("float64").unsqueeze(-1) * float64_tensor(self.theta)
-            tables = paddle.cos(phases).astype("float32"), paddle.sin(phases).astype("float32")
-        if self.amplitude != 1:
-            tables = tuple(table * self.amplitude for table in tables)
-        return *tables, self.layout == "interleaved"
+        with without_amp():
+            if isinstance(positions, int) and not self.learned and paddle.in_dynamic_mode():
+                cos, sin = self._table(offset, positions, dtype)
+            else:
+                cos, sin = self._at(positions, offset, dtype)
+            if self.amplitude != 1:
+                gain = paddle.full([1], self.amplitude, dtype)
+                cos, sin = cos * gain, sin * gain
+        return Rope(cos, sin, self.layout)
 
-    def _check(self, x, positions):
-        if x.ndim < 2 or x.shape[-1] != self.head_dim:
-            raise ValueError(f"x must be [..., seq, {self.head_dim}], got {list(x.shape)}")
-        if positions is None:
-            return
-        known = paddle.in_dynamic_mode()  # in static graphs sizes are not
-        if positions.ndim not in (1, 2) or (known and positions.shape[-1] != x.shape[-2]):
-            raise ValueError(
-                f"positions must be [seq] or [batch, seq] with seq = {x.shape[-2]}, got {list(positions.shape)}"
-            )
-        if positions.ndim == 2 and (x.ndim < 3 or (known and positions.shape[0] not in (1, x.shape[0]))):
-            raise ValueError(f"positions {list(positions.shape)} do not fit the batch of x {list(x.shape)}")
-
-    def _rotate(self, x, inverse, cosine_and_sine):
-        dtype = "float64" if x.dtype == paddle.float64 else "float32"
-        turning, rest = x.astype(dtype), None
-        if self.rotary_dim < self.head_dim:  # cut after the cast: on CPU Paddle has no gradients of bfloat16 parts
-            turning, rest = turning[..., : self.rotary_dim], turning[..., self.rotary_dim :]
-        cosine, sine = cosine_and_sine(turning)
-        if inverse:
-            sine = -sine
-        if self.amplitude != 1:
-            gain = paddle.full([1], 1 / self.amplitude if inverse else self.amplitude, dtype)
-            cosine, sine = cosine * gain, sine * gain
-        turn = _turn_half
-        if self.layout == "interleaved":
-            turn = _turn_interleaved if paddle.in_dynamic_mode() else _turn_interleaved_in_graph
-        turned = turn(turning, cosine, sine)
-        return (turned if rest is None else paddle.concat([turned, rest], axis=-1)).astype(x.dtype)
+    def _at(self, positions, offset, dtype):
+        """cos and sin of the phases at positions."""
+        if isinstance(positions, int):
+            positions = paddle.arange(positions)
+        if positions.ndim not in (1, 2):
+            raise ValueError(f"positions must be [seq] or [batch, seq], got {list(positions.shape)}")
+        if offset:  # as a tensor: paddle 2.6.2 rounds numbers added to a tensor to float32
+            positions = positions + paddle.full([1], offset, positions.dtype)
+        theta = self.theta.astype("float64") if self.learned else float64_tensor(self.theta)
+        phases = positions.astype("float64").unsqueeze(-1) * theta
+        return paddle.cos(phases).astype(dtype), paddle.sin(phases).astype(dtype)
 
     def _table(self, offset, length, dtype):
         """cos and sin of m theta for m = offset .. offset + length - 1: ``[length, rotary_dim / 2]`` each."""
@@ -230,25 +260,12 @@ class RotaryPositionEmbedding(Float32Layer):
             return self._tabulate(np.arange(offset, end), dtype)
         if known < max(end, 1):
             self._tables[key] = self._tabulate(np.arange(max(end, 2 * known, 512)), dtype)
-        cosine, sine = self._tables[key]
-        return cosine[offset:end], sine[offset:end]
+        cos, sin = self._tables[key]
+        return cos[offset:end], sin[offset:end]
 
     def _tabulate(self, positions, dtype):
         rotation = np.exp(1j * np.outer(positions.astype(np.float64), self.theta))
         return paddle.to_tensor(rotation.real.astype(dtype)), paddle.to_tensor(rotation.imag.astype(dtype))
-
-    def _cosine_and_sine(self, x, offset, positions):
-        """cos and sin of m theta, ``[seq, rotary_dim / 2]`` or ``[batch, 1, ..., seq, rotary_dim / 2]``."""
-        if positions is None and not self.learned and paddle.in_dynamic_mode():
-            return self._table(offset, x.shape[-2], "float64" if x.dtype == paddle.float64 else "float32")
-        if positions is None:
-            # not + offset: paddle 2.6.2 rounds numbers added to a tensor to float32
-            positions = paddle.arange(paddle.shape(x)[-2]) + paddle.full([1], offset, "int64")
-        theta = self.theta.astype("float64") if self.learned else float64_tensor(self.theta)
-        phases = positions.astype("float64").unsqueeze(-1) * theta  # [(batch,) seq, rotary_dim / 2]
-        if positions.ndim == 2 and x.ndim > 3:
-            phases = phases.unsqueeze(list(range(1, x.ndim - 2)))
-        return paddle.cos(phases).astype(x.dtype), paddle.sin(phases).astype(x.dtype)
 
     def extra_repr(self) -> str:
         return (
@@ -257,28 +274,28 @@ class RotaryPositionEmbedding(Float32Layer):
         )
 
 
-def _turn_interleaved(x, cosine, sine):
+def _turn_interleaved(x, cos, sin):
     """Pairs (2i, 2i+1), as complex numbers: several times faster than real ones on CPU."""
     pairs = x.reshape([*x.shape[:-1], x.shape[-1] // 2, 2])
     if not _RESHAPE_COPIES_VIEWS:
         pairs = pairs.contiguous()
-    return paddle.as_real(paddle.as_complex(pairs) * paddle.complex(cosine, sine)).reshape(x.shape)
+    return paddle.as_real(paddle.as_complex(pairs) * paddle.complex(cos, sin)).reshape(x.shape)
 
 
-def _turn_interleaved_in_graph(x, cosine, sine):
+def _turn_interleaved_in_graph(x, cos, sin):
     """As :func:`_turn_interleaved` in real numbers and for unknown sizes."""
     same = [0] * (x.ndim - 1)  # for reshape: sizes as they are
     pairs = x.reshape([*same, x.shape[-1] // 2, 2])
-    turned = paddle.stack(_turn(pairs[..., 0], pairs[..., 1], cosine, sine), axis=-1)
+    turned = paddle.stack(_turn(pairs[..., 0], pairs[..., 1], cos, sin), axis=-1)
     return turned.reshape([*same, x.shape[-1]])
 
 
-def _turn_half(x, cosine, sine):
+def _turn_half(x, cos, sin):
     """Pairs (i, i + size/2)."""
     half = x.shape[-1] // 2
-    return paddle.concat(_turn(x[..., :half], x[..., half:], cosine, sine), axis=-1)
+    return paddle.concat(_turn(x[..., :half], x[..., half:], cos, sin), axis=-1)
 
 
-def _turn(a, b, cosine, sine):
-    """Real and imaginary part of (a + i b) (cosine + i sine)."""
-    return a * cosine - b * sine, a * sine + b * cosine
+def _turn(a, b, cos, sin):
+    """Real and imaginary part of (a + i b) (cos + i sin)."""
+    return a * cos - b * sin, a * sin + b * cos

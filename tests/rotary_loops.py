@@ -31,19 +31,19 @@ def theta_of(rotary):
 
 
 def turn_by_loops(x, positions, theta, layout="interleaved", gain=1.0, inverse=False):
-    """``x`` ``[..., seq, head_dim]`` with one vector, one pair at a time; ``theta`` numbers or a float64 tensor."""
+    """``x`` ``[batch, seq, ..., head_dim]`` one vector and pair at a time; ``theta``: numbers or a tensor."""
     pairs = len(theta)
     vectors = []
-    for index in range(x.shape[-2]):
-        features = [x[..., index, feature] for feature in range(x.shape[-1])]
+    for index in range(x.shape[1]):
+        features = [x[:, index, ..., feature] for feature in range(x.shape[-1])]
         for i in range(pairs):
             first, second = (2 * i, 2 * i + 1) if layout == "interleaved" else (i, i + pairs)
             angle = paddle.to_tensor(float(positions[index]), dtype="float64") * theta[i] * (-1 if inverse else 1)
             cosine, sine = gain * paddle.cos(angle), gain * paddle.sin(angle)
-            a, b = x[..., index, first], x[..., index, second]
+            a, b = x[:, index, ..., first], x[:, index, ..., second]
             features[first], features[second] = a * cosine - b * sine, a * sine + b * cosine
         vectors.append(paddle.stack(features, axis=-1))
-    return paddle.stack(vectors, axis=-2)
+    return paddle.stack(vectors, axis=1)
 
 
 def expected_of(rotary, x, positions, inverse=False):

@@ -5,7 +5,7 @@ import paddle
 import pytest
 from paddle.static import InputSpec
 
-from paddle_rope import MultiHeadAttention, RoFormerConfig, reference
+from paddle_rope import RoFormerConfig, reference
 from paddle_rope.convolution import DepthwiseConvolution
 
 SEGMENTS = [[3, 3, 3, -1, -1, 8, 0], [5] * 7]
@@ -76,19 +76,29 @@ def test_saved_graphs_take_any_batch_and_length(tmp_path):
         np.testing.assert_allclose(loaded(*inputs).numpy(), layer(*inputs).numpy(), rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "options, words",
-    [
-        ({"convolutions": True, "causal": True}, "not for causal models"),
-        ({"convolutions": ["value"]}, "convolutions must be true or false"),
-    ],
-    ids=str,
-)
-def test_what_does_not_fit_is_an_error(options, words):
-    with pytest.raises(ValueError, match=words):
-        MultiHeadAttention(8, 2, **options)
-    with pytest.raises(ValueError, match=words):
-        RoFormerConfig(**options)
+@pytest.mark.parametrize("packed", [False, True], ids=["", "packed"])
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_causal_convolutions_equal_the_reference_and_step_by_step(size, packed):
+    layer, x = DepthwiseConvolution(4, size, causal=True).to(dtype="float64"), random(2, 9, 4)
+    layer.weight.set_value(random(size, 4))
+    mask = paddle.to_tensor(np.arange(9) >= np.array([[3], [0]]))
+    segments = paddle.to_tensor([[0] * 4 + [1] * 5, [2] * 7 + [3] * 2]) if packed else None
+    whole = layer(x, mask, segments)
+    expected = reference.depthwise_convolution(x, layer.weight, mask.numpy(), segments, causal=True)
+    np.testing.assert_allclose(whole.numpy(), expected.numpy(), rtol=0, atol=1e-12)
+    cache, outputs, start = None, [], 0
+    for new in () if packed else (1, 1, 4, 3):
+        end = start + new
+        y, cache = layer.forward_with_cache(x[:, start:end], cache, mask[:, start:end])
+        outputs.append(y)
+        start = end
+    if outputs:
+        np.testing.assert_allclose(paddle.concat(outputs, axis=1).numpy(), whole.numpy(), rtol=0, atol=1e-12)
+
+
+def test_what_is_no_truth_value_is_an_error():
+    with pytest.raises(ValueError, match="convolutions must be true or false"):
+        RoFormerConfig(convolutions=["value"])
 
 
 @pytest.mark.parametrize("size", [4, 0, -1])

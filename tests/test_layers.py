@@ -5,7 +5,7 @@ import paddle
 import pytest
 
 from paddle_rope.layers import Dropout, LayerNorm, Linear, RMSNorm, scaled
-from paddle_rope.native.library import plain_forms
+from paddle_rope.native.dispatch import plain_forms
 
 
 @pytest.fixture(autouse=True)

@@ -92,7 +92,7 @@ def test_the_bias_is_symmetric_and_falls_with_the_distance():
 
 @pytest.mark.parametrize("causal", [False, True], ids=["bidirectional", "causal"])
 def test_attention_with_alibi_equals_the_reference_with_gradients(causal):
-    q, k, v = qkv = [paddle.to_tensor(np.random.standard_normal((2, 3, 5, 4)), stop_gradient=False) for _ in range(3)]
+    q, k, v = qkv = [paddle.to_tensor(np.random.standard_normal((2, 5, 3, 4)), stop_gradient=False) for _ in range(3)]
     mask = np.array([[1, 1, 1, 1, 0], [1, 1, 1, 1, 1]], dtype=bool)
     positions = paddle.arange(5).unsqueeze(0)
     slopes = alibi_slopes(3)
@@ -108,7 +108,7 @@ def test_attention_with_alibi_equals_the_reference_with_gradients(causal):
 
 
 def test_attention_with_alibi_does_not_see_a_shift_of_all_positions():
-    q, k, v = (paddle.to_tensor(np.random.standard_normal((1, 2, 6, 4))) for _ in range(3))
+    q, k, v = (paddle.to_tensor(np.random.standard_normal((1, 6, 2, 4))) for _ in range(3))
     positions = paddle.arange(6).unsqueeze(0)
     here, there = (
         softmax_attention(q, k, v, score_bias=alibi_bias(alibi_slopes(2), shifted, shifted)).numpy()

@@ -297,7 +297,7 @@ def test_python_runs(page, tmp_path, monkeypatch, request):
         for shown, done in FASTER.items():
             block = block.replace(shown, done)
         exec(block, names)
-    shapes = {"q": [1, 12, 5000, 64]} if page in READMES else {"logits": [1, 10, 40, 40]} if "logits" in names else {}
+    shapes = {"q": [1, 5000, 12, 64]} if page in READMES else {"logits": [1, 10, 40, 40]} if "logits" in names else {}
     assert {name: names[name].shape for name in shapes} == shapes
     if page == "docs/library.md":  # the training loop has learned its spans, whose ends are exclusive
         found = [[(one.type, one.start - 1, one.end - 2) for one in spans] for spans in names["found"]]

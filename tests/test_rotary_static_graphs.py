@@ -42,12 +42,12 @@ class NearAndFar(nn.Layer):
 @every_variant
 def test_saved_graphs_rotate_any_length_and_batch_also_at_position_one_million(variant, tmp_path):
     rotary = RotaryPositionEmbedding(HEAD_DIM, **variant)
-    specs = InputSpec([None, 3, None, HEAD_DIM], "float32"), InputSpec([None, None, HEAD_DIM], "float64")
+    specs = InputSpec([None, None, 3, HEAD_DIM], "float32"), InputSpec([None, None, HEAD_DIM], "float64")
     loaded = saved_and_loaded(NearAndFar(rotary), tmp_path, *specs)
     far = random_tensor(2, 3, HEAD_DIM, dtype="float64")
     expected = expected_of(rotary, far, range(1_000_000, 1_000_003), inverse=True)
     for batch, seq in ((1, 1), (2, 7), (1, 1301)):
-        near = random_tensor(batch, 3, seq, HEAD_DIM)
+        near = random_tensor(batch, seq, 3, HEAD_DIM)
         rotated, turned_back = loaded(near, far)
         np.testing.assert_allclose(rotated.numpy(), rotary(near).numpy(), rtol=0, atol=2e-6)
         np.testing.assert_allclose(turned_back.numpy(), expected, rtol=0, atol=1e-8)
@@ -68,10 +68,10 @@ def test_saved_graphs_take_half_precision(dtype, unit, tmp_path):
 @pytest.mark.parametrize("dtype", ["int64", "float32"])
 def test_saved_graphs_take_positions(axes, dtype, tmp_path):
     layer = Rotating(RotaryPositionEmbedding(HEAD_DIM, layout="half", rotary_dim=6))
-    specs = InputSpec([None, 3, None, HEAD_DIM], "float32"), InputSpec([None] * axes, dtype)
+    specs = InputSpec([None, None, 3, HEAD_DIM], "float32"), InputSpec([None] * axes, dtype)
     loaded = saved_and_loaded(layer, tmp_path, *specs)
     for seq in (1, 6):
-        x = random_tensor(2, 3, seq, HEAD_DIM)
+        x = random_tensor(2, seq, 3, HEAD_DIM)
         positions = paddle.randint(0, 1_000_000, [2, seq][-axes:]).astype(dtype)
         expected = layer.rotary(x, positions=positions).numpy()
         np.testing.assert_allclose(loaded(x, positions).numpy(), expected, rtol=0, atol=2e-6)
@@ -83,7 +83,7 @@ def test_to_static_without_further_arguments_changes_nothing(name):
     rotary = RotaryPositionEmbedding(HEAD_DIM, **VARIANTS[name])
     static = paddle.jit.to_static(Rotating(rotary))
     for seq in (5, 700):
-        x = random_tensor(2, 3, seq, HEAD_DIM)
+        x = random_tensor(2, seq, 3, HEAD_DIM)
         np.testing.assert_allclose(static(x).numpy(), rotary(x).numpy(), rtol=0, atol=2e-6)
 
 
@@ -92,7 +92,7 @@ def test_gradients_through_static_graphs_equal_those_without(name):
     rotary = RotaryPositionEmbedding(HEAD_DIM, **VARIANTS[name])
     static = paddle.jit.to_static(Rotating(rotary), full_graph=True)
     for seq in (2, 5):
-        x, towards = random_tensor(2, 3, seq, HEAD_DIM), random_tensor(2, 3, seq, HEAD_DIM)
+        x, towards = random_tensor(2, seq, 3, HEAD_DIM), random_tensor(2, seq, 3, HEAD_DIM)
         x.stop_gradient = False
         inputs = [x, rotary.theta] if rotary.learned else [x]
         gradients = []

@@ -1,3 +1,4 @@
+from paddle_rope.attention.arguments import depends_on_relative_position_only
 from paddle_rope.attention.feature_maps import (
     FeatureMap,
     OnePlusCosine,
@@ -12,18 +13,17 @@ from paddle_rope.attention.linear import (
     MIN_DENOMINATOR,
     MIN_OVERLAP,
     LinearAttentionState,
-    causal_linear_attention,
     linear_attention,
     linear_attention_step,
 )
-from paddle_rope.attention.multi_head import KeyValueState, MultiHeadAttention
-from paddle_rope.attention.placement import depends_on_relative_position_only
+from paddle_rope.attention.multi_head import AttentionCache, MultiHeadAttention
 from paddle_rope.attention.softmax import softmax_attention
-from paddle_rope.attention.window import window_attention
+from paddle_rope.attention.window import KeyValueState, softmax_attention_step, window_attention
 
 __all__ = [
     "MIN_DENOMINATOR",
     "MIN_OVERLAP",
+    "AttentionCache",
     "FeatureMap",
     "KeyValueState",
     "LinearAttentionState",
@@ -31,7 +31,6 @@ __all__ = [
     "OnePlusCosine",
     "OrthogonalRandomFeatures",
     "SoftmaxExp",
-    "causal_linear_attention",
     "depends_on_relative_position_only",
     "elu_plus_one",
     "exp",
@@ -40,5 +39,6 @@ __all__ = [
     "make_feature_map",
     "relu",
     "softmax_attention",
+    "softmax_attention_step",
     "window_attention",
 ]

@@ -3,33 +3,36 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
+from paddle_rope.attention.arguments import check_placement
 from paddle_rope.attention.feature_maps import FeatureMapLike, elu_plus_one
 from paddle_rope.attention.linear import (
     LinearAttentionState,
-    causal_linear_attention,
     check_linear_options,
     linear_attention,
+    linear_attention_step,
 )
-from paddle_rope.attention.placement import Rotation, check_placement, rotate_at
 from paddle_rope.attention.softmax import softmax_attention
-from paddle_rope.attention.window import window_attention
-from paddle_rope.convolution import DepthwiseConvolution, check_convolutions
-from paddle_rope.layers import Dropout, Linear, first_two, projections
-from paddle_rope.native.linear_attention import native_linear_attention
-from paddle_rope.native.softmax_attention import native_softmax_attention
+from paddle_rope.attention.window import KeyValueState, softmax_attention_step, window_attention
+from paddle_rope.convolution import DepthwiseConvolution
+from paddle_rope.layers import Dropout, Linear, first_two
 from paddle_rope.options import ATTENTION_KINDS, check_choice
+from paddle_rope.rotary import Rope
 
 
-class KeyValueState(NamedTuple):
-    """What a causal softmax attention remembers of the tokens before, with a window of the last ones: their keys and
-    values, rotated where RoPE is."""
+class AttentionCache(NamedTuple):
+    """What a causal :class:`MultiHeadAttention` remembers of the tokens before.
 
-    keys: Tensor  # [batch, heads, seq, head_dim]
-    values: Tensor | None  # [batch, heads, seq, head_dim]; None where they are the keys
+    Example:
+        >>> AttentionCache._fields
+        ('state', 'of_values', 'of_output')
+    """
+
+    state: KeyValueState | LinearAttentionState | None = None
+    of_values: Tensor | None = None  # what the convolutions remember
+    of_output: Tensor | None = None
 
 
 class MultiHeadAttention(nn.Layer):
@@ -41,22 +44,28 @@ class MultiHeadAttention(nn.Layer):
         kind: ``"softmax"`` (quadratic in length), ``"linear"``, or ``"window"``: softmax attention to the tokens near
             by, linear in length.
         dropout: on the attention weights; linear attention has none.
-        placement: what RoPE rotates, some of the letters ``qkvo`` (:mod:`~paddle_rope.attention.placement`).
+        placement: what RoPE rotates, some of the letters ``qkvo`` (:mod:`~paddle_rope.attention.arguments`).
         share_kv: one projection gives keys and values; with RoPE on both of them, or on neither, the cache of softmax
             attention is then one tensor.
         bias: whether the projections have biases.
         causal: no token sees a later one.
         feature_map, normalizer: of linear attention, as :func:`~paddle_rope.linear_attention`.
-        decay: of linear attention, a number gamma in (0, 1] for each head (:mod:`~paddle_rope.attention.decay`); None
-            for none.
+        decay: of linear attention, a number gamma in (0, 1] for each head; None for none.
         window: largest distance of a key that ``"window"`` sees (:func:`~paddle_rope.window_attention`).
         convolutions: v = SiLU(c(W_v x)), and attended + c(v) with v before any rotation (MILA, arXiv 2405.16605); each
-            c is a :class:`~paddle_rope.convolution.DepthwiseConvolution`. Not for ``causal`` attention.
+            c is a :class:`~paddle_rope.convolution.DepthwiseConvolution`.
         output_gate: W_o [attended * SiLU(W_g x)] in the place of W_o attended (arXiv 2307.08621, eq. 8; MILA).
 
     Raises:
-        ValueError: sizes that do not fit, an unknown kind or placement, convolutions with ``causal``, options of linear
-            attention that contradict each other.
+        ValueError: sizes that do not fit, an unknown kind or placement, options of linear attention that contradict
+            each other.
+
+    Example:
+        >>> import paddle
+        >>> from paddle_rope import RotaryPositionEmbedding
+        >>> layer, rotary = MultiHeadAttention(8, 2, "linear"), RotaryPositionEmbedding(4)
+        >>> tuple(layer(paddle.ones([1, 5, 8]), rotary.cos_sin(5)).shape)
+        (1, 5, 8)
     """
 
     def __init__(
@@ -80,7 +89,6 @@ class MultiHeadAttention(nn.Layer):
         if hidden_size % num_heads:
             raise ValueError(f"hidden_size {hidden_size} is not a multiple of num_heads {num_heads}")
         check_choice("attention", kind, ATTENTION_KINDS)
-        check_convolutions(convolutions, causal)
         check_placement(placement)
         if window < 1:
             raise ValueError(f"window must be at least 1, got {window}")
@@ -89,29 +97,29 @@ class MultiHeadAttention(nn.Layer):
         self.num_heads = num_heads
         self.kind = kind
         self.placement = placement
-        self.share_kv = share_kv
         self.causal = causal
         self.dropout = Dropout(dropout)
-        self.feature_map = feature_map
+        self.window = window
+        self.feature_map = feature_map  # a sublayer where it has tensors
         self.normalizer = normalizer
         self.decay = decay
-        self.window = window
-        bias_attr = None if bias else False
-        self.query = Linear(hidden_size, hidden_size, bias_attr=bias_attr)
-        self.key = Linear(hidden_size, hidden_size, bias_attr=bias_attr)
-        if not share_kv:
-            self.value = Linear(hidden_size, hidden_size, bias_attr=bias_attr)
-        self.output = Linear(hidden_size, hidden_size, bias_attr=bias_attr)
-        if convolutions:
-            self.value_convolution = DepthwiseConvolution(hidden_size, center=1.0)
-            self.output_convolution = DepthwiseConvolution(hidden_size)
-        if output_gate:
-            self.gate = Linear(hidden_size, hidden_size, bias_attr=bias_attr)
+
+        def projection():
+            return Linear(hidden_size, hidden_size, bias_attr=None if bias else False)
+
+        def convolution(center):
+            return DepthwiseConvolution(hidden_size, center=center, causal=causal) if convolutions else None
+
+        self.query, self.key = projection(), projection()
+        self.value = None if share_kv else projection()
+        self.output = projection()
+        self.value_convolution, self.output_convolution = convolution(1.0), convolution(0.0)
+        self.gate = projection() if output_gate else None
 
     def forward(
         self,
         hidden: Tensor,
-        rotate: Rotation | None = None,
+        rope: Rope | None = None,
         key_mask: Tensor | None = None,
         segment_ids: Tensor | None = None,
         score_bias: Tensor | None = None,
@@ -120,7 +128,7 @@ class MultiHeadAttention(nn.Layer):
 
         Args:
             hidden: ``[batch, seq, hidden]``.
-            rotate: called as ``rotate(x, inverse=False)`` on ``[batch, heads, seq, size]``; None for no rotation.
+            rope: of :meth:`~paddle_rope.RotaryPositionEmbedding.cos_sin`; None for no rotation.
             key_mask: bool ``[batch, seq]``, False at padding.
             segment_ids: integer ``[batch, seq]`` of packed texts.
             score_bias: added to the scores of softmax attention, broadcast to ``[batch, heads, seq, seq]``; linear
@@ -129,131 +137,85 @@ class MultiHeadAttention(nn.Layer):
         Returns:
             ``[batch, seq, hidden]``.
         """
-        q, k, v, beside, factor = self._project(hidden, key_mask, segment_ids)
-        attended = self._attend_natively(q, k, v, rotate, key_mask, segment_ids, score_bias)
-        if attended is None:
-            attended = self._attend(q, k, v, rotate, key_mask, segment_ids, score_bias)
-        return self._merge(attended, beside, factor)
-
-    def _attend_natively(self, q, k, v, rotate, key_mask, segment_ids, score_bias):
-        """What :meth:`_attend` gives, or None where no native operator has the options of this layer."""
-        if self.placement != "qk":
-            return None
+        query, key, value = self._project(hidden)
+        if self.value_convolution is not None:
+            value = F.silu(self.value_convolution(value, key_mask, segment_ids))
+        q, k, v = self._heads(query, key, value)
+        options = {"segment_ids": segment_ids, "causal": self.causal, "placement": self.placement}
         if self.kind == "linear":
-            if self.feature_map is not elu_plus_one or segment_ids is not None or isinstance(self.decay, Tensor):
-                return None
-            options = self.normalizer, self.decay, self.causal
-            return native_linear_attention(q, k, v, self.num_heads, rotate, key_mask, *options)
-        if self.kind == "window" or score_bias is not None:
-            return None
-        p = self.dropout.p if self.dropout.training else 0.0
-        return native_softmax_attention(q, k, v, self.num_heads, rotate, key_mask, p, segment_ids, self.causal)
-
-    def _attend(self, q, k, v, rotate, key_mask, segment_ids, score_bias):
-        """``[batch, seq, hidden]`` -> ``[batch, seq, hidden]``, the heads side by side."""
-        q, k, v = self._split_all(q, k, v)
-        if self.kind != "linear":
-            shared = {"segment_ids": segment_ids, "causal": self.causal, "placement": self.placement}
-            attended = self._attend_by_softmax(q, k, v, rotate, key_mask, score_bias, **shared)
-        elif self.causal:
-            attended = causal_linear_attention(
-                q, k, v, rotate, key_mask, segment_ids=segment_ids, **self._linear_options()
-            )
+            attended = linear_attention(q, k, v, rope, key_mask, **options, **self._linear_options())
+        elif self.kind == "window":
+            attended = window_attention(q, k, v, self.window, rope, key_mask, self.dropout.rate, **options)
         else:
-            attended = linear_attention(q, k, v, rotate, key_mask, segment_ids=segment_ids, **self._linear_options())
-        return self._join_heads(attended)
+            options["score_bias"] = score_bias
+            attended = softmax_attention(q, k, v, rope, key_mask, self.dropout.rate, **options)
+        added = None
+        if self.output_convolution is not None:
+            added = self.output_convolution(value, key_mask, segment_ids)
+        return self._merge(attended, added, hidden)
 
-    def extend(
+    def forward_with_cache(
         self,
         hidden: Tensor,
-        state: KeyValueState | LinearAttentionState | None = None,
-        rotate: Rotation | None = None,
+        cache: AttentionCache | None = None,
+        rope: Rope | None = None,
         key_mask: Tensor | None = None,
         score_bias: Tensor | None = None,
-    ) -> tuple[Tensor, KeyValueState | LinearAttentionState]:
-        """Attend to what ``state`` remembers and to ``hidden``, the tokens that follow it; for causal attention.
+    ) -> tuple[Tensor, AttentionCache]:
+        """Attend to what ``cache`` remembers and to ``hidden``, the tokens that follow it; for causal attention.
 
         Args:
             hidden: ``[batch, new, hidden]``.
-            state: as returned by the call before, None at the start. It is not changed.
-            rotate, score_bias: as in :meth:`forward`, but at the positions of the new tokens.
+            cache: as returned by the call before, None at the start. It is not changed.
+            rope, score_bias: as in :meth:`forward`, but at the positions of the new tokens.
             key_mask: bool ``[batch, seq]`` of all tokens, old and new.
 
         Returns:
-            ``[batch, new, hidden]``, what :meth:`forward` gives for the last tokens of the whole, and the new state.
+            ``[batch, new, hidden]``, what :meth:`forward` gives for the last tokens of the whole, and the new cache.
 
         Raises:
             ValueError: the layer is not causal.
         """
         if not self.causal:
-            raise ValueError("only causal attention continues from a state")
-        q, k, v, beside, factor = self._project(hidden)
-        q, k, v = self._split_all(q, k, v)
-        if self.kind != "linear":
-            state, attended = self._extend_softmax(q, k, v, state, rotate, key_mask, score_bias)
+            raise ValueError("only causal attention continues from a cache")
+        state, of_values, of_output = cache or AttentionCache()
+        new_keys = None if key_mask is None else key_mask[:, -hidden.shape[1] :]
+        query, key, value = self._project(hidden)
+        if self.value_convolution is not None:
+            value, of_values = self.value_convolution.forward_with_cache(value, of_values, new_keys)
+            value = F.silu(value)
+        q, k, v = self._heads(query, key, value)
+        options = {"placement": self.placement}
+        if self.kind == "linear":
+            state, attended = linear_attention_step(state, q, k, v, rope, new_keys, **options, **self._linear_options())
         else:
-            new_keys = None if key_mask is None else key_mask[:, -k.shape[2] :]
-            options = {"state": state, "return_state": True, **self._linear_options()}
-            state, attended = causal_linear_attention(q, k, v, rotate, new_keys, **options)
-        return self._merge(self._join_heads(attended), beside, factor), state
+            options |= {"window": self.window if self.kind == "window" else None, "score_bias": score_bias}
+            options["dropout"] = self.dropout.rate
+            state, attended = softmax_attention_step(state, q, k, v, rope, key_mask, **options)
+        added = None
+        if self.output_convolution is not None:
+            added, of_output = self.output_convolution.forward_with_cache(value, of_output, new_keys)
+        return self._merge(attended, added, hidden), AttentionCache(state, of_values, of_output)
 
-    def _extend_softmax(self, q, k, v, state, rotate, key_mask, score_bias):
-        one_tensor = self.share_kv and ("k" in self.placement) == ("v" in self.placement)
-        q, k, v = (rotate_at(place, x, rotate, self.placement) for place, x in zip("qkv", (q, k, v)))
-        if state is not None:
-            k = paddle.concat([state.keys, k], axis=2)
-            v = k if one_tensor else paddle.concat([state.values, v], axis=2)
-        new_keys = None if key_mask is None else key_mask[:, -k.shape[2] :]
-        attended = self._attend_by_softmax(q, k, v, None, new_keys, score_bias, causal=True)
-        if self.kind == "window" and k.shape[2] > self.window:
-            k, v = k[:, :, -self.window :].clone(), v[:, :, -self.window :].clone()
-        return KeyValueState(k, None if one_tensor else v), rotate_at("o", attended, rotate, self.placement)
-
-    def _attend_by_softmax(self, q, k, v, rotate, key_mask, score_bias, **options):
-        """To all tokens or those of the window; ``options`` are others of :func:`softmax_attention`."""
-        options |= {"dropout": self.dropout}
-        if self.kind == "window":
-            return window_attention(q, k, v, self.window, rotate, key_mask, **options)
-        return softmax_attention(q, k, v, rotate, key_mask, score_bias=score_bias, **options)
+    def _project(self, hidden):
+        """Query, key and value ``[batch, seq, hidden]``."""
+        key = self.key(hidden)
+        return self.query(hidden), key, key if self.value is None else self.value(hidden)
 
     def _linear_options(self):
-        return {
-            "feature_map": self.feature_map,
-            "normalizer": self.normalizer,
-            "placement": self.placement,
-            "decay": self.decay,
-        }
+        return {"feature_map": self.feature_map, "normalizer": self.normalizer, "decay": self.decay}
 
-    def _project(self, hidden, key_mask=None, segment_ids=None):
-        """q, k, v ``[batch, seq, hidden]``, and of the same shape what the convolution of v adds to the output and what
-        the gate multiplies it by, or None."""
-        has_gate = hasattr(self, "gate")
-        of_values, of_gate = ([] if self.share_kv else [self.value]), ([self.gate] if has_gate else [])
-        query, key, *others = projections(hidden, self.query, self.key, *of_values, *of_gate)
-        value = key if self.share_kv else others[0]
-        if hasattr(self, "value_convolution"):
-            value = F.silu(self.value_convolution(value, key_mask, segment_ids))
-        has_beside = hasattr(self, "output_convolution")
-        beside = self.output_convolution(value, key_mask, segment_ids) if has_beside else None
-        factor = F.silu(others[-1]) if has_gate else None
-        return query, key, value, beside, factor
+    def _heads(self, query, key, value):
+        """``[batch, seq, heads, head_dim]`` each; v is k where the value is the key."""
+        shape = [*first_two(query), self.num_heads, query.shape[-1] // self.num_heads]
+        k = key.reshape(shape)
+        return query.reshape(shape), k, k if value is key else value.reshape(shape)
 
-    def _split_all(self, q, k, v):
-        """``[batch, heads, seq, head_dim]`` each; v is k where it was."""
-        heads = self._split_heads(k)
-        return self._split_heads(q), heads, heads if v is k else self._split_heads(v)
-
-    def _split_heads(self, x):
-        return x.reshape([*first_two(x), self.num_heads, x.shape[-1] // self.num_heads]).transpose([0, 2, 1, 3])
-
-    def _join_heads(self, x):
-        x = x.transpose([0, 2, 1, 3])
-        return x.reshape([*first_two(x), x.shape[2] * x.shape[3]])
-
-    def _merge(self, attended, beside, factor):
-        """``attended`` with what is ``beside`` it, times the factor of the gate, projected."""
-        if beside is not None:
-            attended = attended + beside
-        if factor is not None:
-            attended = attended * factor
+    def _merge(self, attended, added, hidden):
+        """The heads joined, with what the convolution adds, times the gate, projected."""
+        attended = attended.reshape([*first_two(attended), attended.shape[2] * attended.shape[3]])
+        if added is not None:
+            attended = attended + added
+        if self.gate is not None:
+            attended = attended * F.silu(self.gate(hidden))
         return self.output(attended)

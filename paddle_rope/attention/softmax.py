@@ -2,30 +2,35 @@
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
 
-from paddle_rope.attention.fused import fits_fused_kernels, fused_weighted_values, masked_score
-from paddle_rope.attention.placement import Rotation, check_placement, rotate_at
-from paddle_rope.attention.sums import check_segments
+from paddle_rope import layers
+from paddle_rope.attention.arguments import by_head, check_placement, check_segments, rotate_back, rotate_qkv
 from paddle_rope.layers import computes_on_cpu, scaled
-from paddle_rope.precision import at_least_float32
+from paddle_rope.native.attention import native_softmax_attention
+from paddle_rope.native.dispatch import native_form
+from paddle_rope.precision import at_least_float32, without_amp
+from paddle_rope.rotary import Rope
 
 # Smaller weights become 0. Paddle's softmax on CPU leaves exp(-64) at masked keys; gradients that small underflow to
 # subnormal numbers, which slow the matrix products of backward down many times. It is lost in a float32 sum.
 _SMALLEST_WEIGHT = 1e-20
+_LARGEST_HEAD, _HEAD_STEP = 256, 8  # sizes of heads that flash attention takes
+_OLDEST_GPU = 80  # compute capability, ten times
 
 
+@native_form(native_softmax_attention, placement="qk", score_bias=None)
 def softmax_attention(
     q: Tensor,
     k: Tensor,
     v: Tensor,
-    rotate: Rotation | None = None,
+    rope: Rope | None = None,
     key_mask: Tensor | None = None,
-    dropout: Callable[[Tensor], Tensor] | None = None,
+    dropout: float = 0.0,
     segment_ids: Tensor | None = None,
     causal: bool = False,
     placement: str = "qk",
@@ -34,38 +39,46 @@ def softmax_attention(
     r"""o_i = sum_j softmax_j((R_i q_i) . (R_j k_j) / sqrt(head_dim)) v_j  (arXiv 2104.09864, eq. 2, 14-16).
 
     Args:
-        q: ``[batch, heads, queries, head_dim]``: the last ``queries`` tokens of the ``seq`` that the keys are of.
-        k: ``[batch, heads, seq, head_dim]``.
-        v: ``[batch, heads, seq, value_dim]``.
-        rotate: R, e.g. a :class:`~paddle_rope.RotaryPositionEmbedding`; None for no position. It is called on q and on
-            k, which must then be of one length.
+        q: ``[batch, queries, heads, head_dim]``: the last ``queries`` tokens of the ``seq`` that the keys are of.
+        k: ``[batch, seq, heads, head_dim]``.
+        v: ``[batch, seq, heads, value_dim]``.
+        rope: R, from :meth:`~paddle_rope.RotaryPositionEmbedding.cos_sin`, for q and k of one length; None for no
+            position.
         key_mask: bool ``[batch, seq]``, False at padding; padded keys get weight 0 (where all keys of a text are
             padding, its outputs are finite and mean nothing).
-        dropout: layer applied to the attention weights ``[batch, heads, queries, seq]``; None for none.
+        dropout: probability with which an attention weight is dropped, 0 in evaluation.
         segment_ids: integer ``[batch, seq]`` for packed sequences: j runs over the tokens with the id of i.
         causal: j <= i only.
         placement: what R rotates, some of the letters ``qkvo``: with v and o, o_i = R_i^T sum_j softmax_j(..) R_j v_j
-            (kexue.fm 10862; see :mod:`~paddle_rope.attention.placement`).
+            (kexue.fm 10862).
         score_bias: added to the scores, broadcast to ``[batch, heads, queries, seq]``:
             :func:`~paddle_rope.positions.alibi_bias`.
 
     Returns:
-        ``[batch, heads, queries, value_dim]`` in the dtype of ``q``; time and memory are quadratic in seq. With
+        ``[batch, queries, heads, value_dim]`` in the dtype of ``q``; time and memory are quadratic in seq. With
         ``segment_ids`` or ``causal`` a query that sees no key gets 0.
 
     Raises:
         ValueError: ``segment_ids`` is not integer ``[batch, seq]``, or ``placement`` is unknown.
+
+    Example:
+        >>> q = k = v = paddle.ones([1, 5, 2, 4])
+        >>> from paddle_rope import RotaryPositionEmbedding
+        >>> tuple(softmax_attention(q, k, v, RotaryPositionEmbedding(4).cos_sin(5)).shape)
+        (1, 5, 2, 4)
     """
     check_placement(placement)
-    if segment_ids is not None:
-        check_segments(segment_ids, k.shape[0], k.shape[2])
+    check_segments(segment_ids, k.shape[0], k.shape[1])
     dtype, (q, k, v) = q.dtype, computable(q, k, v)
-    q, k, v = (rotate_at(place, x, rotate, placement) for place, x in zip("qkv", (q, k, v)))
+    q, k, v = rotate_qkv(q, k, v, rope, placement)
     visible = visible_keys(q, k, key_mask, segment_ids, causal)
-    some_see_none = causal or segment_ids is not None
-    attended = weighted_values(q, k, v, visible, some_see_none, dropout, score_bias)
-    attended = rotate_at("o", attended, rotate, placement)
-    return attended if attended.dtype == dtype else attended.astype(dtype)
+    if score_bias is None and _fits_fused_kernels(q, k, v):
+        attended = _fused(q, k, v, visible, dropout)
+    else:
+        attended = by_head(weighted_values(by_head(q), by_head(k), by_head(v), visible, dropout, score_bias))
+    if visible is not None and (causal or segment_ids is not None):
+        attended = zero_where_none(attended, by_head(visible))
+    return rotate_back(attended, rope, placement).astype(dtype)
 
 
 def computable(*tensors: Tensor) -> Sequence[Tensor]:
@@ -91,11 +104,11 @@ def visible_keys(
     if key_mask is not None:
         conditions.append(key_mask.unsqueeze([1, 2]))
     if segment_ids is not None:
-        own = segment_ids if q.shape[2] == k.shape[2] else segment_ids[:, -q.shape[2] :]
+        own = segment_ids if q.shape[1] == k.shape[1] else segment_ids[:, -q.shape[1] :]
         conditions.append((own.unsqueeze(2) == segment_ids.unsqueeze(1)).unsqueeze(1))
     if causal or window is not None:
-        queries, seq = (x.shape[2] if paddle.in_dynamic_mode() else paddle.shape(x)[2] for x in (q, k))
-        lag = (paddle.arange(queries) + (seq - queries)).unsqueeze(1) - paddle.arange(seq)  # i - j
+        queries, seq = (x.shape[1] if paddle.in_dynamic_mode() else paddle.shape(x)[1] for x in (q, k))
+        lag = ((paddle.arange(queries) + (seq - queries)).unsqueeze(1) - paddle.arange(seq)).unsqueeze([0, 1])  # i - j
         if causal:
             conditions.append(lag >= 0)
         if window is not None:
@@ -110,8 +123,7 @@ def weighted_values(
     k: Tensor,
     v: Tensor,
     visible: Tensor | None,
-    some_see_none: bool,
-    dropout: Callable[[Tensor], Tensor] | None = None,
+    dropout: float = 0.0,
     score_bias: Tensor | None = None,
 ) -> Tensor:
     """sum_j softmax_j(q_i . k_j / sqrt(head_dim)) v_j over the visible j, of what is rotated already.
@@ -120,27 +132,61 @@ def weighted_values(
         q: ``[..., queries, head_dim]``.
         k: ``[..., seq, head_dim]``.
         v: ``[..., seq, value_dim]``.
-        visible: bool that broadcasts to ``[..., queries, seq]``, True where i sees j; None for all.
-        some_see_none: whether there may be queries without visible keys that count: they get 0.
+        visible: bool that broadcasts to ``[..., queries, seq]``, True where i sees j; None for all. Where i sees none
+            the weights are spread over all.
         dropout, score_bias: as :func:`softmax_attention`.
 
     Returns:
         ``[..., queries, value_dim]``.
     """
-    if score_bias is None and fits_fused_kernels(q, k, v, dropout):
-        return fused_weighted_values(q, k, v, visible, some_see_none, dropout)
-    q = q * (1.0 / math.sqrt(q.shape[-1]))
-    scores = paddle.matmul(q, k, transpose_y=True)  # [..., queries, seq]
+    scores = paddle.matmul(q * (1.0 / math.sqrt(q.shape[-1])), k, transpose_y=True)  # [..., queries, seq]
     if score_bias is not None:
         scores = scores + score_bias.astype(scores.dtype)
     if visible is not None:
-        visible.stop_gradient = True  # which the expansion of bool in static graphs insists on
+        visible.stop_gradient = True  # required by the expansion of bool in static graphs
         shown = visible.expand(scores.shape if paddle.in_dynamic_mode() else paddle.shape(scores))
-        scores = paddle.where(shown, scores, paddle.full_like(scores, masked_score(scores.dtype)))
+        scores = paddle.where(shown, scores, paddle.full_like(scores, _masked_score(scores.dtype)))
     weights = F.thresholded_relu(F.softmax(scores, axis=-1), _SMALLEST_WEIGHT)
-    if dropout is not None:
-        weights = dropout(weights)
-    values = paddle.matmul(weights, v)
-    if some_see_none and visible is not None:  # without any visible key the softmax spreads over all
-        values = scaled(values, visible.astype("float32").max(axis=-1, keepdim=True))
-    return values
+    return paddle.matmul(layers.dropout(weights, dropout), v)
+
+
+def zero_where_none(attended: Tensor, visible: Tensor) -> Tensor:
+    """0 for queries that see no key: ``[..., queries, value_dim]`` and bool ``[..., queries, seq]``."""
+    return scaled(attended, visible.astype("float32").max(axis=-1, keepdim=True)).astype(attended.dtype)
+
+
+def _masked_score(dtype):
+    """The score of masked keys: finite in ``dtype``, and below any real score, so that the softmax leaves it no weight.
+
+    The lowest number of float16; in wider types less than the lowest, since kernels multiply scores by log2(e).
+    """
+    return -65504.0 if dtype == paddle.float16 else -1e30
+
+
+def _fits_fused_kernels(q, k, v):
+    """Whether flash attention computes these: half precision of one head_dim, on a GPU of compute capability 8.0 or
+    newer (Ampere), and not in a static graph."""
+    # not q.place, which the tracing of to_static in paddle 3.x cannot read
+    if not paddle.in_dynamic_mode() or not paddle.get_device().startswith("gpu") or not _fits_fused_shapes(q, k, v):
+        return False
+    major, minor = paddle.device.cuda.get_device_capability()
+    return 10 * major + minor >= _OLDEST_GPU and q.dtype in (paddle.float16, paddle.bfloat16)
+
+
+def _fits_fused_shapes(q, k, v):
+    head_dim = q.shape[-1]
+    return head_dim <= _LARGEST_HEAD and head_dim % _HEAD_STEP == 0 and head_dim == k.shape[-1] == v.shape[-1]
+
+
+def _fused(q, k, v, visible, dropout):
+    """:func:`weighted_values` by the kernels of a GPU, which never store the weights; ``[batch, seq, heads, size]``.
+
+    The mask is a finite number added to the scores, so that a row without visible keys is no NaN.
+    """
+    added = None
+    if visible is not None:
+        shown = visible.expand([q.shape[0], 1, q.shape[1], k.shape[1]])
+        hidden = paddle.full_like(shown, _masked_score(q.dtype), dtype=q.dtype)
+        added = paddle.where(shown, paddle.zeros_like(hidden), hidden)
+    with without_amp():  # which would cast the mask to another dtype than q
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=added, dropout_p=dropout, training=dropout > 0)

@@ -3,14 +3,20 @@
 Queries are cut into blocks; a block is multiplied with its own keys and those up to ``window`` to its sides.
 """
 
-from collections.abc import Callable
+from typing import NamedTuple
 
 import paddle
 from paddle import Tensor
 
-from paddle_rope.attention.placement import Rotation, check_placement, rotate_at
-from paddle_rope.attention.softmax import computable, visible_keys, weighted_values
-from paddle_rope.attention.sums import check_segments
+from paddle_rope.attention.arguments import by_head, check_placement, check_segments, rotate_back, rotate_qkv
+from paddle_rope.attention.softmax import (
+    computable,
+    softmax_attention,
+    visible_keys,
+    weighted_values,
+    zero_where_none,
+)
+from paddle_rope.rotary import Rope
 
 # Smallest block of queries: in narrower ones Paddle's overhead for each block outweighs the products that they save.
 _SMALLEST_BLOCK = 32
@@ -22,9 +28,9 @@ def window_attention(
     k: Tensor,
     v: Tensor,
     window: int,
-    rotate: Rotation | None = None,
+    rope: Rope | None = None,
     key_mask: Tensor | None = None,
-    dropout: Callable[[Tensor], Tensor] | None = None,
+    dropout: float = 0.0,
     segment_ids: Tensor | None = None,
     causal: bool = False,
     placement: str = "qk",
@@ -36,42 +42,106 @@ def window_attention(
     row, those of softmax attention.
 
     Args:
-        q: ``[batch, heads, queries, head_dim]``: the last ``queries`` tokens of the ``seq`` that the keys are of; in
+        q: ``[batch, queries, heads, head_dim]``: the last ``queries`` tokens of the ``seq`` that the keys are of; in
             static graphs of unknown length all of them.
-        k: ``[batch, heads, seq, head_dim]``.
-        v: ``[batch, heads, seq, value_dim]``.
+        k: ``[batch, seq, heads, head_dim]``.
+        v: ``[batch, seq, heads, value_dim]``.
         window: w, at least 1: i sees 2w + 1 keys, with ``causal`` w + 1.
-        dropout: layer applied to the attention weights, ``[batch, heads, blocks, block, keys of a block]`` or, in short
-            texts, ``[batch, heads, queries, seq]``; None for none.
         causal: 0 <= i - j <= w.
-        rotate, key_mask, segment_ids, placement: as :func:`~paddle_rope.softmax_attention`.
+        rope, key_mask, dropout, segment_ids, placement: as :func:`~paddle_rope.softmax_attention`.
 
     Returns:
-        ``[batch, heads, queries, value_dim]`` in the dtype of ``q``; 0 where a query sees no key.
+        ``[batch, queries, heads, value_dim]`` in the dtype of ``q``; 0 where a query sees no key.
 
     Raises:
         ValueError: ``window`` is less than 1; otherwise as :func:`~paddle_rope.softmax_attention`.
+
+    Example:
+        >>> q = k = v = paddle.ones([1, 500, 2, 4])
+        >>> tuple(window_attention(q, k, v, window=8).shape)
+        (1, 500, 2, 4)
     """
     check_placement(placement)
     if window < 1:
         raise ValueError(f"window must be at least 1, got {window}")
-    if segment_ids is not None:
-        check_segments(segment_ids, k.shape[0], k.shape[2])
+    check_segments(segment_ids, k.shape[0], k.shape[1])
     dtype, (q, k, v) = q.dtype, computable(q, k, v)
-    q, k, v = (rotate_at(place, x, rotate, placement) for place, x in zip("qkv", (q, k, v)))
+    q, k, v = rotate_qkv(q, k, v, rope, placement)
     size = max(window, _SMALLEST_BLOCK)
-    if 0 <= k.shape[2] <= size + 2 * window:  # not more products than in blocks
+    if 0 <= k.shape[1] <= size + 2 * window:  # not more products than in blocks
         visible = visible_keys(q, k, key_mask, segment_ids, causal, window)
-        attended = weighted_values(q, k, v, visible, True, dropout)
+        attended = zero_where_none(weighted_values(by_head(q), by_head(k), by_head(v), visible, dropout), visible)
     else:
+        q, k, v = by_head(q), by_head(k), by_head(v)
         attended = _in_blocks(q, k, v, window, size, key_mask, dropout, segment_ids, causal)
-    attended = rotate_at("o", attended, rotate, placement)
-    return attended if attended.dtype == dtype else attended.astype(dtype)
+    return rotate_back(by_head(attended), rope, placement).astype(dtype)
+
+
+class KeyValueState(NamedTuple):
+    """What causal softmax attention remembers of the tokens before, with a window of the last ones: their keys and
+    values, rotated where RoPE is.
+
+    Example:
+        >>> token = paddle.ones([1, 1, 2, 4])
+        >>> state, _ = softmax_attention_step(None, token, token, token)
+        >>> tuple(state.keys.shape)
+        (1, 1, 2, 4)
+    """
+
+    keys: Tensor  # [batch, seq, heads, head_dim]
+    values: Tensor | None  # [batch, seq, heads, head_dim]; None where they are the keys
+
+
+def softmax_attention_step(
+    state: KeyValueState | None,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    rope: Rope | None = None,
+    key_mask: Tensor | None = None,
+    dropout: float = 0.0,
+    placement: str = "qk",
+    score_bias: Tensor | None = None,
+    window: int | None = None,
+) -> tuple[KeyValueState, Tensor]:
+    """The next tokens of causal :func:`~paddle_rope.softmax_attention` or, in a window, :func:`window_attention`.
+
+    Args:
+        state: as returned by the call before, None at the start. It is not changed.
+        q, k, v: ``[batch, new, heads, head_dim]``. Where v is k, and both are rotated or neither, one tensor is
+            remembered.
+        rope: R at the positions of the new tokens.
+        key_mask: bool ``[batch, seq]`` of all tokens, old and new.
+        dropout, placement, score_bias: as :func:`~paddle_rope.softmax_attention`; no bias in a window.
+        window: as :func:`window_attention`; None for all tokens.
+
+    Returns:
+        The new state and ``[batch, new, heads, head_dim]``.
+
+    Example:
+        >>> token = paddle.ones([1, 1, 2, 4])
+        >>> state, _ = softmax_attention_step(None, token, token, token)
+        >>> state, y = softmax_attention_step(state, token, token, token)
+        >>> tuple(state.keys.shape), tuple(y.shape)
+        ((1, 2, 2, 4), (1, 1, 2, 4))
+    """
+    one_tensor = v is k and ("k" in placement) == ("v" in placement)
+    q, k, v = rotate_qkv(q, k, v, rope, placement)
+    if state is not None:
+        k = paddle.concat([state.keys, k], axis=1)
+        v = k if one_tensor else paddle.concat([state.values, v], axis=1)
+    seen = None if key_mask is None else key_mask[:, -k.shape[1] :]
+    if window is None:
+        attended = softmax_attention(q, k, v, None, seen, dropout, causal=True, score_bias=score_bias)
+    else:
+        attended = window_attention(q, k, v, window, None, seen, dropout, causal=True)
+        k, v = (x[:, -window:].clone() if x.shape[1] > window else x for x in (k, v))
+    return KeyValueState(k, None if one_tensor else v), rotate_back(attended, rope, placement)
 
 
 def _in_blocks(q, k, v, window, size, key_mask, dropout, segment_ids, causal):
-    """:func:`window_attention` of what is rotated already. Number m of the keys of a block is ``window`` before its
-    query number r where m = r."""
+    """:func:`window_attention` of what is rotated, heads before tokens. Key m of a block is ``window`` before its
+    query r where m = r."""
     queries = paddle.shape(q)[2] if q.shape[2] < 0 else q.shape[2]
     earlier = 0 if k.shape[2] < 0 or q.shape[2] < 0 else k.shape[2] - queries  # keys before the first query
     if key_mask is None:
@@ -100,7 +170,7 @@ def _in_blocks(q, k, v, window, size, key_mask, dropout, segment_ids, causal):
     if segment_ids is not None:
         ids = segment_ids.unsqueeze([1, 3])
         visible = paddle.logical_and(visible, own(ids[:, :, earlier:]) == near(ids).transpose([0, 1, 2, 4, 3]))
-    attended = weighted_values(own(q), near(k), near(v), visible, True, dropout)
+    attended = zero_where_none(weighted_values(own(q), near(k), near(v), visible, dropout), visible)
     attended = attended.reshape([-1, v.shape[1], blocks * size, v.shape[3]])
     return paddle.index_select(attended, paddle.arange(queries), axis=2)
 

@@ -10,12 +10,11 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_rope.global_pointer.band import band_ends, band_products
-from paddle_rope.global_pointer.losses import sorted_spans
-from paddle_rope.global_pointer.span_loss import span_crossentropy
+from paddle_rope.global_pointer.losses import sorted_spans, span_crossentropy
 from paddle_rope.layers import Linear, first_two
-from paddle_rope.native.library import computes
+from paddle_rope.native.dispatch import is_enabled
 from paddle_rope.native.span_loss import native_span_loss
-from paddle_rope.options import WIDEST_BAND
+from paddle_rope.options import WIDEST_BAND, integer
 from paddle_rope.rotary import RotaryPositionEmbedding
 
 # Score of pairs that are no span: end before start, or padding. float16 holds it, and exp of it is 0.
@@ -52,18 +51,6 @@ def mask_non_spans(logits: Tensor, token_mask: Tensor | None = None, max_span_le
     return paddle.where(is_span.expand(logits.shape), logits, paddle.full_like(logits, MASKED_LOGIT))
 
 
-def check_max_span_length(max_span_length: int | None) -> None:
-    """Raise ValueError unless it is None or a positive integer up to ``WIDEST_BAND``."""
-    if max_span_length is None:
-        return
-    is_integer = isinstance(max_span_length, int) and not isinstance(max_span_length, bool)
-    if not is_integer or not 1 <= max_span_length <= WIDEST_BAND:
-        raise ValueError(
-            f"max_span_length must be a positive integer or None, got {max_span_length!r}; at most {WIDEST_BAND:,}, "
-            "None for spans of any length"
-        )
-
-
 class GlobalPointer(nn.Layer):
     r"""s_t(i, j) = (R_i q_{t,i}) . (R_j k_{t,j}) / sqrt(head_size), with q and k of their own for each type t.
 
@@ -93,7 +80,7 @@ class GlobalPointer(nn.Layer):
         max_span_length: int | None = None,
     ) -> None:
         super().__init__()
-        check_max_span_length(max_span_length)
+        integer(1, WIDEST_BAND, optional=True).check("max_span_length", max_span_length)
         self.max_span_length = max_span_length
         self.num_types = num_types
         self.head_size = head_size
@@ -118,9 +105,9 @@ class GlobalPointer(nn.Layer):
             [b, t, i, d] scores tokens i..i+d. Pairs that are no span hold ``MASKED_LOGIT``.
         """
         qk = self.dense(hidden).reshape([*first_two(hidden), self.num_types, 2, self.head_size])
-        qk = qk.transpose([0, 3, 2, 1, 4])  # [batch, 2, types, seq, head_size]
         if self.rotary is not None:
             qk = self.rotary(qk, positions=positions)
+        qk = qk.transpose([0, 3, 2, 1, 4])  # [batch, 2, types, seq, head_size]
         logits = _products(qk[:, 0] * (1.0 / math.sqrt(self.head_size)), qk[:, 1], self.max_span_length)
         return mask_non_spans(logits, token_mask, self.max_span_length)
 
@@ -170,10 +157,12 @@ class EfficientGlobalPointer(GlobalPointer):
     ) -> Tensor:
         """As :meth:`GlobalPointer.loss`. A native operator stores no logits."""
         qk, type_scores = self._project(hidden)
-        if computes(qk, type_scores):
-            rotate = None if self.rotary is None else self.rotary.at(positions)
+        if is_enabled(qk, type_scores):
+            rope = None
+            if self.rotary is not None:
+                rope = self.rotary.cos_sin(hidden.shape[1] if positions is None else positions)
             places = sorted_spans(spans, self.num_types, hidden.shape[1], self.max_span_length)
-            losses = native_span_loss(qk, type_scores, *places, rotate, token_mask, self.max_span_length)
+            losses = native_span_loss(qk, type_scores, *places, rope, token_mask, self.max_span_length)
             if losses is not None:
                 return losses
         return span_crossentropy(self._logits(qk, type_scores, token_mask, positions), spans, self.max_span_length)

@@ -7,7 +7,8 @@ import paddle
 from paddle.base.layer_helper import LayerHelper
 from paddle.nn import ClipGradByGlobalNorm
 
-from paddle_rope.native.library import address, computes, library
+from paddle_rope.native.dispatch import is_enabled
+from paddle_rope.native.library import call
 
 
 class AdamW(paddle.optimizer.AdamW):
@@ -15,7 +16,7 @@ class AdamW(paddle.optimizer.AdamW):
 
     With native operators one call clips by the global norm and updates all weights; the gradients stay as they are.
     Parameter groups, other ways of clipping, regularizers, ratios of learning rates, AMSGrad, gradients of chosen rows,
-    and tensors that the operators do not take (:func:`~paddle_rope.native.library.computes`), are left to Paddle.
+    and tensors that the operators do not take (:func:`~paddle_rope.native.dispatch.is_enabled`), are left to Paddle.
     """
 
     def _apply_optimize(self, loss, startup_program, params_grads, param_group_idx=0):
@@ -34,14 +35,10 @@ class AdamW(paddle.optimizer.AdamW):
         arrays = [
             np.array([math.prod(weight.shape) for weight in weights], "int64"),
             *(np.array(numbers, "float32") for numbers in (rates, decays)),
-            *(np.array([address(tensor) for tensor in one], "uintp") for one in (weights, gradients, *states)),
+            *(np.array([tensor.data_ptr() for tensor in one], "uintp") for one in (weights, gradients, *states)),
         ]
-        library().adamw_step(
-            len(weights),
-            *(array.ctypes.data for array in arrays),
-            *(self._beta1, self._beta2, self._epsilon),
-            0.0 if self._grad_clip is None else self._grad_clip.clip_norm,
-        )
+        max_norm = 0.0 if self._grad_clip is None else self._grad_clip.clip_norm
+        call("adamw_step", len(weights), *arrays, self._beta1, self._beta2, self._epsilon, max_norm)
         return None
 
     def _is_native(self, params_grads):
@@ -51,7 +48,7 @@ class AdamW(paddle.optimizer.AdamW):
             return False
         if self._grad_clip is not None and type(self._grad_clip) is not ClipGradByGlobalNorm:
             return False  # of several processes, for instance
-        if not computes(*(tensor for pair in params_grads for tensor in pair)):
+        if not is_enabled(*(tensor for pair in params_grads for tensor in pair)):
             return False
         return all(
             weight.regularizer is None

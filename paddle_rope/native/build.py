@@ -14,7 +14,7 @@ import paddle
 
 from paddle_rope.machine import processors
 
-SOURCES = Path(__file__).parent
+SOURCES = Path(__file__).parent / "csrc"
 COMPILERS = ("g++", "clang++", "c++")
 # Without -ffast-math, which would make the whole process flush subnormal numbers; these two let loops become vectors.
 FLAGS = ("-std=c++17", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math")

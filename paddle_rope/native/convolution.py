@@ -3,49 +3,40 @@
 import paddle
 from paddle import Tensor
 
-from paddle_rope.native.checks import takes_convolution
-from paddle_rope.native.library import address, computes, dense, library
-from paddle_rope.native.operator import Operator, keep
+from paddle_rope.native.dispatch import sizes_of
+from paddle_rope.native.library import call, dense
+from paddle_rope.native.operator import with_gradients
 
 
-@paddle.jit.not_to_static  # which would rewrite what it sees in no graph
 def native_convolution(
-    x: Tensor, weight: Tensor, key_mask: Tensor | None = None, segment_ids: Tensor | None = None
+    x: Tensor,
+    weight: Tensor,
+    key_mask: Tensor | None = None,
+    segment_ids: Tensor | None = None,
+    causal: bool = False,
 ) -> Tensor | None:
-    """:class:`~paddle_rope.convolution.DepthwiseConvolution`; None where only plain forms compute.
-
-    Args:
-        x: ``[batch, seq, hidden]``.
-        weight: ``[size, hidden]``, size odd.
-        key_mask: bool ``[batch, seq]``, False at padding, which counts as 0.
-        segment_ids: integer ``[batch, seq]`` of packed texts, which do not see each other.
-    """
-    if not computes(x, weight) or 0 in x.shape or not takes_convolution(x, weight, key_mask, segment_ids):
+    """:func:`paddle_rope.convolution.depthwise_convolution`; None where the shapes do not fit."""
+    sizes = sizes_of(
+        (x, "batch seq hidden"),
+        (weight, "size hidden"),
+        (key_mask, "batch seq", paddle.bool),
+        (segment_ids, "batch seq", paddle.int32, paddle.int64),
+    )
+    if sizes is None or (sizes["size"] % 2 == 0 and not causal):
         return None
-    masks = None if key_mask is None else dense(key_mask)
-    segments = None if segment_ids is None else dense(segment_ids.astype("int64"))
-    return _Convolution.apply(x, weight, masks, segments)
+    before = sizes["size"] - 1 if causal else sizes["size"] // 2
+    masks = dense(key_mask), None if segment_ids is None else dense(segment_ids.astype("int64"))
+    arguments = (*x.shape, sizes["size"], before, *masks)
 
+    def compute(needs, x, weight):
+        y = paddle.empty_like(x)
+        call("convolution_forward", *arguments, x, weight, y)
 
-class _Convolution(Operator):
-    @staticmethod
-    def compute(ctx, x, weight, key_mask, segments):
-        ctx.needs, ctx.of_call = [not tensor.stop_gradient for tensor in (x, weight)], (key_mask, segments)
-        x, weight = dense(x), dense(weight)
-        y = paddle.empty(x.shape, x.dtype)
-        if any(ctx.needs):
-            keep(ctx, x, weight, watched=(key_mask, segments))
-        library().convolution_forward(*_arguments(x, weight, key_mask, segments), address(y))
-        return y
+        def differentiate(grad_y):
+            gradients = [paddle.empty_like(one) if needed else None for one, needed in zip((x, weight), needs)]
+            call("convolution_backward", *arguments, x, weight, grad_y, *gradients)
+            return gradients
 
-    @staticmethod
-    def differentiate(ctx, d_y):
-        x, weight = ctx.saved_tensor()
-        d_y = dense(d_y)
-        d_x, d_weight = (paddle.empty_like(of) if needed else None for of, needed in zip((x, weight), ctx.needs))
-        library().convolution_backward(*_arguments(x, weight, *ctx.of_call), *map(address, (d_y, d_x, d_weight)))
-        return d_x, d_weight
+        return y, differentiate, (x, weight, *masks)
 
-
-def _arguments(x, weight, key_mask, segments):
-    return *x.shape, weight.shape[0] // 2, *map(address, (key_mask, segments, x, weight))
+    return with_gradients(compute, x, weight)

@@ -1,18 +1,15 @@
-"""The compiled operators as functions, and when they compute."""
+"""The compiled operators as functions."""
 
 import contextlib
 import ctypes
 import functools
 import os
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import paddle
 from paddle import Tensor
-from paddle.base import core, framework
 
 from paddle_rope.native.build import compiler, library_path, problem_of
 
@@ -36,19 +33,16 @@ _SIGNATURES = {
     "softmax_attention_backward": "llll ppli pp i ufU ppp ppp ppp",
     "linear_attention_forward": "llll ppli p ipi ppp ppp",
     "linear_attention_backward": "llll ppli p ipi ppp ppp p ppp",
-    "convolution_forward": "llll pp pp p",
-    "convolution_backward": "llll pp pp ppp",
+    "convolution_forward": "lllll pp pp p",
+    "convolution_backward": "lllll pp pp ppp",
     "span_loss_forward": "lllll ppli p pp pp pp",
     "span_loss_backward": "lllll ppli p pp pp pp p pp",
     "round_to_bfloat16": "ll pp",
-    "product_float32": "lll iii ppp",
-    "product_bfloat16": "lll iii ppp",
+    "product_float32": "lll ii ppp",
+    "product_bfloat16": "lll ii ppp",
     "adamw_step": "l ppp pppppp ffff",
 }
 _LEVELS = 1 << 32  # of the random bits of dropout
-# paddle.jit.to_static of 2.6 by its defaults runs frames in dynamic mode and fails where it cannot read one.
-_TRACER_READS_FRAMES = paddle.__version__.startswith("2.")
-_off = 0  # how many blocks of plain_forms are open
 
 
 @functools.cache
@@ -106,45 +100,20 @@ def state_in_words() -> str:
     return "native operators: not built; python -m paddle_rope.native builds them"
 
 
-def computes(*tensors: Tensor | None) -> bool:
-    """Whether native operators take these tensors: float32, on CPU, neither in a static graph nor under AMP."""
-    if _off or library() is None or not paddle.in_dynamic_mode() or paddle.get_device() != "cpu":
-        return False
-    if _TRACER_READS_FRAMES and _is_traced(sys._getframe()):
-        return False
-    attributes = core._get_amp_attrs() if hasattr(core, "_get_amp_attrs") else framework._dygraph_tracer()
-    if attributes._amp_level != core.AmpLevel.O0:
-        return False
-    return all(tensor is None or tensor.dtype == paddle.float32 for tensor in tensors)
+def call(name: str, *arguments: Any) -> None:
+    """Call a function of the library; tensors and arrays are passed as addresses, so they are contiguous."""
+    getattr(library(), name)(*map(_address, arguments))
 
 
-def _is_traced(frame):
-    while frame is not None:
-        if frame.f_code.co_filename.endswith("sot/translate.py"):
-            return True
-        frame = frame.f_back
-    return False
+def _address(argument):
+    if isinstance(argument, Tensor):
+        return argument.data_ptr()
+    return argument.ctypes.data if isinstance(argument, np.ndarray) else argument
 
 
-@contextlib.contextmanager
-def plain_forms() -> Iterator[None]:
-    """In this context the plain forms compute, to compare with."""
-    global _off
-    _off += 1
-    try:
-        yield
-    finally:
-        _off -= 1
-
-
-def address(tensor: Tensor | None) -> int | None:
-    """Where the numbers of a contiguous tensor are; null for None."""
-    return None if tensor is None else tensor.data_ptr()
-
-
-def dense(tensor: Tensor) -> Tensor:
-    """The tensor, copied if it is a view whose numbers do not stand side by side."""
-    return tensor if tensor.is_contiguous() else tensor.contiguous()
+def dense(tensor: Tensor | None) -> Tensor | None:
+    """The tensor, copied if it is a view whose numbers are not contiguous."""
+    return tensor if tensor is None or tensor.is_contiguous() else tensor.contiguous()
 
 
 def dropout_arguments(p: float) -> tuple[int, float, int]:

@@ -1,64 +1,79 @@
 """What all operators share as functions with gradients."""
 
 import weakref
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import paddle
 from paddle import Tensor
 from paddle.autograd import PyLayer
+
+from paddle_rope.native.library import dense
+
+
+def with_gradients(compute: Callable[..., tuple], *inputs: Tensor | None) -> Tensor:
+    """The output of a native operator, with gradients.
+
+    Args:
+        compute: ``compute(needs, *inputs)``, with contiguous inputs and whether each needs a gradient, returns
+
+            - the output, a new tensor;
+            - ``differentiate(gradient of the output)``, which returns the gradient of each input, anything where it
+              needs none;
+            - the tensors and others that ``differentiate`` reads. An output among them is detached: it would hold the
+              graph that holds it.
+        inputs: tensors or None.
+
+    Raises:
+        RuntimeError: in backward, if the graph has gone backward before (``PyLayer`` keeps nothing with
+            ``retain_graph``, and a second backward crashes), or if a tensor that is needed was changed in place since
+            the forward pass. Paddle turns this error into an OSError with the same message.
+
+    Example:
+        >>> def double(needs, x):
+        ...     return x * 2, lambda gradient: (gradient * 2,), ()
+        >>> x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
+        >>> with_gradients(double, x).sum().backward()
+        >>> x.grad.tolist()
+        [2.0, 2.0]
+    """
+    needs = [x is not None and paddle.is_grad_enabled() and not x.stop_gradient for x in inputs]
+    if not any(needs):
+        return compute(needs, *map(dense, inputs))[0]
+    graph = _Graph()
+    output = _Operator.apply(graph, compute, needs, *inputs)
+    output.register_hook(partial(_refuse_second_backward, weakref.ref(graph)))
+    return output
 
 
 class _Graph:
     """Lives as long as the graph behind an output can go backward."""
 
 
-class Operator(PyLayer):
-    """A ``PyLayer`` of ``compute(ctx, *arguments)`` and ``differentiate(ctx, *gradients)``.
+class _Operator(PyLayer):
+    @staticmethod
+    def forward(ctx: Any, graph: _Graph, compute: Callable, needs: Sequence[bool], *inputs: Tensor | None) -> Tensor:
+        output, ctx.differentiate, saved = compute(needs, *map(dense, inputs))
+        ctx.graph, ctx.needs, ctx.is_tensor = graph, needs, [x is not None for x in inputs]
+        ctx.saved = [x for x in saved if isinstance(x, Tensor)]
+        ctx.versions = [tensor.inplace_version for tensor in ctx.saved]
+        return output
 
-    Raises:
-        RuntimeError: in backward, if the graph has gone backward before (``PyLayer`` keeps nothing with
-            ``retain_graph``, and a second backward crashes), or if a tensor that is needed was changed in place since
-            the forward pass. Paddle turns this error into an OSError with the same message.
-    """
-
-    @classmethod
-    def apply(cls, *arguments: Any) -> Any:
-        """The output, or the outputs as a tuple."""
-        graph = _Graph()
-        outputs = super().apply(graph, *arguments)
-        first = outputs[0] if isinstance(outputs, tuple) else outputs
-        if not first.stop_gradient:
-            first._register_grad_hook(partial(_refuse_second_backward, cls.__name__, weakref.ref(graph)))
-        return outputs
-
-    @classmethod
-    def forward(cls, ctx: Any, graph: _Graph, *arguments: Any) -> Any:
-        """For ``PyLayer``."""
-        ctx.graph, ctx.versions, ctx.watched = graph, [], []
-        return cls.compute(ctx, *arguments)
-
-    @classmethod
-    def backward(cls, ctx: Any, *gradients: Tensor) -> Any:
-        """For ``PyLayer``."""
-        tensors = *(ctx.saved_tensor() or ()), *ctx.watched
-        if [tensor.inplace_version for tensor in tensors] != ctx.versions:
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        if [tensor.inplace_version for tensor in ctx.saved] != ctx.versions:
             raise RuntimeError(
-                f"{cls.__name__}: a tensor needed for the gradient was changed in place after the forward pass; "
+                "a tensor needed for the gradient of a native operator was changed in place after the forward pass; "
                 "change a copy of it instead"
             )
-        return cls.differentiate(ctx, *gradients)
+        of_inputs = zip(ctx.differentiate(dense(gradient)), ctx.needs, ctx.is_tensor)
+        return tuple(found if need else None for found, need, is_tensor in of_inputs if is_tensor)
 
 
-def keep(ctx: Any, *tensors: Tensor, watched: tuple = ()) -> None:
-    """Save ``tensors`` for ``differentiate``, which also reads all of ``watched`` but None."""
-    ctx.save_for_backward(*tensors)
-    ctx.watched = [tensor for tensor in watched if tensor is not None]
-    ctx.versions = [tensor.inplace_version for tensor in (*tensors, *ctx.watched)]
-
-
-def _refuse_second_backward(name, graph, _):
+def _refuse_second_backward(graph, _):
     if graph() is None:
         raise RuntimeError(
-            f"{name}: a native operator goes backward only once; add the losses and call backward() on the sum, or "
-            "compute the forward pass within paddle_rope.native.library.plain_forms()"
+            "a native operator goes backward only once; add the losses and call backward() on the sum, or compute the "
+            "forward pass within paddle_rope.native.dispatch.plain_forms()"
         )

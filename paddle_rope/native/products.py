@@ -11,7 +11,7 @@ import paddle
 from paddle import Tensor
 
 from paddle_rope.machine import processors
-from paddle_rope.native.library import address, library, state_in_words
+from paddle_rope.native.library import call, library, state_in_words
 from paddle_rope.native.residual_norm import rows_and_width
 
 # What Linux calls instructions that multiply bfloat16, of x86. oneDNN takes longer than float32 without.
@@ -92,23 +92,23 @@ def are_rounded() -> bool:
 def rounded(x: Tensor) -> Tensor:
     """Contiguous float32 -> bfloat16, same shape."""
     y = paddle.empty(x.shape, "bfloat16")
-    library().round_to_bfloat16(*rows_and_width(x), address(x), address(y))
+    call("round_to_bfloat16", *rows_and_width(x), x, y)
     return y
 
 
-def product(
-    a: Tensor, b: Tensor, transpose_a: bool = False, transpose_b: bool = False, onto: Tensor | None = None
-) -> Tensor:
-    """The float32 product of two contiguous matrices, both float32 or both bfloat16.
+def product(a: Tensor, b: Tensor, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
+    """The float32 product of two contiguous tensors, both float32 or both bfloat16, as matrices of their rows.
 
     Args:
-        a: ``[m, k]``, ``[k, m]`` to be transposed.
-        b: ``[k, n]``, ``[n, k]`` to be transposed.
-        onto: float32 ``[m, n]`` to which the product is added in place; None for a new tensor.
+        a: ``[..., k]``, of m rows; to be transposed ``[..., m]``, of k rows.
+        b: ``[..., n]``, of k rows; to be transposed ``[..., k]``, of n rows.
+
+    Returns:
+        ``[..., n]`` with the axes of ``a``; of a transposed one ``[m, n]``.
     """
-    m, k = reversed(a.shape) if transpose_a else a.shape
-    n = b.shape[0 if transpose_b else 1]
-    c = paddle.empty([m, n], "float32") if onto is None else onto
-    multiply = library().product_float32 if a.dtype == paddle.float32 else library().product_bfloat16
-    multiply(m, n, k, int(transpose_a), int(transpose_b), int(onto is not None), address(a), address(b), address(c))
+    m, k = reversed(rows_and_width(a)) if transpose_a else rows_and_width(a)
+    n = rows_and_width(b)[0 if transpose_b else 1]
+    c = paddle.empty([m, n] if transpose_a else [*a.shape[:-1], n], "float32")
+    name = "product_float32" if a.dtype == paddle.float32 else "product_bfloat16"
+    call(name, m, n, k, int(transpose_a), int(transpose_b), a, b, c)
     return c

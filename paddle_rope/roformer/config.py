@@ -230,10 +230,6 @@ class RoFormerConfig(Options):
             raise ValueError(
                 f"decay must be {self.num_attention_heads} numbers in (0, 1], one for each head, got {self.decay!r}"
             )
-        if self.convolutions and self.causal:
-            raise ValueError(
-                "convolutions see the token after as well as the one before: they are not for causal models"
-            )
 
     def _check_positions(self):
         if self.position_embedding == "alibi" and "window" in self.layer_attention:

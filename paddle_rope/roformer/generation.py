@@ -53,7 +53,7 @@ def generate(
     random = np.random.default_rng(seed)
     ended = np.zeros(input_ids.shape[0], dtype=bool)
     tokens = []
-    logits, cache = model.extend(input_ids, None, attention_mask)
+    logits, cache = model.forward_with_cache(input_ids, None, attention_mask)
     while True:
         token = _choose(logits.astype("float64").numpy(), temperature, top_p, random)
         token[ended] = model.config.pad_token_id
@@ -61,7 +61,7 @@ def generate(
         ended |= eos_token_id is not None and token == eos_token_id
         if len(tokens) == max_new_tokens or ended.all():
             return paddle.to_tensor(np.stack(tokens, axis=1))
-        logits, cache = model.extend(paddle.to_tensor(token).unsqueeze(1), cache)
+        logits, cache = model.forward_with_cache(paddle.to_tensor(token).unsqueeze(1), cache)
 
 
 def _choose(logits, temperature, top_p, random):

@@ -24,10 +24,9 @@ class LanguageModelHead(nn.Layer):
 
     def __init__(self, config: RoFormerConfig) -> None:
         super().__init__()
-        self.activation = None
+        self.dense = self.norm = self.bias = None
         if config.version == 1:
-            self.dense = Linear(config.hidden_size, config.embedding_size)
-            self.activation = config.hidden_act
+            self.dense = Linear(config.hidden_size, config.embedding_size, activation=config.hidden_act)
             self.norm = make_norm(config, config.embedding_size)
             self.bias = self.create_parameter([config.vocab_size], is_bias=True)
         elif config.embedding_size != config.hidden_size:
@@ -35,9 +34,9 @@ class LanguageModelHead(nn.Layer):
 
     def forward(self, hidden: Tensor, embedding: Tensor) -> Tensor:
         """``hidden`` ``[..., hidden]``, ``embedding`` ``[vocab, embedding]`` -> ``[..., vocab]``."""
-        if hasattr(self, "dense"):
-            hidden = self.dense(hidden, self.activation)
-        if self.activation is None:
+        if self.dense is not None:
+            hidden = self.dense(hidden)
+        if self.norm is None:
             return paddle.matmul(hidden, embedding, transpose_y=True)
         return paddle.matmul(self.norm(hidden), embedding, transpose_y=True) + self.bias
 
@@ -121,15 +120,15 @@ class RoFormerForCausalLM(RoFormerLanguageModel):
     def __init__(self, config: RoFormerConfig) -> None:
         super().__init__(config if config.causal else dataclasses.replace(config, causal=True))
 
-    def extend(
+    def forward_with_cache(
         self,
         input_ids: Tensor,
         cache: RoFormerCache | None = None,
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
     ) -> tuple[Tensor, RoFormerCache]:
-        """As :meth:`RoFormerModel.extend`, but with the last token's logits, ``[batch, vocab]``."""
-        hidden, cache = self.roformer.extend(input_ids, cache, attention_mask, token_type_ids)
+        """As :meth:`RoFormerModel.forward_with_cache`, but with the last token's logits, ``[batch, vocab]``."""
+        hidden, cache = self.roformer.forward_with_cache(input_ids, cache, attention_mask, token_type_ids)
         return self.lm_head(hidden[:, -1], self.roformer.token_embedding.weight), cache
 
     generate = generate
@@ -181,12 +180,11 @@ class ClassificationHead(nn.Layer):
     def __init__(self, config: SequenceClassificationConfig) -> None:
         super().__init__()
         self.dropout = Dropout(config.hidden_dropout_prob)
-        self.dense = Linear(config.hidden_size, config.hidden_size)
-        self.activation = config.classifier_activation
+        self.dense = Linear(config.hidden_size, config.hidden_size, activation=config.classifier_activation)
         self.output = Linear(config.hidden_size, config.num_labels)
 
     def forward(self, pooled: Tensor) -> Tensor:
-        return self.output(self.dropout(self.dense(self.dropout(pooled), self.activation)))
+        return self.output(self.dropout(self.dense(self.dropout(pooled))))
 
 
 def pool(hidden: Tensor, attention_mask: Tensor | None, pooling: str) -> Tensor:

@@ -12,13 +12,15 @@ from paddle_rope.positions import LearnedPositionEmbedding, alibi_bias, alibi_sl
 from paddle_rope.recompute import recompute_layer
 from paddle_rope.roformer.config import RoFormerConfig
 from paddle_rope.roformer.pretrained import RoFormerPretrainedModel
-from paddle_rope.rotary import RotaryPositionEmbedding
+from paddle_rope.rotary import Rope, RotaryPositionEmbedding
 from paddle_rope.rotary_frequencies import frequency_scaling
 
 
-def make_linear(config: RoFormerConfig, in_features: int, out_features: int) -> Linear:
+def make_linear(
+    config: RoFormerConfig, in_features: int, out_features: int, activation: str | None = None
+) -> Linear:
     """A linear layer, with bias in version 1."""
-    return Linear(in_features, out_features, bias_attr=None if config.version == 1 else False)
+    return Linear(in_features, out_features, bias_attr=None if config.version == 1 else False, activation=activation)
 
 
 def make_norm(config: RoFormerConfig, size: int) -> LayerNorm | RMSNorm:
@@ -52,30 +54,37 @@ class RoFormerBlock(nn.Layer):
             convolutions=config.convolutions,
             output_gate=config.output_gate,
         )
+        self.input_convolution = None
         if config.convolutions:
-            self.input_convolution = DepthwiseConvolution(config.hidden_size)
+            self.input_convolution = DepthwiseConvolution(config.hidden_size, causal=config.causal)
         self.attention_norm = make_norm(config, config.hidden_size)
-        self.feed_forward_in = make_linear(config, config.hidden_size, config.intermediate_size)
+        self.feed_forward_in = make_linear(config, config.hidden_size, config.intermediate_size, config.hidden_act)
         self.feed_forward_out = make_linear(config, config.intermediate_size, config.hidden_size)
         self.feed_forward_norm = make_norm(config, config.hidden_size)
-        self.activation = config.hidden_act
         self.dropout = Dropout(config.hidden_dropout_prob)
 
     def forward(self, hidden: Tensor, *context: Any) -> Tensor:
         """``[batch, seq, hidden]`` -> ``[batch, seq, hidden]``; ``context`` as :meth:`MultiHeadAttention.forward`."""
-        if hasattr(self, "input_convolution"):
+        if self.input_convolution is not None:
             _, key_mask, segment_ids, *_ = context
             hidden = hidden + self.input_convolution(hidden, key_mask, segment_ids)
         return self._after_attention(hidden, self.attention(hidden, *context))
 
-    def extend(self, hidden: Tensor, state: Any, *context: Any) -> tuple[Tensor, Any]:
-        """As :meth:`MultiHeadAttention.extend`."""
-        attended, state = self.attention.extend(hidden, state, *context)
-        return self._after_attention(hidden, attended), state
+    def forward_with_cache(
+        self, hidden: Tensor, cache: tuple | None, rope: Rope | None, key_mask: Tensor, score_bias: Tensor | None
+    ) -> tuple[Tensor, tuple]:
+        """As :meth:`MultiHeadAttention.forward_with_cache`; the cache holds that of the convolution, too."""
+        of_input, of_attention = cache or (None, None)
+        if self.input_convolution is not None:
+            new_keys = key_mask[:, -hidden.shape[1] :]
+            added, of_input = self.input_convolution.forward_with_cache(hidden, of_input, new_keys)
+            hidden = hidden + added
+        attended, of_attention = self.attention.forward_with_cache(hidden, of_attention, rope, key_mask, score_bias)
+        return self._after_attention(hidden, attended), (of_input, of_attention)
 
     def _after_attention(self, hidden, attended):
         hidden = residual_norm(self.attention_norm, hidden, attended, self.dropout)
-        inner = self.feed_forward_out(self.feed_forward_in(hidden, self.activation))
+        inner = self.feed_forward_out(self.feed_forward_in(hidden))
         return residual_norm(self.feed_forward_norm, hidden, inner, self.dropout)
 
 
@@ -84,10 +93,10 @@ class RoFormerCache(NamedTuple):
 
     Example:
         >>> RoFormerCache._fields
-        ('states', 'key_mask', 'positions')
+        ('layers', 'key_mask', 'positions')
     """
 
-    states: tuple  # one for each layer, see MultiHeadAttention.extend
+    layers: tuple  # one for each block, see RoFormerBlock.forward_with_cache
     key_mask: Tensor  # bool [batch, seq], False at padding
     positions: Tensor  # int64 [batch, seq]
 
@@ -156,13 +165,14 @@ class RoFormerModel(RoFormerPretrainedModel):
         """
         key_mask = None if attention_mask is None else attention_mask.astype("bool")
         hidden = self._embed(input_ids, token_type_ids, positions, added_embeddings)
-        context = self._rotation(positions), key_mask, segment_ids, self._score_bias(input_ids, positions, positions)
+        rope, score_bias = self._rope(hidden, positions), self._score_bias(input_ids, positions, positions)
+        context = rope, key_mask, segment_ids, score_bias
         for block in self.blocks:
             recomputes = self.enable_recompute and self.training
             hidden = recompute_layer(block, hidden, *context) if recomputes else block(hidden, *context)
         return hidden
 
-    def extend(
+    def forward_with_cache(
         self,
         input_ids: Tensor,
         cache: RoFormerCache | None = None,
@@ -186,8 +196,8 @@ class RoFormerModel(RoFormerPretrainedModel):
         Example:
             >>> config = RoFormerConfig(20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, causal=True)
             >>> model = RoFormerModel(config)
-            >>> hidden, cache = model.extend(paddle.to_tensor([[2, 7, 9]]))
-            >>> hidden, cache = model.extend(paddle.to_tensor([[3]]), cache)
+            >>> hidden, cache = model.forward_with_cache(paddle.to_tensor([[2, 7, 9]]))
+            >>> hidden, cache = model.forward_with_cache(paddle.to_tensor([[3]]), cache)
             >>> tuple(hidden.shape)
             (1, 1, 8)
         """
@@ -201,12 +211,13 @@ class RoFormerModel(RoFormerPretrainedModel):
         new_positions = paddle.clip(new_positions, min=0)
         positions = new_positions if cache is None else paddle.concat([cache.positions, new_positions], axis=1)
         hidden = self._embed(input_ids, token_type_ids, new_positions)
-        context = self._rotation(new_positions), key_mask, self._score_bias(input_ids, new_positions, positions)
-        states = []
+        rope, score_bias = self._rope(hidden, new_positions), self._score_bias(input_ids, new_positions, positions)
+        layers = []
         for index, block in enumerate(self.blocks):
-            hidden, state = block.extend(hidden, cache and cache.states[index], *context)
-            states.append(state)
-        return hidden, RoFormerCache(tuple(states), key_mask, positions)
+            known = None if cache is None else cache.layers[index]
+            hidden, known = block.forward_with_cache(hidden, known, rope, key_mask, score_bias)
+            layers.append(known)
+        return hidden, RoFormerCache(tuple(layers), key_mask, positions)
 
     def _embed(self, input_ids, token_type_ids, positions, added_embeddings=None):
         config = self.config
@@ -229,9 +240,13 @@ class RoFormerModel(RoFormerPretrainedModel):
         hidden = self.dropout(self.embedding_norm(hidden))
         return hidden if config.embedding_size == config.hidden_size else self.embedding_projection(hidden)
 
-    def _rotation(self, positions):
-        """``rotate(x, inverse=False)`` at ``positions``; None without RoPE."""
-        return None if self.rotary is None else self.rotary.at(positions)
+    def _rope(self, hidden, positions):
+        """The rotation at ``positions``; None without RoPE."""
+        if self.rotary is None:
+            return None
+        if positions is None:
+            positions = hidden.shape[1] if paddle.in_dynamic_mode() else paddle.arange(paddle.shape(hidden)[1])
+        return self.rotary.cos_sin(positions, dtype="float64" if hidden.dtype == paddle.float64 else "float32")
 
     def _score_bias(self, input_ids, *positions):
         """ALiBi between the positions of queries and those of keys; None without ALiBi."""

@@ -16,7 +16,7 @@ import paddle
 from paddlenlp.trainer import set_seed
 from tqdm import tqdm
 
-from paddle_rope.native.library import computes
+from paddle_rope.native.dispatch import is_enabled
 from paddle_rope.native.products import bfloat16_is_faster
 from paddle_rope.roformer import CharTokenizer, RoFormerPretrainedModel, load_tokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
@@ -325,7 +325,7 @@ class Recipe:
         return metrics
 
     def _describe_training(self, run: Run) -> None:
-        if computes():
+        if is_enabled():
             print("native operators compute; PADDLE_ROPE_NATIVE=0 turns them off")
             if run.training.bf16:
                 is_slower = run.is_begun and not bfloat16_is_faster()

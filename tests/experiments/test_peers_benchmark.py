@@ -8,7 +8,8 @@ import os
 import numpy as np
 import pytest
 
-from paddle_rope.native.library import library, plain_forms
+from paddle_rope.native.dispatch import plain_forms
+from paddle_rope.native.library import library
 from paddle_rope.native.products import why_no_bfloat16
 from tasks.commands.main import main
 from tasks.common.errors import InputError

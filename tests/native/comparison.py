@@ -55,3 +55,8 @@ def views():
         yield
     finally:
         paddle.set_flags(before)
+
+
+def is_native(output):
+    """Whether the output is that of a native operator."""
+    return "_Operator" in output.grad_fn.name()

@@ -14,7 +14,8 @@ from paddle.nn.initializer import Assign
 
 from paddle_rope.native import adamw
 from paddle_rope.native.adamw import AdamW
-from paddle_rope.native.library import library, plain_forms
+from paddle_rope.native.dispatch import plain_forms
+from paddle_rope.native.library import call
 from tests.native.comparison import views
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -27,15 +28,15 @@ class Calls:
     def __init__(self):
         self.count = 0
 
-    def adamw_step(self, *arguments):
+    def __call__(self, *arguments):
         self.count += 1
-        library().adamw_step(*arguments)
+        call(*arguments)
 
 
 @pytest.fixture
 def calls(monkeypatch):
     counted = Calls()
-    monkeypatch.setattr(adamw, "library", lambda: counted)
+    monkeypatch.setattr(adamw, "call", counted)
     return counted
 
 
@@ -150,9 +151,9 @@ BITS = """
 import hashlib
 import zlib
 import paddle
-from paddle_rope.native.library import computes
+from paddle_rope.native.dispatch import is_enabled
 from tests.native.test_adamw import trained
-assert computes(paddle.ones([1]))
+assert is_enabled(paddle.ones([1]))
 print(hashlib.sha256(b"".join(weight.tobytes() for weight in trained(range(6))[0])).hexdigest())
 """
 

@@ -11,6 +11,7 @@ import pytest
 from paddle_rope.native import build as building
 from paddle_rope.native import library as loading
 from paddle_rope.native.build import BuildError, build, library_path
+from paddle_rope.native.dispatch import is_enabled, plain_forms
 from tasks.ner.features.jieba_dictionary import cache_file
 from tests.conftest import REPOSITORY
 
@@ -31,7 +32,7 @@ def test_without_a_compiler_nothing_is_built_and_plain_forms_compute(empty_cache
     build()
     assert list(empty_cache.iterdir()) == []
     assert "no C++ compiler found" in loading.state_in_words()
-    assert not loading.computes(paddle.ones([1]))
+    assert not is_enabled(paddle.ones([1]))
 
 
 def test_where_nothing_is_built_the_command_is_named(empty_cache):
@@ -155,11 +156,11 @@ def test_the_command_prints_the_state():
 
 def test_static_graphs_and_plain_forms_do_not_use_them():
     x = paddle.ones([1])
-    assert loading.computes(x)
-    with loading.plain_forms():
-        assert not loading.computes(x)
+    assert is_enabled(x)
+    with plain_forms():
+        assert not is_enabled(x)
     paddle.enable_static()
     try:
-        assert not loading.computes()
+        assert not is_enabled()
     finally:
         paddle.disable_static()

@@ -7,10 +7,9 @@ import pytest
 from paddle_rope import EfficientGlobalPointer, RoFormerConfig, RoFormerModel, RotaryPositionEmbedding
 from paddle_rope.attention import MultiHeadAttention
 from paddle_rope.convolution import DepthwiseConvolution
-from paddle_rope.layers import Dropout, LayerNorm, Linear, RMSNorm, projections, residual_norm
-from paddle_rope.native.library import computes, plain_forms
-from paddle_rope.native.linear_attention import native_linear_attention
-from paddle_rope.native.softmax_attention import native_softmax_attention
+from paddle_rope.layers import Dropout, LayerNorm, Linear, RMSNorm, residual_norm
+from paddle_rope.native.attention import native_linear_attention, native_softmax_attention
+from paddle_rope.native.dispatch import is_enabled, plain_forms
 from paddle_rope.native.span_loss import native_span_loss
 from tests.native.comparison import outputs_and_gradients, tensor
 
@@ -39,8 +38,10 @@ def layer_on(layer, *shape, options=()):
 def attention(kind="softmax", shape=(BATCH, SEQ, HIDDEN), head_dim=None, positions=None, dropout=0.0, **options):
     given = {name: options.pop(name) for name in ("key_mask", "segment_ids") if name in options}
     layer, x = MultiHeadAttention(HIDDEN, HEADS, kind, dropout, **options), tensor(*shape)
-    rotate = None if head_dim is None else RotaryPositionEmbedding(head_dim).at(positions)
-    return lambda: layer(x, rotate, **given), [x]
+    rope = (
+        None if head_dim is None else RotaryPositionEmbedding(head_dim).cos_sin(SEQ if positions is None else positions)
+    )
+    return lambda: layer(x, rope, **given), [x]
 
 
 def at_places(*shape):
@@ -73,11 +74,6 @@ def norm_of_sum(norm, residual_shape, p=0.0):
     return lambda: residual_norm(norm, residual, x, Dropout(p)), [residual, x]
 
 
-def several(features, *sizes):
-    layers, x = [Linear(size, 4) for size in sizes], tensor(BATCH, SEQ, features)
-    return lambda: paddle.concat(list(projections(x, *layers)), axis=-1), [x]
-
-
 def biased(layer, size):
     layer.bias = paddle.create_parameter([size], "float32", is_bias=True)
     return layer
@@ -88,7 +84,6 @@ CALLS = {
     "linear: more features than weights": lambda: layer_on(Linear(8, 64), 3, 1000),
     "linear: a short bias": lambda: layer_on(biased(Linear(8, 4), 2), 3, 8),
     "linear: a bias of one number": lambda: layer_on(biased(Linear(8, 4), 1), 3, 8),
-    "projections: one layer is of another size": lambda: several(6, 6, 8),
     "norm: fewer features": lambda: layer_on(LayerNorm(8), 3, 6),
     "norm: more features": lambda: layer_on(LayerNorm(8), 3, 12),
     "norm: residual of another batch": lambda: norm_of_sum(LayerNorm(HIDDEN), (3, SEQ, HIDDEN)),
@@ -153,7 +148,7 @@ def outcome(call, inputs):
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_that_does_not_fit_ends_as_that_of_the_plain_form(name):
     call, inputs = CALLS[name]()
-    assert computes(*inputs)
+    assert is_enabled(*inputs)
     native = outcome(call, inputs)
     with plain_forms():
         plain = outcome(call, inputs)
@@ -166,9 +161,13 @@ def test_a_call_that_does_not_fit_ends_as_that_of_the_plain_form(name):
 
 
 def test_operators_alone_leave_what_does_not_fit():
-    q, k, scores = tensor(BATCH, 2, HIDDEN), tensor(BATCH, SEQ, HIDDEN), tensor(BATCH, 2, 4)
+    q, k = tensor(BATCH, 2, HEADS, 4), tensor(BATCH, SEQ, HEADS, 4)
+    for native, options in (
+        (native_softmax_attention, (None, None, 0.0, None, False)),
+        (native_linear_attention, (None, None, "unrotated", False, None)),
+    ):
+        assert native(q, k, k, *options) is None and native(k, k, q, *options) is None
+        assert native(*3 * [k[:, :, 0]], *options) is None and native(k, k, k, *options) is not None
     none = np.zeros([0], "int64"), np.zeros([0, 2], "int64")
-    for native in (native_softmax_attention, native_linear_attention):
-        assert native(q, k, k, HEADS) is None and native(k, k, k, 3) is None and native(k, k, q, HEADS) is None
-        assert native(k, k, k, HEADS) is not None
+    q, k, scores = tensor(BATCH, 2, HIDDEN), tensor(BATCH, SEQ, HIDDEN), tensor(BATCH, 2, 4)
     assert native_span_loss(k, scores, *none) is None and native_span_loss(q, scores, *none) is not None

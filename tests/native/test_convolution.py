@@ -10,7 +10,7 @@ import pytest
 
 from paddle_rope.convolution import DepthwiseConvolution
 from paddle_rope.native.convolution import native_convolution
-from paddle_rope.native.library import plain_forms
+from paddle_rope.native.dispatch import plain_forms
 from tests.conftest import REPOSITORY
 from tests.native.comparison import assert_same, kept_without_backward, tensor
 
@@ -38,8 +38,6 @@ def without_operators(function):
 def test_convolution_equals_the_plain_form(size, mask, segments):
     layer, x = convolution(33, size), tensor(3, 7, 33)
     given = [None if values is None else paddle.to_tensor(values) for values in (mask, segments)]
-    with plain_forms():
-        assert native_convolution(x, layer.weight) is None
     assert native_convolution(x, layer.weight, *given) is not None
     assert_same(lambda: layer(x, *given), without_operators(lambda: layer(x, *given)), [x, layer.weight])
 
@@ -76,7 +74,8 @@ import_paddle()
 import numpy as np
 import paddle
 from paddle_rope.convolution import DepthwiseConvolution
-from paddle_rope.native.library import library, plain_forms
+from paddle_rope.native.dispatch import plain_forms
+from paddle_rope.native.library import library
 
 assert library() is not None and os.environ["OMP_NUM_THREADS"] == "2"
 paddle.seed(0)

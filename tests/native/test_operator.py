@@ -5,12 +5,10 @@ import paddle
 import pytest
 
 from paddle_rope import RotaryPositionEmbedding
-from paddle_rope.native.activation import native_linear
+from paddle_rope.native.attention import native_linear_attention, native_softmax_attention
 from paddle_rope.native.convolution import native_convolution
-from paddle_rope.native.linear_attention import native_linear_attention
-from paddle_rope.native.projections import native_projections
+from paddle_rope.native.linear import native_linear
 from paddle_rope.native.residual_norm import native_dropout, native_residual_norm
-from paddle_rope.native.softmax_attention import native_softmax_attention
 from paddle_rope.native.span_loss import native_span_loss
 from tests.native.comparison import outputs_and_gradients, tensor, views
 
@@ -24,18 +22,13 @@ def dropped(x):
     return native_dropout(x, 0.5)
 
 
-def of_projections(x, first, second, bias):
-    outputs = native_projections(x, [first, second], [bias, None])
-    return paddle.concat([y.transpose([1, 0]) for y in outputs], axis=0).transpose([1, 0])
-
-
-def turned(head_dim):
-    return RotaryPositionEmbedding(head_dim).at(None)
+def rope(head_dim):
+    return RotaryPositionEmbedding(head_dim).cos_sin(5)
 
 
 def softmax(q, k, v, mask, segments):
     np.random.seed(3)
-    return native_softmax_attention(q, k, v, 2, turned(4), mask, 0.1, segments)
+    return native_softmax_attention(q, k, v, rope(4), mask, 0.1, segments, False)
 
 
 # name -> the function and the shapes of its arguments; "mask" and "segments" are no shapes
@@ -43,22 +36,21 @@ OPERATORS = {
     "linear": (native_linear, [(2, 5, 6), (6, 4), (4,)]),
     "linear with relu": (lambda x, w, b: native_linear(x, w, b, "relu"), [(7, 6), (6, 4), (4,)]),
     "linear with gelu": (lambda x, w, b: native_linear(x, w, b, "gelu"), [(2, 5, 6), (6, 4), (4,)]),
-    "projections": (of_projections, [(7, 6), (6, 4), (6, 3), (4,)]),
     "layer norm": (lambda r, x, w, b: native_residual_norm(r, x, w, b, 1e-6), [(2, 5, 6), (2, 5, 6), (6,), (6,)]),
     "RMS norm": (lambda x: native_residual_norm(None, x, None, None, 1e-6), [(2, 5, 6)]),
     "dropout": (dropped, [(2, 5, 6)]),
     "convolution": (native_convolution, [(2, 5, 6), (3, 6), "mask", "segments"]),
-    "softmax attention": (softmax, [(2, 5, 8), (2, 5, 8), (2, 5, 8), "mask", "segments"]),
+    "softmax attention": (softmax, [(2, 5, 2, 4), (2, 5, 2, 4), (2, 5, 2, 4), "mask", "segments"]),
     "linear attention": (
-        lambda q, k, v, mask: native_linear_attention(q, k, v, 2, turned(4), mask),
-        [(2, 5, 8), (2, 5, 8), (2, 5, 8), "mask"],
+        lambda q, k, v, mask: native_linear_attention(q, k, v, rope(4), mask, "unrotated", False, None),
+        [(2, 5, 2, 4), (2, 5, 2, 4), (2, 5, 2, 4), "mask"],
     ),
     "causal attention": (
-        lambda q, k, v, mask: native_linear_attention(q, k, v, 2, None, mask, decay=[0.9, 0.5], causal=True),
-        [(2, 5, 8), (2, 5, 8), (2, 5, 8), "mask"],
+        lambda q, k, v, mask: native_linear_attention(q, k, v, None, mask, "none", True, [0.9, 0.5]),
+        [(2, 5, 2, 4), (2, 5, 2, 4), (2, 5, 2, 4), "mask"],
     ),
     "span loss": (
-        lambda qk, scores, mask: native_span_loss(qk, scores, ROWS, PLACES, turned(4), mask),
+        lambda qk, scores, mask: native_span_loss(qk, scores, ROWS, PLACES, rope(4), mask),
         [(2, 5, 8), (2, 5, 4), "mask"],
     ),
 }
@@ -107,14 +99,6 @@ def test_a_second_backward_is_refused(name, retain_graph):
     one, other = y.sum(), (2 * y).sum()
     one.backward(retain_graph=retain_graph)
     with pytest.raises(ERRORS, match="only once|backward twice"):  # of an operator, or of Paddle's own concat
-        other.backward()
-
-
-def test_a_second_backward_is_refused_though_the_first_output_has_no_part_in_it():
-    outputs = native_projections(tensor(2, 6), [tensor(6, 3), tensor(6, 4)], [None, None])
-    one, other = outputs[1].sum(), (2 * outputs[1]).sum()
-    one.backward()
-    with pytest.raises(ERRORS, match="only once"):
         other.backward()
 
 

@@ -71,9 +71,9 @@ def test_products_are_those_of_the_rounded_factors(has_bfloat16, transpose_a, tr
 
 @pytest.mark.parametrize("activation", [None, "gelu"])
 def test_a_linear_layer_rounds_the_factors_of_its_three_products_and_nothing_else(has_bfloat16, activation):
-    layer, x, towards = Linear(24, 16), tensor(4, 9, 24), tensor(4, 9, 16)
+    layer, x, towards = Linear(24, 16, activation=activation), tensor(4, 9, 24), tensor(4, 9, 16)
     with bfloat16_products():
-        y = layer(x, activation)
+        y = layer(x)
     (y * towards).sum().backward()  # outside of the block: rounded because the forward pass was
     x64, w64 = nearest(x.numpy()).reshape(-1, 24), nearest(layer.weight.numpy())
     sums = x64 @ w64 + layer.bias.numpy()

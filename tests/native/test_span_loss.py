@@ -6,7 +6,7 @@ import pytest
 
 from paddle_rope import EfficientGlobalPointer
 from paddle_rope.global_pointer.losses import sorted_spans
-from paddle_rope.native.library import plain_forms
+from paddle_rope.native.dispatch import plain_forms
 from paddle_rope.native.span_loss import native_span_loss
 from tests.native.comparison import assert_same, tensor
 

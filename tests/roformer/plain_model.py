@@ -38,6 +38,7 @@ FORMS = {
     "convolutions, shared": {"convolutions": True, "share_kv": True, "position_embedding": "qkv"},
     "convolutions, linear": {"convolutions": True, "attention": "linear", "version": 2},
     "gate": {"output_gate": True, "attention": "linear", "normalizer": "none"},
+    "causal convolutions": {"causal": True, "convolutions": True, "attention": ["linear", "softmax"]},
     "causal gate": {"output_gate": True, "attention": ["softmax", "linear"], "causal": True, "version": 2},
     "sinusoidal": {"position_embedding": "sinusoidal"},
     "learned": {"position_embedding": "learned", "max_position_embeddings": 7, "attention": "linear"},
@@ -86,7 +87,7 @@ def plain_model(model, weights, ids, types, mask):
         return 0.5 * x * (1 + paddle.erf(x / np.sqrt(2)))
 
     def convolved(x, name):
-        return reference.depthwise_convolution(x, weights[f"{name}.weight"], mask)
+        return reference.depthwise_convolution(x, weights[f"{name}.weight"], mask, causal=config.causal)
 
     hidden = weights["token_embedding.weight"][ids]
     if types is not None:
@@ -109,7 +110,7 @@ def plain_model(model, weights, ids, types, mask):
         if config.convolutions:
             convolved_value = convolved(projected[2], f"{name}.value_convolution")
             projected[2] = convolved_value / (1 + paddle.exp(-convolved_value))
-        q, k, v = (x.reshape([0, 0, heads, size]).transpose([0, 2, 1, 3]) for x in projected)
+        q, k, v = (x.reshape([0, 0, heads, size]) for x in projected)
         options = {"causal": config.causal}
         if config.layer_attention[layer] != "linear":
             slopes = alibi_slopes(heads) if config.position_embedding == "alibi" else None
@@ -124,10 +125,10 @@ def plain_model(model, weights, ids, types, mask):
             if config.feature_map == "exp":
                 maps = dict.fromkeys(["phi_q", "phi_k"], paddle.exp)
             elif config.feature_map == "softmax_exp":
-                is_key = paddle.to_tensor(mask, dtype="float64").unsqueeze([1, 3])
+                is_key = paddle.to_tensor(mask, dtype="float64").unsqueeze([2, 3])
 
                 def share(x, is_key=is_key):
-                    return paddle.exp(x) * is_key / (paddle.exp(x) * is_key).sum(axis=2, keepdim=True)
+                    return paddle.exp(x) * is_key / (paddle.exp(x) * is_key).sum(axis=1, keepdim=True)
 
                 maps = {"phi_q": lambda x: F.softmax(x, axis=-1), "phi_k": share}
             elif config.feature_map == "favor":
@@ -141,7 +142,7 @@ def plain_model(model, weights, ids, types, mask):
             options["placement"] = placement
             options |= {"normalizer": config.normalizer, "decay": config.decay}
             attended = reference.linear_attention(q, k, v, positions, mask, **maps, **options)
-        attended = attended.transpose([0, 2, 1, 3]).reshape([0, 0, heads * size])
+        attended = attended.reshape([0, 0, heads * size])
         if config.convolutions:
             attended = attended + convolved(projected[2], f"{name}.output_convolution")
         if config.output_gate:

@@ -33,6 +33,15 @@ FORMS = {
     "sinusoidal": {"position_embedding": "sinusoidal", "attention": "linear"},
     "learned": {"position_embedding": "learned", "max_position_embeddings": 40},
     "alibi": {"position_embedding": "alibi"},
+    "best": {
+        "attention": "linear",
+        "normalizer": "none",
+        "decay": [0.9, 0.5, 1.0],
+        "convolutions": True,
+        "output_gate": True,
+    },
+    "convolutions": {"attention": ["softmax", "window"], "attention_window": 3, "convolutions": True},
+    "shared convolutions": {"share_kv": True, "convolutions": True},
     "version 2": {"version": 2, "type_vocab_size": 2},
 }
 each_form = pytest.mark.parametrize("form", sorted(FORMS))
@@ -52,7 +61,7 @@ def test_a_cache_gives_the_hidden_states_of_the_whole(form):
     ids = random_ids(2, 11)
     outputs, cache, start = [], None, 0
     for length in (1, 5, 1, 1, 3):
-        hidden, cache = model.extend(ids[:, start : start + length], cache)
+        hidden, cache = model.forward_with_cache(ids[:, start : start + length], cache)
         outputs.append(hidden)
         start += length
     np.testing.assert_allclose(paddle.concat(outputs, axis=1).numpy(), model(ids).numpy(), rtol=0, atol=5e-5)
@@ -81,13 +90,12 @@ def test_a_text_padded_on_the_left_goes_on_as_it_does_alone(form):
 
 
 def test_the_state_of_linear_attention_does_not_grow():
-    model = make(attention="linear").roformer
-    _, cache = model.extend(random_ids(1, 5))
-    sizes = [state.key_values.shape for state in cache.states]
+    model = make(attention="linear", convolutions=True).roformer
+    _, cache = model.forward_with_cache(random_ids(1, 5))
+    sizes = [one.shape for one in paddle.utils.flatten(cache.layers) if isinstance(one, paddle.Tensor)]
     for _ in range(20):
-        _, cache = model.extend(random_ids(1, 1), cache)
-    assert [state.key_values.shape for state in cache.states] == sizes
-    assert [state.length for state in cache.states] == [25, 25]
+        _, cache = model.forward_with_cache(random_ids(1, 1), cache)
+    assert [one.shape for one in paddle.utils.flatten(cache.layers) if isinstance(one, paddle.Tensor)] == sizes
 
 
 def test_drawing_repeats_with_its_seed_and_follows_temperature_and_top_p():
@@ -129,7 +137,7 @@ class Scripted:
     def __init__(self, scores):
         self.scores = np.asarray(scores, dtype="float32")
 
-    def extend(self, input_ids, cache, attention_mask=None):
+    def forward_with_cache(self, input_ids, cache, attention_mask=None):
         step = cache or 0
         return paddle.to_tensor(self.scores[step]), step + 1
 
@@ -169,6 +177,6 @@ def test_impossible_arguments_are_an_error(arguments, words):
 
 def test_only_causal_models_go_on():
     with pytest.raises(ValueError, match="causal=True"):
-        RoFormerModel(RoFormerConfig(**SIZES)).extend(random_ids(1, 3))
+        RoFormerModel(RoFormerConfig(**SIZES)).forward_with_cache(random_ids(1, 3))
     with pytest.raises(ValueError, match="learned positions go from 0 to 39"):
         make(**FORMS["learned"]).generate(random_ids(1, 38), max_new_tokens=4)

@@ -175,12 +175,12 @@ def measure_linear_attention(lengths: list[int], dtype: str, enough_seconds: flo
         forget_peak()
         row = {"tokens": length, "dtype": dtype}
         try:
-            q, k, v = (paddle.randn([1, 4, length, HEAD_DIM]).astype(dtype) for _ in range(3))
+            q, k, v = (paddle.randn([1, length, 4, HEAD_DIM]).astype(dtype) for _ in range(3))
             for x in (q, k, v):
                 x.stop_gradient = False
 
             def run(q=q, k=k, v=v):
-                paddle.grad(linear_attention(q, k, v, rotary).sum(), [q, k, v])
+                paddle.grad(linear_attention(q, k, v, rotary.cos_sin(q.shape[1])).sum(), [q, k, v])
 
             seconds = median_seconds(run, enough_seconds)
         except (MemoryError, RuntimeError, OSError) as error:  # paddle's ResourceExhausted is one of these

@@ -37,40 +37,46 @@ def _dense_span_loss(logits: Tensor, spans: Tensor) -> Tensor:
 
 
 def attention_cases() -> dict[str, tuple[Form, Form]]:
-    """By name: ours and the plain form, functions of q, k and v ``[batch, heads, seq, head_dim]``."""
+    """By name: ours and the plain form, functions of q, k and v ``[batch, seq, heads, head_dim]``."""
     softmax, plain_softmax = paddle_rope.softmax_attention, reference.softmax_attention
     linear, plain_linear = paddle_rope.linear_attention, reference.linear_attention
-    causal = paddle_rope.causal_linear_attention
     window = paddle_rope.window_attention
     rotary, places = paddle_rope.RotaryPositionEmbedding(HEAD_DIM), range(SEQ)
     key_mask = paddle.arange(SEQ) < paddle.to_tensor([[SEQ], [SEQ - 5]])
     mask = key_mask.numpy()
+
+    def rope(qkv):
+        return rotary.cos_sin(SEQ, dtype="float64" if qkv[0].dtype == paddle.float64 else "float32")
+
     norm = {"normalizer": "none", "decay": [0.5, 0.95]}
     return {
         "RoPE": (lambda q, k, v: rotary(q), lambda q, k, v: reference.rotate(q, places)),
         "softmax attention": (
-            lambda *qkv: softmax(*qkv, rotary, key_mask),
+            lambda *qkv: softmax(*qkv, rope(qkv), key_mask),
             lambda *qkv: plain_softmax(*qkv, places, mask),
         ),
-        "softmax attention, no padding": (lambda *qkv: softmax(*qkv, rotary), lambda *qkv: plain_softmax(*qkv, places)),
+        "softmax attention, no padding": (
+            lambda *qkv: softmax(*qkv, rope(qkv)),
+            lambda *qkv: plain_softmax(*qkv, places),
+        ),
         "softmax attention, causal": (
-            lambda *qkv: softmax(*qkv, rotary, causal=True),
+            lambda *qkv: softmax(*qkv, rope(qkv), causal=True),
             lambda *qkv: plain_softmax(*qkv, places, causal=True),
         ),
         "window attention": (
-            lambda *qkv: window(*qkv, 4, rotary, key_mask),
+            lambda *qkv: window(*qkv, 4, rope(qkv), key_mask),
             lambda *qkv: plain_softmax(*qkv, places, mask, window=4),
         ),
         "linear attention": (
-            lambda *qkv: linear(*qkv, rotary, key_mask),
+            lambda *qkv: linear(*qkv, rope(qkv), key_mask),
             lambda *qkv: plain_linear(*qkv, places, mask),
         ),
         "linear attention, output norm, decay": (
-            lambda *qkv: linear(*qkv, rotary, **norm),
+            lambda *qkv: linear(*qkv, rope(qkv), **norm),
             lambda *qkv: plain_linear(*qkv, places, **norm),
         ),
         "linear attention, causal": (
-            lambda *qkv: causal(*qkv, rotary),
+            lambda *qkv: linear(*qkv, rope(qkv), causal=True),
             lambda *qkv: plain_linear(*qkv, places, causal=True),
         ),
         "RMS norm": (lambda q, k, v: RMSNorm()(q), lambda q, k, v: _rms(q)),
@@ -110,7 +116,7 @@ def _error(found: Tensor, exact: Tensor) -> float:
 def check_layers(dtypes: list[str]) -> list[dict[str, Any]]:
     """A row for each layer and dtype: ``layer``, ``dtype``, ``output``, ``gradient``, ``bound``, ``passes``."""
     paddle.seed(0)
-    qkv = [paddle.randn([BATCH, HEADS, SEQ, HEAD_DIM]) for _ in range(3)]
+    qkv = [paddle.randn([BATCH, SEQ, HEADS, HEAD_DIM]) for _ in range(3)]
     logits = [paddle.randn([BATCH, 3, SEQ, SEQ])]
     spans = paddle.to_tensor([[[0, 1, 3], [2, 5, 5]], [[1, 0, 0], [1, 7, 9]]])
     cases = {name: (*forms, qkv) for name, forms in attention_cases().items()}

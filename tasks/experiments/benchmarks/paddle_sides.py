@@ -10,7 +10,6 @@ from paddle import nn
 from paddle_rope import RoFormerConfig, RoFormerModel, RotaryPositionEmbedding, linear_attention
 from paddle_rope.native.adamw import AdamW
 from paddle_rope.native.library import library, state_in_words
-from paddle_rope.native.linear_attention import native_linear_attention
 from paddle_rope.native.products import bfloat16_products, why_no_bfloat16
 from paddle_rope.roformer.checkpoints.names import PADDLENLP, encoder_weights
 from tasks.experiments.benchmarks.measuring import training_step
@@ -122,10 +121,6 @@ class PaddleNLPSide(PaddleSide):
 
 
 def _linear_attention(q, k, v, rotary):
-    """Of ``[batch, seq, hidden]``, heads side by side, by the native operator or the plain form."""
-    heads, rotate = q.shape[-1] // HEAD_SIZE, rotary.at(None)
-    attended = native_linear_attention(q, k, v, heads, rotate)
-    if attended is not None:
-        return attended
-    split = [x.reshape([0, 0, heads, HEAD_SIZE]).transpose([0, 2, 1, 3]) for x in (q, k, v)]
-    return linear_attention(*split, rotate).transpose([0, 2, 1, 3]).reshape(q.shape)
+    """Of ``[batch, seq, hidden]``, the heads side by side."""
+    q, k, v = (x.reshape([0, 0, -1, HEAD_SIZE]) for x in (q, k, v))
+    return linear_attention(q, k, v, rotary.cos_sin(q.shape[1])).reshape([0, 0, -1])

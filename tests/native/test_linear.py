@@ -6,26 +6,26 @@ import pytest
 from scipy.special import erf
 
 from paddle_rope.layers import Linear
-from paddle_rope.native.activation import ACTIVATIONS, native_linear
-from paddle_rope.native.library import plain_forms
-from tests.native.comparison import assert_same, tensor
+from paddle_rope.native.dispatch import plain_forms
+from paddle_rope.native.linear import ACTIVATIONS, native_linear
+from tests.native.comparison import assert_same, kept_without_backward, tensor
 
 
 @pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_linear_equals_the_plain_form(activation, bias):
-    layer, x = Linear(6, 19, bias_attr=None if bias else False), tensor(2, 5, 6, scale=2)
+    layer, x = Linear(6, 19, None if bias else False, activation), tensor(2, 5, 6, scale=2)
     for parameter in layer.parameters():
         parameter.set_value(tensor(*parameter.shape))
 
     def plain():
         with plain_forms():
-            return layer(x, activation)
+            return layer(x)
 
     assert native_linear(x, layer.weight, layer.bias, activation) is not None
-    assert_same(lambda: layer(x, activation), plain, [x, *layer.parameters()])
+    assert_same(lambda: layer(x), plain, [x, *layer.parameters()])
     with paddle.no_grad():
-        np.testing.assert_allclose(layer(x, activation).numpy(), plain().numpy(), rtol=0, atol=1e-5)
+        np.testing.assert_allclose(layer(x).numpy(), plain().numpy(), rtol=0, atol=1e-5)
 
 
 def test_gelu_is_exact_over_its_whole_range():
@@ -41,8 +41,13 @@ def test_gelu_is_exact_over_its_whole_range():
     np.testing.assert_allclose(rows.grad.numpy()[:, 0], distribution + wide * density, rtol=2e-6, atol=4e-7)
 
 
+def test_outputs_that_nobody_takes_are_freed():
+    layer, x = Linear(6, 64, activation="gelu"), tensor(16384, 6)  # outputs of 4 MB
+    assert kept_without_backward(lambda: layer(x)) < 1
+
+
 def test_a_bias_that_needs_no_gradient_gets_none():
-    layer, x = Linear(3, 4), tensor(2, 3)
+    layer, x = Linear(3, 4, activation="relu"), tensor(2, 3)
     layer.bias.stop_gradient = True
-    layer(x, "relu").sum().backward()
+    layer(x).sum().backward()
     assert layer.bias.grad is None and layer.weight.grad.shape == [3, 4]

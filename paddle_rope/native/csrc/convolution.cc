@@ -20,16 +20,16 @@ struct Texts {
 }  // namespace
 
 // x, y: [batch, seq, width]; weight [2 radius + 1, width].
-EXPORT void convolution_forward(int64_t batch, int64_t seq, int64_t width, int64_t radius, const uint8_t* key_mask,
+EXPORT void convolution_forward(int64_t batch, int64_t seq, int64_t width, int64_t size, int64_t before, const uint8_t* key_mask,
                                 const int64_t* segments, const float* x, const float* weight, float* y) {
   const Texts texts{seq, key_mask, segments};
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < batch * seq; ++row) {
     float* out = y + row * width;
     std::memset(out, 0, width * sizeof(float));
-    for (int64_t lag = -radius; lag <= radius; ++lag) {
+    for (int64_t lag = -before; lag < size - before; ++lag) {
       if (!texts.sees(row, lag)) continue;
-      const float *in = x + (row + lag) * width, *w = weight + (lag + radius) * width;
+      const float *in = x + (row + lag) * width, *w = weight + (lag + before) * width;
 #pragma omp simd
       for (int64_t f = 0; f < width; ++f) out[f] += w[f] * in[f];
     }
@@ -37,11 +37,11 @@ EXPORT void convolution_forward(int64_t batch, int64_t seq, int64_t width, int64
 }
 
 // d_x and d_weight may be null.
-EXPORT void convolution_backward(int64_t batch, int64_t seq, int64_t width, int64_t radius, const uint8_t* key_mask,
+EXPORT void convolution_backward(int64_t batch, int64_t seq, int64_t width, int64_t size, int64_t before, const uint8_t* key_mask,
                                  const int64_t* segments, const float* x, const float* weight, const float* d_y,
                                  float* d_x, float* d_weight) {
   const Texts texts{seq, key_mask, segments};
-  ColumnSums sums(d_weight ? (2 * radius + 1) * width : 0);
+  ColumnSums sums(d_weight ? size * width : 0);
 #pragma omp parallel
   {
     float* to_weight = sums.of_thread();
@@ -50,11 +50,11 @@ EXPORT void convolution_backward(int64_t batch, int64_t seq, int64_t width, int6
       const float* in = x + row * width;
       float* out = d_x ? d_x + row * width : nullptr;
       if (out) std::memset(out, 0, width * sizeof(float));
-      for (int64_t lag = -radius; lag <= radius; ++lag) {  // the token at row - lag sees this one at its lag
+      for (int64_t lag = -before; lag < size - before; ++lag) {  // the token at row - lag sees this one at its lag
         const int64_t from = row - lag;
         if (from < 0 || from >= batch * seq || !texts.sees(from, lag)) continue;
-        const float *given = d_y + from * width, *w = weight + (lag + radius) * width;
-        float* total = to_weight + (lag + radius) * width;
+        const float *given = d_y + from * width, *w = weight + (lag + before) * width;
+        float* total = to_weight + (lag + before) * width;
         if (out) {
 #pragma omp simd
           for (int64_t f = 0; f < width; ++f) out[f] += w[f] * given[f];

@@ -1,0 +1,66 @@
+"""What the kernels share: checks of arguments, the placement of RoPE, heads before tokens.
+
+RoPE may be placed on queries, keys, values and the output, in any combination (kexue.fm 10862).
+"""
+
+import paddle
+from paddle import Tensor
+
+from paddle_rope.options import PLACEMENTS
+from paddle_rope.rotary import Rope, apply_rotary
+
+
+def check_placement(placement: str) -> None:
+    """Raise ValueError unless ``placement`` is one of :data:`~paddle_rope.options.PLACEMENTS`."""
+    if placement not in PLACEMENTS:
+        raise ValueError(f"placement must be some of the letters qkvo in this order, such as 'qk', got {placement!r}")
+
+
+def depends_on_relative_position_only(placement: str) -> bool:
+    """Whether shifting all positions by the same number leaves the output unchanged.
+
+    The scores see the shift unless both q and k are rotated or neither; the values come back unchanged only if both v
+    and o are rotated or neither.
+
+    Example:
+        >>> depends_on_relative_position_only("qk"), depends_on_relative_position_only("qkv")
+        (True, False)
+    """
+    check_placement(placement)
+    return ("q" in placement) == ("k" in placement) and ("v" in placement) == ("o" in placement)
+
+
+def rotate_qkv(q: Tensor, k: Tensor, v: Tensor, rope: Rope | None, placement: str) -> list[Tensor]:
+    """q, k and v, rotated where ``placement`` has their letter."""
+    if rope is None:
+        return [q, k, v]
+    return [apply_rotary(x, *rope) if letter in placement else x for letter, x in zip("qkv", (q, k, v))]
+
+
+def rotate_back(output: Tensor, rope: Rope | None, placement: str) -> Tensor:
+    """The output, rotated back where ``placement`` has the letter o."""
+    return output if rope is None or "o" not in placement else apply_rotary(output, *rope.inverse())
+
+
+def by_head(x: Tensor) -> Tensor:
+    """``[batch, seq, heads, size]`` <-> ``[batch, heads, seq, size]``, for the matrix products of each head."""
+    return x.transpose([0, 2, 1, 3])
+
+
+def check_segments(segment_ids: Tensor | None, batch: int, seq: int, contiguous: bool = False) -> None:
+    """Raise ValueError unless ``segment_ids`` is None or integer ``[batch, seq]``.
+
+    Args:
+        contiguous: also that equal ids are side by side. In static graphs, where sizes are not known, only the dtype is
+            checked.
+    """
+    if segment_ids is None:
+        return
+    if paddle.in_dynamic_mode() and list(segment_ids.shape) != [batch, seq]:
+        raise ValueError(f"segment_ids must be [batch, seq] = {[batch, seq]}, got {list(segment_ids.shape)}")
+    if segment_ids.dtype not in (paddle.int32, paddle.int64):
+        raise ValueError(f"segment_ids must be int32 or int64, got {segment_ids.dtype}")
+    if contiguous and paddle.in_dynamic_mode():
+        for row in segment_ids.numpy():
+            if 1 + (row[1:] != row[:-1]).sum() != len(set(row.tolist())):
+                raise ValueError("linear attention needs the tokens of a segment side by side; segment_ids has gaps")

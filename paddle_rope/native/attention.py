@@ -1,0 +1,118 @@
+"""Softmax attention that stores no weights ``[seq, seq]``, and linear attention that stores its inputs and output."""
+
+from collections.abc import Sequence
+
+import paddle
+from paddle import Tensor
+
+from paddle_rope.native.dispatch import sizes_of
+from paddle_rope.native.library import call, dense, dropout_arguments
+from paddle_rope.native.operator import with_gradients
+
+_QKV = "batch seq heads dim"
+
+
+def native_softmax_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    rope: tuple | None,
+    key_mask: Tensor | None,
+    dropout: float,
+    segment_ids: Tensor | None,
+    causal: bool,
+) -> Tensor | None:
+    """:func:`~paddle_rope.softmax_attention`; None where the shapes do not fit or not all features turn.
+
+    Where a text has nothing but padding the output is 0.
+    """
+    sizes = sizes_of(
+        (q, _QKV),
+        (k, _QKV),
+        (v, _QKV),
+        (key_mask, "batch seq", paddle.bool),
+        (segment_ids, "batch seq", paddle.int32, paddle.int64),
+    )
+    if sizes is None or not 0 <= dropout < 1 or not fits_rope(rope, q.shape[0], q.shape[1], q.shape[3]):
+        return None
+    masks = dense(key_mask), None if segment_ids is None else dense(segment_ids.astype("int64"))
+    arguments = (*q.shape, *rope_arguments(rope), *masks, int(causal), *dropout_arguments(dropout))
+
+    def compute(needs, q, k, v):
+        out, log_sums = paddle.empty_like(q), None
+        if any(needs):
+            log_sums = paddle.empty([sizes["batch"], sizes["heads"], sizes["seq"]], q.dtype)
+        call("softmax_attention_forward", *arguments, q, k, v, out, log_sums)
+        saved = (q, k, v, out.detach(), log_sums)
+
+        def differentiate(grad_out):
+            gradients = [paddle.empty_like(grad_out) for _ in range(3)]
+            call("softmax_attention_backward", *arguments, *saved, grad_out, *gradients)
+            return gradients
+
+        return out, differentiate, (*saved, *masks)
+
+    return with_gradients(compute, q, k, v)
+
+
+def native_linear_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    rope: tuple | None,
+    key_mask: Tensor | None,
+    normalizer: str,
+    causal: bool,
+    decay: Sequence[float] | Tensor | None,
+) -> Tensor | None:
+    """:func:`~paddle_rope.linear_attention` of elu + 1, without a rotated denominator; None for other arguments."""
+    sizes = sizes_of((q, _QKV), (k, _QKV), (v, _QKV), (key_mask, "batch seq", paddle.bool))
+    if sizes is None or not fits_rope(rope, q.shape[0], q.shape[1], q.shape[3]):
+        return None
+    if normalizer not in ("unrotated", "none") or not _fits_decay(decay, sizes["heads"]):
+        return None
+    mask, gammas = dense(key_mask), None if decay is None else paddle.to_tensor(list(decay), dtype="float32")
+    arguments = (*q.shape, *rope_arguments(rope), mask, int(causal), gammas, int(normalizer == "unrotated"))
+
+    def compute(needs, q, k, v):
+        batch, seq, heads, dim = q.shape
+        out, divisors, kept = paddle.empty_like(q), paddle.empty([batch, heads, seq], q.dtype), None
+        if any(needs):
+            kept = paddle.empty([batch, heads, dim + 1, dim], q.dtype)
+        call("linear_attention_forward", *arguments, q, k, v, out, divisors, kept)
+        saved = (q, k, v, out.detach(), divisors, kept)
+
+        def differentiate(grad_out):
+            gradients = [paddle.empty_like(grad_out) for _ in range(3)]
+            call("linear_attention_backward", *arguments, *saved, grad_out, *gradients)
+            return gradients
+
+        return out, differentiate, (*saved, mask)
+
+    return with_gradients(compute, q, k, v)
+
+
+def fits_rope(rope: tuple | None, batch: int, seq: int, head_dim: int) -> bool:
+    """Whether all features of ``[batch, seq, .., head_dim]`` turn by these float32 tables; also for None."""
+    if rope is None:
+        return True
+    cos, sin, *_ = rope
+    if cos.shape != sin.shape or cos.shape[-2:] != [seq, head_dim // 2] or not cos.dtype == sin.dtype == paddle.float32:
+        return False
+    return head_dim % 2 == 0 and cos.stop_gradient and sin.stop_gradient and cos.shape[:-2] in ([], [1], [batch])
+
+
+def rope_arguments(rope: tuple | None) -> tuple:
+    """cos, sin, numbers from one text to the next, whether pairs are interleaved: as in rotation.h."""
+    if rope is None:
+        return None, None, 0, 0
+    cos, sin, layout = rope
+    each = cos.ndim == 3 and cos.shape[0] > 1
+    return dense(cos), dense(sin), cos.shape[-2] * cos.shape[-1] if each else 0, int(layout == "interleaved")
+
+
+def _fits_decay(decay, heads):
+    """None, or a list of one number in (0, 1] for each head; what is trained has no native form."""
+    if decay is None:
+        return True
+    return isinstance(decay, (list, tuple)) and len(decay) == heads and all(0 < gamma <= 1 for gamma in decay)

@@ -1,0 +1,134 @@
+"""Which form of a function computes: the plain one, or the native one where it takes the arguments.
+
+Native operators read memory by its address, so every shape, dtype and range on which an address depends is checked
+before a call: the device and dtypes here, for all operators, and the shapes by :func:`sizes_of` in each.
+"""
+
+import contextlib
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import paddle
+from paddle import Tensor
+from paddle.base import core, framework
+
+from paddle_rope.native.library import library
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# paddle.jit.to_static of 2.6 by its defaults runs frames in dynamic mode and fails where it cannot read one.
+_TRACER_READS_FRAMES = paddle.__version__.startswith("2.")
+_TAKEN = (paddle.float32, paddle.int32, paddle.int64, paddle.bool)
+_plain_blocks = 0  # how many blocks of plain_forms are open
+
+
+def native_form(native: Callable[..., Any], **only: Any) -> Callable[[Function], Function]:
+    """A decorator that gives a plain function a native form of the same arguments.
+
+    The native form computes where :func:`is_enabled` holds for all arguments and it returns something other than None.
+    The plain function is the definition: it computes everywhere else, and raises the errors. Static graphs are traced
+    through it as it stands, without rewriting.
+
+    Args:
+        native: called with the arguments by name, without those of ``only``.
+        only: the one value of an argument that the native form computes: None, a name, or a function.
+
+    Example:
+        >>> def doubled(x): return None if x < 0 else "native"
+        >>> @native_form(doubled, times=2)
+        ... def multiplied(x, times=2): return x * times
+        >>> multiplied(-3), multiplied(3, times=4)
+        (-6, 12)
+    """
+
+    def decorate(plain: Function) -> Function:
+        parameters = inspect.signature(plain).parameters
+        defaults = {name: one.default for name, one in parameters.items() if one.default is not one.empty}
+
+        @functools.wraps(plain)
+        def dispatch(*arguments, **named):
+            if is_enabled(*arguments, *named.values()):
+                given = {**defaults, **dict(zip(parameters, arguments)), **named}
+                if all(_is(given.pop(name), value) for name, value in only.items()):
+                    result = native(**given)
+                    if result is not None:
+                        return result
+            return plain(*arguments, **named)
+
+        return paddle.jit.not_to_static(dispatch)
+
+    return decorate
+
+
+def is_enabled(*arguments: Any) -> bool:
+    """Whether native operators take the tensors among the arguments: float32, integers or bool, not empty, on CPU,
+    neither in a static graph nor under AMP."""
+    if _plain_blocks or library() is None or not paddle.in_dynamic_mode() or paddle.get_device() != "cpu":
+        return False
+    if _TRACER_READS_FRAMES and _is_traced(sys._getframe()):
+        return False
+    if _amp_level() != core.AmpLevel.O0:
+        return False
+    tensors = (one for one in arguments if isinstance(one, Tensor))
+    return all(tensor.dtype in _TAKEN and 0 not in tensor.shape for tensor in tensors)
+
+
+@contextlib.contextmanager
+def plain_forms() -> Iterator[None]:
+    """In this context the plain forms compute, to compare with.
+
+    Example:
+        >>> with plain_forms():
+        ...     is_enabled()
+        False
+    """
+    global _plain_blocks
+    _plain_blocks += 1
+    try:
+        yield
+    finally:
+        _plain_blocks -= 1
+
+
+def sizes_of(*expected: tuple) -> dict[str, int] | None:
+    """The size of each named axis; None if tensors contradict each other.
+
+    Args:
+        expected: (tensor or None, names of its axes, dtypes that it may have; none given for any).
+
+    Example:
+        >>> sizes_of((paddle.ones([2, 3]), "rows width"), (None, "width"))
+        {'rows': 2, 'width': 3}
+        >>> sizes_of((paddle.ones([2, 3]), "rows width"), (paddle.ones([4]), "width"))
+    """
+    sizes: dict[str, int] = {}
+    for tensor, axes, *dtypes in expected:
+        if tensor is None:
+            continue
+        names = axes.split()
+        if tensor.ndim != len(names) or (dtypes and tensor.dtype not in dtypes):
+            return None
+        for name, size in zip(names, tensor.shape):
+            if sizes.setdefault(name, size) != size:
+                return None
+    return sizes
+
+
+def _is(value, wanted):
+    return value is wanted or (isinstance(wanted, str) and isinstance(value, str) and value == wanted)
+
+
+def _amp_level():
+    attributes = core._get_amp_attrs() if hasattr(core, "_get_amp_attrs") else framework._dygraph_tracer()
+    return attributes._amp_level
+
+
+def _is_traced(frame):
+    while frame is not None:
+        if frame.f_code.co_filename.endswith("sot/translate.py"):
+            return True
+        frame = frame.f_back
+    return False
