@@ -75,8 +75,8 @@ class DepthwiseConvolution(nn.Layer):
 
     Example:
         >>> layer = DepthwiseConvolution(8, center=1.0)
-        >>> layer(paddle.ones([2, 5, 8])).shape
-        [2, 5, 8]
+        >>> tuple(layer(paddle.ones([2, 5, 8])).shape)
+        (2, 5, 8)
     """
 
     def __init__(self, hidden_size: int, size: int = 3, center: float = 0.0, causal: bool = False) -> None:

@@ -53,8 +53,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str | Non
         ``[..., out_features]``.
 
     Example:
-        >>> linear(paddle.ones([2, 3]), paddle.eye(3), None, "relu").shape
-        [2, 3]
+        >>> tuple(linear(paddle.ones([2, 3]), paddle.eye(3), None, "relu").shape)
+        (2, 3)
     """
     if bias is None or not computes_on_cpu():
         y = F.linear(x, weight, bias)
@@ -73,8 +73,8 @@ class Linear(nn.Linear):
         activation: a name of :data:`ACTIVATION_FUNCTIONS`; None for none.
 
     Example:
-        >>> Linear(3, 5, activation="gelu")(paddle.ones([2, 3])).shape
-        [2, 5]
+        >>> tuple(Linear(3, 5, activation="gelu")(paddle.ones([2, 3])).shape)
+        (2, 5)
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Dropout(nn.Dropout):
 
     Example:
         >>> layer = Dropout(0.5)
-        >>> layer.eval()
+        >>> _ = layer.eval()
         >>> layer(paddle.ones([2])).tolist(), layer.rate
         ([1.0, 1.0], 0.0)
     """
@@ -189,8 +189,8 @@ def residual_norm(norm: LayerNorm | RMSNorm, residual: Tensor, x: Tensor, dropou
 
     Example:
         >>> x = paddle.to_tensor([[1.0, 2.0]])
-        >>> residual_norm(RMSNorm(), x, 2 * x, Dropout(0.0)).shape
-        [1, 2]
+        >>> tuple(residual_norm(RMSNorm(), x, 2 * x, Dropout(0.0)).shape)
+        (1, 2)
     """
     return _residual_norm(residual, x, norm.weight, norm.bias, norm.epsilon, dropout.rate)
 

@@ -50,8 +50,8 @@ class Rope(NamedTuple):
 
     Example:
         >>> rope = RotaryPositionEmbedding(4).cos_sin(2)
-        >>> rope.cos.shape, rope.layout
-        ([2, 2], 'interleaved')
+        >>> tuple(rope.cos.shape), rope.layout
+        ((2, 2), 'interleaved')
     """
 
     cos: Tensor  # cosines of the phases m theta_i, [seq, rotary_dim / 2] or [batch, seq, rotary_dim / 2]
@@ -153,8 +153,8 @@ class RotaryPositionEmbedding(Float32Layer):
 
     Example:
         >>> rotary = RotaryPositionEmbedding(64)
-        >>> rotary(paddle.ones([2, 100, 4, 64])).shape  # [batch, seq, heads, head_dim]
-        [2, 100, 4, 64]
+        >>> tuple(rotary(paddle.ones([2, 100, 4, 64])).shape)  # [batch, seq, heads, head_dim]
+        (2, 100, 4, 64)
     """
 
     def __init__(

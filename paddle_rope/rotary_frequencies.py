@@ -25,6 +25,10 @@ def rotary_frequencies(rotary_dim: int, base: float = 10000.0) -> np.ndarray:
 
     Raises:
         ValueError: ``rotary_dim`` or ``base`` is not as above.
+
+    Example:
+        >>> rotary_frequencies(4)
+        array([1.  , 0.01])
     """
     check_even("rotary_dim", rotary_dim)
     if not 0 < base < math.inf:
@@ -48,6 +52,11 @@ class FrequencyScaling:
 
     Raises:
         ValueError: ``factor`` is below 1 or not finite.
+
+    Example:
+        >>> FrequencyScaling(0.5)
+        Traceback (most recent call last):
+        ValueError: factor must be a finite number of at least 1 (length wanted / length of training), got 0.5
     """
 
     factor: float
@@ -69,7 +78,12 @@ class FrequencyScaling:
 
 @dataclass(frozen=True)
 class LinearScaling(FrequencyScaling):
-    """Position interpolation: theta'_i = theta_i / s, as if position m were m / s (arXiv 2306.15595, eq. 4)."""
+    """Position interpolation: theta'_i = theta_i / s, as if position m were m / s (arXiv 2306.15595, eq. 4).
+
+    Example:
+        >>> LinearScaling(factor=4).frequencies(4, base=10000)
+        array([0.25  , 0.0025])
+    """
 
     def frequencies(self, rotary_dim: int, base: float) -> np.ndarray:
         return rotary_frequencies(rotary_dim, base) / self.factor
@@ -83,6 +97,10 @@ class NTKScaling(FrequencyScaling):
 
     Raises:
         ValueError: by :meth:`frequencies`, for d = 2, where there is one frequency and the exponent is infinite.
+
+    Example:
+        >>> NTKScaling(factor=4).frequencies(4, base=10000)
+        array([1.    , 0.0025])
     """
 
     def frequencies(self, rotary_dim: int, base: float) -> np.ndarray:
@@ -117,6 +135,13 @@ class YaRNScaling(FrequencyScaling):
 
     Raises:
         ValueError: ``factor`` is below 1, ``original_length`` is not positive, or not 0 <= beta_slow < beta_fast.
+
+    Example:
+        >>> scaling = YaRNScaling(factor=4, original_length=512)
+        >>> scaling.frequencies(4, base=10000)  # the fast one stays
+        array([1.    , 0.0025])
+        >>> round(scaling.amplitude, 4)
+        1.1386
     """
 
     original_length: float
@@ -154,6 +179,10 @@ def frequency_scaling(settings: dict[str, Any] | None) -> FrequencyScaling | Non
 
     Raises:
         ValueError: the type or an argument is unknown, lacking or out of range.
+
+    Example:
+        >>> frequency_scaling({"type": "ntk", "factor": 4})
+        NTKScaling(factor=4)
     """
     if settings is None:
         return None

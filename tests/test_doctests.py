@@ -14,7 +14,7 @@ MODULES = [
     for module in pkgutil.walk_packages(paddle_rope.__path__, "paddle_rope.")
     if not module.name.endswith("__main__")
 ]
-PACKAGES = (".global_pointer", ".native", ".roformer")
+PACKAGES = ("", ".attention", ".global_pointer", ".native", ".roformer")
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -11,7 +11,7 @@ import paddle
 import pytest
 
 from paddle_rope import RoFormerConfig, layers
-from paddle_rope.global_pointer import span_loss
+from paddle_rope.global_pointer import losses
 from paddle_rope.roformer import (
     RoFormerForCausalLM,
     RoFormerForMaskedLM,
@@ -46,7 +46,7 @@ def counted_fetches():
 @pytest.fixture(autouse=True)
 def as_on_another_device(monkeypatch):
     """What the layers do on CPU alone, such as numpy's random numbers, they leave to Paddle."""
-    for module in (layers, span_loss):
+    for module in (layers, losses):
         monkeypatch.setattr(module, "computes_on_cpu", lambda: False)
 
 

@@ -31,17 +31,31 @@ def elu_plus_one(x: Tensor) -> Tensor:
 
     Any shape and floating dtype -> the same, positive. Written as relu(x) + exp(min(x, 0)), which does not cancel:
     elu(x) + 1 is exactly 0 in bfloat16 for x = -8. The slope at 0 is 1.
+
+    Example:
+        >>> elu_plus_one(paddle.to_tensor([0.0, 2.0])).tolist()
+        [1.0, 3.0]
     """
     return F.relu(x) + paddle.exp(paddle.clip(x, max=_JUST_ABOVE_ZERO))
 
 
 def relu(x: Tensor) -> Tensor:
-    """phi(x) = max(x, 0), not negative; a query or key without a positive feature gets the output or weight 0."""
+    """phi(x) = max(x, 0), not negative; a query or key without a positive feature gets the output or weight 0.
+
+    Example:
+        >>> relu(paddle.to_tensor([-1.0, 2.0])).tolist()
+        [0.0, 2.0]
+    """
     return F.relu(x)
 
 
 def exp(x: Tensor) -> Tensor:
-    """phi(x) = exp(x), positive. In float32 the products hold while a query and a key feature sum to less than 80."""
+    """phi(x) = exp(x), positive. In float32 the products hold while a query and a key feature sum to less than 80.
+
+    Example:
+        >>> exp(paddle.to_tensor([0.0])).tolist()
+        [1.0]
+    """
     return paddle.exp(x)
 
 
@@ -51,6 +65,13 @@ class FeatureMap:
     Attributes:
         over_sequence: each key sees the whole sequence: the map is neither causal nor for packed texts.
         rotates_denominator: the products may be negative unless numerator and denominator are rotated alike.
+
+    Example:
+        >>> class Square(FeatureMap):
+        ...     def query(self, x):
+        ...         return x.square()
+        >>> Square().key(paddle.to_tensor([[[[-2.0, 3.0]]]])).tolist()
+        [[[[4.0, 9.0]]]]
     """
 
     over_sequence = False
@@ -94,6 +115,11 @@ class SoftmaxExp(FeatureMap):
     over j as they are: without rotation every normalizer but "none" divides by 1. Each key sees the whole sequence, so
     the map is bidirectional only and does not know packed sequences. (Keys exp(k) alone under a normalizer are
     :func:`exp`: a factor that a query's features share, such as the one of softmax, leaves the quotient unchanged.)
+
+    Example:
+        >>> keys = SoftmaxExp().key(paddle.ones([1, 4, 1, 2]))
+        >>> keys[0, :, 0, 0].tolist()  # over the sequence
+        [0.25, 0.25, 0.25, 0.25]
     """
 
     over_sequence = True
@@ -117,6 +143,11 @@ class OnePlusCosine(FeatureMap):
     rotation in numerator and denominator (``normalizer="rotated"``, or "none") attention stays a probability, as long
     as the rotation keeps lengths, which YaRN's does not.
     Lengths are sqrt(|x|^2 + 1e-12): the zero vector has cosine 0 with all.
+
+    Example:
+        >>> features = OnePlusCosine().query(paddle.to_tensor([[[[3.0, 4.0]]]]))
+        >>> tuple(OnePlusCosine().after_rotation(features).shape)
+        (1, 1, 1, 3)
     """
 
     rotates_denominator = True
@@ -151,6 +182,11 @@ class OrthogonalRandomFeatures(Float32Layer, FeatureMap):
 
     Raises:
         ValueError: a size is not positive.
+
+    Example:
+        >>> features = OrthogonalRandomFeatures(head_dim=4, num_features=6)
+        >>> tuple(features.query(paddle.ones([1, 5, 2, 4])).shape)
+        (1, 5, 2, 6)
     """
 
     def __init__(self, head_dim: int, num_features: int | None = None, seed: int = 0) -> None:
@@ -198,6 +234,10 @@ def make_feature_map(name: str, head_dim: int, seed: int = 0) -> FeatureMapLike:
 
     Raises:
         ValueError: the name is unknown.
+
+    Example:
+        >>> make_feature_map("relu", head_dim=4)(paddle.to_tensor([-1.0])).tolist()
+        [0.0]
     """
     check_choice("feature_map", name, FEATURE_MAPS)
     if name == "favor":

@@ -84,8 +84,8 @@ def linear_attention(
     Example:
         >>> from paddle_rope import RotaryPositionEmbedding
         >>> q = k = v = paddle.ones([1, 5, 2, 4])
-        >>> linear_attention(q, k, v, RotaryPositionEmbedding(4).cos_sin(5)).shape
-        [1, 5, 2, 4]
+        >>> tuple(linear_attention(q, k, v, RotaryPositionEmbedding(4).cos_sin(5)).shape)
+        (1, 5, 2, 4)
     """
     if chunk_size is not None and chunk_size < 1:
         raise ValueError(f"chunk_size must be positive, got {chunk_size}")
@@ -105,7 +105,14 @@ def linear_attention(
 
 
 class LinearAttentionState(NamedTuple):
-    """What causal linear attention remembers of the tokens before: its size does not depend on their number."""
+    """What causal linear attention remembers of the tokens before: its size does not depend on their number.
+
+    Example:
+        >>> token = paddle.ones([1, 1, 2, 4])
+        >>> state, _ = linear_attention_step(None, token, token, token)
+        >>> tuple(state.key_values.shape)
+        (1, 2, 4, 4)
+    """
 
     key_values: Tensor  # sum_j gamma^(i-j) R_j phi(k_j) v_j^T, [batch, heads, features, value_dim]
     keys: Tensor | None  # sum_j gamma^(i-j) phi(k_j), [batch, heads, features, 1]; None without denominator
@@ -147,8 +154,8 @@ def linear_attention_step(
         >>> state, token = None, paddle.ones([1, 1, 2, 4])
         >>> for _ in range(3):
         ...     state, y = linear_attention_step(state, token, token, token)
-        >>> state.length, y.shape
-        (3, [1, 1, 2, 4])
+        >>> state.length, tuple(y.shape)
+        (3, (1, 1, 2, 4))
     """
     check_linear_options(feature_map, normalizer, placement)
     seq, decay = q.shape[1], _checked_decay(decay, q.shape[2])

@@ -23,7 +23,12 @@ from paddle_rope.rotary import Rope
 
 
 class AttentionCache(NamedTuple):
-    """What a causal :class:`MultiHeadAttention` remembers of the tokens before."""
+    """What a causal :class:`MultiHeadAttention` remembers of the tokens before.
+
+    Example:
+        >>> AttentionCache._fields
+        ('state', 'of_values', 'of_output')
+    """
 
     state: KeyValueState | LinearAttentionState | None = None
     of_values: Tensor | None = None  # what the convolutions remember
@@ -56,10 +61,11 @@ class MultiHeadAttention(nn.Layer):
             each other.
 
     Example:
+        >>> import paddle
         >>> from paddle_rope import RotaryPositionEmbedding
         >>> layer, rotary = MultiHeadAttention(8, 2, "linear"), RotaryPositionEmbedding(4)
-        >>> layer(paddle.ones([1, 5, 8]), rotary.cos_sin(5)).shape
-        [1, 5, 8]
+        >>> tuple(layer(paddle.ones([1, 5, 8]), rotary.cos_sin(5)).shape)
+        (1, 5, 8)
     """
 
     def __init__(

@@ -64,8 +64,8 @@ def softmax_attention(
     Example:
         >>> q = k = v = paddle.ones([1, 5, 2, 4])
         >>> from paddle_rope import RotaryPositionEmbedding
-        >>> softmax_attention(q, k, v, RotaryPositionEmbedding(4).cos_sin(5)).shape
-        [1, 5, 2, 4]
+        >>> tuple(softmax_attention(q, k, v, RotaryPositionEmbedding(4).cos_sin(5)).shape)
+        (1, 5, 2, 4)
     """
     check_placement(placement)
     check_segments(segment_ids, k.shape[0], k.shape[1])

@@ -58,8 +58,8 @@ def window_attention(
 
     Example:
         >>> q = k = v = paddle.ones([1, 500, 2, 4])
-        >>> window_attention(q, k, v, window=8).shape
-        [1, 500, 2, 4]
+        >>> tuple(window_attention(q, k, v, window=8).shape)
+        (1, 500, 2, 4)
     """
     check_placement(placement)
     if window < 1:
@@ -79,7 +79,14 @@ def window_attention(
 
 class KeyValueState(NamedTuple):
     """What causal softmax attention remembers of the tokens before, with a window of the last ones: their keys and
-    values, rotated where RoPE is."""
+    values, rotated where RoPE is.
+
+    Example:
+        >>> token = paddle.ones([1, 1, 2, 4])
+        >>> state, _ = softmax_attention_step(None, token, token, token)
+        >>> tuple(state.keys.shape)
+        (1, 1, 2, 4)
+    """
 
     keys: Tensor  # [batch, seq, heads, head_dim]
     values: Tensor | None  # [batch, seq, heads, head_dim]; None where they are the keys
@@ -115,8 +122,8 @@ def softmax_attention_step(
         >>> token = paddle.ones([1, 1, 2, 4])
         >>> state, _ = softmax_attention_step(None, token, token, token)
         >>> state, y = softmax_attention_step(state, token, token, token)
-        >>> state.keys.shape, y.shape
-        ([1, 2, 2, 4], [1, 1, 2, 4])
+        >>> tuple(state.keys.shape), tuple(y.shape)
+        ((1, 2, 2, 4), (1, 1, 2, 4))
     """
     one_tensor = v is k and ("k" in placement) == ("v" in placement)
     q, k, v = rotate_qkv(q, k, v, rope, placement)

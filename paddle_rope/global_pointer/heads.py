@@ -10,12 +10,11 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_rope.global_pointer.band import band_ends, band_products
-from paddle_rope.global_pointer.losses import sorted_spans
-from paddle_rope.global_pointer.span_loss import span_crossentropy
+from paddle_rope.global_pointer.losses import sorted_spans, span_crossentropy
 from paddle_rope.layers import Linear, first_two
 from paddle_rope.native.dispatch import is_enabled
 from paddle_rope.native.span_loss import native_span_loss
-from paddle_rope.options import WIDEST_BAND
+from paddle_rope.options import WIDEST_BAND, integer
 from paddle_rope.rotary import RotaryPositionEmbedding
 
 # Score of pairs that are no span: end before start, or padding. float16 holds it, and exp of it is 0.
@@ -52,18 +51,6 @@ def mask_non_spans(logits: Tensor, token_mask: Tensor | None = None, max_span_le
     return paddle.where(is_span.expand(logits.shape), logits, paddle.full_like(logits, MASKED_LOGIT))
 
 
-def check_max_span_length(max_span_length: int | None) -> None:
-    """Raise ValueError unless it is None or a positive integer up to ``WIDEST_BAND``."""
-    if max_span_length is None:
-        return
-    is_integer = isinstance(max_span_length, int) and not isinstance(max_span_length, bool)
-    if not is_integer or not 1 <= max_span_length <= WIDEST_BAND:
-        raise ValueError(
-            f"max_span_length must be a positive integer or None, got {max_span_length!r}; at most {WIDEST_BAND:,}, "
-            "None for spans of any length"
-        )
-
-
 class GlobalPointer(nn.Layer):
     r"""s_t(i, j) = (R_i q_{t,i}) . (R_j k_{t,j}) / sqrt(head_size), with q and k of their own for each type t.
 
@@ -93,7 +80,7 @@ class GlobalPointer(nn.Layer):
         max_span_length: int | None = None,
     ) -> None:
         super().__init__()
-        check_max_span_length(max_span_length)
+        integer(1, WIDEST_BAND, optional=True).check("max_span_length", max_span_length)
         self.max_span_length = max_span_length
         self.num_types = num_types
         self.head_size = head_size

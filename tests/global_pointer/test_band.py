@@ -218,5 +218,5 @@ def test_spans_that_are_no_triples_of_integers_are_an_error(shape, dtype):
 @both_heads
 @pytest.mark.parametrize("width", [0, -1, 2.5, True, "8", 2**16 + 1])
 def test_a_width_that_cannot_be_is_an_error(head, width):
-    with pytest.raises(ValueError, match="max_span_length must be a positive integer or None, got"):
+    with pytest.raises(ValueError, match="max_span_length must be an integer of 1 to 65,536 or None, got"):
         head(4, 2, 4, max_span_length=width)

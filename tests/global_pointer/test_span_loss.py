@@ -4,14 +4,14 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_rope.global_pointer import span_crossentropy, span_loss
+from paddle_rope.global_pointer import losses, span_crossentropy
 from tests.pairwise import pairwise
 
 
 @pytest.fixture
 def elsewhere(monkeypatch):
     """From the call on the loss is computed as on another device."""
-    return lambda: monkeypatch.setattr(span_loss, "computes_on_cpu", lambda: False)
+    return lambda: monkeypatch.setattr(losses, "computes_on_cpu", lambda: False)
 
 
 def drawn_spans(batch, count, types, seq, longest):
