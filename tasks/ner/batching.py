@@ -38,8 +38,8 @@ class NerDataset:
             :func:`tasks.ner.data.cutting.cut_labeled`; None for no cut.
         max_span_length: longest entity in tokens that the model scores; None for any.
         features: if the model takes them.
-        made_features: whether ``features`` were made of these very examples, as those of the training data are; each
-            is then seen without what it brought in itself.
+        made_features: whether ``features`` were made from these examples, as in training; the features of each
+            example then leave out its own labels.
 
     Attributes:
         texts: the tokenized examples, in their order; or the windows of all of them.

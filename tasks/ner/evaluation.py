@@ -9,7 +9,7 @@ from tasks.ner.batching import NerDataset
 from tasks.ner.data.reading import check_labeled, entity_types, read_examples
 from tasks.ner.examples import Entity, Example, without_overlaps
 from tasks.ner.metrics import entity_scores
-from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, above
+from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, above_thresholds
 from tasks.ner.prediction.finding import find_in_windows
 from tasks.ner.prediction.predictor import NerPredictor
 from tasks.ner.reports.error_analysis import error_analysis, worst_examples
@@ -45,7 +45,7 @@ def evaluate_model(model: Any, dataset: NerDataset, batch_size: int, with_candid
 
     if with_candidates and _expected_candidates(find, dataset) <= MOST_CANDIDATES:
         candidates = find(dataset.texts, LOWEST_THRESHOLD)
-        found = above(candidates, config.thresholds, config.types, config.allow_overlap)
+        found = above_thresholds(candidates, config.thresholds, config.types, config.allow_overlap)
     else:
         candidates, found = None, find(dataset.texts)
         if not config.allow_overlap:
@@ -92,6 +92,6 @@ def evaluate_predictor(
 
 
 def scores_and_errors(examples, found, types):
-    """What is said of predictions: :func:`entity_scores` and :func:`error_analysis` in one dict."""
+    """:func:`entity_scores` and :func:`error_analysis` of predictions, in one dict."""
     gold = [example.entities for example in examples]
     return {**entity_scores(gold, found, types), **error_analysis(gold, found, types)}

@@ -65,7 +65,7 @@ def spans_of(entities: Iterable[Entity]) -> frozenset[tuple[int, int, str]]:
 
 
 def without_overlaps(entities: Iterable[Entity]) -> list[Entity]:
-    """The predicted entities that are left, in order, when each takes its characters from those that score less."""
+    """The predicted entities without overlaps, in order: of overlapping ones, the one with the highest score."""
     kept: list[Entity] = []
     taken: set[int] = set()
     for entity in sorted(entities, key=lambda entity: (-entity.score, entity)):

@@ -1,4 +1,4 @@
-"""Features of words as embeddings that are added to those of the tokens."""
+"""Word features as embeddings that are added to the token embeddings."""
 
 import paddle
 from paddle import nn
@@ -31,7 +31,7 @@ class FeatureEmbedding(nn.Layer):
         inputs = sum(COLUMNS[kind] * COLUMN_SIZES[kind] for kind in self.kinds)
         self.flags = None
         if sizes["flags"]:
-            self.flags = nn.Embedding(sizes["flags"], FLAGS_SIZE)  # a token has the sum of those of its flags
+            self.flags = nn.Embedding(sizes["flags"], FLAGS_SIZE)  # a token has the sum over its flags
             inputs += FLAGS_SIZE
         self.projection = Linear(inputs, embedding_size)
         self.init_projection()

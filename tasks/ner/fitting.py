@@ -1,5 +1,5 @@
-"""What a run with the key ``fit_to_data`` chooses by the size of its data. Few labels want many steps in small batches,
-and an encoder that has read before; many labels want more layers and few epochs. docs/ner.md has the table and what it
+"""What a run with the key ``fit_to_data`` chooses by the size of its data. Few labels need many steps in small batches
+and a pretrained encoder; many labels need more layers and few epochs. docs/ner.md has the table and what it
 was measured on."""
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ NEAR = {
     "convolutions": True,
     "output_gate": True,
 }
-# Whoever gives one of these chooses the attention.
+# If one of these keys is given, no key of NEAR is chosen.
 _OF_ATTENTION = {
     *NEAR, "attention_window", "feature_map",
     "position_embedding", "num_attention_heads",
@@ -67,8 +67,8 @@ INPUT_DROPOUT = {"character_dropout": 0.1, "feature_dropout": 0.3}  # from a fol
 class Fit(NamedTuple):
     """What was chosen."""
 
-    keys: dict[str, Any]  # configuration keys; none of those that were given
-    lines: list[str]  # what is said of it
+    keys: dict[str, Any]  # configuration keys that were not given
+    lines: list[str]  # that explain the choice
     steps: int  # of the optimizer, also with keys that were given
 
 
@@ -84,7 +84,7 @@ def fit_keys(
     """Choose the keys that are not given.
 
     Args:
-        given: configuration keys; those in it stand.
+        given: configuration keys, which are kept.
         examples: what is learned from.
         more: texts without labels.
         processes: that train together.
@@ -158,7 +158,7 @@ def _lines(given, wanted, texts, characters, more, entities, steps):
     learned = "the folder's weights have learned before" if given.get("pretrained") else "weights from scratch"
     unlabeled = f"before, on the training texts and {more:,} without labels" if more else "before, on the same texts"
     reasons = {
-        "more layers want more labels" if few else "so many labels fill them": (
+        "more layers need more labels" if few else "so many labels fill them": (
             "num_hidden_layers", "intermediate_size", "hidden_act",
         ),
         "what is near counts most, and so labels need not teach it": tuple(NEAR),
@@ -180,7 +180,7 @@ def _lines(given, wanted, texts, characters, more, entities, steps):
             lines.append(f"  {', '.join(chosen)}: {reason}")
     kept = [f"{key} {given[key]}" for key in wanted if key in given]
     if kept:
-        lines.append(f"  given, so they stand: {', '.join(kept)}")
+        lines.append(f"  kept as given: {', '.join(kept)}")
     if steps < FEWEST_STEPS:
         lines.append(
             f"note: {steps} optimizer steps are few; with less than about {FEWEST_STEPS} nothing may be found. "

@@ -50,8 +50,8 @@ def window_length(lengths: Sequence[int]) -> int:
 
 
 def entity_bound(longest_entity: int | None) -> int | None:
-    """Tokens of the longest span that is found: twice those of the longest training entity, at least 32; None, so any,
-    where that is not known."""
+    """Tokens of the longest span that is found: twice the length of the longest training entity, at least 32; None,
+    for any length, if that is not known."""
     return None if longest_entity is None else max(ENTITY_FACTOR * longest_entity, LEAST_ENTITY_BOUND)
 
 
@@ -82,7 +82,7 @@ def reading_of(
     The overlap is the longest training entity, at least a quarter of a window and at most half of one.
 
     Args:
-        config: a :class:`tasks.ner.model.NerConfig`, or what stands for one.
+        config: a :class:`tasks.ner.model.NerConfig`, or an object with its lengths.
         max_tokens, overlap, max_entity_tokens: in place of what follows from ``config``; ``max_entity_tokens`` 0 for no
             bound.
     """

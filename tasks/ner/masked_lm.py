@@ -45,7 +45,7 @@ def pretrain(model, texts, tokenizer, arguments, epochs, folder, checkpoint_minu
     arguments.dataloader_num_workers = 0  # each epoch would start with the same copy of the collator's random numbers
     arguments.evaluation_strategy = arguments.save_strategy = IntervalStrategy.NO
     arguments.load_best_model_at_end = False
-    # Weights of its own, since a tensor cannot be in two data-parallel models. Names of its own: a resumed run, which
+    # A copy of the weights, since a tensor cannot be in two data-parallel models. Other names: a resumed run, which
     # leaves this out, must give the optimizer's state the same names.
     with paddle.utils.unique_name.guard("masked_lm_"):
         copied = type(model)(_with_little_dropout(model.config))
@@ -96,8 +96,8 @@ class NerMaskedLM(nn.Layer):
 class MaskingCollator:
     """Pads and hides tokens, other ones each time.
 
-    The features of hidden tokens and of their neighbors are hidden, too, since bigrams and words would tell what
-    stands there. A longer word of the segmentation or of the dictionary may still tell.
+    The features of hidden tokens and of their neighbors are hidden, too, since bigrams and words would tell the
+    hidden character. A longer word of the segmentation or of the dictionary may still tell.
 
     Args:
         tokenizer: with ``[MASK]``.
@@ -122,8 +122,8 @@ class MaskingCollator:
         batch["input_ids"] = np.where(
             hidden & (self.random.rand(*ids.shape) < MASK_PROBABILITY), self.mask_token_id, ids
         )
-        beside = np.pad(hidden, ((0, 0), (1, 1)))
-        near = (hidden | beside[:, :-2] | beside[:, 2:])[:, :, np.newaxis]
+        padded = np.pad(hidden, ((0, 0), (1, 1)))
+        near = (hidden | padded[:, :-2] | padded[:, 2:])[:, :, np.newaxis]
         if "columns" in batch:
             batch["columns"] = np.where(near & (batch["columns"] > 0), UNKNOWN, batch["columns"])
         if "flags" in batch:

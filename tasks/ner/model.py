@@ -40,7 +40,7 @@ class NerModel(RoFormerPretrainedModel):
         Args:
             input_ids: int64 ``[batch, seq]``.
             attention_mask: bool ``[batch, seq]``, False at padding.
-            token_mask: bool ``[batch, seq]``, True where the token stands for characters of the text.
+            token_mask: bool ``[batch, seq]``, True where the token has characters of the text.
             columns, flags: as of :class:`~tasks.ner.feature_embedding.FeatureEmbedding`, for a model with features.
             labels: int64 ``[batch, entities, 3]``, (type, first token, last token) of the entities; type -1 is padding.
 

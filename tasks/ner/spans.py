@@ -22,13 +22,6 @@ def check_of_types(name: str, value: Any, types: int, positive: bool = False) ->
         raise ValueError(f"{name} must be {kind} or one for each of {types} types, got {value!r}")
 
 
-def check_lengths(**lengths: Any) -> None:
-    """Raise ValueError unless each of the lengths, under its name, is a positive integer or None."""
-    for name, value in lengths.items():
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-            raise ValueError(f"{name} must be a positive integer or None, got {value!r}")
-
-
 def of_types(value: Numbers, types: int) -> list[float]:
     """A number for each type."""
     return list(value) if isinstance(value, (list, tuple)) else [float(value)] * types

@@ -10,7 +10,7 @@ from tasks.common.files import check_output_file, write_json
 from tasks.ner.batching import check_types
 from tasks.ner.data.reading import check_labeled, read_examples
 from tasks.ner.metrics import score_predictions
-from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, above, find_candidates
+from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, above_thresholds, find_candidates
 from tasks.ner.prediction.predictor import NerPredictor, refuse_exported
 from tasks.ner.prediction.temperatures import temperatures_for
 from tasks.ner.prediction.thresholds import thresholds_for
@@ -77,7 +77,7 @@ def tune_model(
         after[TEMPERATURES] = temperatures_for(gold, candidates, types, config.allow_overlap)
     scores = {}
     for name, values in {"before": before, "after": after}.items():
-        found = above(candidates, values[THRESHOLDS], types, config.allow_overlap)
+        found = above_thresholds(candidates, values[THRESHOLDS], types, config.allow_overlap)
         scores[name] = score_predictions(examples, found, types)
         scores[name]["reliability"] = reliability(gold, found, types, values[TEMPERATURES])
         print_scores(f"{data_file} {name}", scores[name])

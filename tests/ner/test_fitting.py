@@ -89,7 +89,7 @@ def test_several_processes_and_accumulated_batches_make_as_many_steps():
 def test_what_is_given_stands_and_is_said(key, value):
     fit = fit_keys({key: value}, texts(300))
     assert set(fit.keys) == (CHOSEN | set(NEAR)) - {key}
-    assert any(line.startswith("  given") and f"{key} {value}" in line for line in fit.lines)
+    assert any(line.startswith("  kept as given") and f"{key} {value}" in line for line in fit.lines)
 
 
 def test_more_texts_mean_masked_language_modeling_of_bounded_length():

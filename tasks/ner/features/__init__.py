@@ -1,4 +1,4 @@
-"""What is known of the words around each character, beside the character itself."""
+"""Word features: what dictionaries, the segmentation and the training data say about each token."""
 
 from tasks.ner.features.token_features import COLUMNS, FEATURE_KINDS, UNKNOWN, TokenFeatures, check_kinds
 from tasks.ner.features.word_features import FILE_NAME, WordFeatures

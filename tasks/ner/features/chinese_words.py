@@ -33,7 +33,7 @@ class ChineseWords:
     """Finds words in texts as jieba does. Threads may share it.
 
     Args:
-        arrays: those of :func:`tasks.ner.features.jieba_dictionary.read_jieba`.
+        arrays: as returned by :func:`tasks.ner.features.jieba_dictionary.read_jieba`.
 
     Attributes:
         arrays: as given.
@@ -43,8 +43,8 @@ class ChineseWords:
     def __init__(self, arrays):
         self.arrays = arrays
         self.version = str(arrays["version"])
-        # The children of a node begin at its first one and end at that of the next node: a search in a stretch of a
-        # string. Single numbers are faster read from a memoryview than from an array.
+        # The children of a node are a stretch of a string: from its first child to the first child of the next node.
+        # Single numbers are read faster from a memoryview than from an array.
         first_child = np.append(0, np.cumsum(arrays["node_children"].astype(np.int32), dtype=np.int32)) + 1
         self._first_child = first_child.data
         self._characters = arrays["node_characters"].astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
@@ -66,7 +66,7 @@ class ChineseWords:
         return Words(text, dictionary, self.segment(text, dictionary) if segmented else [])
 
     def find(self, text):
-        """All words of the dictionary with two or more characters that stand in a text, also overlapping ones.
+        """All words of the dictionary with two or more characters in a text, also overlapping ones.
 
         Returns:
             dict from the characters at which words begin to a list of (end, (score, part of speech)); both ordered.
@@ -144,7 +144,7 @@ class ChineseWords:
         return chosen
 
     def _segment_singles(self, text, start, stop, found, words):
-        """Append the words of ``text[start:stop]``, of which the dictionary had rather make single characters."""
+        """Append the words of ``text[start:stop]``, which dictionary words leave as single characters."""
         if stop - start == 1 or any(end == stop for end, _ in found.get(start, ())):
             words += [(at, at + 1, self._singles.get(text[at], _NO_SINGLE)[2]) for at in range(start, stop)]
             return

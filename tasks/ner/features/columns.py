@@ -1,7 +1,7 @@
 """Features with a value for each token: place in a word, bigrams, words.
 
-A token may have several characters. What is said of beginnings then holds for its first one, what is said of ends for
-its last one. Special tokens, whose offsets are empty, have no values.
+A token may have several characters: beginnings refer to its first one, ends to its last one. Special tokens, whose
+offsets are empty, have no values.
 """
 
 from collections import Counter

@@ -47,7 +47,7 @@ class Gazetteer:
         return cls(entities, dict(occurrences))
 
     def spans(self, text, own=None):
-        """Places of a text where an entity of the training data stands.
+        """Places in a text where an entity of the training data occurs.
 
         Args:
             text: string.
@@ -90,7 +90,7 @@ class StringFinder:
         self._values = {string[:end]: None for string in strings for end in range(1, len(string))} | strings
 
     def __call__(self, text):
-        """List of (start, end, value) of all places of a text where one of the strings stands, in order."""
+        """List of (start, end, value) of all places in a text where one of the strings occurs, in order."""
         found = []
         values, size = self._values, len(text)
         for start, string in enumerate(text):

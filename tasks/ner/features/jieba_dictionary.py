@@ -125,7 +125,7 @@ def read_jieba():
     """Everything that the words of a text are found with.
 
     Returns:
-        dict from names to arrays: those of :func:`_trie`, :func:`_markov_model` and ``version`` of jieba.
+        dict from names to arrays: as of :func:`_trie` and :func:`_markov_model`, and the ``version`` of jieba.
     """
     folder = _folder()
     tables = {name: _module(folder / "posseg" / f"{name}.py").P for name in TABLES}
@@ -148,7 +148,7 @@ def _folder():
 
 
 def _module(path):
-    """A module of its own, by its file: the package around it is not imported."""
+    """A module loaded from its file, without importing the package around it."""
     loader = SourceFileLoader(f"_{path.stem}_of_jieba", str(path))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
     loader.exec_module(module)
@@ -160,14 +160,14 @@ def _trie(text):
 
     Args:
         text: content of ``dict.txt``: lines "word frequency part-of-speech". Of lines with the same word the last one
-            counts, but the sum of frequencies is that of all lines, as jieba has it.
+            counts, but the sum of frequencies includes all lines, as in jieba.
 
     Returns:
         Nodes are numbered level by level, and the children of a node follow each other, ordered by character; node 0 is
         the root. ``node_characters`` uint ``[nodes]``, code points; ``node_children`` uint ``[nodes]``, how many
         children; ``node_entries`` uint ``[nodes]``, entry of the word that ends there, 0 where none does.
 
-        Words of like frequency and part of speech share an entry; entry 0 is that of unknown words. ``entry_scores``
+        Words of like frequency and part of speech share an entry; entry 0 is for unknown words. ``entry_scores``
         float64 ``[entries]``, logarithm of the share of the frequency, of 1 if it is 0; ``entry_is_word`` bool
         ``[entries]``, frequency above 0; ``entry_tags`` ``[entries]``, part of speech.
     """
@@ -230,7 +230,7 @@ def _markov_model(states_of, start, transitions, emissions):
         ``states`` ``[states]``, place and part of speech; ``start`` float64 ``[states]``; ``transitions`` float64
         ``[states, states]``, -inf where there is none; ``emission_characters`` ``[emissions]``, code points in order,
         ``emission_states`` and ``emission_scores`` float64 ``[emissions]``; ``known_characters``, ``known_states`` and
-        ``known_scores`` ``[known]``, those of ``states_of``, ordered by character and state.
+        ``known_scores`` ``[known]``, from ``states_of``, ordered by character and state.
     """
     states = sorted(transitions, reverse=True)
     number = {state: index for index, state in enumerate(states)}

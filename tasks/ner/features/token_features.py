@@ -1,4 +1,4 @@
-"""What is known of the tokens of a text, and the kinds of it."""
+"""The word features of the tokens of a text, and their kinds."""
 
 from functools import lru_cache
 from typing import NamedTuple

@@ -11,8 +11,8 @@ class UnknownWords:
     """Cuts strings of Chinese characters as ``jieba.posseg`` does, to the last tie. Threads may share it.
 
     Args:
-        arrays: those of :func:`tasks.ner.features.jieba_dictionary.read_jieba`; its states are ordered so that of
-            equally probable ones the first is jieba's choice.
+        arrays: as returned by :func:`tasks.ner.features.jieba_dictionary.read_jieba`; its states are ordered so
+            that of equally probable ones the first is jieba's choice.
     """
 
     def __init__(self, arrays):
@@ -74,7 +74,7 @@ class UnknownWords:
         return path[::-1]
 
     def _step(self, scores, beginning, continuing):
-        """From the scores of a character's states to those of the next one's, whose states and logarithms are given.
+        """The scores of a character's states, from the scores of the states of the character before.
 
         Returns:
             dict from the states that can follow to their scores; dict from them to the best state before.
@@ -107,8 +107,8 @@ class UnknownWords:
         return following, came_from
 
     def _observed(self, char):
-        """Of the states that a character may have those that begin a word, and those that continue one: lists of
-        (state, logarithm of the character's probability in it). Characters that jieba does not know may have any."""
+        """The states that a character may have: first the ones that begin a word, then the ones that continue one, as
+        lists of (state, logarithm of the character's probability in it). Characters unknown to jieba may have any."""
         observed = self._of_character.get(char)
         if observed is None:
             rows = self._known.get(char)

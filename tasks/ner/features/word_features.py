@@ -33,11 +33,11 @@ class WordFeatures:
         kinds: some of ``FEATURE_KINDS``.
         vocabularies: dict from each of the kinds in ``COLUMNS`` to the list of its values.
         gazetteer: :class:`Gazetteer` if it is one of the kinds, else None.
-        words: the dictionary that words are looked up in; None for that of the installed jieba, which all share and
-            which is read at the first text that needs it.
+        words: the dictionary that words are looked up in; None for the dictionary of the installed jieba, which
+            all share and which is read when the first text needs it.
 
     Raises:
-        ValueError: a kind is unknown, or vocabularies or gazetteer are not those of the kinds.
+        ValueError: a kind is unknown, or vocabularies or gazetteer do not match the kinds.
     """
 
     def __init__(
@@ -146,8 +146,8 @@ class WordFeatures:
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike) -> WordFeatures:
-        """Read what :meth:`save_pretrained` has written; warns if the dictionary, that of the folder or else that of
-        the installed jieba, is of another jieba than the features.
+        """Read what :meth:`save_pretrained` has written. Warns if the dictionary, from the folder or else from the
+        installed jieba, belongs to another version of jieba than the features.
 
         Raises:
             ValueError: a file cannot be read or lacks something.
@@ -175,7 +175,7 @@ class WordFeatures:
 
 
 def _words_of(text: str, kinds: Iterable[str], given: Optional[ChineseWords] = None) -> Words:
-    """The words of a text, as far as the kinds need them, by the given dictionary or that of the installed jieba."""
+    """The words of a text, as far as the kinds need them, by the given dictionary or the one of the installed jieba."""
     if JIEBA_KINDS.isdisjoint(kinds):
         return Words(text, {}, [])
     return (given or installed_words())(text, segmented=not SEGMENTED_KINDS.isdisjoint(kinds))

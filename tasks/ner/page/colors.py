@@ -1,4 +1,4 @@
-"""Colors of entity types: those that are nested most often are the farthest apart."""
+"""Colors of entity types: types that nest most often get the colors that are farthest apart."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def styles_of(types: Sequence[str], entities: Iterable[list[Entity]]) -> list[in
 
     A pair of types weighs as much as one is nested in the other. From the heaviest pair on, types take the free styles
     with the least sum of weight / (distance of the colors)² over the types that have one: the heaviest pair gets the
-    two colors that are farthest apart. Of more than ``STYLES`` types, those that are nested least share styles.
+    two colors that are farthest apart. Of more than ``STYLES`` types, the ones that nest least share styles.
 
     Args:
-        types: those that occur.
+        types: names of the types that occur.
         entities: of each text, ordered.
     """
     nested = _nested(entities)

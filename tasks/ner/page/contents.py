@@ -16,7 +16,7 @@ class Place(NamedTuple):
     """A place that the table of contents leads to: a section, a text of several, or texts that are short."""
 
     anchor: str
-    number: str  # what stands before the label
+    number: str  # printed before the label
     label: str
     counts: Counter  # of types
     parts: list  # places within

@@ -27,7 +27,7 @@ def find_candidates(
         lengths: characters of each.
 
     Raises:
-        InputError: they are too many to hold, as those of a model that has not learned to tell spans apart.
+        InputError: there are too many to hold, because the model has not learned to tell spans apart.
     """
     candidates: list[list[Entity]] = []
     while len(candidates) < len(texts):
@@ -43,7 +43,7 @@ def find_candidates(
     return candidates
 
 
-def above(
+def above_thresholds(
     candidates: list[list[Entity]], thresholds: float | Sequence[float], types: Sequence[str], allow_overlap: bool
 ) -> list[list[Entity]]:
     """The candidates of each text that score above the thresholds, of overlapping ones the best unless they may."""

@@ -10,6 +10,7 @@ from paddle import nn
 from tasks.common.errors import InputError
 from tasks.ner.features import FILE_NAME as FEATURES_FILE
 from tasks.ner.model import NerModel
+from tasks.ner.spans import of_types
 
 # What says how a text becomes the input of a model and its scores become entities.
 SAME_FILES = ("vocab.txt", "tokenizer_config.json", FEATURES_FILE)
@@ -23,14 +24,14 @@ class NerEnsemble(nn.Layer):
     1612.01474, who average probabilities; here it is logits, which each model was trained to have above 0 at entities).
 
     Args:
-        folders: those that the models were read from.
+        folders: of the models.
         models: sizes, number of layers and attention may differ.
 
     Raises:
         InputError: the models do not read the same tokens and features, or do not find the same types.
 
     Attributes:
-        config: that of the first model, with the means of the thresholds and of the temperatures, and the least
+        config: of the first model, with the means of the thresholds and of the temperatures, and the least
             ``max_tokens``, ``window_tokens`` and ``longest_text``, and the largest ``longest_entity``.
     """
 
@@ -40,14 +41,17 @@ class NerEnsemble(nn.Layer):
         self.members = nn.LayerList(models)
         configs = [model.config for model in models]
         self.config = copy.copy(configs[0])
-        self.config.max_tokens = min(config.max_tokens for config in configs)
-        self.config.window_tokens = _of_known(min, [config.window_tokens for config in configs])
-        self.config.longest_text = _of_known(min, [config.longest_text for config in configs])
-        self.config.longest_entity = _of_known(max, [config.longest_entity for config in configs])
-        thresholds = [np.broadcast_to(config.thresholds, len(config.types)) for config in configs]
-        self.config.thresholds = np.mean(thresholds, axis=0).tolist()
-        temperatures = [np.broadcast_to(config.temperatures, len(config.types)) for config in configs]
-        self.config.temperatures = np.mean(temperatures, axis=0).tolist()
+        for name, choose in (
+            ("max_tokens", min),
+            ("window_tokens", min),
+            ("longest_text", min),
+            ("longest_entity", max),
+        ):
+            known = [value for config in configs if (value := getattr(config, name)) is not None]
+            setattr(self.config, name, choose(known, default=None))
+        for name in ("thresholds", "temperatures"):
+            of_models = [of_types(getattr(config, name), len(config.types)) for config in configs]
+            setattr(self.config, name, np.mean(of_models, axis=0).tolist())
         self.eval()
 
     def forward(self, input_ids, attention_mask, token_mask, columns=None, flags=None):
@@ -60,18 +64,13 @@ class NerEnsemble(nn.Layer):
     scores_of_text = NerModel.scores_of_text
 
 
-def _of_known(choose, values):
-    """The chosen one of the values that are not None; None if there is none."""
-    return choose((value for value in values if value is not None), default=None)
-
-
 def _refuse_different(folders, models):
     first, *others = [_reads_and_finds(folder, model.config) for folder, model in zip(folders, models)]
     for folder, other in zip(folders[1:], others):
         for name, value in first.items():
             if other[name] != value:
                 raise InputError(
-                    f"{folder}: its {name} is not that of {folders[0]}, so their scores cannot be averaged; give "
+                    f"{folder}: its {name} differs from {folders[0]}, so their scores cannot be averaged; give "
                     "models that were trained on the same files with the same features"
                 )
 

@@ -47,7 +47,7 @@ def find_in_parts(
     Args:
         model, batch_size, thresholds: as of :func:`predict_entities`.
         texts: each in parts as of :func:`tasks.ner.prediction.parts.read_parts`, one or more.
-        reading: None for that of the model's training.
+        reading: how texts are read; None follows the lengths of the model's training.
         progress: called after each batch with the number of characters that it adds to those before.
     """
     reading = reading or reading_of(model.config)
@@ -92,7 +92,7 @@ def predict_entities(
     """For each of the tokenized texts, each read whole, its entities, ordered; computed in batches of like length.
 
     Args:
-        model: a :class:`~tasks.ner.model.NerModel`, or what predicts as one; of the former, too, while it is trained.
+        model: a :class:`~tasks.ner.model.NerModel`, also while it is trained, or a model with the same methods.
         texts, batch_size, thresholds: as of :class:`NerPredictor` and its :meth:`~NerPredictor.find`.
         max_entity_tokens: tokens of the longest span that counts; None for any.
         report: called after each batch with the indices of its texts.

@@ -1,10 +1,10 @@
 """Long texts read a part at a time: tokens and word features of a text of a million characters are never all in memory.
 
 A text is cut where neither a token nor a word can go on, if there is such a place: between lines, else sentences, else
-words that punctuation or a space parts. What stands on either side of a part is looked at for words and entities of
-the training data that reach into it. So the tokens and features are those of the whole text. Only where
+words that punctuation or a space parts. Some characters on either side of a part are read as well, for words and
+entities of the training data that reach into it, so tokens and features equal those of the whole text. Only where
 ``PART_CHARACTERS`` characters and more follow each other without any such place, the text is cut within; a few words
-beside the cut may then be others.
+near the cut may then differ.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CONTEXT_CHARACTERS = 64
 # What belongs to the character before it: white space goes with the white space before it, a mark with its character.
 _JOINED = "\\s\u0300-\u036f\u200d\u20d0-\u20ff\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0100-\U000e01ef"
 # Where a text may be cut, behind the match, best first. The third is no character of a word, nor one that jieba or a
-# tokenizer may take into one; the last stands within words, but not of letters and digits. Where the group holds
+# tokenizer may take into one; the last is within words, but not between letters and digits. Where the group holds
 # something, it belongs to the match, and there is no cut; it is no condition, so that white space is searched once.
 _CUTS = tuple(
     map(
@@ -79,7 +79,7 @@ def read_parts(
 
 
 def _moved(offsets, by):
-    """Offsets, but those of the special tokens at both ends, so many characters on."""
+    """Offsets shifted by so many characters, except for the special tokens at both ends."""
     if not by:
         return offsets
     return [offsets[0], *((start + by, end + by) for start, end in offsets[1:-1]), offsets[-1]]

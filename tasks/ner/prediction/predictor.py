@@ -152,22 +152,19 @@ class NerPredictor(Predictor):
         return self.reading.overlap
 
     def _parts(self, text: str, place: str) -> Iterator[TokenizedText]:
-        """The text in parts; tells once, on standard error, of one that is read whole though training had none so
-        long."""
+        """The text in parts. Prints a note, once, if a text is read whole and is longer than all training texts."""
         tokens = 0
         for part in read_parts(text, self.tokenizer, self.features):
             tokens += part.size
             yield part
         if not self._has_warned and min(tokens, self.max_tokens) > self.longest_text:
             self._has_warned = True
-            print(
-                (
-                    f"note: {place}: {min(tokens, self.max_tokens)} tokens are read at once, and no training text had "
-                    f"more than {self.longest_text}: entities may be missed; leave out --max_tokens, or give "
-                    f"{self.longest_text} or less"
-                ),
-                file=sys.stderr,
+            note = (
+                f"note: {place}: {min(tokens, self.max_tokens)} tokens are read at once, and no training text had more "
+                f"than {self.longest_text}: entities may be missed; leave out --max_tokens, or give "
+                f"{self.longest_text} or less"
             )
+            print(note, file=sys.stderr)
 
     def tokenize(self, text: str) -> TokenizedText:
         """The tokens of a text, with the features that the model takes."""

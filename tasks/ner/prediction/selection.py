@@ -1,4 +1,4 @@
-"""Which unlabeled texts are worth labeling next: those of whose entities a model is least certain.
+"""Which unlabeled texts are worth labeling next: the texts whose entities a model is least certain of.
 
 GlobalPointer decides on each typed span by itself, so the labels of a text are independent yes-or-no variables to the
 model, and their joint entropy is the sum of theirs: what the model does not know about the text, in nats. This is the

@@ -38,7 +38,7 @@ def negative_log_likelihood(scores: np.ndarray, labels: np.ndarray, temperature:
 def fit_temperature(scores: np.ndarray, labels: np.ndarray) -> float:
     """The temperature with the least negative log likelihood of candidates; it is convex in 1 / T.
 
-    So that a few candidates without an error do not make everything certain, labels are those of Platt (1999,
+    So that a few candidates without an error do not make everything certain, labels are as of Platt (1999,
     "Probabilistic outputs for support vector machines", section 2.2): (N + 1) / (N + 2) for N right ones, and
     1 / (M + 2) for M wrong ones.
 
@@ -71,8 +71,8 @@ def fit_temperature(scores: np.ndarray, labels: np.ndarray) -> float:
 def fit_temperatures(scored: dict[str, tuple[np.ndarray, np.ndarray]]) -> list[float]:
     """A temperature for each type.
 
-    A type with n candidates takes the weighted geometric mean of its own temperature and that of all types together,
-    with the weights n and ``PRIOR_CANDIDATES``: the own one of a few candidates is chance.
+    A type with n candidates takes the geometric mean of its own temperature and the temperature of all types together,
+    with the weights n and ``PRIOR_CANDIDATES``, because a temperature of a few candidates is chance.
 
     Args:
         scored: dict from each type to its candidates, (scores, labels) as of :func:`fit_temperature`.
@@ -105,8 +105,8 @@ def temperatures_for(
     Args:
         gold: for each text its entities.
         candidates: for each text all entities that score above a low logit, ``LOWEST_THRESHOLD`` of
-            :mod:`tasks.ner.prediction.candidates`. Where entities do not overlap, those that a better one overlaps do
-            not count, as they are never found.
+            :mod:`tasks.ner.prediction.candidates`. Where entities do not overlap, candidates that a better one overlaps
+            do not count, as they are never found.
         types: names of the types.
         allow_overlap: whether entities may overlap.
 

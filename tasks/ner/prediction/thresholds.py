@@ -6,7 +6,7 @@ import numpy as np
 
 from tasks.ner.examples import Entity, Example, without_overlaps
 from tasks.ner.metrics import score_predictions
-from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, above
+from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, above_thresholds
 
 LEAST_FOR_F1 = -3.0
 
@@ -18,7 +18,7 @@ def tune_thresholds(gold: list[frozenset], candidates: list[list[Entity]], types
     F1, its thresholds are those with the highest 2 C - f P (Dinkelbach 1967), which each type reaches by itself. So f
     starts at the F1 of threshold 0, each type takes its best, and f is computed again until it stays: a few rounds,
     exact, in integers. Where several thresholds are as good, the nearest to 0 is taken, of two as near the higher. It
-    stands in the middle between the two observed logits that it separates, or at 0 if 0 does the same.
+    is the middle between the two observed logits that it separates, or at 0 if 0 does the same.
 
     Args:
         gold: for each text the set of its (start, end, type).
@@ -48,7 +48,7 @@ def tune_thresholds(gold: list[frozenset], candidates: list[list[Entity]], types
 
 
 def threshold_for_f1(f1: float) -> float:
-    """The threshold that is best for F1, for all types, where a model's probabilities are right: that of half the F1
+    """The threshold that is best for F1, for all types, where a model's probabilities are right: half the F1
     (Lipton, Elkan and Narayanaswamy 2014, arXiv 1402.1892).
 
     A model that finds little, as of few labels, gains by a lower threshold: a span that is right with probability p
@@ -112,7 +112,7 @@ def thresholds_for(
     counted = candidates if allow_overlap else list(map(without_overlaps, candidates))
     tuned, zero = tune_thresholds([example.spans for example in examples], counted, types), [0.0] * len(types)
     scores = [
-        score_predictions(examples, above(candidates, thresholds, types, allow_overlap), types)["f1"]
+        score_predictions(examples, above_thresholds(candidates, thresholds, types, allow_overlap), types)["f1"]
         for thresholds in (tuned, zero)
     ]
     return tuned if scores[0] >= scores[1] else zero

@@ -80,7 +80,7 @@ def _window(text, reached, begins, ends):
 
 
 def merge_windows(bounds: Sequence[tuple[float, float]], found: Sequence[Sequence[Entity]]) -> list[Entity]:
-    """Entities of a text from those of its windows.
+    """Entities of a text, from the entities of its windows.
 
     Args:
         bounds: :attr:`Window.bounds` of the windows of one text, in their order.

@@ -27,7 +27,7 @@ from tasks.ner.examples import Entity, Example
 
 PAIRED = ("correct", "type", "boundary", "both")
 BOUNDARY_ERRORS = ("too_long", "too_short", "crossing")
-# What confusion says of a type beside the entities with the same boundaries.
+# Counts of the confusion for entities without a counterpart with the same boundaries.
 NOT_PAIRED_ALIKE = ("gold_other_boundaries", "missed", "predicted_other_boundaries", "spurious")
 # Lengths in characters, first and last.
 LENGTHS = ((1, 1), (2, 2), (3, 3), (4, 4), (5, 6), (7, 9), (10, 14), (15, 24), (25, None))

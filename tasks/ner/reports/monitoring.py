@@ -1,4 +1,4 @@
-"""What VisualDL shows of an NER training run beside :mod:`tasks.common.training.monitor`."""
+"""What VisualDL shows of an NER training run, in addition to :mod:`tasks.common.training.monitor`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DRAWN_CHARACTERS = 20  # longest text that is preferred for the picture
 
 
 class NerMonitor(VisualDLMonitor):
-    """Adds to each evaluation: a precision-recall curve of each type, predictions of fixed dev texts beside the gold
+    """Adds to each evaluation: a precision-recall curve of each type, predictions of fixed dev texts with the gold
     entities, and as pictures the scores of all spans of one dev text, and the reliability of probabilities with the
     temperatures that these dev data would give. VisualDL opens the oldest picture of a tag: all of them are under
     ``dev_history``, and the newest are once more, alone, under ``dev`` when training ends.
@@ -37,7 +37,7 @@ class NerMonitor(VisualDLMonitor):
     Args: as of :class:`VisualDLMonitor`.
     """
 
-    _types = None  # those that are shown
+    _types = None  # the types that are shown
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -68,7 +68,7 @@ class NerMonitor(VisualDLMonitor):
             self._show_reliability(model.config, gold, evaluation, step)
 
     def on_evaluate(self, args, state, control, metrics=None, **kwargs):
-        """Of many types only the scores of those that have a curve."""
+        """Of many types, show only the scores of types that have a curve."""
         if self._types is not None:
             shown = set(self._types)
             metrics = {
@@ -128,7 +128,7 @@ def span_scores(model, text, characters):
     Args:
         model: :class:`tasks.ner.model.NerModel`.
         text: :class:`tasks.ner.batching.TokenizedText`.
-        characters: how many of its first characters are wanted.
+        characters: how many of its first characters are drawn.
 
     Returns:
         Array ``[types, characters, characters]``, logits by first and last character, NaN where there is no span.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tasks.common.reports.tables import terminal, terminal_table
+from tasks.common.reports.tables import print_table
 from tasks.ner.examples import Entity, spans_of
 from tasks.ner.prediction.temperatures import negative_log_likelihood, probabilities_of
 from tasks.ner.spans import of_types
@@ -106,16 +106,19 @@ def print_reliability(result: dict) -> None:
     """Print the result of :func:`reliability` as a table."""
     if not result["entities"]:
         return
-    title = f"reliability of {result['entities']} found entities: equal numbers of them in each row"
-    table = terminal_table(title, "probability", ("entities", "mean", "correct"))
-    for row in result["calibrated"]["bins"]:
-        table.add_row(
-            f"{row['from']:.3f} to {row['to']:.3f}",
-            str(row["entities"]),
-            f"{row['probability']:.3f}",
-            f"{row['correct']:.3f}",
-        )
-    terminal().print(table)
+    print_table(
+        f"reliability of {result['entities']} found entities: equal numbers of them in each row",
+        ("probability", "entities", "mean", "correct"),
+        (
+            (
+                f"{row['from']:.3f} to {row['to']:.3f}",
+                str(row["entities"]),
+                f"{row['probability']:.3f}",
+                f"{row['correct']:.3f}",
+            )
+            for row in result["calibrated"]["bins"]
+        ),
+    )
     print(error_line(result))
 
 

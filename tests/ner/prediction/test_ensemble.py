@@ -89,7 +89,7 @@ def test_models_that_do_not_belong_together_are_refused(trained, tmp_path, capsy
     if "types" in keys:
         keys = {"types": keys["types"][: len(trained.model_config["types"])]}
     folder = changed(trained, tmp_path / "changed", file, **keys)
-    with pytest.raises(InputError, match=f"changed: its {name} is not that of .*trained on the same files"):
+    with pytest.raises(InputError, match=f"changed: its {name} differs from .*trained on the same files"):
         NerPredictor([trained.model, folder], "cpu")
     assert predict_ner.main([str(trained.model), str(folder), "--device", "cpu"]) == 2
     assert "Traceback" not in capsys.readouterr().err

@@ -12,7 +12,7 @@ import pytest
 from tasks.ner.examples import Entity, make_example
 from tasks.ner.metrics import entity_scores
 from tasks.ner.prediction import candidates as candidates_module
-from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, above, find_candidates
+from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, above_thresholds, find_candidates
 from tasks.ner.prediction.predictor import NerPredictor
 from tasks.ner.prediction.thresholds import (
     LEAST_FOR_F1,
@@ -78,7 +78,7 @@ def test_zero_stays_where_nothing_is_better():
 def test_a_score_of_exactly_zero_is_not_above_the_threshold_zero():
     candidates = found((0, 1, "a", 0.0), (1, 2, "a", -3.0))
     assert tune_thresholds([{(0, 1, "a")}], candidates, TYPES) == [-1.5, 0.0, 0.0]
-    assert above(candidates, [0.0, 0.0, 0.0], TYPES, allow_overlap=True) == [[]]
+    assert above_thresholds(candidates, [0.0, 0.0, 0.0], TYPES, allow_overlap=True) == [[]]
 
 
 def test_equal_scores_are_in_or_out_together():
@@ -129,7 +129,7 @@ def test_an_overlapping_candidate_does_not_keep_a_threshold_high_where_entities_
     (flat, *_), (nested, *_) = (thresholds_for(examples, candidates, TYPES, overlap) for overlap in (False, True))
     assert flat == -3.0  # lets in the second entity, and nothing else that is kept
     assert nested == 1.5  # else two wrong ones come with it
-    kept = {allow: above(candidates, [flat, 0.0, 0.0], TYPES, allow)[0] for allow in (False, True)}
+    kept = {allow: above_thresholds(candidates, [flat, 0.0, 0.0], TYPES, allow)[0] for allow in (False, True)}
     assert [entity[:3] for entity in sorted(kept[False])] == [(0, 2, "a"), (3, 5, "a")]
     assert len(kept[True]) == 4
 
@@ -148,7 +148,10 @@ def test_tuned_thresholds_stay_where_overlaps_take_what_they_won():
     candidates = found((0, 2, "b", 4.0), (0, 1, "a", 3.5), (2, 3, "a", 3.0))
     tuned = thresholds_for(examples, candidates, TYPES, allow_overlap=False)
     assert tuned == [0.0, 4.5, 0.0]
-    scores = [entity_scores([examples[0].spans], above(candidates, t, TYPES, False), TYPES)["f1"] for t in (tuned, 0.0)]
+    scores = [
+        entity_scores([examples[0].spans], above_thresholds(candidates, t, TYPES, False), TYPES)["f1"]
+        for t in (tuned, 0.0)
+    ]
     assert scores[0] == scores[1] == pytest.approx(2 / 3)
 
 
