@@ -121,9 +121,10 @@ def resume(folder: str | os.PathLike, recipe: str | None = None) -> dict[str, An
     from tasks.common.runs.run_folder import CONFIG_FILE, read_config
     from tasks.common.training.series import SERIES_FILE, read_series, resume_series
 
-    if (Path(folder) / SERIES_FILE).is_file():
+    folder = Path(folder)
+    if (folder / SERIES_FILE).is_file():
         return resume_series(get_recipe(read_series(folder)["recipe"]), folder)
-    name = recipe or recipe_of_config(read_config(folder), Path(folder) / CONFIG_FILE)
+    name = recipe or recipe_of_config(read_config(folder), folder / CONFIG_FILE)
     return get_recipe(name).resume(folder)
 
 
@@ -202,7 +203,7 @@ def open_predictor(
 
 def recipe_of_model(folder: str | os.PathLike) -> str:
     """The name of the recipe whose predictor opens a folder, by its config.json; raises InputError if there is none."""
-    refuse_incomplete(folder, ["config.json"])
+    refuse_incomplete(folder, ("config.json",))
     try:
         kind = read_json_object(Path(folder) / "config.json")["model_type"]
         name = kind.removeprefix(MODEL_TYPE)

@@ -158,12 +158,12 @@ def linear_attention_step(
         (3, (1, 1, 2, 4))
     """
     check_linear_options(feature_map, normalizer, placement)
-    seq, decay = q.shape[1], _checked_decay(decay, q.shape[2])
+    seq, rates = q.shape[1], _checked_decay(decay, q.shape[2])
     with without_amp():
         terms = _terms(q, k, v, rope, key_mask, feature_map, normalizer, placement)
-        sums = ChunkedSums(terms.numerator[2], decay, causal=True)
+        sums = ChunkedSums(terms.numerator[2], rates, causal=True)
         numerator, denominators = sums(*terms.numerator), [sums(*one) for one in terms.denominators]
-        gamma = None if decay is None else decay.astype(numerator.dtype).reshape([1, -1, 1, 1])
+        gamma = None if rates is None else rates.astype(numerator.dtype).reshape([1, -1, 1, 1])
         index = paddle.arange(seq).astype(numerator.dtype).unsqueeze(1)
         from_state, to_state, keep = decay_of_side(gamma, index + 1, seq - 1 - index, seq)
         if state is not None:  # what the tokens before add

@@ -1,7 +1,7 @@
 """Multi-head self-attention: projections around an attention kernel."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import paddle.nn.functional as F
 from paddle import Tensor, nn
@@ -141,7 +141,7 @@ class MultiHeadAttention(nn.Layer):
         if self.value_convolution is not None:
             value = F.silu(self.value_convolution(value, key_mask, segment_ids))
         q, k, v = self._heads(query, key, value)
-        options = {"segment_ids": segment_ids, "causal": self.causal, "placement": self.placement}
+        options: dict[str, Any] = {"segment_ids": segment_ids, "causal": self.causal, "placement": self.placement}
         if self.kind == "linear":
             attended = linear_attention(q, k, v, rope, key_mask, **options, **self._linear_options())
         elif self.kind == "window":
@@ -178,6 +178,7 @@ class MultiHeadAttention(nn.Layer):
         """
         if not self.causal:
             raise ValueError("only causal attention continues from a cache")
+        state: Any
         state, of_values, of_output = cache or AttentionCache()
         new_keys = None if key_mask is None else key_mask[:, -hidden.shape[1] :]
         query, key, value = self._project(hidden)
@@ -185,7 +186,7 @@ class MultiHeadAttention(nn.Layer):
             value, of_values = self.value_convolution.forward_with_cache(value, of_values, new_keys)
             value = F.silu(value)
         q, k, v = self._heads(query, key, value)
-        options = {"placement": self.placement}
+        options: dict[str, Any] = {"placement": self.placement}
         if self.kind == "linear":
             state, attended = linear_attention_step(state, q, k, v, rope, new_keys, **options, **self._linear_options())
         else:

@@ -181,7 +181,7 @@ class ClassificationHead(nn.Layer):
         super().__init__()
         self.dropout = Dropout(config.hidden_dropout_prob)
         self.dense = Linear(config.hidden_size, config.hidden_size, activation=config.classifier_activation)
-        self.output = Linear(config.hidden_size, config.num_labels)
+        self.output = Linear(config.hidden_size, len(config.id2label))
 
     def forward(self, pooled: Tensor) -> Tensor:
         return self.output(self.dropout(self.dense(self.dropout(pooled))))

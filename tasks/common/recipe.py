@@ -61,7 +61,7 @@ class Recipe:
     run_class: ClassVar[type[Run]] = Run
     scores: ClassVar[tuple[str, ...]] = ()
     next_step: ClassVar[str]
-    labeled: ClassVar[LabeledData | None] = None
+    labeled: ClassVar[LabeledData | Any] = None
     predictor: ClassVar[Callable[..., Any]]
     evaluate_predictor: ClassVar[Callable[..., dict[str, Any]]]
 

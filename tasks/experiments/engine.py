@@ -126,10 +126,10 @@ def train_apart(recipe: str, config: dict[str, Any]) -> int:
             process.join()
         except Interrupted as error:
             if error.number != signal.SIGINT:  # Ctrl-C has reached it, too
-                os.kill(process.pid, error.number)
+                os.kill(int(process.pid or 0), error.number)
             process.join()
             raise
-    return process.exitcode
+    return process.exitcode or 0
 
 
 def _train_and_exit(recipe, config):

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors.numpy import save
@@ -43,6 +43,7 @@ def write_huggingface(
     Raises:
         ValueError: Hugging Face's RoFormer cannot express the model; says what.
     """
+    config: Any
     config, kind = model.config, type(model).__name__
     _check_expressible(config, kind)
     sizes = dataclasses.replace(config, type_vocab_size=config.type_vocab_size or 2)

@@ -66,11 +66,11 @@ def _refuse_change(*_):
 class _Mapping(dict):
     """Stands in for ``collections.OrderedDict``; its attributes (torch's ``_metadata``) are dropped."""
 
-    def __init__(self, items=()):
+    def __init__(self, items: Any = ()) -> None:
         _check_keys(items if isinstance(items, dict) else [key for key, _ in items])
         super().__init__(items)
 
-    def __setstate__(self, state) -> None:
+    def __setstate__(self, state: Any) -> None:
         pass
 
 
@@ -79,7 +79,7 @@ class Array:
 
     array: np.ndarray | None = None
 
-    def __setstate__(self, state) -> None:
+    def __setstate__(self, state: Any) -> None:
         _, shape, dtype, fortran_order, data = state
         if not isinstance(dtype, _Dtype) or not isinstance(data, bytes):
             raise ForbiddenPickle("holds an array of something else than numbers")
@@ -89,21 +89,21 @@ class Array:
 class _Dtype:
     """Stands in for ``numpy.dtype``: plain numbers and booleans only."""
 
-    def __init__(self, code, *_) -> None:
+    def __init__(self, code: Any, *_: Any) -> None:
         if not isinstance(code, str) or not re.fullmatch(r"[biuf]\d", code):
             raise ForbiddenPickle(f"holds an array of type {shown(code)}, which is not a plain number")
         self.dtype = np.dtype(code)
 
-    def __setstate__(self, state) -> None:
+    def __setstate__(self, state: Any) -> None:
         self.dtype = self.dtype.newbyteorder(state[1])
 
 
 class _Storage:
     """Stands in for a torch storage of ``numel`` numbers; ``flat`` is None until its bytes have been read."""
 
-    flat: np.ndarray | None = None
+    flat: Any = None
 
-    def __init__(self, dtype, numel) -> None:
+    def __init__(self, dtype: str, numel: int) -> None:
         self.dtype, self.numel = dtype, numel
         self.element = np.dtype("uint16" if dtype == BFLOAT16 else dtype)
 
@@ -122,7 +122,7 @@ class _Storage:
 class _TorchTensor:
     """Stands in for a torch tensor, a view of a storage: its first element, sizes and strides counted in elements."""
 
-    def __init__(self, storage, offset, size, strides, *_) -> None:
+    def __init__(self, storage: Any, offset: Any, size: Any, strides: Any, *_: Any) -> None:
         if not isinstance(storage, _Storage):
             raise ForbiddenPickle("holds a tensor without a storage")
         counts = (offset, *size, *strides)
@@ -152,10 +152,10 @@ class _Admitted:
     __slots__ = ("stand_in",)
     stand_in: Callable
 
-    def __init__(self, stand_in) -> None:
+    def __init__(self, stand_in: Callable) -> None:
         object.__setattr__(self, "stand_in", stand_in)
 
-    def __call__(self, *arguments) -> Any:
+    def __call__(self, *arguments: Any) -> Any:
         return self.stand_in(*arguments)
 
     __setattr__ = __setstate__ = _refuse_change
@@ -172,7 +172,7 @@ def _new_array(*_):
     return Array()
 
 
-ADMITTED = {
+ADMITTED: dict[tuple[str, str], Any] = {
     ("numpy.core.multiarray", "_reconstruct"): _new_array,  # numpy 1
     ("numpy._core.multiarray", "_reconstruct"): _new_array,  # numpy 2
     ("numpy", "ndarray"): _new_array,  # an argument of _reconstruct
@@ -197,10 +197,10 @@ def _check_keys(keys: Iterable) -> None:
 class _Mapped(mmap.mmap):
     """The bytes of a file; ``read`` allocates no more than there is, whatever size a pickle claims."""
 
-    def __new__(cls, file) -> "_Mapped":
+    def __new__(cls, file: Any) -> "_Mapped":
         return super().__new__(cls, file.fileno(), 0, access=mmap.ACCESS_READ)
 
-    def read(self, count):
+    def read(self, count: Any = None) -> bytes:
         content = super().read(count)
         if len(content) < count:
             raise EOFError("it ends too early")
@@ -306,9 +306,9 @@ def _load_torch_zip(file):
             return archive.read(member)
 
         little_endian = "byteorder" not in members or read("byteorder") == b"little"
-        unpickler = TensorUnpickler(io.BytesIO(read("data.pkl")), {})
-        found = unpickler.load()
-        for key, storage in unpickler.storages.items():
+        storages: dict = {}
+        found = TensorUnpickler(io.BytesIO(read("data.pkl")), storages).load()
+        for key, storage in storages.items():
             storage.fill(read(f"data/{key}"), little_endian)
         return found
 
