@@ -16,9 +16,7 @@ from paddle_rope.rotary import Rope, RotaryPositionEmbedding
 from paddle_rope.rotary_frequencies import frequency_scaling
 
 
-def make_linear(
-    config: RoFormerConfig, in_features: int, out_features: int, activation: str | None = None
-) -> Linear:
+def make_linear(config: RoFormerConfig, in_features: int, out_features: int, activation: str | None = None) -> Linear:
     """A linear layer, with bias in version 1."""
     return Linear(in_features, out_features, bias_attr=None if config.version == 1 else False, activation=activation)
 
