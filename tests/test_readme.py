@@ -233,7 +233,8 @@ def test_chinese_paragraphs_are_one_line(page):
 def ner_folder(tmp_path_factory):
     """A folder where the README's commands on the user's own data have run, with a tiny model."""
     folder = tmp_path_factory.mktemp("own_data")
-    with contextlib.chdir(folder):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
         assert main(["demo", "ner", "demo"]) == 0
         Path("my").mkdir()
         for source, target, size in (("train", "data", 60), ("dev", "test", 10)):

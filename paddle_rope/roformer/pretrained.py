@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, TypeVar
 
 import paddle
 from paddle import nn
@@ -16,6 +16,7 @@ WEIGHTS_FILE = "model.safetensors"
 # Standard deviation of initial weights of version 1; a linear layer's is the gain over sqrt(inputs)
 EMBEDDING_DEVIATION = 0.02
 LINEAR_GAIN = 0.5
+_Model = TypeVar("_Model", bound="RoFormerPretrainedModel")
 
 
 class RoFormerPretrainedModel(nn.Layer):
@@ -44,7 +45,9 @@ class RoFormerPretrainedModel(nn.Layer):
         self.config = config
 
     @classmethod
-    def from_pretrained(cls, folder: str | os.PathLike, config: RoFormerConfig | None = None, **changes: Any) -> Self:
+    def from_pretrained(
+        cls: type[_Model], folder: str | os.PathLike, config: RoFormerConfig | None = None, **changes: Any
+    ) -> _Model:
         """Build a model with the weights of a folder on this machine; nothing is downloaded.
 
         The folder is one of this library (any of its models), of Hugging Face's RoFormer, or of PaddleNLP's RoFormer or

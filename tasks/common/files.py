@@ -171,5 +171,13 @@ def check_makeable(path, option):
 
 def file_sha256(path):
     """Hexadecimal SHA-256 of a file."""
+    digest = hashlib.sha256()
+    add_content(digest, path)
+    return digest.hexdigest()
+
+
+def add_content(digest, path):
+    """Feed the content of a file to a digest; ``hashlib.file_digest`` is new in Python 3.11."""
     with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        while block := file.read(1 << 20):
+            digest.update(block)

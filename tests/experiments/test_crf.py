@@ -15,7 +15,7 @@ from tasks.ner.examples import Entity, make_example
 from tasks.ner.features import WordFeatures
 from tasks.ner.reports.monitoring import NerMonitor
 
-pytest.importorskip("pycrfsuite", reason="python-crfsuite is not installed: pip install -r requirements-crf.txt")
+pytest.importorskip("pycrfsuite", reason="python-crfsuite is not installed: pip install 'paddle_rope[crf]'")
 run = exit_on_input_error(experiment)
 NESTED = make_example(
     "在北京大学读书", [Entity(1, 3, "place"), Entity(1, 5, "school"), Entity(4, 6, "other"), Entity(6, 7, "act")], "f:1"
@@ -122,7 +122,7 @@ def test_what_it_cannot_take_is_refused_before_anything_is_written(config, tmp_p
 
 def test_a_missing_package_is_named(config, monkeypatch):
     monkeypatch.setitem(sys.modules, "pycrfsuite", None)
-    with pytest.raises(InputError, match="requirements-crf.txt"):
+    with pytest.raises(InputError, match="python-crfsuite|pycrfsuite"):
         CrfRecipe().resolve(config)
 
 

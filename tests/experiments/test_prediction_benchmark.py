@@ -113,7 +113,7 @@ def test_an_engine_that_finds_something_else_is_left_out_unless_it_rounds(demo, 
     file.write_text("去年他来过雁潭市。\n", encoding="utf-8")
     monkeypatch.setattr(prediction, "Worker", Told)
     monkeypatch.setattr(prediction, "_exported", lambda model_dir, folder, options: folder.mkdir() or folder)
-    measured = measure_engines(demo[0], file, rounds=1)
+    measured = measure_engines(demo[0], file, ["paddle", "onnx", "onnx_int8"], rounds=1)
     assert {row["engine"]: row["changed"] for row in measured["rows"]} == {"eager": 0, "onnx": 0, "onnx_int8": 0.25}
     assert measured["rows"][0]["f1"] is None and "texts without labels" in measured["notes"][0]
     assert "Paddle Inference is left out" in measured["notes"][1] and "25.00% of the spans" in measured["notes"][1]

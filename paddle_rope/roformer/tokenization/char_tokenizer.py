@@ -4,7 +4,6 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
-from typing import Self
 
 from paddle_rope.roformer.tokenization.tokenizer import CLS, MASK, PAD, SEP, SPACE, UNK, Tokenizer
 
@@ -35,7 +34,7 @@ class CharTokenizer(Tokenizer):
     """
 
     @classmethod
-    def from_corpus(cls, texts: Iterable[str], min_count: int = 1) -> Self:
+    def from_corpus(cls, texts: Iterable[str], min_count: int = 1) -> "CharTokenizer":
         """Build a vocabulary of the characters that occur at least ``min_count`` times, most frequent first."""
         counts = Counter(text[start:end] for text in texts for start, end in _units(text, split_words=True))
         characters = [unit for unit, count in counts.items() if count >= min_count and not unit.isspace()]

@@ -4,7 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from paddle_rope.roformer.tokenization.files import VOCAB_FILE, read_settings, r
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPACE = "[SPACE]"  # a run of white space; vocabularies that do not have it (BERT's) skip white space
+_Tokenizer = TypeVar("_Tokenizer", bound="Tokenizer")
 PIECE = "##"  # begins a token that continues a word
 
 
@@ -68,7 +69,7 @@ class Tokenizer:
         self._longest_token = max(len(token) for token in self.vocab)
 
     @classmethod
-    def from_vocab_file(cls, path: str | os.PathLike, do_lower_case: bool = True) -> Self:
+    def from_vocab_file(cls: type[_Tokenizer], path: str | os.PathLike, do_lower_case: bool = True) -> _Tokenizer:
         """Read a ``vocab.txt``: one token a line, the line number (from 0) is the id.
 
         Raises:
@@ -81,7 +82,7 @@ class Tokenizer:
             raise ValueError(f"{path}: {error}") from None
 
     @classmethod
-    def from_pretrained(cls, folder: str | os.PathLike) -> Self:
+    def from_pretrained(cls: type[_Tokenizer], folder: str | os.PathLike) -> _Tokenizer:
         """Read what :meth:`save_pretrained` wrote, or a folder of PaddleNLP or Hugging Face for a tokenizer of this
         kind (see :func:`load_tokenizer`, which also finds out the kind).
 

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from tasks.common.errors import InputError
+from tasks.common.files import add_content
 from tasks.common.texts.text_files import IN_MEMORY, STDIN, open_bytes, unreadable
 
 _FILE, _FILES, _TEXTS = "_file", "_files", "texts"  # keys that end so, or are so, name a file or several
@@ -64,6 +65,5 @@ def digest_of(path):
     digest = hashlib.sha256()
     for file in sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path]:
         digest.update(file.name.encode("utf-8", "surrogateescape"))
-        with open(file, "rb") as content:
-            hashlib.file_digest(content, lambda: digest)
+        add_content(digest, file)
     return digest.hexdigest()

@@ -38,13 +38,14 @@ ENGINES = {
     "paddle": Engine("Paddle Inference", {"format": "paddle"}, True),
     "onnx": Engine("onnxruntime, float32", {}, False),
     "onnx_int8": Engine("onnxruntime, int8", {"quantize": "int8"}, False, is_exact=False),
+    "openvino": Engine("OpenVINO, float32", {}, False),
 }
 COLD_STARTS = 3
 TOLERANCE = 1e-3  # of a score, where two engines round in another order
 ROUNDED_AWAY = 0.001  # share of spans that may come or go by rounding
 
 
-def start(folder: str, file: str, batch_size: str) -> tuple[dict, Callable[..., dict[str, Any]]]:
+def start(folder: str, file: str, batch_size: str, engine: str) -> tuple[dict, Callable[..., dict[str, Any]]]:
     """Of a worker: open the model in ``folder`` and answer the first of the texts in the JSON file.
 
     Returns:
@@ -56,6 +57,10 @@ def start(folder: str, file: str, batch_size: str) -> tuple[dict, Callable[..., 
 
     texts = json.loads(Path(file).read_text(encoding="utf-8"))
     predictor = NerPredictor(folder, "cpu", batch_size=int(batch_size))
+    if engine == "openvino":
+        from tasks.experiments.benchmarks.openvino_graph import OpenVinoGraph
+
+        predictor.model.graph = OpenVinoGraph(folder)
     predictor(texts[:1])
     seconds = time.process_time()
 
@@ -110,7 +115,7 @@ def measure_engines(
         for name in names:
             try:
                 folder = _exported(model_dir, Path(temporary) / name, ENGINES[name].export)
-                given = (str(folder), str(file), str(batch_size))
+                given = (str(folder), str(file), str(batch_size), name)
                 workers[name], seconds = _start(stack, given, ENGINES[name].needs_paddle, str(threads))
                 found[name] = _entities(workers[name].ask(with_entities=True))
                 changed, difference = compare(found[REFERENCE], found[name])

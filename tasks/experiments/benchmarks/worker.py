@@ -42,11 +42,11 @@ class Worker:
     ):
         path = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH") if python is None else None])]
         settings = {**settings, "PYTHONPATH": os.pathsep.join(path), "TOKENIZERS_PARALLELISM": "false"}
+        settings["PYTHONSAFEPATH"] = "1"  # a tasks.py where the user works is not ours; Python 3.10 does not know it
         environment = {name: value for name, value in {**os.environ, **settings}.items() if value is not None}
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115  lives as long as the process
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors}
-        # -P: a tasks.py where the user works is not ours
-        argv = [python or sys.executable, "-P", "-m", __name__, str(is_prepared), f"{__package__}.{module}", *arguments]
+        argv = [python or sys.executable, "-m", __name__, str(is_prepared), f"{__package__}.{module}", *arguments]
         try:
             self._process = subprocess.Popen(argv, env=environment, text=True, **pipes)
         except OSError as error:

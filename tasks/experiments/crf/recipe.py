@@ -114,5 +114,5 @@ def _pycrfsuite():
     try:
         import pycrfsuite
     except ImportError as error:
-        raise InputError(f"recipe crf: {error}; pip install -r requirements-crf.txt") from None
+        raise InputError(f"recipe crf: {error}; pip install 'paddle_rope[crf]'") from None
     return pycrfsuite
