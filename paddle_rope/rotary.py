@@ -94,7 +94,7 @@ def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor, layout: str = "interleaved
         turning, rest = x.astype(dtype), None
         if rotary_dim < x.shape[-1]:  # cut after the cast: on CPU Paddle has no gradients of bfloat16 parts
             turning, rest = turning[..., :rotary_dim], turning[..., rotary_dim:]
-        cos, sin = (_for_axes_of(x, table).astype(dtype) for table in (cos, sin))
+        cos, sin = _for_axes_of(x, cos).astype(dtype), _for_axes_of(x, sin).astype(dtype)
         turn = _turn_half
         if layout == "interleaved":
             turn = _turn_interleaved if paddle.in_dynamic_mode() else _turn_interleaved_in_graph
@@ -212,7 +212,8 @@ class RotaryPositionEmbedding(Float32Layer):
         if positions is None:
             positions = x.shape[1] if paddle.in_dynamic_mode() else paddle.arange(paddle.shape(x)[1])
         rope = self.cos_sin(positions, offset, "float64" if x.dtype == paddle.float64 else "float32")
-        return apply_rotary(x, *(rope.inverse() if inverse else rope))
+        rope = rope.inverse() if inverse else rope
+        return apply_rotary(x, rope.cos, rope.sin, rope.layout)  # not *rope: to_static of paddle 2.6.2 cannot read it
 
     def cos_sin(self, positions: int | Tensor, offset: int = 0, dtype: str = "float32") -> Rope:
         """The rotation as numbers, for all layers of a model and for kernels that rotate on their own.
