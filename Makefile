@@ -1,5 +1,8 @@
 # The commands of everyday work; each is one line that you can also type.
-.PHONY: setup test test-all lint format attack kill
+.PHONY: help setup test test-all lint format attack kill
+
+help:       ## this list
+	@sed -n "s|^\([a-z-]*\):.*## |\1: |p" Makefile
 
 setup:      ## make or update .venv
 	bash -c 'paddle=; . tools/setup.sh'
