@@ -210,7 +210,9 @@ class RotaryPositionEmbedding(Float32Layer):
         if x.ndim < 3 or x.shape[-1] != self.head_dim:
             raise ValueError(f"x must be [batch, seq, ..., {self.head_dim}], got {list(x.shape)}")
         if positions is None:
-            positions = x.shape[1] if paddle.in_dynamic_mode() else paddle.arange(paddle.shape(x)[1])
+            known = paddle.in_dynamic_mode()
+            # of float32: graphs of paddle 2.6.2 for CPU have no shape of half precision
+            positions = x.shape[1] if known else paddle.arange(paddle.shape(x.astype("float32"))[1])
         rope = self.cos_sin(positions, offset, "float64" if x.dtype == paddle.float64 else "float32")
         rope = rope.inverse() if inverse else rope
         return apply_rotary(x, rope.cos, rope.sin, rope.layout)  # not *rope: to_static of paddle 2.6.2 cannot read it
