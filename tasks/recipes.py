@@ -213,6 +213,7 @@ def recipe_of_model(folder: str | os.PathLike) -> str:
         refuse_other_recipe(folder, "ner, matching or classification")
     if name not in PREDICTING:
         raise InputError(
-            f"{folder}: config.json does not describe a model for {', '.join(PREDICTING)}; give such a folder"
+            f"{folder}: config.json does not describe a model for {', '.join(PREDICTING)}; give OUTPUT_DIR/model of a "
+            "training run"
         )
     return name

@@ -32,9 +32,9 @@ def rotated_scores(q, k, base, query, keys):
     """<R_m q, R_n k> for m = query and all n in keys, by paddle in float64: ``[keys]``."""
     rotary = RotaryPositionEmbedding(len(q), base)
     m, n = paddle.to_tensor([query]), paddle.to_tensor(np.asarray(keys))
-    rotated_q = rotary(paddle.to_tensor(q[np.newaxis]), positions=m)
-    rotated_k = rotary(paddle.to_tensor(np.tile(k, (len(keys), 1))), positions=n)
-    return (rotated_q * rotated_k).sum(axis=-1).numpy()
+    rotated_q = rotary(paddle.to_tensor(q[np.newaxis, np.newaxis]), positions=m)
+    rotated_k = rotary(paddle.to_tensor(np.tile(k, (1, len(keys), 1))), positions=n)
+    return (rotated_q * rotated_k).sum(axis=-1).numpy()[0]
 
 
 def partial_sum(theta, j, x):

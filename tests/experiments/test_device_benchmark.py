@@ -43,7 +43,7 @@ def test_a_layer_that_is_wrong_is_named(wrong, monkeypatch, capsys):
 
 def test_a_length_without_memory_ends_the_row_of_lengths(monkeypatch):
     def attention(q, k, v, rotary):
-        if q.shape[2] > 8:
+        if q.shape[1] > 8:
             raise MemoryError("no\nroom")
         return q
 

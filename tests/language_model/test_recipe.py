@@ -176,7 +176,7 @@ def test_batches_are_windows_and_what_follows_them(corpus):
         ({"eval_steps": 0}, "eval_steps must be greater than 0"),
         ({"length": 0}, "length must be greater than 0"),
         ({"text_files": None}, "no 'text_files'"),
-        ({"hidden_size": 10, "num_attention_heads": 4}, "num_attention_heads must be a number that splits hidden_size"),
+        ({"hidden_size": 10, "num_attention_heads": 4}, "hidden_size 10 does not split into 4 heads"),
         ({"lenght": 3}, "unknown key 'lenght'; did you mean 'length'"),
         ({"pretrained": "x"}, "key 'pretrained': this recipe trains from scratch"),
         ({"num_train_epochs": 3}, "'num_train_epochs' cannot be set: the recipe makes max_steps steps"),

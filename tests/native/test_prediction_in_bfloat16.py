@@ -135,7 +135,7 @@ def test_a_processor_without_it_is_an_error_of_one_line(monkeypatch, folders, tm
     texts.write_text("你好", encoding="utf-8")
     output = tmp_path / "out.jsonl"
     words = [folders["ner"], "--input", texts, "--output", output, "--bf16"]
-    assert "--bf16 cannot be on this CPU: the processor" in fails(verb("predict"), capsys, *words)
+    assert "--bf16 cannot be used on this CPU: the processor" in fails(verb("predict"), capsys, *words)
     assert not output.exists()
 
 

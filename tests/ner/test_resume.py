@@ -203,7 +203,7 @@ def ends_at(config_file, options, tmp_path, monkeypatch, capsys):
 def test_signal_writes_a_checkpoint_and_says_how_to_resume(whole, ends_at, tmp_path, number):
     folder = tmp_path / "run"
     status, line = ends_at(STEPS + 2, lambda: os.kill(os.getpid(), number))
-    how = f"go on with: {own_command()} train ner --resume {folder}"
+    how = f"go on with: {own_command()} train --resume {folder}"
     assert (status, line) == (128 + number, f"{folder}: ended by a signal; {how}")
     assert last_checkpoint(folder / "checkpoints").name == f"checkpoint-{STEPS + 3}"  # of the step at hand
     resume(folder)
@@ -221,7 +221,7 @@ def test_run_goes_on_once_a_full_disk_has_room(whole, ends_at, tmp_path, monkeyp
 
     with monkeypatch.context() as patch:
         status, line = ends_at(2 * STEPS - 1, fill_disk)
-    how = f"make room, then go on with: {own_command()} train ner --resume {folder}"
+    how = f"make room, then go on with: {own_command()} train --resume {folder}"
     assert (status, line) == (2, f"error: {folder}: no room left to write ({error}); {how}")
     assert [path.name for path in (folder / "checkpoints").glob("checkpoint-*")] == [f"checkpoint-{STEPS}"]
     resume(folder)

@@ -277,7 +277,7 @@ def test_type_at_evaluation_that_the_model_does_not_know_is_told_and_counts_as_m
         ('{"text": "甲", "label": {}}\n', "data: no entity is labeled in it; give data with entities"),
         ("甲 O\n乙 O\n", "data: no entity is labeled in it; give data with entities"),
         ('[{"text": "甲", "entities": []}]', "data: no entity is labeled in it; give data with entities"),
-        ('[{"text": "甲"}]', 'data:1: no "entities", the file is unlabeled; give labeled data (a text without '),
+        ('[{"text": "甲"}]', 'data:1: no "entities", the file is unlabeled; give labeled data ('),
         ("今天天气很好\n明天\n", "data:1: no tag in '今天天气很好'; write one character, one space or tab and its "),
     ],
 )

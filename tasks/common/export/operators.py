@@ -16,7 +16,7 @@ from tasks.common.errors import InputError
 from tasks.common.export.wire_format import BYTES, VARINT, FieldReader, Place
 
 # tests/common/export/test_operators.py exports every kind of model and says which names are missing here, and which
-# are in no graph.
+# only graphs of earlier versions have.
 _ONNX_NAMES = """
     Abs Add And Cast Clip Compress Concat Cos CumSum DequantizeLinear Div DynamicQuantizeLinear Equal Erf Exp
     Expand Floor Gather GatherND Greater GreaterOrEqual Identity LayerNormalization Less LessOrEqual MatMul
@@ -49,8 +49,6 @@ OPERATORS = {
     ".json": frozenset(_PADDLE_3_NAMES.split()),
 }
 
-_DEEPEST = 20  # messages within messages
-_DEFAULT_DOMAINS = ("", "ai.onnx")
 _DEEPEST = 20  # messages within messages
 _DEFAULT_DOMAINS = ("", "ai.onnx")
 _WITHOUT_OPERANDS = ("assign_value", "fill_constant")

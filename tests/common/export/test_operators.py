@@ -16,6 +16,8 @@ from tests.common.export.graph_bytes import connected_program, field, onnx_model
 
 IS_PADDLE_2 = paddle.__version__.startswith("2.")
 QUANTIZED = (0, 2, 5, 19)
+# of graphs that version 0.2 exported
+EARLIER = {"0.t_ui8", "1.dropout", "dropout"}
 
 
 @pytest.mark.parametrize("value", [*choices.FEATURE_MAPS, *choices.ACTIVATIONS, *choices.NORMALIZERS])
@@ -57,7 +59,7 @@ def test_the_list_is_that_of_the_operators_of_exported_models(tmp_path, monkeypa
             take(next(path for path in folder.iterdir() if path.suffix in OPERATORS))
     assert held.keys() == ({".pdmodel"} if IS_PADDLE_2 else {".onnx", ".json"})
     for suffix, names in held.items():
-        assert names == OPERATORS[suffix], suffix
+        assert names <= OPERATORS[suffix] and OPERATORS[suffix] - names <= EARLIER, suffix
 
 
 SAVE = {"#": "1.save", "A": [], "I": [], "O": [], "OA": []}

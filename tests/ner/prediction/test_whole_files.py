@@ -25,8 +25,8 @@ def test_an_empty_file_is_refused(tmp_path):
         list(FileStream([tmp_path / "a.txt"]))
 
 
-def test_options_for_many_documents_are_refused(fails, tmp_path):
-    words = ["model", "--whole_files", "--input", "a.txt", "--processes", "2"]
+def test_options_for_many_documents_are_refused(fails, trained):
+    words = [trained.model, "--whole_files", "--input", "a.txt", "--processes", "2"]
     assert fails(predict_ner, *words).startswith("--processes: --whole_files reads one file after another")
 
 
