@@ -30,16 +30,21 @@ def depends_on_relative_position_only(placement: str) -> bool:
     return ("q" in placement) == ("k" in placement) and ("v" in placement) == ("o" in placement)
 
 
+def rotate(x: Tensor, rope: Rope) -> Tensor:
+    """``apply_rotary(x, *rope)``, which ``to_static`` of Paddle 2.6.2 cannot read."""
+    return apply_rotary(x, rope.cos, rope.sin, rope.layout)
+
+
 def rotate_qkv(q: Tensor, k: Tensor, v: Tensor, rope: Rope | None, placement: str) -> list[Tensor]:
     """q, k and v, rotated where ``placement`` has their letter."""
     if rope is None:
         return [q, k, v]
-    return [apply_rotary(x, *rope) if letter in placement else x for letter, x in zip("qkv", (q, k, v))]
+    return [rotate(x, rope) if letter in placement else x for letter, x in zip("qkv", (q, k, v))]
 
 
 def rotate_back(output: Tensor, rope: Rope | None, placement: str) -> Tensor:
     """The output, rotated back where ``placement`` has the letter o."""
-    return output if rope is None or "o" not in placement else apply_rotary(output, *rope.inverse())
+    return output if rope is None or "o" not in placement else rotate(output, rope.inverse())
 
 
 def by_head(x: Tensor) -> Tensor:

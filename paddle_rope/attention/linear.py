@@ -8,7 +8,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_rope.attention.arguments import by_head, check_placement, check_segments, rotate_back
+from paddle_rope.attention.arguments import by_head, check_placement, check_segments, rotate, rotate_back
 from paddle_rope.attention.chunked import ChunkedSums, decay_of_side
 from paddle_rope.attention.feature_maps import FeatureMapLike, as_feature_map, elu_plus_one
 from paddle_rope.layers import scaled
@@ -16,7 +16,7 @@ from paddle_rope.native.attention import native_linear_attention
 from paddle_rope.native.dispatch import native_form
 from paddle_rope.options import NORMALIZERS, check_choice
 from paddle_rope.precision import at_least_float32, without_amp
-from paddle_rope.rotary import Rope, apply_rotary
+from paddle_rope.rotary import Rope
 
 # Lower bound of the denominator. Unrotated, it is a sum of non-negative terms: the bound is for a query without any
 # real key or positive feature, and far under what small features (FAVOR+ of long keys) sum to. Rotated, it passes
@@ -220,9 +220,9 @@ def _terms(q, k, v, rope, key_mask, feature_map, normalizer, placement):
     if key_mask is not None:
         phi_k = scaled(phi_k, key_mask.unsqueeze([2, 3]))
     rotated = "" if rope is None else placement
-    rotated_q = apply_rotary(phi_q, *rope) if "q" in rotated else phi_q
-    rotated_k = apply_rotary(phi_k, *rope) if "k" in rotated else phi_k
-    rotated_v = apply_rotary(v, *rope) if "v" in rotated else v
+    rotated_q = rotate(phi_q, rope) if "q" in rotated else phi_q
+    rotated_k = rotate(phi_k, rope) if "k" in rotated else phi_k
+    rotated_v = rotate(v, rope) if "v" in rotated else v
     numerator = (
         by_head(phi.after_rotation(rotated_q)),
         by_head(phi.after_rotation(rotated_k, key_mask)),
