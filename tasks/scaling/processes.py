@@ -36,36 +36,50 @@ def run_in_processes(job: Job, parts: list[Part], events, count: int) -> None:
         InputError: the model cannot be opened, a file cannot be read or written, or several processes have died over
             the same part.
     """
-    parts_of_futures, finished, deaths = {}, queue.SimpleQueue(), Counter()
-    with _threads_of_children(job.threads):
-        pool = ProcessPool(min(count, len(parts)), initializer=_open_model, initargs=(job,), context=SPAWN)
-
-        def start(part):
-            future = pool.schedule(_write_part, [part])
-            parts_of_futures[future] = part
-            future.add_done_callback(finished.put)
-
+    left, deaths = dict.fromkeys(parts), Counter()
+    while left:
+        before = len(left)
         try:
-            pool.schedule(_check_model).result()
-            events.ready()
-            for part in parts:
+            with _threads_of_children(job.threads):
+                _run_pool(job, left, deaths, events, count)
+        except (BrokenProcessPool, ProcessExpired):  # a process has died while it was not at work on a part
+            if len(left) == before:
+                raise InputError(
+                    f"a process has died before its first part; {_REMEDY}, and run the same command again to go on"
+                ) from None
+            tqdm.write("a process has died between two parts; the processes are started again", file=sys.stderr)
+
+
+def _run_pool(job, left, deaths, events, count):
+    """Do the parts ``left``, and take each out of them when it is done."""
+    parts_of_futures, finished = {}, queue.SimpleQueue()
+    pool = ProcessPool(min(count, len(left)), initializer=_open_model, initargs=(job,), context=SPAWN)
+
+    def start(part):
+        future = pool.schedule(_write_part, [part])
+        parts_of_futures[future] = part
+        future.add_done_callback(finished.put)
+
+    try:
+        pool.schedule(_check_model).result()
+        events.ready()
+        for part in list(left):
+            start(part)
+        while parts_of_futures:
+            future = finished.get()
+            part = parts_of_futures.pop(future)
+            try:
+                done = future.result()
+            except ProcessExpired as error:
+                deaths[part] += 1
+                _report_death(part, error.exitcode, deaths[part])
                 start(part)
-            while parts_of_futures:
-                future = finished.get()
-                part = parts_of_futures.pop(future)
-                try:
-                    events.done(future.result())
-                except ProcessExpired as error:
-                    deaths[part] += 1
-                    _report_death(part, error.exitcode, deaths[part])
-                    start(part)
-        except (BrokenProcessPool, ProcessExpired):
-            raise InputError(
-                f"a process has died before its first part; {_REMEDY}, and run the same command again to go on"
-            ) from None
-        finally:
-            pool.stop()
-            pool.join()
+            else:
+                del left[part]
+                events.done(done)
+    finally:
+        pool.stop()
+        pool.join()
 
 
 _REMEDY = "use fewer --processes or a smaller --batch_size if memory was short"

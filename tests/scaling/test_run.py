@@ -129,7 +129,7 @@ def test_a_killed_process_loses_nothing(inputs, exported, tmp_path):
                 os.kill(killed[0], signal.SIGKILL)
 
         events.done = kill_another
-        run_in_processes(job, parts, events, 1)  # one that has done a part: while it starts, its death ends the run
+        run_in_processes(job, parts, events, 2)
 
     assert run_documents(job(exported, tmp_path / "out"), [str(inputs)], 10, run) == 0
     assert killed
