@@ -22,12 +22,13 @@ if [ ! -f "$constraints" ]; then
   exit 2
 fi
 
-# The newest Python that Paddle has wheels for: 3.13, with Paddle 2.6.2 only 3.12.
+# Python 3.12 or older where there is one, because paddle2onnx, which exports models as ONNX, has no wheel for 3.13, and
+# Paddle 2.6.2 has none.
 if [ ! -x "$venv/bin/python" ]; then
   newest=13
   if [ "$paddle" = 2.6.2 ]; then newest=12; fi
   base=
-  for candidate in ${BASE_PYTHON:-python3.13 python3.12 python3.11 python3.10 python3 python}; do
+  for candidate in ${BASE_PYTHON:-python3.12 python3.11 python3.10 python3.13 python3 python}; do
     if command -v "$candidate" >/dev/null 2>&1 && "$candidate" -c "
 import ensurepip, sys; raise SystemExit(not (3, 10) <= sys.version_info[:2] <= (3, $newest))" 2>/dev/null; then
       base=$candidate

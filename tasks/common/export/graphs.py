@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -36,9 +37,10 @@ def check_onnx_packages() -> None:
         import onnxruntime  # noqa: F401
         import paddle2onnx  # noqa: F401
     except ImportError as error:
-        raise InputError(
-            f"ONNX needs the package {error.name}; pip install 'paddle_rope[onnx]', or give --format paddle"
-        ) from None
+        remedy = "pip install 'paddle_rope[cpu,onnx]'"
+        if error.name == "paddle2onnx" and sys.version_info >= (3, 13):
+            remedy = "it has wheels for Python up to 3.12, so export there"
+        raise InputError(f"ONNX needs the package {error.name}; {remedy}, or give --format paddle") from None
 
 
 def write_paddle_graph(layer: paddle.nn.Layer, inputs: Sequence[InputSpec | None], folder: Path) -> None:
