@@ -30,7 +30,7 @@ class ChunkedSums:
     r"""s_i = sum_j gamma^|i - j| (q_i . k_j) v_j, over the j <= i or all j, of the segment of i.
 
     Args:
-        like: ``[batch, heads, seq, size]``, whose length and dtype are those of the sums. Where a static graph does not
+        like: ``[batch, heads, seq, size]``, which has the length and dtype of the sums. Where a static graph does not
             know the length, one chunk has the weights of all tokens, quadratic in seq.
         decay: gamma ``[heads]``, in (0, 1]; None for 1.
         segment_ids: integer ``[batch, seq]``, equal ids side by side: j runs over the segment of i; None for one.

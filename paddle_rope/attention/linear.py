@@ -213,7 +213,7 @@ class _Terms(NamedTuple):
 
 
 def _terms(q, k, v, rope, key_mask, feature_map, normalizer, placement):
-    """Features, and RoPE on those of the numerator."""
+    """The features of q and k; RoPE rotates the ones in the numerator."""
     q, k, v = at_least_float32(q, k, v)
     phi = as_feature_map(feature_map)
     phi_q, phi_k = phi.query(q), phi.key(k, key_mask)
