@@ -9,7 +9,8 @@ from paddle_rope.machine import import_paddle, prepare_process
 # Paddle Inference sets the threads of the whole process to one, and another number adds up in another order: with one
 # from the beginning, equal runs are equal to the bit. Models of tests are no faster with more.
 os.environ["OMP_NUM_THREADS"] = "1"
-os.environ["PADDLE_ROPE_NATIVE"] = "0"  # equal numbers whether or not the operators are built; tests/native has them
+# Equal numbers whether or not the operators are built; tests/paddle_rope/native has them.
+os.environ["PADDLE_ROPE_NATIVE"] = "0"
 # What is built and kept for later belongs to the tests: with native operators in the user's own folder, all trainings
 # of that user would compute with them. One folder for all runs and processes; what is in it appears there whole.
 os.environ["XDG_CACHE_HOME"] = str(Path(__file__).resolve().parents[1] / ".pytest_cache" / "home")
@@ -49,21 +50,21 @@ FunctionCache.convert_with_cache = lambda self, function: _translated(self, geta
 # Files that take many seconds with few tests: begun first, so that at the end no process waits for another.
 LONG = (
     "attack/test_attack.py",
-    "ner/export/test_graphs.py",
-    "roformer/test_static_graphs.py",
-    "ner/test_recipe.py",
-    "common/export/test_operators.py",
-    "scaling/test_run.py",
-    "ner/test_resume.py",
-    "ner/test_distributed.py",
-    "ner/export/test_exported.py",
+    "tasks/ner/export/test_graphs.py",
+    "paddle_rope/roformer/test_static_graphs.py",
+    "tasks/ner/test_recipe.py",
+    "tasks/common/export/test_operators.py",
+    "tasks/scaling/test_run.py",
+    "tasks/ner/test_resume.py",
+    "tasks/ner/test_distributed.py",
+    "tasks/ner/export/test_exported.py",
     "kill/test_kill.py",
-    "experiments/test_peers_benchmark.py",
-    "experiments/test_prediction_benchmark.py",
-    "common/training/test_agreement.py",
-    "serving/test_models.py",
-    "test_install.py",
-    "test_readme.py",
+    "tasks/experiments/test_peers_benchmark.py",
+    "tasks/experiments/test_prediction_benchmark.py",
+    "tasks/common/training/test_agreement.py",
+    "tasks/serving/test_models.py",
+    "repository/test_install.py",
+    "repository/test_readme.py",
 )
 
 

@@ -33,9 +33,7 @@ if [ "$venv" = .venv ]; then
   "$PYTHON" -m mypy
 elif [ -z "$all" ] && [ $# -eq 0 ]; then
   # what calls Paddle: kernels, layers, models, graphs; checkpoints, and a recipe that is trained and resumed
-  set -- tests/attention tests/global_pointer tests/native tests/roformer tests/common/training tests/ner/test_resume.py \
-    tests/test_convolution.py tests/common/test_home.py tests/test_host_synchronization.py tests/test_layers.py \
-    tests/test_positions.py tests/test_rotary*.py
+  set -- tests/paddle_rope tests/tasks/common/training tests/tasks/common/test_home.py tests/tasks/ner/test_resume.py
 fi
 # one process a core, and the tests of a file in one of them: they share what they train; files in the order of conftest.py
 exec "$PYTHON" -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder "$@"

@@ -13,7 +13,7 @@ from tests.attack.mutators import OF_BYTES, OF_LINES, mutate
 from tests.attack.trees import change_json
 
 TEXTS = ["浙商银行企业信贷部叶老桂博士", ""]
-FOREIGN = Path(__file__).resolve().parents[1] / "roformer" / "data"
+FOREIGN = Path(__file__).resolve().parents[1] / "paddle_rope" / "roformer" / "data"
 CHECKSUMS = "SHA256SUMS"
 BY_ENDING = {
     ".json": (*OF_BYTES[:3], *OF_LINES[:2], *[change_json] * 20),
@@ -62,7 +62,7 @@ def _model() -> dict[str, bytes]:
 
 
 def _exported(format) -> list[dict[str, bytes]]:
-    from tests.verbs import verb
+    from tests.helpers.verbs import verb
 
     with tempfile.TemporaryDirectory() as place:
         trained, exported = Path(place) / "model", Path(place) / "exported"

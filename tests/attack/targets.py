@@ -46,7 +46,7 @@ QUICK = (*_TEXT, *_TENSORS, *_YAML)  # need no model
 def missing(name: str) -> str | None:
     """What is not installed for a target and how to install it, or None."""
     if name == "exported_onnx":
-        from tests.exports import FORMATS  # imports paddle
+        from tests.helpers.exports import FORMATS  # imports paddle
 
         if "onnx" not in FORMATS:
             return "models cannot be exported as ONNX with this Paddle; install Paddle 3"

@@ -13,7 +13,7 @@ from tests.attack.cases import SilentLossError, Target, json_bytes
 from tests.attack.mutators import OF_BYTES, mutate
 from tests.attack.trees import change_json
 
-DATA = Path(__file__).resolve().parents[1] / "roformer" / "data" / "torch_files"
+DATA = Path(__file__).resolve().parents[1] / "paddle_rope" / "roformer" / "data" / "torch_files"
 ARRAYS = {
     "a.weight": np.arange(12, dtype=np.float32).reshape(3, 4),
     "b": np.arange(5, dtype=np.float16),

@@ -34,8 +34,8 @@ def main(argv=None):
     options = parser.parse_args(argv)
     prepare_process()
     import_paddle()
+    from tests.helpers.local_server import LocalServer, serve
     from tests.kill.works import WORKS
-    from tests.local_server import LocalServer, serve
 
     names = options.works.split(",") if options.works else list(WORKS)
     folder = Path(options.keep or tempfile.mkdtemp(prefix="kill_")).absolute()

@@ -15,8 +15,8 @@ from pathlib import Path
 from tasks.common.errors import InputError
 from tasks.common.export.wire_format import BYTES, VARINT, FieldReader, Place
 
-# tests/common/export/test_operators.py exports every kind of model and says which names are missing here, and which
-# only graphs of earlier versions have.
+# The test of this file exports every kind of model and says which names are missing here, and which only graphs of
+# earlier versions have.
 _ONNX_NAMES = """
     Abs Add And Cast Clip Compress Concat Cos CumSum DequantizeLinear Div DynamicQuantizeLinear Equal Erf Exp
     Expand Floor Gather GatherND Greater GreaterOrEqual Identity LayerNormalization Less LessOrEqual MatMul

@@ -26,7 +26,7 @@ APART = 0.02  # what a pair of types counts that are never nested, as a share of
 
 # How far each color is from those before it in OKLab (B. Ottosson 2020, "A perceptual color space for image
 # processing"), in the vision in which they are nearest: the normal one, or without the cones for long, medium or short
-# waves (Machado et al. 2009, table 1, severity 1). tests/ner/page/test_colors.py computes them.
+# waves (Machado et al. 2009, table 1, severity 1). tests/tasks/ner/page/test_colors.py computes them.
 DISTANCES = (
     (),
     (0.2606,),

@@ -1,0 +1,224 @@
+"""Multi-head attention: where the heads are, what goes to the kernel, and what goes on from a cache."""
+
+from functools import partial
+
+import numpy as np
+import paddle
+import pytest
+
+from paddle_rope import MultiHeadAttention, RotaryPositionEmbedding, alibi_bias, alibi_slopes, reference
+from paddle_rope.attention import KeyValueState, LinearAttentionState
+from tests.helpers.pairwise import pairwise
+
+KINDS = {
+    "softmax": reference.softmax_attention,
+    "linear": reference.linear_attention,
+    "window": partial(reference.softmax_attention, window=2),
+}
+ROTARY = RotaryPositionEmbedding(6)
+
+
+def random_layer(kind, hidden_size=12, num_heads=2, **options):
+    layer = MultiHeadAttention(hidden_size, num_heads, kind, **{"window": 2, **options})
+    for parameter in layer.parameters():  # biases too
+        parameter.set_value(paddle.to_tensor(np.random.standard_normal(parameter.shape) / 2, dtype="float32"))
+    layer.eval()
+    return layer
+
+
+def random_hidden(batch=2, seq=9, hidden_size=12):
+    return paddle.to_tensor(np.random.standard_normal((batch, seq, hidden_size)), dtype="float32")
+
+
+@pytest.mark.equation("2.6")
+@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("num_heads", [1, 3])
+def test_outputs_and_gradients_equal_one_reference_for_each_head(kind, num_heads):
+    seq, head_dim = 5, 4
+    layer, hidden = random_layer(kind, num_heads * head_dim, num_heads), random_hidden(2, 5, num_heads * head_dim)
+    mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], dtype=bool)
+    exact = hidden.astype("float64")
+    hidden.stop_gradient = exact.stop_gradient = False
+    output = layer(hidden, RotaryPositionEmbedding(head_dim).cos_sin(seq), paddle.to_tensor(mask))
+
+    def projected(project, x):
+        return paddle.matmul(x, project.weight.astype("float64")) + project.bias.astype("float64")
+
+    heads = []
+    for head in range(num_heads):
+        columns = slice(head * head_dim, (head + 1) * head_dim)
+        q, k, v = (
+            projected(project, exact)[:, :, columns].unsqueeze(2) for project in (layer.query, layer.key, layer.value)
+        )
+        heads.append(KINDS[kind](q, k, v, range(seq), mask).squeeze(2))
+    expected = projected(layer.output, paddle.concat(heads, axis=-1))
+    np.testing.assert_allclose(output.numpy(), expected.numpy(), rtol=1e-5, atol=1e-5)
+
+    towards = paddle.to_tensor(np.random.standard_normal(expected.shape))
+    names = ["hidden", *(name for name, _ in layer.named_parameters())]
+    gradients = paddle.grad((output * towards.astype("float32")).sum(), [hidden, *layer.parameters()])
+    expected_gradients = paddle.grad((expected * towards).sum(), [exact, *layer.parameters()])
+    assert len(names) == 9
+    for name, gradient, expected_gradient in zip(names, gradients, expected_gradients):
+        np.testing.assert_allclose(gradient.numpy(), expected_gradient.numpy(), rtol=1e-4, atol=5e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", ["softmax", "linear"])
+def test_without_rotation_a_permutation_of_the_tokens_permutes_the_outputs(kind):
+    layer, hidden, order = random_layer(kind), random_hidden(), paddle.to_tensor([3, 0, 6, 1, 5, 2, 4, 8, 7])
+    permuted = paddle.index_select(hidden, order, axis=1)
+    straight = paddle.index_select(layer(hidden), order, axis=1)
+    np.testing.assert_allclose(layer(permuted).numpy(), straight.numpy(), rtol=0, atol=1e-4)
+    rotated = paddle.index_select(layer(hidden, ROTARY.cos_sin(9)), order, axis=1)
+    assert float((layer(permuted, ROTARY.cos_sin(9)) - rotated).abs().max()) > 1e-2
+
+
+def test_dropout_acts_on_softmax_weights_in_training_alone():
+    layer, hidden = random_layer("softmax", dropout=0.5), random_hidden()
+    np.testing.assert_array_equal(layer(hidden).numpy(), layer(hidden).numpy())
+    layer.train()
+    assert float((layer(hidden) - layer(hidden)).abs().max()) > 0
+
+
+@pytest.mark.parametrize("arguments", [(10, 3), (8, 2, "Softmax"), (8, 2, None)], ids=str)
+def test_sizes_and_kinds_that_do_not_exist_are_an_error(arguments):
+    with pytest.raises(ValueError, match="multiple|attention must be"):
+        MultiHeadAttention(*arguments)
+    with pytest.raises(ValueError, match="letters qkvo"):
+        MultiHeadAttention(8, 2, placement="kq")
+
+
+@pytest.mark.equation("4.6")
+@pytest.mark.parametrize("kind", ["softmax", "linear"])
+@pytest.mark.parametrize("causal", [False, True], ids=["bidirectional", "causal"])
+@pytest.mark.parametrize("placement, share_kv", [("qkvo", True), ("qkvo", False), ("qkv", True)])
+def test_shared_keys_and_values_stay_relative_with_qkvo_and_not_without_o(kind, causal, placement, share_kv):
+    layer = random_layer(kind, placement=placement, share_kv=share_kv, causal=causal)
+    hidden = random_hidden()
+    here, there = (layer(hidden, ROTARY.cos_sin(9, offset)).numpy() for offset in (0, 23))
+    change = np.abs(here - there).max() / np.abs(here).max()
+    assert change < 2e-5 if placement == "qkvo" else change > 1e-2
+    assert ("value.weight" in layer.state_dict()) != share_kv
+
+
+@pytest.mark.equation("4.6")
+def test_shared_projections_attend_with_the_keys_as_values():
+    hidden, shared = random_hidden(), random_layer("softmax", placement="qkvo", share_kv=True)
+    twice = random_layer("softmax", placement="qkvo")
+    twice.set_state_dict({**shared.state_dict(), "value.weight": shared.key.weight, "value.bias": shared.key.bias})
+    rope = ROTARY.cos_sin(9)
+    np.testing.assert_allclose(shared(hidden, rope).numpy(), twice(hidden, rope).numpy(), rtol=0, atol=1e-5)
+
+
+# from a cache
+
+
+def in_pieces(layer, hidden, pieces, key_mask=None):
+    """Outputs piece by piece, and the last cache."""
+    cache, outputs, start = None, [], 0
+    for length in pieces:
+        end = start + length
+        mask = None if key_mask is None else key_mask[:, :end]
+        output, cache = layer.forward_with_cache(hidden[:, start:end], cache, ROTARY.cos_sin(length, start), mask)
+        outputs.append(output)
+        start = end
+    return paddle.concat(outputs, axis=1), cache
+
+
+@pytest.mark.equation("2.12", "4.7")
+@pairwise(
+    {
+        "kind": ["softmax", "linear", "window"],
+        "placement": ["qk", "vo", "qkvo", "qkv", "o"],
+        "pieces": [[9], [1] * 9, [4, 1, 1, 3], [1, 8]],
+        "share_kv": [False, True],
+        "convolutions": [False, True],
+        "padded": [False, True],
+    }
+)
+def test_pieces_give_the_whole(kind, placement, pieces, share_kv, convolutions, padded):
+    options = {"placement": placement, "share_kv": share_kv, "convolutions": convolutions, "window": 3}
+    layer, hidden = random_layer(kind, causal=True, output_gate=True, **options), random_hidden()
+    mask = np.arange(9) >= np.array([[3 * padded], [0]])
+    key_mask = paddle.to_tensor(mask) if padded else None
+    whole = layer(hidden, ROTARY.cos_sin(9), key_mask)
+    outputs, cache = in_pieces(layer, hidden, pieces, key_mask)
+    np.testing.assert_allclose(outputs.numpy()[mask], whole.numpy()[mask], rtol=0, atol=1e-4 * float(whole.abs().max()))
+    assert isinstance(cache.state, LinearAttentionState if kind == "linear" else KeyValueState)
+    if kind == "window":
+        assert cache.state.keys.shape == [2, 3, 2, 6]
+    if convolutions:
+        assert cache.of_values.shape == cache.of_output.shape == [2, 2, 12]
+
+
+@pytest.mark.equation("4.7")
+@pytest.mark.parametrize("normalizer", ["unrotated", "rotated", "none"])
+@pytest.mark.parametrize("decay", [None, [0.9, 0.5]], ids=["", "decay"])
+def test_pieces_give_the_whole_for_linear_options(normalizer, decay):
+    layer, hidden = random_layer("linear", causal=True, normalizer=normalizer, decay=decay), random_hidden()
+    whole = layer(hidden, ROTARY.cos_sin(9))
+    outputs, _ = in_pieces(layer, hidden, [3, 1, 5])
+    np.testing.assert_allclose(outputs.numpy(), whole.numpy(), rtol=0, atol=1e-3 * float(whole.abs().max()))
+
+
+@pytest.mark.equation("2.12", "4.7")
+@pytest.mark.parametrize("convolutions", [False, True])
+@pytest.mark.parametrize("kind", ["softmax", "window", "linear"])
+def test_padding_on_the_left_enters_no_cache(kind, convolutions):
+    layer, hidden = random_layer(kind, causal=True, convolutions=convolutions), random_hidden()
+    mask = paddle.to_tensor(np.arange(9) >= np.array([[3], [0]]))
+    outputs, _ = in_pieces(layer, hidden, [5, 2, 2], mask)
+    for row, first in ((0, 3), (1, 0)):
+        alone = layer(hidden[row : row + 1, first:], ROTARY.cos_sin(9 - first))[0].numpy()
+        np.testing.assert_allclose(outputs[row, first:].numpy(), alone, rtol=0, atol=5e-5)
+
+
+@pytest.mark.equation("4.6")
+@pytest.mark.parametrize(
+    "options, one_tensor",
+    [
+        ({"placement": "qkvo"}, True),
+        ({"placement": "qo"}, True),
+        ({"placement": "qk"}, False),
+        ({"placement": "vo"}, False),
+        ({"placement": "qkvo", "convolutions": True}, False),
+    ],
+    ids=str,
+)
+def test_the_cache_of_shared_keys_and_values_is_one_tensor_where_both_turn_or_none(options, one_tensor):
+    layer = random_layer("softmax", causal=True, share_kv=True, **options)
+    _, cache = in_pieces(layer, random_hidden(), [4, 5])
+    assert cache.state.keys.shape == [2, 9, 2, 6]
+    assert (cache.state.values is None) == one_tensor
+
+
+@pytest.mark.equation("4.7")
+@pytest.mark.parametrize("kind", ["softmax", "window", "linear"])
+def test_caches_are_not_changed_so_that_texts_can_branch(kind):
+    layer, hidden = random_layer(kind, causal=True, convolutions=True), random_hidden(batch=1)
+    _, cache = layer.forward_with_cache(hidden[:, :4], None, ROTARY.cos_sin(4))
+    tensors = [x for x in paddle.utils.flatten(cache) if isinstance(x, paddle.Tensor)]
+    before = [x.numpy().copy() for x in tensors]
+    branches = [
+        layer.forward_with_cache(hidden[:, i : i + 1], cache, ROTARY.cos_sin(1, 4))[0].numpy() for i in (4, 5, 4)
+    ]
+    np.testing.assert_array_equal(branches[0], branches[2])
+    for old, new in zip(before, tensors):
+        np.testing.assert_array_equal(old, new.numpy())
+
+
+def test_alibi_goes_on_from_a_cache():
+    layer, hidden, slopes = random_layer("softmax", causal=True), random_hidden(), alibi_slopes(2)
+    positions = paddle.arange(9).unsqueeze(0)
+    whole = layer(hidden, score_bias=alibi_bias(slopes, positions, positions))
+    at_start = alibi_bias(slopes, positions[:, :6], positions[:, :6])
+    first, cache = layer.forward_with_cache(hidden[:, :6], score_bias=at_start)
+    rest = alibi_bias(slopes, positions[:, 6:], positions)
+    second, _ = layer.forward_with_cache(hidden[:, 6:], cache, score_bias=rest)
+    np.testing.assert_allclose(paddle.concat([first, second], axis=1).numpy(), whole.numpy(), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["softmax", "linear"])
+def test_what_is_not_causal_has_no_cache(kind):
+    with pytest.raises(ValueError, match="causal"):
+        random_layer(kind).forward_with_cache(random_hidden())

@@ -1,0 +1,172 @@
+"""Products in bfloat16: rounding, products, linear layers, and a training run."""
+
+import os
+
+import numpy as np
+import paddle
+import pytest
+import yaml
+
+from paddle_rope.layers import Linear
+from paddle_rope.native import products
+from paddle_rope.native.products import (
+    DECISION,
+    bfloat16_is_faster,
+    bfloat16_products,
+    product,
+    rounded,
+    why_no_bfloat16,
+)
+from tasks.classification.recipe import ClassificationRecipe
+from tests.paddle_rope.native.comparison import tensor
+
+TINY = {
+    "train_file": "configs/classification/demo.jsonl",
+    "dev_fraction": 0.25,
+    "max_characters": 32,
+    "hidden_size": 32,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "num_train_epochs": 1,
+    "device": "cpu",
+}
+
+
+def as_float(x):
+    """The numbers of a bfloat16 tensor, by its bits."""
+    bits = x.cast("float32") if x.dtype != paddle.bfloat16 else x
+    return bits.astype("float32").numpy()
+
+
+def nearest(x):
+    """float32 -> the nearest numbers of 8 bits of mantissa, in float64 arithmetic; ties to even."""
+    mantissa, exponent = np.frexp(np.asarray(x, dtype="float64"))
+    return np.ldexp(np.rint(mantissa * 256), exponent - 8)
+
+
+def test_rounding_is_to_the_nearest_and_ties_go_to_even():
+    x = np.concatenate([np.random.standard_normal(1000), [1 + 2**-8, 1 + 3 * 2**-8, -1 - 2**-8, 0, 3e38, -1e-30]])
+    x = x.astype("float32")
+    np.testing.assert_array_equal(as_float(rounded(paddle.to_tensor(x))), nearest(x))
+    special = as_float(rounded(paddle.to_tensor(np.array([np.inf, -np.inf, np.nan, 3.4e38], dtype="float32"))))
+    np.testing.assert_array_equal(special, [np.inf, -np.inf, np.nan, np.inf])
+    all_ones = np.array([0x7FFFFFFF, 0xFFFFFFFF], dtype="uint32").view("float32")  # NaN that must not become 0
+    assert np.isnan(as_float(rounded(paddle.to_tensor(all_ones)))).all()
+    worst = np.float32(1 + 2**-8)
+    assert 2**-9 < (worst - as_float(rounded(paddle.to_tensor([worst])))[0]) / worst <= 2**-8
+
+
+@pytest.mark.parametrize("transpose_b", [False, True])
+@pytest.mark.parametrize("transpose_a", [False, True])
+def test_products_are_those_of_the_rounded_factors(has_bfloat16, transpose_a, transpose_b):
+    a, b = np.random.standard_normal((17, 33)), np.random.standard_normal((33, 21))
+    a, b = (nearest(x.astype("float32")) for x in (a, b))
+    given = (x.T if transposed else x for x, transposed in ((a, transpose_a), (b, transpose_b)))
+    given = (rounded(paddle.to_tensor(np.ascontiguousarray(x), dtype="float32")) for x in given)
+    found = product(*given, transpose_a, transpose_b)
+    assert found.dtype == paddle.float32
+    np.testing.assert_allclose(found.numpy(), a @ b, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("activation", [None, "gelu"])
+def test_a_linear_layer_rounds_the_factors_of_its_three_products_and_nothing_else(has_bfloat16, activation):
+    layer, x, towards = Linear(24, 16, activation=activation), tensor(4, 9, 24), tensor(4, 9, 16)
+    with bfloat16_products():
+        y = layer(x)
+    (y * towards).sum().backward()  # outside of the block: rounded because the forward pass was
+    x64, w64 = nearest(x.numpy()).reshape(-1, 24), nearest(layer.weight.numpy())
+    sums = x64 @ w64 + layer.bias.numpy()
+    wide = paddle.to_tensor(sums, dtype="float64", stop_gradient=False)
+    plain = wide if activation is None else paddle.nn.functional.gelu(wide)
+    np.testing.assert_allclose(y.numpy().reshape(-1, 16), plain.numpy(), rtol=0, atol=1e-5)
+    (plain * towards.reshape([-1, 16]).astype("float64")).sum().backward()
+    d_sums = wide.grad.numpy()
+    np.testing.assert_allclose(layer.bias.grad.numpy(), d_sums.sum(axis=0), rtol=0, atol=1e-4)
+    # where a gradient is next to a tie, either neighbor is right
+    np.testing.assert_allclose(x.grad.numpy().reshape(-1, 24), nearest(d_sums) @ w64.T, rtol=0, atol=0.02)
+    np.testing.assert_allclose(layer.weight.grad.numpy(), x64.T @ nearest(d_sums), rtol=0, atol=0.05)
+    exact = x.numpy().reshape(-1, 24) @ layer.weight.numpy() + layer.bias.numpy()
+    assert np.abs(sums - exact).max() > 1e-4  # it is not the product in float32
+
+
+def test_outside_of_the_block_nothing_is_rounded(has_bfloat16):
+    layer, x = Linear(8, 8), tensor(3, 8)
+    before = layer(x).numpy()
+    with bfloat16_products(), bfloat16_products():
+        inside = layer(x).numpy()
+    assert np.array_equal(layer(x).numpy(), before) and not np.array_equal(inside, before)
+    with pytest.raises(ValueError), bfloat16_products():
+        raise ValueError
+    assert np.array_equal(layer(x).numpy(), before)
+
+
+def test_a_processor_without_them_says_so(monkeypatch):
+    monkeypatch.setattr(products, "processors", lambda: [{"flags": "sse2 avx2"}])
+    assert "none of avx512_bf16, amx_bf16" in why_no_bfloat16()
+    with pytest.raises(RuntimeError, match="none of avx512_bf16"), bfloat16_products():
+        pass
+
+
+def train(folder, **options):
+    ClassificationRecipe().train({**TINY, **options, "output_dir": str(folder)})
+    return weights_of(folder)
+
+
+def weights_of(folder):
+    return (folder / "model" / "model.safetensors").read_bytes()
+
+
+def test_training_takes_bf16_on_a_cpu_and_repeats_to_the_bit(has_bfloat16, tmp_path, capsys):
+    plain = train(tmp_path / "plain")
+    assert "bfloat16" not in capsys.readouterr().out
+    rounded_once = train(tmp_path / "once", bf16=True)
+    assert "training multiplies in bfloat16, evaluation in float32" in capsys.readouterr().out
+    assert train(tmp_path / "twice", bf16=True) == rounded_once != plain
+
+
+@pytest.mark.parametrize("seconds, expected", [((2.0, 1.0), True), ((1.0, 2.0), False)])
+def test_one_measurement_decides_for_the_process(has_bfloat16, monkeypatch, seconds, expected):
+    measured = []
+    monkeypatch.setattr(products, "_measure", lambda: measured.append(1) or seconds)
+    monkeypatch.delenv(DECISION)
+    assert [bfloat16_is_faster() for _ in range(3)] == 3 * [expected]
+    assert len(measured) == 1
+    assert os.environ[DECISION] == str(int(expected))  # for processes that this one starts
+
+
+def test_the_measurement_takes_products_of_both_kinds(has_bfloat16):
+    assert all(0 < seconds < 10 for seconds in products._measure())
+
+
+def test_where_bfloat16_loses_training_is_in_float32_and_says_so(has_bfloat16, tmp_path, monkeypatch, capsys):
+    plain = train(tmp_path / "plain")
+    monkeypatch.setenv(DECISION, "0")
+    capsys.readouterr()
+    assert train(tmp_path / "asked", bf16=True) == plain
+    shown = capsys.readouterr().out
+    assert shown.count("float32 is faster") == 1 and "multiplies in bfloat16" not in shown
+    assert yaml.safe_load((tmp_path / "asked" / "config.yaml").read_text(encoding="utf-8"))["bf16"] is False
+
+
+@pytest.mark.parametrize("then, now", [("1", "0"), ("0", "1")])
+def test_a_resumed_run_multiplies_as_it_began(has_bfloat16, tmp_path, monkeypatch, capsys, then, now):
+    monkeypatch.setenv(DECISION, then)
+    options = {"bf16": True, "num_train_epochs": 2}
+    whole, cut = train(tmp_path / "whole", **options), tmp_path / "cut"
+    dev_scores, calls = ClassificationRecipe.dev_scores, []
+
+    def ends_in_the_second_epoch(self, run):
+        calls.append(run)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return dev_scores(self, run)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(ClassificationRecipe, "dev_scores", ends_in_the_second_epoch)
+        train(cut, **options)
+    capsys.readouterr()
+    monkeypatch.setenv(DECISION, now)
+    ClassificationRecipe().resume(cut)
+    assert weights_of(cut) == whole
+    assert ("multiplies in bfloat16" in capsys.readouterr().out) == (then == "1")

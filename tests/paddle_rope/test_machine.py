@@ -1,0 +1,155 @@
+"""Settings of the process, and the choice of the device."""
+
+import io
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import paddle
+import pytest
+
+from paddle_rope import prepare_process
+from paddle_rope.machine import physical_cores
+from tasks.common.errors import EXIT_BAD_INPUT, InputError, exit_on_input_error
+from tasks.common.process import choose_device
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SETTINGS = ("OMP_NUM_THREADS", "FLAGS_use_stride_kernel", "MKL_DEBUG_CPU_TYPE")
+pytestmark = pytest.mark.filterwarnings("ignore:paddle is imported already")
+
+
+def test_physical_cores_are_at_least_one_and_at_most_the_logical_ones_of_this_process():
+    assert 1 <= physical_cores() <= len(os.sched_getaffinity(0))
+
+
+def test_two_threads_of_a_core_count_once(monkeypatch, tmp_path):
+    blocks = [f"processor\t: {i}\nphysical id\t: 0\ncore id\t\t: {i // 2}\n" for i in range(8)]
+    (tmp_path / "cpuinfo").write_text("\n".join(blocks))
+    monkeypatch.setattr("builtins.open", lambda *_, **__: Path.open(tmp_path / "cpuinfo", encoding="utf-8"))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    assert physical_cores() == 4
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
+    assert physical_cores() == 3
+
+
+@pytest.mark.parametrize("content", ["", "processor\t: 0\nmodel name\t: other\n", None])
+def test_logical_cores_count_where_the_system_does_not_tell(monkeypatch, content):
+    def unknown(*_, **__):
+        if content is None:
+            raise FileNotFoundError
+        return io.StringIO(content)
+
+    monkeypatch.setattr("builtins.open", unknown)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
+    assert physical_cores() == 3
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc alone")
+def test_memory_that_was_freed_is_used_again_without_page_faults():
+    code = (
+        "import resource, numpy as np\n"
+        "from paddle_rope import prepare_process\n"
+        "prepare_process()\n"
+        "for _ in range(3):\n"
+        "    np.ones(8 << 20)\n"  # 64 MB, more than glibc keeps
+        "    print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    _, second, third = map(int, done.stdout.split())
+    assert third - second < 100
+
+
+def test_settings_of_the_user_are_kept(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.setenv("FLAGS_use_stride_kernel", "1")
+    monkeypatch.setenv("MKL_DEBUG_CPU_TYPE", "4")
+    prepare_process()
+    assert os.environ["OMP_NUM_THREADS"] == "3"
+    assert os.environ["MKL_DEBUG_CPU_TYPE"] == "4"
+    assert os.environ["FLAGS_use_stride_kernel"] == "1"  # noqa: SIM112  paddle's name for it
+
+
+def test_paddle_gets_the_physical_cores_unless_set(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "")  # restored after the test
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    prepare_process()
+    assert os.environ["OMP_NUM_THREADS"] == str(physical_cores())
+
+
+@pytest.mark.parametrize(
+    ("vendor", "flags", "expected"),
+    [
+        ("AuthenticAMD", "fpu avx avx2 bmi2", "5"),
+        ("AuthenticAMD", "fpu avx", None),
+        ("GenuineIntel", "fpu avx avx2 bmi2", None),
+    ],
+)
+def test_amd_processors_with_avx2_are_told_to_use_it(monkeypatch, vendor, flags, expected):
+    content = f"processor\t: 0\nvendor_id\t: {vendor}\nflags\t\t: {flags}\n"
+    monkeypatch.setattr("builtins.open", lambda *_, **__: io.StringIO(content))
+    monkeypatch.setenv("MKL_DEBUG_CPU_TYPE", "")  # restored after the test
+    monkeypatch.delenv("MKL_DEBUG_CPU_TYPE")
+    prepare_process()
+    assert os.environ.get("MKL_DEBUG_CPU_TYPE") == expected
+
+
+@pytest.mark.parametrize(
+    "calls, warned",
+    [
+        ("paddle_rope.prepare_process(); import paddle; paddle_rope.prepare_process()", ""),
+        ("import paddle; paddle_rope.prepare_process()", "paddle is imported already: FLAGS_use_stride_kernel"),
+    ],
+    ids=["before", "after"],
+)
+def test_a_call_after_the_import_of_paddle_warns(calls, warned):
+    kept = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+    program = f"import paddle_rope; {calls}"
+    done = subprocess.run(
+        [sys.executable, "-W", "always::RuntimeWarning", "-c", program],
+        cwd=REPOSITORY, env={**kept, "MKL_DEBUG_CPU_TYPE": "5"}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert (warned in done.stderr) and ("paddle is imported already" in done.stderr) == bool(warned)
+
+
+def test_device_is_cpu_where_there_is_no_gpu(monkeypatch):
+    monkeypatch.setattr(paddle, "is_compiled_with_cuda", lambda: False)
+    assert choose_device() == choose_device("cpu") == "cpu"
+    assert paddle.get_device() == "cpu"
+
+
+def test_gpu_is_taken_where_there_is_one(monkeypatch):
+    chosen = []
+    monkeypatch.setattr(paddle, "is_compiled_with_cuda", lambda: True)
+    monkeypatch.setattr(paddle.device.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(paddle, "set_device", chosen.append)
+    assert choose_device() == "gpu" and choose_device("gpu:1") == "gpu:1"
+    assert chosen == ["gpu", "gpu:1"]
+
+
+@pytest.mark.parametrize("name", ["abacus", "gpu", "gpu:0", "cpu:7", ""])
+def test_unusable_device_is_an_error_with_the_remedy(monkeypatch, name):
+    monkeypatch.setattr(paddle, "is_compiled_with_cuda", lambda: False)
+    with pytest.raises(InputError, match=f"^--device {name}: .*use --device cpu") as caught:
+        choose_device(name)
+    assert "\n" not in str(caught.value)
+    assert paddle.get_device() == "cpu"
+
+
+def test_input_error_becomes_one_line_and_status_2(capsys):
+    @exit_on_input_error
+    def main(argv=None):
+        raise InputError(f"{argv[0]}:1: wrong; do this")
+
+    assert main(["file"]) == EXIT_BAD_INPUT == 2
+    assert capsys.readouterr() == ("", "error: file:1: wrong; do this\n")
+
+
+def test_other_errors_keep_their_traceback():
+    @exit_on_input_error
+    def main(argv=None):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        main([])

@@ -1,0 +1,110 @@
+"""Rotation in static graphs: any length, batch, precision and positions, with gradients."""
+
+import numpy as np
+import paddle
+import pytest
+from paddle import nn
+from paddle.static import InputSpec
+
+from paddle_rope import RotaryPositionEmbedding
+from tests.paddle_rope.rotary_loops import HEAD_DIM, VARIANTS, every_variant, expected_of, random_tensor
+
+
+class Rotating(nn.Layer):
+    """A rotation with fixed arguments, to save."""
+
+    def __init__(self, rotary, **arguments):
+        super().__init__()
+        self.rotary = rotary
+        self.arguments = arguments
+
+    def forward(self, x, positions=None):
+        return self.rotary(x, positions=positions, **self.arguments)
+
+
+def saved_and_loaded(layer, path, *specs):
+    static = paddle.jit.to_static(layer, input_spec=list(specs), full_graph=True)
+    paddle.jit.save(static, str(path / "layer"))
+    return paddle.jit.load(str(path / "layer"))
+
+
+class NearAndFar(nn.Layer):
+    """Two tensors, the second at position one million and turned back: two rotations in one graph, to save once."""
+
+    def __init__(self, rotary):
+        super().__init__()
+        self.rotary = rotary
+
+    def forward(self, near, far):
+        return self.rotary(near), self.rotary(far, offset=1_000_000, inverse=True)
+
+
+@pytest.mark.equation("1.16")
+@every_variant
+def test_saved_graphs_rotate_any_length_and_batch_also_at_position_one_million(variant, tmp_path):
+    rotary = RotaryPositionEmbedding(HEAD_DIM, **variant)
+    specs = InputSpec([None, None, 3, HEAD_DIM], "float32"), InputSpec([None, None, HEAD_DIM], "float64")
+    loaded = saved_and_loaded(NearAndFar(rotary), tmp_path, *specs)
+    far = random_tensor(2, 3, HEAD_DIM, dtype="float64")
+    expected = expected_of(rotary, far, range(1_000_000, 1_000_003), inverse=True)
+    for batch, seq in ((1, 1), (2, 7), (1, 1301)):
+        near = random_tensor(batch, seq, 3, HEAD_DIM)
+        rotated, turned_back = loaded(near, far)
+        np.testing.assert_allclose(rotated.numpy(), rotary(near).numpy(), rtol=0, atol=2e-6)
+        np.testing.assert_allclose(turned_back.numpy(), expected, rtol=0, atol=1e-8)
+
+
+@pytest.mark.equation("1.16")
+@pytest.mark.parametrize("dtype, unit", [("float16", 2.0**-10), ("bfloat16", 2.0**-7)])
+def test_saved_graphs_take_half_precision(dtype, unit, tmp_path):
+    layer = Rotating(RotaryPositionEmbedding(HEAD_DIM, **VARIANTS["all"]))
+    loaded = saved_and_loaded(layer, tmp_path, InputSpec([None, None, HEAD_DIM], dtype))
+    x = random_tensor(2, 9, HEAD_DIM).astype(dtype)
+    rotated = loaded(x)
+    assert rotated.dtype == x.dtype
+    expected = expected_of(layer.rotary, x.astype("float32"), range(9))
+    np.testing.assert_allclose(rotated.astype("float32").numpy(), expected, rtol=unit, atol=1e-5)
+
+
+@pytest.mark.equation("1.16")
+@pytest.mark.parametrize("axes", [1, 2])
+@pytest.mark.parametrize("dtype", ["int64", "float32"])
+def test_saved_graphs_take_positions(axes, dtype, tmp_path):
+    layer = Rotating(RotaryPositionEmbedding(HEAD_DIM, layout="half", rotary_dim=6))
+    specs = InputSpec([None, None, 3, HEAD_DIM], "float32"), InputSpec([None] * axes, dtype)
+    loaded = saved_and_loaded(layer, tmp_path, *specs)
+    for seq in (1, 6):
+        x = random_tensor(2, seq, 3, HEAD_DIM)
+        positions = paddle.randint(0, 1_000_000, [2, seq][-axes:]).astype(dtype)
+        expected = layer.rotary(x, positions=positions).numpy()
+        np.testing.assert_allclose(loaded(x, positions).numpy(), expected, rtol=0, atol=2e-6)
+
+
+@pytest.mark.equation("1.16")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["plain", "half partial", "learned"])
+def test_to_static_without_further_arguments_changes_nothing(name):
+    rotary = RotaryPositionEmbedding(HEAD_DIM, **VARIANTS[name])
+    static = paddle.jit.to_static(Rotating(rotary))
+    for seq in (5, 700):
+        x = random_tensor(2, seq, 3, HEAD_DIM)
+        np.testing.assert_allclose(static(x).numpy(), rotary(x).numpy(), rtol=0, atol=2e-6)
+
+
+@pytest.mark.equation("1.16")
+@pytest.mark.parametrize("name", ["plain", "half partial", "all"])
+def test_gradients_through_static_graphs_equal_those_without(name):
+    rotary = RotaryPositionEmbedding(HEAD_DIM, **VARIANTS[name])
+    static = paddle.jit.to_static(Rotating(rotary), full_graph=True)
+    for seq in (2, 5):
+        x, towards = random_tensor(2, seq, 3, HEAD_DIM), random_tensor(2, seq, 3, HEAD_DIM)
+        x.stop_gradient = False
+        inputs = [x, rotary.theta] if rotary.learned else [x]
+        gradients = []
+        for rotate in (rotary, static):
+            (rotate(x) * towards).sum().backward()
+            gradients.append([tensor.grad.numpy() for tensor in inputs])
+            for tensor in inputs:
+                tensor.clear_gradient()
+        for plain, through in zip(*gradients):
+            np.testing.assert_allclose(through, plain, rtol=1e-5, atol=1e-5)

@@ -1,0 +1,187 @@
+"""Plans: which runs they name, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from paddle_rope.roformer import RoFormerConfig
+from tasks.common.errors import InputError
+from tasks.experiments.benchmarks.length import read_length_plan
+from tasks.experiments.benchmarks.length_models import MODELS
+from tasks.experiments.plan import read_plan
+from tasks.experiments.table import get_report
+from tasks.recipes import get_recipe
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+FOLDER = REPOSITORY / "configs" / "experiments"
+PLANS = [path for path in sorted(FOLDER.glob("*.yaml")) if "\nrecipe:" in path.read_text(encoding="utf-8")]
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a plan; what is given replaces or adds keys."""
+    (tmp_path / "base.yaml").write_text("hidden_size: 64\nnum_hidden_layers: 2\ntest_file: t\n", encoding="utf-8")
+    known = {"softmax": {"attention": "softmax"}, "linear": {"attention": "linear"}}
+    (tmp_path / "known.yaml").write_text(yaml.safe_dump(known, sort_keys=False), encoding="utf-8")
+
+    def write(**given):
+        plan = {
+            "output_dir": str(tmp_path / "out"),
+            "recipe": "some",
+            "config": str(tmp_path / "base.yaml"),
+            "variants_file": str(tmp_path / "known.yaml"),
+            "settings": {"num_train_epochs": 3, "test_file": None},
+            "scores": {"dev.f1": "F1"},
+            "variants": ["softmax", "linear"],
+            **given,
+        }
+        path = tmp_path / "plan.yaml"
+        path.write_text(yaml.safe_dump(plan, sort_keys=False), encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_a_cell_has_the_keys_of_the_configuration_then_settings_then_case_then_variant(write, tmp_path):
+    plan = read_plan(
+        write(
+            cases={512: {"max_characters": 512}, 1024: {"max_characters": 1024, "num_train_epochs": 2}},
+            variants={"softmax": None, "thin": {"attention": "linear", "hidden_size": 32}},
+            seeds=[1, 2],
+        )
+    )
+    assert [cell.labels for cell in plan.cells] == [
+        {"case": case, "variant": variant, "seed": seed}
+        for seed in (1, 2)
+        for case in ("512", "1024")
+        for variant in ("softmax", "thin")
+    ]
+    folder = tmp_path / "out" / "runs" / "1024" / "thin" / "seed_2"
+    assert plan.cells[-1].config == {
+        "hidden_size": 32, "num_hidden_layers": 2, "test_file": None, "num_train_epochs": 2, "max_characters": 1024,
+        "attention": "linear", "seed": 2, "output_dir": str(folder),
+    }  # fmt: skip
+    assert plan.cells[-1].folder == folder
+    assert len({cell.folder for cell in plan.cells}) == 8
+
+
+@pytest.mark.parametrize("given, twins", [(True, ["softmax", "linear"]), (["linear"], ["linear"]), (None, [])])
+def test_twins_do_not_know_positions_and_are_else_the_same(write, given, twins):
+    plan = read_plan(write(without_rope=given))
+    assert set(plan.variants) == {"softmax", "linear", *(f"{name}-no-rope" for name in twins)}
+    configs = {cell.group[1]: {**cell.config, "output_dir": None} for cell in plan.cells}
+    for name in twins:
+        assert configs[f"{name}-no-rope"] == {**configs[name], "position_embedding": "none"}
+
+
+def test_without_variants_a_plan_has_all_of_the_file_and_configuration_is_not_needed(write):
+    plan = read_plan(write(variants=None, config=None), settings={"num_train_epochs": "9"})
+    assert plan.variants == ["softmax", "linear"]
+    assert plan.cells[0].config.keys() == {"num_train_epochs", "test_file", "attention", "seed", "output_dir"}
+    assert all(cell.config["num_train_epochs"] == "9" for cell in plan.cells)
+
+
+def test_a_variant_may_have_a_recipe_and_a_configuration_of_its_own(write, tmp_path):
+    (tmp_path / "other.yaml").write_text("hidden_size: 8\nnum_train_epochs: 5\nseed: 9\n", encoding="utf-8")
+    other = {"recipe": "other", "config": str(tmp_path / "other.yaml"), "attention": "linear"}
+    variants = {"plain": None, "other": other, "same": other, "none": {"config": ""}}
+    known = tmp_path / "known.yaml"
+    known.write_text("plain: {attention: softmax}\n", encoding="utf-8")
+    plan = read_plan(write(variants=variants, cases={"a": {"max_characters": 7}}))
+    assert {cell.group[1]: cell.recipe for cell in plan.cells} == {
+        "plain": "some", "other": "other", "same": "other", "none": "some",
+    }  # fmt: skip
+    configs = {cell.group[1]: {**cell.config, "output_dir": None} for cell in plan.cells}
+    shared = {"num_train_epochs": 3, "test_file": None, "max_characters": 7, "seed": 42, "output_dir": None}
+    assert configs["other"] == configs["same"] == {"hidden_size": 8, "attention": "linear", **shared}
+    assert configs["plain"] == {"hidden_size": 64, "num_hidden_layers": 2, "attention": "softmax", **shared}
+    assert configs["none"] == shared
+
+
+def test_a_warm_start_takes_the_weights_of_the_same_case_and_seed_and_gives_no_sizes(write, tmp_path):
+    variants = {"softmax": None, "warm": {"attention": "linear", "start_from": "softmax"}}
+    plan = read_plan(write(variants=variants, cases={"a": {}, "b": {}}, seeds=[7]))
+    cell = plan.cells[-1]
+    start = tmp_path / "out" / "runs" / "b" / "softmax" / "seed_7"
+    assert cell.starts_from == start and cell.config["pretrained"] == str(start / "model")
+    assert cell.config.keys() == {"test_file", "num_train_epochs", "attention", "pretrained", "seed", "output_dir"}
+    assert plan.cells[0].starts_from is None
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ({"variants": ["softmax", "other"]}, "variant 'other' has no settings, and is not in .*known.yaml"),
+        ({"variants": {"a/b": {}}}, "'a/b' names a folder"),
+        ({"variants": {"a": 5}}, "a of variants is 5, not a mapping"),
+        ({"variants": {"warm": {"start_from": "softmax"}, "softmax": None}}, "not a variant before it"),
+        ({"cases": {1: {}, 2: {}}, "report": "performer"}, "is of variants alone; leave cases or report out"),
+        ({"cases": {"a b": {}}}, "'a b' names a folder"),
+        ({"reference": "other"}, "the reference 'other'"),
+        ({"without_rope": ["other"]}, "without_rope has 'other'"),
+        ({"recipe": None}, "no 'recipe' in the plan"),
+        ({"variants": None, "variants_file": None}, "no 'variants' in the plan"),
+        ({"cases": {"a": {}}, "report": "positions"}, "leave cases or report out"),
+        ({"apart": 1}, "apart is 1; it has to be true or false"),
+        ({"cases": [512, 1024]}, r"cases is \[512, 1024\]; it has to be a mapping"),
+        ({"scores": ["dev.f1"]}, "scores is .*; it has to be a mapping"),
+        ({"variants": 7}, "variants is 7; it has to be a mapping or a list"),
+        ({"without_rope": 5}, "without_rope is 5; it has to be true or false or a list"),
+        ({"variants": {"a": {"recipe": 5}}}, "recipe of variant 'a' is 5; it has to be a text"),
+        ({"variants": {"a": {"config": ["b"]}}}, "config of variant 'a' is"),
+        ({"config": 5}, "config is 5; it has to be a text"),
+        ({"variants_file": ["x"]}, "variants_file is"),
+        ({"margin": "two"}, "margin is 'two'; it has to be a number"),
+        ({"margin": True}, "margin is True"),
+        ({"variants": {"..": {}}}, "'..' names a folder"),
+        ({"variant": {}}, "unknown key 'variant'"),
+        ({"seeds": [1, 1]}, "given twice"),
+        ({"config": "missing.yaml"}, "missing.yaml: no such configuration file"),
+    ],
+)
+def test_a_wrong_plan_is_refused(write, given, said):
+    with pytest.raises(InputError, match=said):
+        read_plan(write(**given))
+
+
+@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
+def test_every_plan_of_the_project_has_runs_that_its_recipe_takes(path, monkeypatch):
+    monkeypatch.chdir(REPOSITORY)
+    plan = read_plan(path)
+    if plan.report is not None:
+        assert callable(get_report(plan.report))
+    for cell in plan.cells[: len(plan.cases) * len(plan.variants)]:
+        settings = get_recipe(cell.recipe).resolve({**cell.config, "device": "cpu"})
+        assert settings.config["seed"] == cell.config["seed"]
+        if cell.starts_from is None and cell.recipe != "crf":
+            options = settings.keys.model_options()
+            model = RoFormerConfig(**{name: options[name] for name in RoFormerConfig.names() if name in options})
+            assert model.attention == "softmax" or {"linear", "window"} & set(model.layer_attention)
+
+
+@pytest.mark.parametrize("name, first, last", [("speed", 128, 65536), ("ner_length", 1024, 100_000)])
+def test_the_length_plans_of_the_project_name_models(monkeypatch, name, first, last):
+    plan = read_length_plan(FOLDER / f"{name}.yaml")
+    assert (plan["lengths"][0], plan["lengths"][-1]) == (first, last)
+    for options in plan["variants"].values():
+        assert MODELS[plan["task"]](**options).model.config.num_hidden_layers == 4
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ({"variants": [["softmax"]]}, "variants: ['softmax'] is not a text"),
+        ({"variants": [{"softmax": {}}]}, "variants: {'softmax': {}} is not a text"),
+        ({"without_rope": [["softmax"]]}, "without_rope: ['softmax'] is not a text"),
+        ({"scores": {"dev.f1": ["F1"]}}, "scores: 'dev.f1' and ['F1'] have to be texts"),
+        ({"scores": {1: "F1"}}, "scores: 1 and 'F1' have to be texts"),
+        ({"variants": {"a": {"start_from": ["b"]}}}, "start_from of variant 'a' is ['b']; it has to be a text"),
+        ({"seeds": "9" * 5000}, "a seed must be from 0 to "),
+    ],
+)
+def test_lists_in_place_of_names_are_refused(write, given, said):
+    path = write(**given)
+    with pytest.raises(InputError) as error:
+        read_plan(path)
+    assert said in str(error.value)

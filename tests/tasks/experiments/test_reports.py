@@ -1,0 +1,143 @@
+"""The reports of positions and Performers, on generated text."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from PIL import Image
+
+from tasks.commands.experiment import experiment
+from tasks.common.errors import exit_on_input_error
+from tasks.common.reports.tables import mean_and_deviation
+from tasks.experiments.performer.report import first_step_below, smoothed
+from tasks.experiments.positions.report import PUBLISHED, TITLES, rank_correlation
+from tests.tasks.language_model.conftest import TINY
+
+FOLDER = Path(__file__).resolve().parents[3] / "configs" / "experiments"
+VARIANTS = ("qk", "none", "v", "learned", "theta")
+run = exit_on_input_error(experiment)
+
+
+@pytest.fixture(scope="module")
+def plans(tmp_path_factory):
+    """The demo plans with the sizes of tests, and their folders, trained."""
+    folder = tmp_path_factory.mktemp("experiments")
+    undrawn = np.zeros([2, 2, 3], dtype=np.uint8)
+    for name, only in (("positions", VARIANTS), ("performer", ())):
+        plan = yaml.safe_load((FOLDER / f"{name}_demo.yaml").read_text(encoding="utf-8"))
+        plan["settings"] = {**plan["settings"], **TINY, "max_steps": 2}
+        if name == "positions":
+            plan["variants_file"] = str(FOLDER / "positions_variants.yaml")
+        plan.update(seeds=[1, 2], output_dir=str(folder / name))
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(plan, sort_keys=False), encoding="utf-8")
+        with pytest.MonkeyPatch.context() as patch:  # pictures of all runs are drawn at the end, not after each run
+            patch.setattr("tasks.common.reports.figures.pixels", lambda figure: undrawn)
+            assert run([str(folder / f"{name}.yaml"), *(["--only", *only] if only else [])]) == 0
+        assert run([str(folder / f"{name}.yaml"), "--table"]) == 0
+    return folder
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def is_drawn(path):
+    """A picture that is not of one color."""
+    return np.asarray(Image.open(path).convert("L")).std() > 1
+
+
+def rows_of(path, title):
+    """The cells of a table of results.md, by its first column."""
+    lines = path.read_text(encoding="utf-8").split(f"## {title}\n")[1].split("\n## ")[0].splitlines()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| ")]
+    return {row[0]: dict(zip(rows[0], row)) for row in rows[2:]}
+
+
+def test_positions_are_reported_with_every_loss(plans):
+    results = plans / "positions/results.md"
+    losses = {}
+    for line in read(plans / "positions/runs.csv"):
+        losses.setdefault(line["variant"], []).append(float(line["held-out loss"]))
+    assert {variant: len(of_seeds) for variant, of_seeds in losses.items()} == dict.fromkeys(VARIANTS, 2)
+    placed = rows_of(results, "Where RoPE turns")
+    assert {name: row["published"] for name, row in placed.items()} == {"QK": "2.712", "NoPE": "2.795", "V": "2.856"}
+    assert placed["NoPE"]["ours"] == mean_and_deviation(losses["none"])
+    assert set(rows_of(results, "Other ways to know a position")) == {"learned positions", "QK, learned theta"}
+    longer = rows_of(results, "Texts longer than in training")
+    scaled = {f"QK, {scaling}" for scaling in ("NTK x2", "YaRN x2", "NTK x4", "YaRN x4")}
+    assert set(longer) == {"QK", "NoPE", "V", "learned positions", "QK, learned theta", *scaled}
+    assert longer["QK"]["8"] == mean_and_deviation(losses["qk"]) and longer["QK"]["32"]
+    assert longer["learned positions"]["8"] and longer["learned positions"]["16"] == ""
+    assert all(
+        float(cell.split()[0]) > 0 for cell in list(rows_of(results, "Learned frequencies").popitem()[1].values())[1:]
+    )
+    text = results.read_text(encoding="utf-8")
+    assert "3 placements" in text and "2 steps of 4 texts of 8 characters" in text
+    for name in ("losses.png", "lengths.png", "theta.png"):
+        assert is_drawn(plans / "positions" / name)
+
+
+def test_variants_are_reported_without_the_one_that_they_are_compared_with(plans, tmp_path):
+    words = ["--only", "alibi", "v", "--seeds", "1", "--output_dir", str(tmp_path / "run")]
+    assert run([str(plans / "positions.yaml"), *words]) == 0
+    losses = {line["variant"]: float(line["held-out loss"]) for line in read(tmp_path / "run/runs.csv")}
+    assert list(losses) == ["v", "alibi"]
+    text = (tmp_path / "run/results.md").read_text(encoding="utf-8")
+    assert f"| ALiBi | {losses['alibi']:.4f} |  |" in text
+    assert not (tmp_path / "run/theta.png").exists()
+
+
+def test_performers_have_curves_of_every_seed(plans):
+    points = read(plans / "performer/curves.csv")
+    assert {(line["variant"], line["seed"], line["text"]) for line in points} == {
+        (row, seed, text) for row in ("rope", "none", "learned") for seed in "12" for text in ("training", "held_out")
+    }
+    text = (plans / "performer/results.md").read_text(encoding="utf-8")
+    assert "| Performer with RoPE | " in text and "as many positive orthogonal random features" in text
+    assert is_drawn(plans / "performer/curves.png")
+    config = yaml.safe_load((plans / "performer/runs/rope/seed_1/config.yaml").read_text(encoding="utf-8"))
+    assert (config["attention"], config["feature_map"], config["normalizer"]) == ("linear", "favor", "unrotated")
+
+
+@pytest.mark.parametrize("name", ["positions", "performer"])
+def test_report_is_written_again_without_training(plans, name, capsys):
+    before = (plans / name / "results.md").read_bytes()
+    (plans / name / "results.md").unlink()
+    assert run([str(plans / f"{name}.yaml"), "--table"]) == 0
+    assert (plans / name / "results.md").read_bytes() == before
+    assert before.decode("utf-8") in capsys.readouterr().out
+    assert run([str(plans / f"{name}.yaml"), "--learning_rate", "0.5"]) == 2
+    assert "was run with learning_rate None, and the plan now has '0.5'" in capsys.readouterr().err
+
+
+def test_every_published_placement_is_a_variant_and_every_title_has_one():
+    names = yaml.safe_load((FOLDER / "positions_variants.yaml").read_text(encoding="utf-8"))
+    assert set(PUBLISHED) < set(names) and set(TITLES) < set(names)
+
+
+def test_rank_correlation_looks_at_order_alone():
+    assert rank_correlation({name: 10 * loss**3 for name, loss in PUBLISHED.items()}).startswith("1.000 (p = ")
+    assert rank_correlation({name: -loss for name, loss in PUBLISHED.items()}).startswith("-1.000 ")
+    swapped = {**PUBLISHED, "qk": PUBLISHED["qkvo"], "qkvo": PUBLISHED["qk"], "alibi": 1.0}
+    assert rank_correlation(swapped).startswith(f"{1 - 6 * 2 / (9 * 80):.3f} ")
+    assert rank_correlation({"qk": 1.0, "none": 2.0, "alibi": 3.0}) is None
+
+
+def test_running_mean_takes_what_there_is_at_the_start():
+    losses = np.array([[4.0, 2.0, 6.0, 0.0]])
+    np.testing.assert_allclose(smoothed(losses, 2), [[4, 3, 4, 3]])
+
+
+def test_step_of_a_bound_lies_on_the_line_between_two_evaluations():
+    assert first_step_below([10, 20, 30], [5.0, 4.0, 3.0], 3.5) == 25
+    assert first_step_below([10, 20, 30], [5.0, 4.0, 3.0], 2.0) is None
+    assert first_step_below([10, 20, 30], [5.0, 4.0, 3.0], 5.5) == 10
+    assert first_step_below([10], [5.0], 5.0) == 10
+
+
+def test_deviation_of_one_value_is_not_shown():
+    assert mean_and_deviation([1.23456]) == "1.2346"
+    assert mean_and_deviation([1.0, 2.0, 3.0], 1) == "2.0 ± 1.0"

@@ -1,0 +1,180 @@
+"""Graphs of all kinds of models: the same scores, by Paddle and ONNX Runtime, also without the project."""
+
+import functools
+import shutil
+
+import numpy as np
+import paddle
+import pytest
+from paddle import inference
+
+from tasks.common.export import graphs
+from tasks.common.export.graphs import write_onnx_graph, write_paddle_graph
+from tasks.common.inference import evaluated
+from tasks.ner import NerPredictor
+from tasks.ner.export import NerExporter, add_spans
+from tasks.ner.model import NerConfig, NerModel
+from tasks.ner.prediction.exported import ExportedNerModel
+from tests.helpers.exports import FORMATS, export
+
+SIZES = {
+    "vocab_size": 50,
+    "hidden_size": 16,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "types": ["a", "b"],
+    "head_size": 8,
+}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"span_head": "dense", "position_embedding": "alibi"},
+        {"span_head": "dense", "max_span_length": 3, "attention": "linear", "decay": [0.9, 0.5]},
+        {"attention": ["linear", "softmax"], "feature_map": "favor"},
+        {"attention": "linear", "feature_map": "softmax_exp", "normalizer": "none", "position_embedding": "qkvo"},
+        {"attention": ["window", "linear"], "attention_window": 3, "max_span_length": 5},
+        {"attention": "window", "attention_window": 40},
+        {
+            **{"attention": "softmax", "position_embedding": "none", "span_rope": False},
+            **{"features": {"tables": {}, "flags": 4}},
+        },
+        {
+            **{"attention": "linear", "normalizer": "none", "convolutions": True},
+            **{"output_gate": True, "features": {"tables": {"words": 9}, "flags": 3}},
+        },
+        {"attention": "linear", "version": 2, "rotary": {"learned": True}},
+    ],
+    ids=str,
+)
+def test_graphs_of_all_kinds_score_texts_of_any_length_and_number(options, tmp_path, monkeypatch):
+    layers = len(options["attention"]) if isinstance(options.get("attention"), list) else 1
+    config = NerConfig(**{**SIZES, "num_hidden_layers": layers, **options}, temperatures=[0.5, 2.0])
+    model = NerModel(config)
+    model.eval()
+    for parameter in model.parameters():
+        parameter.set_value(0.4 * paddle.randn(parameter.shape))
+    batches = [random_batch(config, texts, length) for texts, length in ((2, 7), (1, 1), (3, 70))]
+    expected = [evaluated(model, batch).numpy() for batch in batches]
+    bounds = [between(expected[2][:, kind]) for kind in range(2)]
+    spans = model.find_spans(batches[2], bounds)
+    exporter, folders = NerExporter(), {format: tmp_path / format for format in FORMATS}
+    for folder in folders.values():
+        config.save_pretrained(str(folder))
+    write_paddle_graph(model, exporter.inputs(config), folders["paddle"])
+    if "onnx" in folders:  # which begins with the same graph
+        monkeypatch.setattr(graphs, "write_paddle_graph", lambda layer, inputs, to: copy_graph(folders["paddle"], to))
+        finish = functools.partial(exporter.finish, config=config)
+        write_onnx_graph(model, exporter.inputs(config), folders["onnx"], "logits", finish)
+    alone = by_paddle_alone(folders["paddle"])
+    for batch, scores in zip(batches, expected):
+        np.testing.assert_allclose(alone(**batch), scores, rtol=1e-4, atol=1e-4)
+    for folder in folders.values():
+        exported = ExportedNerModel(folder, config, "cpu")
+        for batch, scores in zip(batches, expected):
+            np.testing.assert_allclose(exported.graph.run(batch)[0], scores, rtol=1e-4, atol=1e-4)
+        found = exported.find_spans(batches[2], bounds)
+        assert [[span[:3] for span in sorted(of_text)] for of_text in found] == [
+            [span[:3] for span in sorted(of_text)] for of_text in spans
+        ]
+    assert sum(map(len, spans)) > 10
+    if "onnx" in folders:
+        exported = ExportedNerModel(folders["onnx"], config, "cpu")
+        given = {**batches[2], "thresholds": np.array(bounds, dtype=np.float32)}
+        found, scores, probabilities = exported.graph.run(given, ("spans", "scores", "probabilities"))
+        temperatures = np.array([0.5, 2.0])[found[:, 1]]
+        np.testing.assert_allclose(probabilities, 1 / (1 + np.exp(-scores / temperatures)), rtol=1e-4)
+
+
+def copy_graph(folder, to):
+    for path in folder.glob("inference.*"):
+        shutil.copy(path, to)
+
+
+def between(logits):
+    """A number that is not near any logit: about half of them are higher."""
+    logits = np.sort(logits[logits > -1e3])
+    middle = logits[len(logits) // 4 : 3 * len(logits) // 4 + 2]
+    widest = np.argmax(np.diff(middle))
+    return float(middle[widest : widest + 2].mean())
+
+
+def by_paddle_alone(folder):
+    """The graph of a folder by the settings that Paddle has by itself; those of Paddle 3 take oneDNN."""
+    (graph,) = [path for path in folder.glob("inference.*") if path.suffix in (".json", ".pdmodel")]
+    settings = inference.Config(str(graph), str(folder / "inference.pdiparams"))
+    settings.disable_glog_info()
+    predictor = inference.create_predictor(settings)
+
+    def scores(**batch):
+        for name, values in batch.items():
+            predictor.get_input_handle(name).copy_from_cpu(np.array(values))
+        predictor.run()
+        return predictor.get_output_handle(predictor.get_output_names()[0]).copy_to_cpu()
+
+    return scores
+
+
+def random_batch(config, texts, length):
+    random = np.random.default_rng(length)
+    batch = {
+        "input_ids": random.integers(1, config.vocab_size, [texts, length]),
+        "attention_mask": np.arange(length) < random.integers(1, length + 1, [texts, 1]),
+        "token_mask": random.random([texts, length]) > 0.2,
+    }
+    if config.features and config.features["tables"]:
+        batch["columns"] = random.integers(0, config.features["tables"]["words"], [texts, length, 3])
+    if config.features and config.features["flags"]:
+        batch["flags"] = random.random([texts, length, config.features["flags"]]) > 0.5
+    return batch
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_graph_runs_without_the_project(trained, tmp_path, format):
+    exported = export(tmp_path / "exported", format, trained.model)
+    vocab = (exported / "vocab.txt").read_text(encoding="utf-8").split("\n")
+    text = "王明在青川市。"
+    ids = [vocab.index(token) if token in vocab else vocab.index("[UNK]") for token in ["[CLS]", *text, "[SEP]"]]
+    is_token = [0 < place < len(ids) - 1 for place in range(len(ids))]
+    given = {"input_ids": [ids], "attention_mask": [[True] * len(ids)], "token_mask": [is_token]}
+    types = trained.model_config["types"]
+    if format == "paddle":
+        logits = by_paddle_alone(exported)(**given)
+        entities = [(first - 1, last, types[kind]) for kind, first, last in zip(*np.where(logits[0] > 0))]
+    else:
+        import onnxruntime
+
+        session = onnxruntime.InferenceSession(str(exported / "model.onnx"), providers=["CPUExecutionProvider"])
+        (spans,) = session.run(["spans"], {name: np.array(value) for name, value in given.items()})
+        entities = [(start - 1, end - 1, types[kind]) for _, kind, start, end in spans]
+    expected = NerPredictor(trained.model, "cpu")([text])[0]["entities"]
+    assert sorted(entities) == [(entity["start"], entity["end"], entity["type"]) for entity in expected] != []
+
+
+@pytest.mark.skipif("onnx" not in FORMATS, reason="paddle2onnx wants Paddle 3")
+@pytest.mark.parametrize("longest, band", [(1, None), (3, None), (2, 6)])
+def test_the_graph_alone_finds_no_span_beyond_the_bound(longest, band):
+    import onnx
+    import onnxruntime
+
+    shape = [None, 2, None, None]
+    logits = onnx.helper.make_tensor_value_info("logits", onnx.TensorProto.FLOAT, shape)
+    given = onnx.helper.make_tensor_value_info("given", onnx.TensorProto.FLOAT, shape)
+    same = onnx.helper.make_node("Identity", ["given"], ["logits"])
+    graph = onnx.helper.make_graph([same], "graph", [given], [logits])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8)
+    add_spans(model, 2, [0.0, 1.0], 1.0, banded=band is not None, max_entity_tokens=longest)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    values = np.random.default_rng(3).normal(size=[3, 2, 9, band or 9]).astype(np.float32)
+    values[:, :, ~(np.arange(9)[:, None] <= np.arange(9)) if band is None else slice(4, 9)] = -1e4
+
+    def spans(**more):
+        found, scores = session.run(["spans", "scores"], {"given": values, **more})
+        columns = found[:, 3] - 1 - (found[:, 2] if band else 0)
+        assert np.array_equal(scores, values[found[:, 0], found[:, 1], found[:, 2], columns])
+        return {tuple(span) for span in found.tolist()}
+
+    every = spans(max_entity_tokens=np.array([9]))
+    assert any(end - first > longest for *_, first, end in every)
+    assert spans() == {span for span in every if span[3] - span[2] <= longest} != set()

@@ -1,0 +1,291 @@
+"""Models with word features: embedding and dropouts, configuration keys, and from training to prediction."""
+
+import json
+import shutil
+
+import numpy as np
+import paddle
+import predict_ner
+import pytest
+import train_ner
+
+from tasks.common.errors import InputError
+from tasks.ner import NerPredictor
+from tasks.ner.feature_embedding import FeatureEmbedding
+from tasks.ner.features import FEATURE_KINDS, WordFeatures
+from tasks.ner.model import NerConfig, NerModel
+from tasks.recipes import get_recipe
+from tests.helpers.verbs import verb
+from tests.tasks.ner.arrays import same
+
+tune_threshold = verb("tune")
+
+# ---- the model
+
+SIZES = {
+    "vocab_size": 40, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16,
+    "head_size": 8, "types": ["a", "b"], "unk_token_id": 1, "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}  # fmt: skip
+ALL = {"tables": {"segmentation": 50, "bigrams": 400, "words": 300}, "flags": 90}
+
+
+def random_batch(batch=4, seq=50, columns=6, flags=90):
+    return {
+        "input_ids": paddle.to_tensor(np.random.randint(4, 40, (batch, seq))),
+        "attention_mask": paddle.ones([batch, seq], dtype="bool"),
+        "token_mask": paddle.to_tensor(np.arange(seq)[None].repeat(batch, 0) > 0),
+        "columns": paddle.to_tensor(np.random.randint(0, 50, (batch, seq, columns))),
+        "flags": paddle.to_tensor(np.random.random((batch, seq, flags)) < 0.1),
+    }
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_features_start_with_at_least_the_scale_of_the_tokens(version):
+    model = NerModel(NerConfig(features=ALL, version=version, **SIZES))
+    batch = random_batch()
+    added = model.feature_embedding(batch["columns"], batch["flags"]).numpy()
+    tokens = model.roformer.token_embedding.weight.numpy()
+    assert 0.9 < added.std() / tokens.std() < 4
+    assert abs(model.feature_embedding.projection.weight.numpy().std() * 416**0.5 - 1) < 0.1
+    assert not model.feature_embedding.projection.bias.numpy().any()
+
+
+@pytest.mark.parametrize("sizes", [ALL, {"tables": {"bigrams": 60}, "flags": 0}, {"tables": {}, "flags": 9}], ids=str)
+def test_every_parameter_of_the_features_gets_a_gradient(sizes):
+    model = NerModel(NerConfig(features=sizes, **SIZES))
+    given = {"columns": 2 if sizes["flags"] == 0 else 6, "flags": sizes["flags"]}
+    batch = random_batch(**given)
+    if not sizes["tables"]:
+        del batch["columns"]
+    if not sizes["flags"]:
+        del batch["flags"]
+    model(**batch).sum().backward()
+    for name, parameter in model.feature_embedding.named_parameters():
+        assert parameter.grad is not None and np.abs(parameter.grad.numpy()).sum() > 0, name
+
+
+def test_columns_of_a_kind_share_one_table():
+    layer = FeatureEmbedding({"tables": {"words": 5}, "flags": 0}, 8)
+    assert [tuple(p.shape) for p in layer.parameters()] == [(5, 64), (192, 8), (8,)]
+
+
+def test_model_with_features_without_them_is_an_error():
+    model = NerModel(NerConfig(features=ALL, **SIZES))
+    batch = random_batch()
+    del batch["flags"]
+    with pytest.raises(ValueError, match="needs the columns and flags"):
+        model(**batch)
+
+
+def seen_by(model, batch):
+    """(token ids, columns) that reach the embeddings."""
+    seen = {}
+    ids_hook = model.roformer.token_embedding.register_forward_pre_hook(
+        lambda layer, given: seen.update(ids=given[0].numpy())
+    )
+    columns_hook = model.feature_embedding.register_forward_pre_hook(
+        lambda layer, given: seen.update(columns=given[0].numpy())
+    )
+    model(**batch)
+    ids_hook.remove()
+    columns_hook.remove()
+    return seen["ids"], seen["columns"]
+
+
+def test_dropouts_hide_tokens_and_values_at_their_rate_in_training_only():
+    model = NerModel(NerConfig(features=ALL, character_dropout=0.1, feature_dropout=0.3, **SIZES))
+    batch = random_batch(batch=20, seq=200)
+    given_ids, given_columns = batch["input_ids"].numpy(), batch["columns"].numpy()
+    model.eval()
+    ids, columns = seen_by(model, batch)
+    assert np.array_equal(ids, given_ids) and np.array_equal(columns, given_columns)
+    model.train()
+    ids, columns = seen_by(model, batch)
+    hidden, covered = ids != given_ids, batch["token_mask"].numpy()
+    assert (ids[hidden] == 1).all() and not hidden[~covered].any()
+    assert abs(hidden[covered].mean() - 0.1) < 0.02
+    changed = columns != given_columns
+    assert (columns[changed] == 1).all() and not changed[given_columns == 0].any()
+    assert abs(changed[given_columns > 1].mean() - 0.3) < 0.02
+    again = seen_by(model, batch)
+    assert not np.array_equal(again[0], ids) and not np.array_equal(again[1], columns)
+    np.random.seed(7)
+    first = seen_by(model, batch)
+    np.random.seed(7)
+    assert same(first, seen_by(model, batch))
+
+
+def test_model_without_features_draws_no_random_numbers_for_them():
+    plain, batch = NerModel(NerConfig(**SIZES)), random_batch()
+    assert not hasattr(plain, "feature_embedding") and plain.config.features is None
+    np.random.seed(3)
+    expected = np.random.rand(3)
+    np.random.seed(3)
+    plain(*(batch[name] for name in ("input_ids", "attention_mask", "token_mask")))
+    assert np.array_equal(np.random.rand(3), expected)
+
+
+@pytest.mark.parametrize(
+    "wrong, named",
+    [
+        ({"features": {"tables": {"bigram": 3}, "flags": 0}}, "features must be"),
+        ({"features": {"tables": {"bigrams": 1}, "flags": 0}}, "features must be"),
+        ({"features": {"tables": {}, "flags": 0}}, "features must be"),
+        ({"features": ["bigrams"]}, "features must be"),
+        ({"character_dropout": 1.0}, "character_dropout must be .* less than 1"),
+        ({"feature_dropout": -0.1}, "feature_dropout must be"),
+        ({"character_dropout": 0.1, "unk_token_id": None}, "needs unk_token_id"),
+    ],
+    ids=str,
+)
+def test_wrong_values_of_the_configuration_are_an_error(wrong, named):
+    with pytest.raises(ValueError, match=named):
+        NerConfig(**{**SIZES, **wrong})
+
+
+# ---- configuration keys
+
+FILES = {"train_file": "train", "dev_file": "dev", "output_dir": "run", "device": "cpu"}
+
+
+@pytest.mark.parametrize("given", [["words", "bigrams"], "words,bigrams", " words, bigrams ,"])
+def test_features_are_a_list_or_names_between_commas(given):
+    config, run, *_ = get_recipe("ner").resolve({**FILES, "features": given})
+    assert run.features == config["features"] == "bigrams,words"
+
+
+@pytest.mark.parametrize("given", [None, "", []])
+def test_no_features_are_the_default(given):
+    config, run, *_ = get_recipe("ner").resolve({**FILES, "features": given})
+    assert run.features is None and config["features"] is None
+
+
+@pytest.mark.parametrize(
+    "wrong, named",
+    [
+        ({"features": "words,lexicon"}, "segmentation, bigrams, words, dictionary, gazetteer, got 'lexicon'"),
+        ({"features": 3}, "got '3'"),
+        ({"character_dropout": 1}, "character_dropout must be a number of at least 0 and less than 1"),
+        ({"feature_dropout": -0.5}, "feature_dropout must be a number of at least 0"),
+        ({"embedding_dropout_prob": 1.5}, "embedding_dropout_prob must be a number of at least 0"),
+        ({"hidden_act": "swish"}, "hidden_act must be one of gelu, gelu_tanh, relu, tanh"),
+    ],
+    ids=str,
+)
+def test_wrong_values_of_keys_are_an_error(wrong, named):
+    with pytest.raises(InputError, match=f"^configuration: .*{named}"):
+        get_recipe("ner").resolve({**FILES, **wrong})
+
+
+# ---- from training to prediction
+
+
+@pytest.fixture(scope="module")
+def run(train, tmp_path_factory):
+    """A model that was trained with all features. Do not change its files."""
+    return train(
+        tmp_path_factory.mktemp("features") / "run",
+        features=",".join(FEATURE_KINDS),
+        character_dropout=0.05,
+        feature_dropout=0.1,
+        embedding_dropout_prob=0.1,
+        hidden_act="relu",
+        num_train_epochs=6,
+    )
+
+
+def spans(record):
+    return [(entity["start"], entity["end"], entity["type"]) for entity in record["entities"]]
+
+
+def dev_predictions(run):
+    lines = (run.folder / "predictions_dev.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_trained_folder_predicts_what_training_predicted(run, predict, evaluate, corpus):
+    expected = dev_predictions(run)
+    assert sum(len(record["entities"]) for record in expected) > 20
+    found = predict("".join(record["text"] + "\n" for record in expected), run.model)
+    assert list(map(spans, found)) == list(map(spans, expected))
+    assert evaluate(corpus.dev, run.model)["f1"] == run.metrics["dev"]["f1"] > 0.1
+
+
+def test_features_matter_to_the_trained_model(run, monkeypatch):
+    texts = [record["text"] for record in dev_predictions(run)]
+    predictor = NerPredictor(run.model, "cpu")
+    with_features = predictor.find(texts)
+    original = predictor.features
+    monkeypatch.setattr(predictor, "features", lambda text, offsets: original("", [(0, 0)] * len(offsets)))
+    assert predictor.find(texts) != with_features
+
+
+def test_text_alone_is_predicted_as_in_a_batch_of_others(run):
+    texts = ["", *(record["text"] for record in dev_predictions(run)[:12]), " \t"]
+    predictor = NerPredictor(run.model, "cpu")
+    for text, together in zip(texts, predictor.find(texts)):
+        (alone,) = predictor.find([text])
+        assert [entity[:3] for entity in alone] == [entity[:3] for entity in together]
+        assert [entity[3] for entity in alone] == pytest.approx([entity[3] for entity in together], abs=1e-4)
+
+
+def test_long_text_is_predicted_in_windows(run):
+    text = "".join(record["text"] for record in dev_predictions(run)[:10])
+    predictor = NerPredictor(run.model, "cpu")
+    assert len(text) > 2 * predictor.max_tokens
+    (record,) = predictor([text])
+    assert record["entities"] and all(text[e["start"] : e["end"]] == e["text"] for e in record["entities"])
+
+
+def test_configuration_of_the_run_holds_its_features_and_trains_again_to_the_same_weights(run, train, tmp_path):
+    assert run.config["features"] == ",".join(FEATURE_KINDS)
+    assert run.model_config["features"] == WordFeatures.from_pretrained(run.model).sizes
+    again = train(tmp_path / "again", config=run.folder / "config.yaml")
+    assert again.weights == run.weights
+    assert (again.model / "features.json").read_bytes() == (run.model / "features.json").read_bytes()
+
+
+def test_thresholds_are_tuned(run, tmp_path, corpus):
+    shutil.copytree(run.model, tmp_path / "model")
+    assert tune_threshold.main([str(tmp_path / "model"), str(corpus.dev), "--device", "cpu"]) == 0
+    config = json.loads((tmp_path / "model" / "config.json").read_text(encoding="utf-8"))
+    assert len(config["thresholds"]) == 6 and config["features"] == run.model_config["features"]
+    assert NerPredictor(tmp_path / "model", "cpu").features is not None
+
+
+DAMAGES = {
+    "empty": lambda content: "",
+    "cut": lambda content: content[:300],
+    "a list": lambda content: "[]",
+    "no vocabularies": lambda content: content.replace('"vocabularies"', '"vocabulary"'),
+    "unknown kind": lambda content: content.replace('"dictionary"', '"dictionaries"'),
+    "a vocabulary is no list": lambda content: json.dumps({**json.loads(content), "vocabularies": {"words": 1}}),
+    "shorter vocabulary": lambda content: content.replace('      "B-n",\n', ""),
+    "no gazetteer": lambda content: content.replace('"gazetteer": {', '"gazette": {'),
+    "counts below 1": lambda content: content.replace(": 1,\n", ": 0,\n"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_damaged_file_is_one_line_with_the_remedy(run, tmp_path, fails, corpus, damage):
+    shutil.copytree(run.model, tmp_path / "model")
+    path = tmp_path / "model" / "features.json"
+    content = path.read_text(encoding="utf-8")
+    assert damage(content) != content
+    path.write_text(damage(content), encoding="utf-8")
+    message = fails(predict_ner, tmp_path / "model", "--input", corpus.dev, "--output", "found.jsonl")
+    assert message.startswith(f"{tmp_path / 'model'}: features.json is damaged or does not fit the other files")
+
+
+def test_missing_file_is_named_for_a_model_with_features_only(run, trained, tmp_path, fails, corpus):
+    shutil.copytree(run.model, tmp_path / "model")
+    (tmp_path / "model" / "features.json").unlink()
+    message = fails(predict_ner, tmp_path / "model", "--input", corpus.dev)
+    assert "no model here (features.json missing)" in message
+    assert not (trained.model / "features.json").exists()
+
+
+def test_unknown_feature_is_one_line(config_file, fails, tmp_path):
+    message = fails(train_ner, config_file, "--output_dir", tmp_path / "run", "--features", "words,lexicon")
+    assert message.startswith("configuration: features must be some of segmentation, bigrams, ")

@@ -1,0 +1,87 @@
+"""Pages as a browser shows them."""
+
+import pytest
+
+from tests.helpers.browser import chromium, open_page
+from tests.tasks.ner.page.parsing import page, record
+
+pytestmark = pytest.mark.skipif(chromium() is None, reason="no browser: apt-get install chromium")
+LABEL = "getComputedStyle(document.querySelectorAll('mark')[{}], '::after').content"
+EDGES = (
+    "['Left', 'Right'].map(side => getComputedStyle(document.querySelectorAll('mark')[{}])['border' + side + 'Width'])"
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with open_page(tmp_path_factory.mktemp("browser")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    def show(*records, **options):
+        path = tmp_path / "page.html"
+        path.write_text(page(*records, **options), encoding="utf-8")
+        browser.open(path.as_uri())
+        return browser
+
+    yield show
+    assert browser.errors == []
+
+
+def shown(browser):
+    """Types of the marks that are drawn."""
+    return browser.run(
+        "[...document.querySelectorAll('mark')].filter(mark => getComputedStyle(mark).borderTopWidth != '0px')"
+        ".map(mark => mark.dataset.type)"
+    )
+
+
+def test_chosen_types_are_shown_alone_and_the_button_shows_all(show):
+    browser = show(record("北京大学和校长", (0, 2, "a", 1.0), (0, 4, "b", 1.0), (5, 7, "c", 1.0)))
+    laid_out = "document.querySelectorAll('main p')[0].innerText == '北京大学和校长'"  # not before the first frame
+    browser.wait_for(laid_out)
+    text = browser.text()
+    assert shown(browser) == ["b", "a", "c"]
+    browser.run("document.getElementById('only1').click()")
+    assert shown(browser) == ["b"] and browser.run(LABEL.format(1)) == "none"
+    browser.wait_for(laid_out)
+    assert browser.run("[...document.querySelectorAll('nav [class^=t]')].filter(e => e.checkVisibility()).length") <= 1
+    browser.run("document.getElementById('only2').click()")
+    assert shown(browser) == ["b", "c"]
+    browser.run("document.querySelector('button').click()")
+    browser.wait_for(laid_out)
+    assert shown(browser) == ["b", "a", "c"] and browser.text() == text
+
+
+def test_an_entity_broken_at_a_line_end_is_open_there_with_one_label(show):
+    browser = show(record("在北\n京。", (1, 4, "a", 2.0)))
+    (left, right), (next_left, next_right) = (browser.run(EDGES.format(number)) for number in (0, 1))
+    assert right == next_left == "0px" and "0px" not in (left, next_right)
+    assert browser.run(LABEL.format(0)) == "none" and "0.73" in browser.run(LABEL.format(1))
+
+
+def test_a_box_that_a_line_is_too_short_for_is_open_where_it_is_broken(show):
+    browser = show(record("长" * 200, (0, 200, "a", 1.0)))
+    assert browser.run("document.querySelector('mark').getClientRects().length") > 2
+    assert browser.run("getComputedStyle(document.querySelector('mark')).boxDecorationBreak") == "slice"
+
+
+def test_no_script_of_a_text_runs(show):
+    hostile = "<script>document.title='changed'</script><img src=x onerror=\"document.title='changed'\">"
+    browser = show(record(hostile, (0, 8, hostile, 1.0)), types=[hostile], name=hostile)
+    assert browser.run("document.title").startswith("Entities of <script>")
+    browser.wait_for("document.querySelector('main p').innerText")
+    assert browser.run("document.querySelector('main p').innerText") == hostile
+    assert browser.run("document.scripts.length + document.images.length") == 0
+
+
+def test_only_what_is_on_the_screen_of_many_texts_is_laid_out(show):
+    browser = show(*[record("北京。" * 300, (0, 2, "a", 1.0)) for _ in range(300)])
+    first, last = "document.querySelector('section mark')", "document.querySelectorAll('section mark')[299]"
+    visible = ".checkVisibility({contentVisibilityAuto: true})"
+    browser.wait_for(first + visible)
+    assert browser.run(last + visible) is False
+    browser.run("location.hash = 'text300'")
+    browser.wait_for(last + visible)

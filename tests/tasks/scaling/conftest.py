@@ -1,0 +1,72 @@
+"""A small model, and files of texts in all kinds of files."""
+
+import csv
+import gzip
+import json
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from tasks.commands.main import main
+from tasks.ner.demo import write_demo_corpus
+from tests.helpers.exports import FORMATS, export
+
+SIZES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+
+
+@pytest.fixture(scope="session")
+def texts(tmp_path_factory):
+    """40 different texts."""
+    _, dev = write_demo_corpus(tmp_path_factory.mktemp("texts"), train_size=10, dev_size=60)
+    found = dict.fromkeys(json.loads(line)["text"] for line in dev.read_text(encoding="utf-8").splitlines())
+    return list(found)[:40]
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory):
+    """The folder of a model of two epochs."""
+    folder = tmp_path_factory.mktemp("scaling_model")
+    train, dev = write_demo_corpus(folder, train_size=60, dev_size=10)
+    files = ["--train_file", str(train), "--dev_file", str(dev), "--output_dir", str(folder / "run")]
+    sizes = [f"--{key}={value}" for key, value in SIZES.items()]
+    more = ["--num_train_epochs=2", "--masked_lm_epochs=0", "--device=cpu", "--learning_rate=0.01"]
+    assert main(["train", "configs/ner/demo.yaml", *files, *sizes, *more]) == 0
+    return folder / "run" / "model"
+
+
+@pytest.fixture(scope="session")
+def exported(model, tmp_path_factory):
+    """The folder of the model's export: with ONNX a process begins without paddle, in a fraction of the time."""
+    return export(tmp_path_factory.mktemp("scaling_exported") / "model", FORMATS[0], model)
+
+
+def write_jsonl(path, records):
+    content = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode("utf-8")
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+
+
+def write_csv(path, records):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        rows = csv.DictWriter(file, list(records[0]))
+        rows.writeheader()
+        rows.writerows(records)
+
+
+def write_parquet(path, records, row_group_size=7):
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(records), path, row_group_size=row_group_size)
+
+
+def write_text(path, records):
+    content = "".join(record["text"] + "\n" for record in records).encode("utf-8")
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+
+
+WRITERS = {
+    "a.jsonl": write_jsonl,
+    "b.jsonl.gz": write_jsonl,
+    "c.csv": write_csv,
+    "d.parquet": write_parquet,
+    "e.txt": write_text,
+    "f.txt.gz": write_text,
+}

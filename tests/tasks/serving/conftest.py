@@ -1,0 +1,177 @@
+"""Services in processes of their own, and requests to them."""
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+START_SECONDS = 120
+JSON = {"Content-Type": "application/json"}
+
+
+def skip_without_extra():
+    """Skip the test where what a service needs is not installed."""
+    for module in ("fastapi", "uvicorn", "prometheus_client", "fastapi_offline"):
+        pytest.importorskip(module, reason=f"{module} is missing: pip install 'paddle_rope[serve]'")
+
+
+class Client:
+    """A running service: its process, its port, and what it has printed."""
+
+    def __init__(self, process):
+        self.process = process
+        self.lines = []
+        self.port = None
+        self._known, self._ready = threading.Event(), threading.Event()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip("\n"))
+            address = re.match(r"http://127\.0\.0\.1:(\d+) ", line)
+            if address:
+                self.port = int(address[1])
+                self._known.set()
+            if line == "ready\n":
+                self._ready.set()
+        self._known.set()
+        self._ready.set()
+
+    def wait_for_address(self):
+        assert self._known.wait(START_SECONDS) and self.port, self.lines
+        return self
+
+    def wait_until_ready(self):
+        assert self._ready.wait(START_SECONDS) and self.process.poll() is None, self.lines
+        return self
+
+    def connect(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=START_SECONDS)
+
+    def ask(self, method, path, body=None, headers=JSON):
+        """(status, headers, body) of a request; the body is read as JSON where it is that."""
+        with contextlib.closing(self.connect()) as connection:
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            content = response.read()
+            is_json = response.headers["Content-Type"] == "application/json"
+            return (
+                response.status,
+                response.headers,
+                json.loads(content) if is_json else content.decode(errors="replace"),
+            )
+
+    def predict(self, *texts, path="/predict"):
+        """(status, body)"""
+        status, _, answer = self.ask("POST", path, json.dumps({"texts": texts}))
+        return status, answer
+
+    def get(self, path):
+        """(status, body)"""
+        status, _, answer = self.ask("GET", path)
+        return status, answer
+
+    def metric(self, name):
+        """The sum of a metric over its labels."""
+        lines = self.get("/metrics")[1].splitlines()
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if re.match(rf"{name}(\{{.*\}})? ", line))
+
+
+@contextlib.contextmanager
+def running(*words):
+    """A :class:`Client` of a Python program that serves; the process is killed at the end."""
+    skip_without_extra()
+    environment = {
+        "PYTHONWARNINGS": "ignore",
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]),
+        "OMP_NUM_THREADS": "1",
+    }
+    process = subprocess.Popen(
+        [sys.executable, *map(str, words), "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment,
+        cwd=REPOSITORY,
+    )
+    client = Client(process)
+    try:
+        yield client
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture(scope="session")
+def stub_folder(tmp_path_factory):
+    """What looks like the folder of a NER model."""
+    folder = tmp_path_factory.mktemp("stub")
+    (folder / "config.json").write_text('{"model_type": "paddle_rope_ner"}', encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def start(stub_folder):
+    """``start(option ...)``: context manager of a service whose model does what its texts say."""
+
+    def start(*options, model="echo"):
+        program = REPOSITORY / "tests" / "serving" / "stub_service.py"
+        return running(program, f"{model}={stub_folder}", *options)
+
+    return start
+
+
+class Gate:
+    """Holds the thread that computes until :meth:`open`."""
+
+    def __init__(self, client, folder):
+        self.client, self.file, self.answers = client, folder / "gate", []
+        self.threads = [self._send(f"gate:{self.file}")]
+        while not Path(f"{self.file}.reached").exists():
+            assert self.threads[0].is_alive()
+
+    def _send(self, *texts):
+        thread = threading.Thread(target=lambda: self.answers.append(self.client.predict(*texts)))
+        thread.start()
+        return thread
+
+    def send(self, *texts):
+        """Send a request that waits behind the gate."""
+        before = self.waiting()
+        self.threads.append(self._send(*texts))
+        while self.waiting() < before + len(texts):
+            assert self.threads[-1].is_alive(), self.answers
+
+    def waiting(self):
+        return self.client.metric("paddle_rope_waiting_texts")
+
+    def open(self):
+        """Let all go on; returns their answers, (status, body) each."""
+        self.file.touch()
+        for thread in self.threads:
+            thread.join()
+        return self.answers
+
+
+@pytest.fixture
+def gate(tmp_path):
+    """``gate(client)`` -> a :class:`Gate`, opened at the end of the test at the latest."""
+    gates = []
+
+    def make(client):
+        gates.append(Gate(client, tmp_path))
+        return gates[-1]
+
+    yield make
+    for one in gates:
+        one.open()

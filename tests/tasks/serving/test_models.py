@@ -1,0 +1,156 @@
+"""Real models of all recipes, asked from several threads at once: the answers are those of the predictors."""
+
+import json
+import random
+import re
+import socket
+import threading
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from paddle_rope import CharTokenizer
+from tasks.classification.model import ClassificationConfig, ClassificationModel
+from tasks.matching.data import prediction_records
+from tasks.matching.model import MatchingConfig, MatchingModel
+from tasks.ner.demo import UNSEEN_SENTENCES
+from tasks.ner.model import NerConfig, NerModel
+from tasks.recipes import open_predictor
+from tests.helpers.exports import FORMATS
+from tests.helpers.verbs import verb
+from tests.paddle_rope.roformer.small_models import randomise
+from tests.tasks.serving.conftest import running
+
+SIZES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+TEXTS = [text[start : start + 12] for text in UNSEEN_SENTENCES for start in range(0, 8)] + ["", "a\u0000b", "😀"]
+PAIRS = list(zip(TEXTS, TEXTS[3:]))
+MODELS = {  # name -> (recipe of the command, class, configuration)
+    "entities": ("ner", NerModel, NerConfig, {"types": ["a", "b"], "head_size": 8, "thresholds": 0.5}),
+    "classes": ("classification", ClassificationModel, ClassificationConfig, {"classes": ["x", "y", "z"]}),
+    "pairs": ("matching", MatchingModel, MatchingConfig, {"architecture": "bi_encoder", "threshold": 0.5}),
+    "cross": ("matching", MatchingModel, MatchingConfig, {"architecture": "cross_encoder"}),
+}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """dict from a name to the folder of a model with random weights."""
+    tokenizer = CharTokenizer.from_corpus(UNSEEN_SENTENCES)
+    folders = {}
+    for name, (_, model, config, options) in MODELS.items():
+        folders[name] = tmp_path_factory.mktemp("trained") / name
+        tokenizer.save_pretrained(folders[name])
+        of_recipe = randomise(model(config(vocab_size=len(tokenizer), **SIZES, **options)))
+        of_recipe.save_pretrained(folders[name])
+    return folders
+
+
+@pytest.fixture(scope="module", params=["trained", *FORMATS])
+def folders(request, trained, tmp_path_factory):
+    """The folders of the models: as trained, or exported in a format."""
+    if request.param == "trained":
+        return trained
+    exported = {name: tmp_path_factory.mktemp(request.param) / name for name in trained}
+    for name in MODELS:
+        words = [str(trained[name]), "--output", str(exported[name]), "--format", request.param]
+        assert verb("export").main(words) == 0
+    return exported
+
+
+@pytest.fixture(scope="module")
+def client(folders):
+    """A service of the models, which ends without an error when it is told to; then its port is free."""
+    words = [f"{name}={folder}" for name, folder in folders.items()]
+    with running("-m", "paddle_rope", "serve", *words, "--batch_size", "8") as client:
+        yield client.wait_until_ready()
+        client.process.terminate()
+        assert client.process.wait(60) == 0
+    socket.create_server(("127.0.0.1", client.port)).close()
+
+
+@pytest.fixture(scope="module")
+def expected(folders):
+    """dict from a path to the records of all items of the tests."""
+    entities, classes, pairs, cross = (open_predictor(folders[name], device="cpu") for name in MODELS)
+    return {
+        "/predict": entities(TEXTS),
+        "/predict/entities": entities(TEXTS),
+        "/predict/classes": classes(TEXTS),
+        "/predict/pairs": list(prediction_records(PAIRS, pairs.score(PAIRS)[:, None], pairs.threshold)),
+        "/predict/cross": list(prediction_records(PAIRS, cross.score(PAIRS)[:, None], cross.threshold)),
+        "/embed": [{"text": text, "vector": vector.tolist()} for text, vector in zip(TEXTS, pairs.encode(TEXTS))],
+    }
+
+
+def items_of(path):
+    return ("pairs", PAIRS) if path in ("/predict/pairs", "/predict/cross") else ("texts", TEXTS)
+
+
+def assert_like(found, wanted):
+    """Equal, but for the last digits of numbers: batches of other sizes add up in another order."""
+    assert type(found) is type(wanted)
+    if isinstance(wanted, dict):
+        assert found.keys() == wanted.keys()
+        for name, value in wanted.items():
+            assert_like(found[name], value)
+    elif isinstance(wanted, list):
+        assert len(found) == len(wanted)
+        for one, other in zip(found, wanted):
+            assert_like(one, other)
+    elif isinstance(wanted, float):
+        np.testing.assert_allclose(found, wanted, atol=2e-4)
+    else:
+        assert found == wanted
+
+
+def test_answers_to_several_threads_are_those_of_the_predictors(client, expected):
+    wrong = []
+
+    def ask(seed):
+        draw = random.Random(seed)
+        for _ in range(15):
+            path = draw.choice(list(expected))
+            field, items = items_of(path)
+            places = [draw.randrange(len(items)) for _ in range(draw.choice([1, 1, 2, 20]))]
+            status, _, answer = client.ask("POST", path, json.dumps({field: [items[place] for place in places]}))
+            try:
+                assert status == 200, answer
+                assert_like(answer["results"], [expected[path][place] for place in places])
+            except AssertionError as error:
+                wrong.append((path, str(error)))
+
+    threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert sum(len(record["entities"]) for record in expected["/predict"]) > 5
+
+
+def test_only_bi_encoders_embed(client):
+    status, answer = client.predict("a", path="/embed/cross")
+    assert (status, answer) == (404, {"error": "no model 'cross' for embed; there are: pairs"})
+    assert [model["embeds"] for model in client.get("/models")[1]["models"]] == [False, False, True, False]
+
+
+@pytest.mark.parametrize("pairs", ['[["a"]]', '[["a", "b", "c"]]', '["ab"]', '[["a", null]]', '[{"a": "b"}]'])
+def test_what_is_no_pair_is_refused(client, pairs):
+    status, _, answer = client.ask("POST", "/predict/pairs", f'{{"pairs": {pairs}}}')
+    assert status == 422 and re.match(r"pairs\[0\]", answer["error"])
+
+
+def test_the_examples_of_the_page_work(client):
+    for path, methods in client.get("/openapi.json")[1]["paths"].items():
+        if "post" in methods:
+            shown = methods["post"]["requestBody"]["content"]["application/json"]["examples"]["example"]["value"]
+            assert client.ask("POST", path, json.dumps(shown))[0] == 200
+
+
+def test_all_models_but_those_in_onnx_load_paddle(client, folders):
+    is_onnx = (folders["entities"] / "model.onnx").is_file()
+    workers = psutil.Process(client.process.pid).children()
+    loads_paddle = ["libpaddle" in Path(f"/proc/{worker.pid}/maps").read_text() for worker in workers]
+    assert any(loads_paddle) != is_onnx

@@ -1,0 +1,110 @@
+"""The application on Ray Serve: as under uvicorn, with Ray's replicas in place of workers."""
+
+import json
+import socket
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from paddle_rope import CharTokenizer
+from tasks.common.errors import InputError
+from tasks.ner import NerPredictor
+from tasks.ner.demo import UNSEEN_SENTENCES
+from tasks.ner.model import NerConfig, NerModel
+from tests.paddle_rope.roformer.small_models import randomise
+
+ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'paddle_rope[ray]'")
+REPOSITORY = Path(__file__).resolve().parents[3]
+TEXTS = [text[start:] for text in UNSEEN_SENTENCES for start in range(4)]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder, tokenizer = tmp_path_factory.mktemp("ray_serve"), CharTokenizer.from_corpus(UNSEEN_SENTENCES)
+    tokenizer.save_pretrained(folder)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    config = NerConfig(vocab_size=len(tokenizer), types=["a", "b"], head_size=8, thresholds=0.5, **sizes)
+    randomise(NerModel(config)).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def service(model):
+    """``service(path, body)`` -> (status, body) of a request to a model on Ray Serve."""
+    from ray import serve
+
+    from tasks.serving.ray_serve import Arguments, build
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {"env_vars": {"PYTHONPATH": str(REPOSITORY)}}
+    ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=200 << 20, runtime_env=environment)
+    try:
+        serve.start(http_options={"host": "127.0.0.1", "port": port})
+        serve.run(build(Arguments(model=f"mine={model}", max_queue=8, max_texts=50, max_body_bytes=10_000)))
+
+        def ask(path, body=None):
+            data = body if body is None else json.dumps(body).encode("utf-8")
+            request = urllib.request.Request(
+                f"http://127.0.0.1:{port}{path}", data, {"Content-Type": "application/json"}
+            )
+            try:
+                with urllib.request.urlopen(request, timeout=120) as answer:
+                    return answer.status, answer.read().decode()
+            except urllib.error.HTTPError as error:
+                return error.code, error.read().decode()
+
+        yield ask
+    finally:
+        serve.shutdown()
+        ray.shutdown()
+
+
+def spans_of(record):
+    return [(one["start"], one["end"], one["type"]) for one in record["entities"]]
+
+
+def test_a_replica_answers_as_the_predictor(service, model):
+    status, answer = service("/predict/mine", {"texts": TEXTS})
+    assert status == 200
+    found = json.loads(answer)["results"]
+    for one, expected in zip(found, NerPredictor(model, "cpu")(TEXTS), strict=True):
+        assert one["text"] == expected["text"]
+        assert spans_of(one) == spans_of(expected)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "message"),
+    [
+        ("/ready", None, 200, "ready"),
+        ("/metrics", None, 200, "paddle_rope_ready_workers 1.0"),
+        ("/docs", None, 200, "swagger"),
+        ("/nothing", None, 404, "no such path: /nothing"),
+        ("/predict", {"texts": "x"}, 422, "texts: "),
+        ("/predict", {"texts": ["x"] * 51}, 422, "at most 50"),
+        ("/predict", {"texts": ["x" * 10_001]}, 413, "larger than 10000 bytes"),
+    ],
+)
+def test_paths_and_limits_are_those_of_the_application(service, path, body, status, message):
+    found, answer = service(path, body)
+    assert found == status and message in answer
+
+
+def test_every_request_is_answered_or_refused(service):
+    with ThreadPoolExecutor(50) as threads:
+        given = [TEXTS[number % len(TEXTS)] for number in range(200)]
+        answers = list(threads.map(lambda text: service("/predict", {"texts": [text]}), given))
+    assert {status for status, _ in answers} <= {200, 503}
+    answered = [(text, json.loads(answer)) for text, (status, answer) in zip(given, answers) if status == 200]
+    assert answered and all(answer["results"][0]["text"] == text for text, answer in answered)
+
+
+def test_wrong_arguments_are_told_before_anything_starts():
+    from tasks.serving.ray_serve import Arguments, build
+
+    with pytest.raises(InputError, match="no such folder"):
+        build(Arguments(model="nowhere"))

@@ -1,0 +1,191 @@
+"""How a service starts wrongly, and how it ends: what was accepted is answered."""
+
+import contextlib
+import http.client
+import os
+import signal
+import socket
+import time
+
+import pytest
+
+from tests.helpers.verbs import verb
+from tests.tasks.serving.conftest import skip_without_extra
+
+END_SECONDS = 60
+
+
+def wait_until(happens):
+    until = time.monotonic() + END_SECONDS
+    while not happens():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def refuses_connections(client):
+    try:
+        client.connect().connect()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def test_what_was_accepted_is_answered_before_the_end(start, gate):
+    with start() as client:
+        held = gate(client.wait_until_ready())
+        held.send("accepted")
+        client.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: refuses_connections(client))
+        assert sorted(status for status, _ in held.open()) == [200, 200]
+        assert client.process.wait(END_SECONDS) == 0
+    assert client.lines[1:] == ["ready"]
+
+
+def test_a_service_without_work_ends_though_clients_hold_connections(start):
+    with start("--stop_seconds", "3000") as client:
+        client.wait_until_ready()
+        idle, begun, used = (client.connect() for _ in range(3))
+        idle.connect()
+        begun.connect()
+        begun.sock.sendall(b"POST /predict HTTP/1.1\r\nContent-Length: 5\r\n")
+        used.request("GET", "/health")
+        assert used.getresponse().read()
+        client.process.send_signal(signal.SIGINT)
+        assert client.process.wait(END_SECONDS) == 0
+
+
+def test_after_the_bound_requests_are_refused(start, gate):
+    with start("--stop_seconds", "0.3") as client:
+        held = gate(client.wait_until_ready())
+        held.send("accepted")
+        client.process.send_signal(signal.SIGTERM)
+        for thread in held.threads:
+            thread.join(END_SECONDS)
+        assert held.answers == [(503, {"error": "the service has stopped"})] * 2
+        assert client.process.wait(END_SECONDS) == 0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_second_signal_ends_at_once(start, gate, workers):
+    with start("--stop_seconds", "3000", "--workers", workers) as client:
+        held = gate(client.wait_until_ready())
+        client.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: refuses_connections(client))
+        client.process.send_signal(signal.SIGTERM)
+        assert client.process.wait(END_SECONDS) == 128 + signal.SIGTERM
+        held.threads[0].join(END_SECONDS)
+        assert not held.answers
+
+
+def test_a_request_waits_no_longer_than_its_bound(start, gate):
+    with start("--max_seconds", "0.5") as client:
+        held = gate(client.wait_until_ready())
+        status, headers, answer = client.ask("POST", "/predict", '{"texts": ["a"]}')
+        assert (status, answer) == (503, {"error": "no answer within 0.5 s"}) and "Retry-After" in headers
+        held.open()
+        wait_until(lambda: client.predict("a")[0] == 200)
+
+
+@pytest.fixture
+def refused(fails, monkeypatch):
+    """``refused(word ...)``: the line with which the service does not start."""
+    skip_without_extra()
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    return lambda *words: fails(verb("serve"), *words)
+
+
+def test_what_is_wrong_at_the_start_is_told_in_a_line(refused, stub_folder, tmp_path):
+    assert "no such folder" in refused("nowhere")
+    assert "no model here (config.json missing)" in refused(tmp_path)
+    (tmp_path / "run" / "model").mkdir(parents=True)
+    (tmp_path / "run" / "model" / "config.json").write_text("{", encoding="utf-8")
+    assert refused("run") == "run: is a training run, not a model; give run/model"
+    assert "config.json does not describe a model for ner" in refused("run/model")
+    assert "the name 'ner' is taken" in refused(stub_folder, stub_folder)
+    assert "names of models" in refused(f"a b={stub_folder}")
+    for option, value in (("port", 70000), ("port", -1), ("workers", 0), ("max_seconds", "nan"), ("max_texts", 0)):
+        assert refused(stub_folder, f"--{option}", value).startswith(f"--{option} {value}: must be ")
+    assert "invalid int value" in refused(stub_folder, "--port", "http")
+    assert "cannot be served at" in refused(stub_folder, "--host", "203.0.113.7", "--port", 0)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert "already in use); give another --port" in refused(stub_folder, "--port", taken.getsockname()[1])
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_model_that_cannot_be_opened_ends_the_service_with_a_line(start, workers):
+    with start("--workers", workers, model="broken") as client:
+        assert client.process.wait(END_SECONDS) == 2
+        client.reader.join(END_SECONDS)
+        assert set(client.lines[1:]) == {"error: the model is broken"}  # after the address
+
+
+def test_the_metrics_of_all_workers_are_added_and_a_dead_worker_is_replaced(start, monkeypatch):
+    monkeypatch.setenv("PYTHONWARNINGS", "default")
+    with start("--workers", 2) as client:
+        client.wait_until_ready()
+        wait_until(lambda: client.metric("paddle_rope_ready_workers") == 2)
+        processes = set()
+        while len(processes) < 2:
+            status, answer = client.predict("a")
+            processes.add(answer["results"][0]["process"])
+        assert client.metric("paddle_rope_texts_total") >= 2
+        assert {int(client.metric("paddle_rope_texts_total")) for _ in range(10)} == {
+            int(client.metric("paddle_rope_texts_total"))
+        }
+        os.kill(processes.pop(), signal.SIGKILL)
+        wait_until(lambda: client.predict("b")[1]["results"][0]["process"] in processes)
+        wait_until(lambda: any("has ended; another one is started" in line for line in client.lines))
+        wait_until(lambda: client.metric("paddle_rope_ready_workers") == 2)
+        client.process.send_signal(signal.SIGTERM)
+        assert client.process.wait(END_SECONDS) == 0
+        with pytest.raises(ConnectionRefusedError):
+            client.get("/health")
+        client.reader.join(END_SECONDS)
+        assert not [line for line in client.lines if "leaked semaphore" in line]
+
+
+def test_a_new_worker_accepts_connections_when_its_model_is_open(start, monkeypatch, tmp_path):
+    opens, reached = tmp_path / "opens", tmp_path / "opens.reached"
+    opens.touch()
+    monkeypatch.setenv("STUB_OPENS", str(opens))
+    with start("--workers", 2) as client:
+        client.wait_until_ready()
+        opens.unlink()
+        reached.unlink()
+        os.kill(client.predict("a")[1]["results"][0]["process"], signal.SIGKILL)
+        wait_until(reached.exists)
+        assert [client.predict("b")[0] for _ in range(40)] == [200] * 40
+        opens.touch()
+        wait_until(lambda: client.metric("paddle_rope_ready_workers") == 2)
+
+
+def test_sighup_replaces_the_workers(start):
+    with start() as client:
+        first = client.wait_until_ready().predict("a")[1]["results"][0]["process"]
+        client.process.send_signal(signal.SIGHUP)
+        answers = []
+
+        def is_another():
+            with contextlib.suppress(OSError, http.client.HTTPException):  # connections that the first one closes
+                answers.append(client.predict("b"))
+            return answers[-1][1]["results"][0]["process"] != first
+
+        wait_until(is_another)
+        assert {status for status, _ in answers} == {200}
+
+
+def test_workers_end_with_their_supervisor(start):
+    with start("--workers", 2) as client:
+        client.wait_until_ready()
+        process = client.predict("a")[1]["results"][0]["process"]
+        client.process.kill()
+
+        def is_gone():
+            try:
+                with open(f"/proc/{process}/stat", encoding="utf-8") as file:
+                    return file.read().split()[2] == "Z"
+            except OSError:
+                return True
+
+        wait_until(is_gone)
+        assert is_gone()
