@@ -11,7 +11,7 @@ from paddle_rope import RoFormerConfig, RoFormerModel, RotaryPositionEmbedding, 
 from paddle_rope.native.adamw import AdamW
 from paddle_rope.native.library import library, state_in_words
 from paddle_rope.native.products import bfloat16_products, why_no_bfloat16
-from paddle_rope.roformer.checkpoints.names import PADDLENLP, encoder_weights
+from paddle_rope.roformer.checkpoints.names import PADDLENLP, weights_of
 from tasks.experiments.benchmarks.measuring import training_step
 from tasks.experiments.benchmarks.peers import HEAD_SIZE, encoder_settings
 
@@ -113,7 +113,7 @@ class PaddleNLPSide(PaddleSide):
         model = self.new_encoder(settings, len(ids[0]))
         model.eval()
         state, theirs = ours.state_dict(), model.state_dict()
-        for weight in encoder_weights(ours.config, PADDLENLP):
+        for weight in weights_of(ours.config, PADDLENLP):
             name = weight.source.removeprefix(PADDLENLP.prefix)
             theirs[name].set_value(state[weight.name.removeprefix("roformer.")])
         with paddle.no_grad():
