@@ -125,7 +125,7 @@ def start(stub_folder):
     """``start(option ...)``: context manager of a service whose model does what its texts say."""
 
     def start(*options, model="echo"):
-        program = REPOSITORY / "tests" / "serving" / "stub_service.py"
+        program = REPOSITORY / "tests" / "tasks" / "serving" / "stub_service.py"
         return running(program, f"{model}={stub_folder}", *options)
 
     return start
