@@ -26,7 +26,7 @@ def native_operators():
 def amp_as_on_gpu():
     """Automatic mixed precision of level O2, which ``auto_cast`` does not switch on on a CPU: Paddle's tracer."""
     tracer = paddle.base.framework._dygraph_tracer()
-    before = tracer._amp_level
-    tracer._amp_level = paddle.base.core.AmpLevel.O2
+    before = tracer._amp_level, tracer._amp_dtype
+    tracer._amp_level, tracer._amp_dtype = paddle.base.core.AmpLevel.O2, "float16"
     yield tracer
-    tracer._amp_level = before
+    tracer._amp_level, tracer._amp_dtype = before
