@@ -17,8 +17,9 @@ from tasks.ner.features.chinese_words import TAG_CLASSES, tag_class
 from tasks.ner.features.flags import SpanFlags
 from tasks.ner.features.gazetteer import Gazetteer, StringFinder
 from tasks.ner.features.jieba_dictionary import installed_words
+from tasks.ner.features.pairs import pairs_of
 from tasks.ner.features.token_features import token_places
-from tasks.ner.prediction.windows import cut_text
+from tasks.ner.prediction.windows import windows_of
 from tests.tasks.ner.arrays import same
 from tests.tasks.ner.features.plain_features import plain_columns, plain_flags, segmentation
 
@@ -128,10 +129,15 @@ def test_parts_of_speech_fall_into_classes():
     assert {tag: TAG_CLASSES[tag_class(tag)] for tag in tags} == tags
 
 
+def finder_of(strings):
+    find = StringFinder(strings)
+    return lambda text: sorted(find(text, pairs_of(text)))
+
+
 def test_strings_are_found_wherever_they_stand():
-    finder = StringFinder({"甲乙丙": 2, "乙": 1, "丙丁": 5})
+    finder = finder_of({"甲乙丙": 2, "乙": 1, "丙丁": 5})
     assert finder("甲乙丙丁甲乙") == [(0, 3, 2), (1, 2, 1), (2, 4, 5), (5, 6, 1)]
-    finder = StringFinder({"甲乙丙": 2, "丙丁": 5})
+    finder = finder_of({"甲乙丙": 2, "丙丁": 5})
     assert finder("甲乙甲乙丙丁") == [(2, 5, 2), (4, 6, 5)]
     assert finder("甲") == finder("") == []
 
@@ -157,7 +163,9 @@ def test_more_texts_add_the_values_that_are_frequent_in_all():
 
 def spans_of(gazetteer, text, own=None):
     return {
-        (text[start:end], gazetteer.types[number // 3], number % 3) for start, end, number in gazetteer.spans(text, own)
+        (text[start:end], gazetteer.types[number // 3], number % 3)
+        for start, end, numbers in gazetteer(text, pairs_of(text), own)
+        for number in numbers
     }
 
 
@@ -204,7 +212,7 @@ def test_features_of_a_training_text_do_not_depend_on_its_labels():
 def test_entities_that_are_very_long_or_no_utf_8_are_left_out_of_the_gazetteer():
     long = "长" * 21
     gazetteer = Gazetteer.from_examples([example(f"在{long}和\ud83d处", (long, "place"), ("\ud83d", "place"))])
-    assert gazetteer.occurrences == {} and gazetteer.spans(long) == []
+    assert gazetteer.occurrences == {} and gazetteer(long, pairs_of(long)) == []
 
 
 # ---- hostile texts
@@ -333,7 +341,7 @@ def test_windows_have_the_features_that_the_whole_text_has(features, examples):
     text = "".join(one.text for one in examples[:5])
     offsets = [(0, 0), *each_character(text), (0, 0)]
     whole = features(text, offsets)
-    windows = cut_text(TokenizedText(list(range(len(offsets))), offsets, [], whole), 20, 5)
+    windows = list(windows_of([TokenizedText(list(range(len(offsets))), offsets, [], whole)], 20, 5))
     assert len(windows) > 3
     for window in windows:
         rows = [0, *window.text.ids[1:-1], len(offsets) - 1]
