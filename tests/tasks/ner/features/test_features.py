@@ -20,8 +20,7 @@ from tasks.ner.features.jieba_dictionary import installed_words
 from tasks.ner.features.pairs import pairs_of
 from tasks.ner.features.token_features import token_places
 from tasks.ner.prediction.windows import cut_text
-from tests.tasks.ner.arrays import same
-from tests.tasks.ner.features.plain_features import plain_columns, plain_flags, segmentation
+from tests.tasks.ner.features.plain_features import plain_columns, plain_flags, same, segmentation
 
 TEXT = "他在北京大学学习"  # jieba: 他/r 在/p 北京大学/nt 学习/v
 HOSTILE = [

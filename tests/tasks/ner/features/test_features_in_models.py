@@ -16,7 +16,7 @@ from tasks.ner.features import FEATURE_KINDS, WordFeatures
 from tasks.ner.model import NerConfig, NerModel
 from tasks.recipes import get_recipe
 from tests.helpers.verbs import verb
-from tests.tasks.ner.arrays import same
+from tests.tasks.ner.features.plain_features import same
 
 tune_threshold = verb("tune")
 

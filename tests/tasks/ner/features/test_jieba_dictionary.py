@@ -12,7 +12,7 @@ import pytest
 from tasks.common.errors import InputError
 from tasks.ner.examples import Entity, Example
 from tasks.ner.features import FEATURE_KINDS, WordFeatures, jieba_dictionary
-from tests.tasks.ner.arrays import same
+from tests.tasks.ner.features.plain_features import same
 
 TEXT = "他在北京大学学习计算机，龘龘3.5亿"
 OFFSETS = [(at, at + 1) for at in range(len(TEXT))]
