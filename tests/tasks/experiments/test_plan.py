@@ -8,7 +8,7 @@ import yaml
 from paddle_rope.roformer import RoFormerConfig
 from tasks.common.errors import InputError
 from tasks.experiments.benchmarks.length import read_length_plan
-from tasks.experiments.benchmarks.length_models import MODELS
+from tasks.experiments.benchmarks.models import MODELS
 from tasks.experiments.plan import read_plan
 from tasks.experiments.table import get_report
 from tasks.recipes import get_recipe

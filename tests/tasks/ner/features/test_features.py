@@ -19,7 +19,7 @@ from tasks.ner.features import FEATURE_KINDS, WordFeatures
 from tasks.ner.features.chinese_words import TAG_CLASSES, tag_class
 from tasks.ner.features.jieba_dictionary import installed_words
 from tasks.ner.features.word_features import Gazetteer
-from tasks.ner.prediction.windows import cut_text
+from tasks.ner.prediction.windows import windows_of
 from tests.tasks.ner.features.plain_features import plain_columns, plain_flags, same, segmentation
 
 TEXT = "他在北京大学学习"  # jieba: 他/r 在/p 北京大学/nt 学习/v
@@ -272,7 +272,7 @@ def test_windows_have_the_features_that_the_whole_text_has(features, examples):
     text = "".join(one.text for one in examples[:5])
     offsets = [(0, 0), *each_character(text), (0, 0)]
     whole = features(text, offsets)
-    windows = cut_text(TokenizedText(list(range(len(offsets))), offsets, [], whole), 20, 5)
+    windows = list(windows_of([TokenizedText(list(range(len(offsets))), offsets, [], whole)], 20, 5))
     assert len(windows) > 3
     for window in windows:
         rows = [0, *window.text.ids[1:-1], len(offsets) - 1]

@@ -16,9 +16,9 @@ from tasks.ner.data.reading import Entity, Example, read_examples
 from tasks.ner.evaluation import Evaluation, evaluate_model
 from tasks.ner.metrics import precision_recall_curves
 from tasks.ner.model import NerConfig, NerModel
-from tasks.ner.prediction.candidates import LOWEST_THRESHOLD
 from tasks.ner.prediction.finding import predict_entities
 from tasks.ner.prediction.predictor import NerPredictor
+from tasks.ner.prediction.thresholds import LOWEST_THRESHOLD
 from tasks.ner.reports.monitoring import CURVE_STEPS, MOST_TYPES, NerMonitor, span_scores
 
 ARGS = SimpleNamespace(logging_steps=2)
