@@ -1,10 +1,10 @@
-"""Runs that end at once, as by a power cut."""
+"""A training run that ends at once, as if the power had been cut."""
 
 import contextlib
 
 import pytest
 
-from tasks.common.training.monitor import VisualDLMonitor
+from tasks.common.training.monitor import TRAINING, VisualDLMonitor
 
 
 class PowerCut(Exception):
@@ -12,20 +12,26 @@ class PowerCut(Exception):
 
 
 @contextlib.contextmanager
-def power_cut(step, group=None):
-    """Within this block a training run, of any recipe, must end after this step.
+def at_event(event, action, step=None, group=TRAINING):
+    """In the block, ``action()`` is called after an event of training, such as "on_step_end", at the given step."""
+    original = getattr(VisualDLMonitor, event)
 
-    Args:
-        step: of the optimizer.
-        group: of the monitor, such as ``"pretraining"``, for one phase of a run; None for any.
-    """
-    original = VisualDLMonitor.on_step_end
-
-    def on_step_end(self, args, state, control, **kwargs):
+    def then_act(self, args, state, control, **kwargs):
         original(self, args, state, control, **kwargs)
-        if state.global_step == step and group in (None, self.group):
-            raise PowerCut
+        if self.group == group and step in (None, state.global_step):
+            action()
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(PowerCut):
-        patch.setattr(VisualDLMonitor, "on_step_end", on_step_end)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(VisualDLMonitor, event, then_act)
+        yield
+
+
+@contextlib.contextmanager
+def power_cut(event, step=None, group=TRAINING):
+    """The run in the block ends at an event of training."""
+
+    def cut():
+        raise PowerCut
+
+    with pytest.raises(PowerCut), at_event(event, cut, step, group):
         yield

@@ -92,7 +92,7 @@ def test_the_saved_configuration_gives_the_same_run_and_another_seed_another(who
 @pytest.mark.parametrize("recipe", BY_STEPS)
 def test_a_run_that_was_cut_ends_as_one_that_was_not(whole, config_of, recipe, tmp_path, capsys):
     folder = tmp_path / "before" / "run"
-    with power_cut(step=ENDS[recipe] - 1):
+    with power_cut("on_step_end", ENDS[recipe] - 1):
         recipes.train(config_of(recipe, folder, checkpoint_minutes=1e-9))
     moved = shutil.copytree(folder, tmp_path / "run")
     shutil.rmtree(folder)
