@@ -134,7 +134,7 @@ def test_wrong_values_of_the_configuration_are_an_error(wrong, named):
 
 @pytest.mark.parametrize(
     "given, features",
-    [(["words", "bigrams"], "bigrams,words"), (" words, bigrams ,", "bigrams,words")]
+    [(["words", "bigrams"], ["words", "bigrams"]), (" words, bigrams ,", ["words", "bigrams"])]
     + [(empty, None) for empty in (None, "", [])],
 )
 def test_features_are_a_list_or_names_between_commas(given, features):
