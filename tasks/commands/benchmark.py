@@ -10,14 +10,13 @@ from tasks.common.files import check_makeable, check_output_file, write_files, w
 from tasks.common.process import prepare
 
 LENGTH = """\
-Measure time and peak memory against the length of the text, training and prediction.
+Measure time and peak memory against the length of the text, in training and prediction.
 
     OMP_NUM_THREADS=1 paddle-rope benchmark length configs/experiments/speed.yaml
-    OMP_NUM_THREADS=1 paddle-rope benchmark length configs/experiments/ner_length.yaml
 
 Each cell (job, variant, length) runs in its own process, so that its peak memory is its own; the fastest of two or
 three runs counts. A length is left out if the lengths before it predict that it would exceed a limit of the plan.
-Writes speed.csv, speed.md and speed.png. Run the command again to resume: finished cells are not measured again."""
+Writes speed.json, speed.md and speed.png. Run the command again to resume: finished cells are not measured again."""
 PEERS = """\
 Time our RoFormer, with native operators and without, against PaddleNLP's and Hugging Face's, on CPU in float32: a
 training step (forward, backward, clipping, AdamW) with dropout 0.1 and an inference, on random tokens without padding;
@@ -26,38 +25,36 @@ bfloat16, our products in bfloat16 and Hugging Face under autocast are measured,
 
     taskset -c 1 paddle-rope benchmark peers --peer_python PEERS/bin/python
 
-Each side runs in its own process. The sides take turns, A B C A B C ..., and the table has the median over the rounds
-of their time / our time, so that above 1 ours is faster: of processor time, and in brackets of wall-clock time. First
-all sides compute an encoder with the same weights and have to agree. Paddle is slow on some processors unless it is
-told what they can do; this command does so. PaddleNLP is measured with that and without. The megabytes are the peak of
-each side beyond its libraries. A process keeps what larger sizes have taken, so give sizes that rise.
+Each side runs in its own process. The sides take turns, A B C A B C ..., and the table shows the median over the rounds
+of their time / our time, so that above 1 ours is faster: processor time, and in brackets wall-clock time. First all
+sides compute an encoder with the same weights and must agree. Paddle is slow on some processors unless it is told what
+they can do; this command does so, and measures PaddleNLP with and without that. The megabytes are the peak of each side
+beyond its libraries. A process keeps the memory of larger sizes, so give sizes in rising order.
 
 PyTorch needs an environment without Paddle: python -m venv PEERS; PEERS/bin/pip install --group peers."""
 DEVICE = """\
-Check and time this library on a GPU, or on a CPU: versions; every layer against its plain form in float64, outputs and
-gradients, in float32, bfloat16 and float16; a training step and an inference of three sizes, with tokens a second,
-memory and the share of the speed of a matrix product; linear attention up to a million tokens.
+Check and time this library on a GPU or CPU: every layer against its plain form in float64, outputs and gradients, in
+float32, bfloat16 and float16; a training step and an inference of three sizes, with tokens a second, memory and the
+share of the speed of a matrix product; linear attention up to a million tokens.
 
     paddle-rope benchmark device --output check.json
 
 The exit status is 1 if a layer exceeds its bound. The JSON file holds all figures, for a report to the project."""
 PREDICTION = """\
-Time the forms of a trained NER model that can predict, side by side on CPU, from texts to entities.
+Time the engines that can predict with a trained NER model, side by side on CPU, from texts to entities.
 
     paddle-rope benchmark prediction runs/cluener/model --input data/ner/cluener/dev.json
 
-The model is exported as needed. Each engine runs in its own process; they take turns, A B C A B C ..., and medians
-count, so that other work on the machine slows all of them. "Reading" is what comes before the model: tokens and word
-features. The first answer is the processor time from the start of Python to the entities of one text. All engines have
-to find the same entities, except int8, which rounds."""
+The model is exported as needed. Each engine runs in its own process; they take turns, and medians count, so that other
+work on the machine slows all of them. "Reading" is tokenization and word features. The first answer is the processor
+time from the start of Python to the entities of one text. All engines must find the same entities, except int8."""
 ENTITIES = """\
 Measure how F1 of trained NER models changes with the length of the text, and with the position in it.
 
     paddle-rope benchmark entities runs/cluener/model --input data/ner/cluener/dev.json --output runs/lengths
 
-Neighboring texts of the file are joined to documents of several lengths; the texts are the same at all lengths. What
-is found in a tenth of the documents is compared with what is found in the same texts alone. Writes entities.json and
-entities.md."""
+Neighboring texts of the file are joined to documents of several lengths. The entities found in each tenth of the
+documents are compared with those found in the same texts alone. Writes entities.json and entities.md."""
 SERVICE = """\
 Start paddle-rope serve on a model, and load it from several connections of this machine:
 
@@ -80,16 +77,17 @@ Run the command again to resume: finished documents are not computed again."""
 def benchmark(argv):
     """Run ``paddle-rope benchmark KIND``; returns the exit status."""
     kinds = {
-        "length": (_length, "time and memory against the length of the text"),
-        "peers": (_peers, "our RoFormer against PaddleNLP's and Hugging Face's"),
-        "prediction": (_prediction, "a trained NER model and its exports"),
-        "entities": (_entities, "F1 of NER models against length and position"),
-        "service": (_service, "a model served over HTTP, under load"),
-        "documents": (_documents, "many documents in several processes and on Ray"),
-        "device": (_device, "every layer on a GPU or CPU: is it right, is it fast"),
+        "length": (_length, LENGTH, "time and memory against the length of the text"),
+        "peers": (_peers, PEERS, "our RoFormer against PaddleNLP's and Hugging Face's"),
+        "prediction": (_prediction, PREDICTION, "a trained NER model and its exports"),
+        "entities": (_entities, ENTITIES, "F1 of NER models against length and position"),
+        "service": (_service, SERVICE, "a model served over HTTP, under load"),
+        "documents": (_documents, DOCUMENTS, "many documents in several processes and on Ray"),
+        "device": (_device, DEVICE, "every layer on a GPU or CPU: is it right, is it fast"),
     }
-    kind, argv = choose("paddle-rope benchmark", "kind", argv, {name: line for name, (_, line) in kinds.items()})
-    return kinds[kind][0](argv)
+    kind, argv = choose("paddle-rope benchmark", "kind", argv, {name: line for name, (*_, line) in kinds.items()})
+    run, description, _ = kinds[kind]
+    return run(new_parser(f"benchmark {kind}", description), argv) or 0
 
 
 def _count(text):
@@ -110,8 +108,26 @@ def _add_device(parser):
     parser.add_argument("--device", help="cpu, gpu, gpu:1 ... (default: a GPU if there is one)")
 
 
+def _add_input(parser, **options):
+    parser.add_argument("--input", dest="data", required=True, metavar="FILE", **options)
+
+
+def _add_json(parser):
+    parser.add_argument("--output", type=Path, metavar="FILE", help="JSON file to write, with all numbers")
+
+
+def _parse(parser, argv):
+    """The options as a dict, and the JSON file to write, which was checked."""
+    options = vars(parser.parse_args(argv))
+    output = options.pop("output")
+    if output is not None:
+        check_output_file(output, [options[name] for name in ("data",) if name in options])
+    prepare()
+    return options, output
+
+
 def _report(measured, lines, output):
-    """Print what was measured, and write it to a JSON file if one was given."""
+    """Print the measurements, and write them to a JSON file if there is one."""
     from paddle_rope.machine import machine_in_words
 
     measured = {"machine": machine_in_words(), **measured}
@@ -119,11 +135,9 @@ def _report(measured, lines, output):
         write_json(output, measured)
     print(measured["machine"])
     print("\n".join([*lines, *(f"note: {note}" for note in measured.get("notes", ()))]))
-    return 0
 
 
-def _length(argv):
-    parser = new_parser("benchmark length", LENGTH)
+def _length(parser, argv):
     parser.add_argument("plan", metavar="PLAN", help="YAML file; its keys are described in docs/experiments/README.md")
     parser.add_argument("--output_dir", metavar="FOLDER", help="instead of the plan's")
     _add_device(parser)
@@ -132,13 +146,11 @@ def _length(argv):
     from tasks.experiments.benchmarks.length import run_length_plan
 
     print(run_length_plan(options.plan, options.output_dir, options.device))
-    return 0
 
 
-def _peers(argv):
+def _peers(parser, argv):
     from tasks.experiments.benchmarks.peers import SIDES, as_table, measure_peers
 
-    parser = new_parser("benchmark peers", PEERS)
     sizes, lengths = ["4x256,32x40", "4x256,8x256", "12x768,8x128"], [512, 2048, 8192]
     shown = f"layers x hidden size, texts x length (default: {' '.join(sizes)})"
     parser.add_argument("--sizes", nargs="*", default=sizes, metavar="SIZE", help=shown)
@@ -148,57 +160,43 @@ def _peers(argv):
     shown = "sides to measure (default: all, which are in memory together); native or plain must be among them"
     parser.add_argument("--sides", nargs="+", choices=SIDES, default=list(SIDES), metavar="SIDE", help=shown)
     parser.add_argument("--peer_python", metavar="PATH", help="Python with PyTorch (default: without Hugging Face)")
-    parser.add_argument("--output", metavar="FILE", help="JSON file to write")
-    options = parser.parse_args(argv)
-    if not {"native", "plain"} & set(options.sides):
-        raise InputError(f"--sides {' '.join(options.sides)}: add native or plain")
-    if options.output:
-        check_output_file(options.output)
-    prepare()
-    given = {name: value for name, value in vars(options).items() if name != "output"}
-    measured = measure_peers(**given)
-    return _report(measured, [as_table(measured["rows"])], options.output)
+    _add_json(parser)
+    options, output = _parse(parser, argv)
+    if not {"native", "plain"} & set(options["sides"]):
+        raise InputError(f"--sides {' '.join(options['sides'])}: add native or plain")
+    measured = measure_peers(**options)
+    _report(measured, [as_table(measured["rows"])], output)
 
 
-def _device(argv):
-    parser = new_parser("benchmark device", DEVICE)
+def _device(parser, argv):
     _add_device(parser)
     parser.add_argument("--quick", action="store_true", help="small sizes, seconds instead of minutes")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="JSON file to write")
-    options = parser.parse_args(argv)
-    if options.output is not None:
-        check_output_file(options.output)
-    prepare()
+    _add_json(parser)
+    options, output = _parse(parser, argv)
     from tasks.experiments.benchmarks.device import check_device
 
-    return 0 if check_device(options.device, options.quick, options.output) else 1
+    return 0 if check_device(**options, output=output) else 1
 
 
-def _prediction(argv):
+def _prediction(parser, argv):
     from tasks.experiments.benchmarks.prediction import ENGINES, as_table, measure_engines
 
-    parser = new_parser("benchmark prediction", PREDICTION)
     add_model_dir(parser)
-    parser.add_argument("--input", required=True, metavar="FILE", help=f"{LABELED}; or texts, one a line")
-    parser.add_argument("--output", metavar="FILE", help="write all that was measured as JSON")
+    _add_input(parser, help=f"{LABELED}; or texts, one a line")
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES), help="(default: all)")
-    parser.add_argument("--texts", type=_count, metavar="N", help="of the file's beginning (default: all)")
+    parser.add_argument("--texts", type=_count, metavar="N", help="only the first N (default: all)")
     counts = {"threads": (1, "threads of each engine"), "rounds": (5, "turns of each engine")}
     _add_counts(parser, **counts, batch_size=(32, "texts computed together"))
-    options = parser.parse_args(argv)
-    if options.output:
-        check_output_file(options.output, [options.input])
-    prepare()
-    given = {name: getattr(options, name) for name in ("engines", "threads", "rounds", "texts", "batch_size")}
-    measured = measure_engines(options.model_dir, options.input, **given)
-    size = f"{measured['texts']} texts, {measured['characters']} characters, batches of {options.batch_size}"
-    return _report({**measured, **given}, [size, as_table(measured)], options.output)
+    _add_json(parser)
+    options, output = _parse(parser, argv)
+    measured = measure_engines(**options)
+    size = f"{measured['texts']} texts, {measured['characters']} characters, batches of {options['batch_size']}"
+    _report({**options, **measured}, [size, as_table(measured)], output)
 
 
-def _entities(argv):
-    parser = new_parser("benchmark entities", ENTITIES)
+def _entities(parser, argv):
     parser.add_argument("model_dirs", metavar="MODEL_DIR", nargs="+", help="folders of trained or exported models")
-    parser.add_argument("--input", required=True, metavar="FILE", help=LABELED)
+    _add_input(parser, help=LABELED)
     parser.add_argument("--output", required=True, type=Path, metavar="FOLDER", help="for the tables and all numbers")
     parser.add_argument("--names", nargs="+", metavar="NAME", help="of the models (default: those of their runs)")
     lengths = [64, 256, 1024, 4096, 16384]
@@ -206,7 +204,7 @@ def _entities(argv):
     parser.add_argument("--lengths", nargs="+", type=_count, metavar="N", default=lengths, help=shown)
     parser.add_argument("--max_tokens", type=_count, metavar="N", help="tokens of a window (default: as trained)")
     parser.add_argument("--whole", action="store_true", help="also measure each model reading whole documents")
-    counts = {"characters": (60_000, "characters of all documents of a length"), "batch_size": (32, "texts of a batch")}
+    counts = {"characters": (60_000, "characters of all texts together"), "batch_size": (32, "texts of a batch")}
     _add_counts(parser, **counts)
     _add_device(parser)
     options = vars(parser.parse_args(argv))
@@ -216,42 +214,35 @@ def _entities(argv):
 
     folder = options.pop("output")
     check_makeable(folder, "--output")
-    measured = {"machine": machine_in_words(), **measure_entities(data=options.pop("input"), **options)}
+    measured = {"machine": machine_in_words(), **measure_entities(**options)}
     report = as_report(measured)
     folder.mkdir(parents=True, exist_ok=True)
     numbers = json.dumps(measured, ensure_ascii=False, indent=2) + "\n"
     write_files(folder, {"entities.json": numbers, "entities.md": report})
     print(report, end="")
-    return 0
 
 
-def _service(argv):
-    parser = new_parser("benchmark service", SERVICE)
+def _service(parser, argv):
     parser.add_argument("folder", metavar="FOLDER", help="of a trained or exported model")
-    parser.add_argument("--input", required=True, metavar="FILE", help="texts, one a line, or JSON lines with a text")
-    parser.add_argument("--output", metavar="FILE", help="JSON file to write")
+    _add_input(parser, help="texts, one a line, or JSON lines with a text")
     parser.add_argument("--seconds", type=float, default=10.0, help="of each load (default: 10)")
     counts = {"connections": (64, "connections for the capacity"), "texts": (1, "texts, or pairs, of a request")}
     _add_counts(parser, **counts)
     parser.add_argument("--seed", type=int, default=0, help="of the times of the requests (default: 0)")
+    _add_json(parser)
     argv, served = (argv[: argv.index("--")], argv[argv.index("--") + 1 :]) if "--" in argv else (argv, [])
-    options = parser.parse_args(argv)
-    if not options.seconds > 0:
-        raise InputError(f"--seconds {options.seconds}: must be more than 0")
-    if options.output is not None:
-        check_output_file(options.output, [options.input])
-    prepare()
+    options, output = _parse(parser, argv)
+    if not options["seconds"] > 0:
+        raise InputError(f"--seconds {options['seconds']}: must be more than 0")
     from tasks.common.reports.tables import as_markdown
     from tasks.experiments.benchmarks.service import COLUMNS, LEGEND, measure_service
 
-    given = {name: getattr(options, name) for name in ("seconds", "connections", "texts", "seed")}
-    loads = measure_service(options.folder, options.input, options=served, **given)
-    settings = {"folder": options.folder, "input": options.input, "options": served, **given}
-    return _report({"settings": settings, "loads": loads}, [as_markdown(loads, COLUMNS), LEGEND], options.output)
+    settings = {**options, "options": served}
+    loads = measure_service(**settings)
+    _report({"settings": settings, "loads": loads}, [as_markdown(loads, COLUMNS), LEGEND], output)
 
 
-def _documents(argv):
-    parser = new_parser("benchmark documents", DOCUMENTS)
+def _documents(parser, argv):
     add_model_dirs(parser)
     parser.add_argument("--input", nargs="+", required=True, metavar="FILE", help="files or folders of documents")
     parser.add_argument("--output", required=True, type=Path, metavar="FOLDER", help="for the results")
@@ -267,4 +258,3 @@ def _documents(argv):
     numbers = ["--part_records", str(options.part_records), "--batch_size", str(options.batch_size)]
     argv = [*options.model_dirs, *numbers, "--input", *options.input]
     print(measure_ways(argv, options.processes, options.ray, options.output))
-    return 0

@@ -283,7 +283,7 @@ def service_address(tmp_path_factory):
     """Where a service listens."""
     folder = tmp_path_factory.mktemp("served")
     (folder / "config.json").write_text('{"model_type": "paddle_rope_ner"}', encoding="utf-8")
-    with running(REPOSITORY / "tests" / "serving" / "stub_service.py", folder) as client:
+    with running(REPOSITORY / "tests" / "tasks" / "serving" / "stub_service.py", folder) as client:
         yield f"127.0.0.1:{client.wait_until_ready().port}"
 
 

@@ -10,17 +10,15 @@ from typing import Any, NamedTuple
 import paddle
 
 from paddle_rope import RotaryPositionEmbedding, linear_attention
-from paddle_rope.native.adamw import AdamW
-from paddle_rope.roformer import RoFormerConfig, RoFormerForMaskedLM
 from tasks.common.files import write_json
 from tasks.common.process import choose_device
 from tasks.common.reports.tables import as_markdown
 from tasks.experiments.benchmarks import device_layers
-from tasks.experiments.benchmarks.measuring import forget_peak, peak_megabytes, seconds_of, training_step
+from tasks.experiments.benchmarks.measuring import forget_peak, peak_megabytes, seconds_of
+from tasks.experiments.benchmarks.models import Classifier
 
 LONGEST, SHORTEST = 2**20, 2**12  # tokens of linear attention
 PACKAGES = ("paddlepaddle-gpu", "paddlepaddle", "paddlenlp", "numpy")
-VOCABULARY = 4000
 HEAD_DIM = 64
 SECONDS = 3.0  # of measuring one job
 FORMATS = {
@@ -31,39 +29,33 @@ FORMATS = {
 
 
 class Size(NamedTuple):
-    """Of an encoder and a batch."""
+    """The size of an encoder and of a batch."""
 
     layers: int
     width: int
     texts: int
     length: int
 
-    def __str__(self) -> str:
-        return f"{self.layers} x {self.width}, {self.texts} x {self.length}"
-
     def flops(self) -> int:
-        """Of a forward pass: two for each weight of the matrices and token, and the products of attention."""
+        """The work of a forward pass: two FLOPs for each weight of the matrices and token, and attention's products."""
         matrices = self.layers * 12 * self.width**2
         return self.texts * self.length * (2 * matrices + self.layers * 4 * self.length * self.width)
 
 
 SIZES = (Size(4, 256, 64, 64), Size(12, 768, 16, 256), Size(12, 768, 4, 1024))
-SMALL_SIZES = (Size(1, 64, 2, 16), Size(2, 64, 2, 32), Size(2, 128, 2, 32))  # for CPUs and tests
+SMALL_SIZES = (Size(1, 64, 2, 16),)
 
 
 def check_device(device: str | None, quick: bool, output: Path | None) -> bool:
-    """Check and measure; print tables.
+    """Check and measure; print tables. Returns whether every layer is within its bound.
 
     Args:
-        device: of paddle; None takes a GPU where there is one.
+        device: of Paddle; None takes a GPU where there is one.
         quick: small sizes, seconds instead of minutes.
-        output: of the JSON file; None writes none.
-
-    Returns:
-        Whether every layer is within its bound.
+        output: JSON file to write; None for none.
     """
     on_gpu = choose_device(device).startswith("gpu")
-    dtypes = ["float32", "bfloat16", "float16"] if on_gpu else ["float32"]  # what its products take
+    dtypes = ["float32", "bfloat16", "float16"] if on_gpu else ["float32"]  # of its matrix products
     found: dict[str, Any] = {"machine": machine()}
     print("\n".join(f"{name}: {value}" for name, value in found["machine"].items()), end="\n\n", flush=True)
     found["layers"] = device_layers.check_layers(dtypes)
@@ -77,7 +69,8 @@ def check_device(device: str | None, quick: bool, output: Path | None) -> bool:
         for row in measure_encoder(size, dtype, found["product_flops"][dtype], enough_seconds)
     ]
     _print(found["encoders"])
-    lengths = [SHORTEST * 4**step for step in range(2 if quick else 5)]
+    longest = 4 * SHORTEST if quick else LONGEST
+    lengths = [SHORTEST * 4**step for step in range(20) if SHORTEST * 4**step <= longest]
     found["linear_attention"] = measure_linear_attention(lengths, dtypes[-1], enough_seconds)
     _print(found["linear_attention"])
     if output is not None:
@@ -89,7 +82,7 @@ def check_device(device: str | None, quick: bool, output: Path | None) -> bool:
 
 
 def machine() -> dict[str, Any]:
-    """What runs here, as JSON."""
+    """Versions and device, as JSON."""
     facts: dict[str, Any] = {"python": platform.python_version(), "system": platform.platform()}
     for name in PACKAGES:
         try:
@@ -122,53 +115,38 @@ def median_seconds(run: Any, enough_seconds: float) -> float:
 
 
 def product_flops(dtype: str, width: int, enough_seconds: float) -> float:
-    """FLOP/s of a product of two square matrices: the peak that the shares are of."""
+    """FLOP/s of a product of two square matrices, the peak in ``share_of_peak``."""
     a, b = (paddle.randn([width, width]).astype(dtype) for _ in range(2))
     return 2 * width**3 / median_seconds(lambda: paddle.matmul(a, b), enough_seconds)
 
 
 def measure_encoder(size: Size, dtype: str, peak: float, enough_seconds: float) -> list[dict[str, Any]]:
-    """Rows of one training step (forward, backward, AdamW; masked language model) and one inference.
+    """Rows of one training step (forward, backward, AdamW) and one inference of a classifier.
 
     Args:
         size: of encoder and batch.
         dtype: of autocast; float32 for none.
-        peak: FLOP/s, as of :func:`product_flops`.
+        peak: FLOP/s, from :func:`product_flops`.
         enough_seconds: of measuring each.
     """
     paddle.seed(0)
     sizes = {"hidden_size": size.width, "num_hidden_layers": size.layers, "intermediate_size": 4 * size.width}
-    heads = max(size.width // HEAD_DIM, 1)
-    model = RoFormerForMaskedLM(RoFormerConfig(vocab_size=VOCABULARY, num_attention_heads=heads, **sizes))
-    optimizer = AdamW(learning_rate=1e-4, parameters=model.parameters())
+    model = Classifier(**sizes, num_attention_heads=max(size.width // HEAD_DIM, 1))
     scaler = paddle.amp.GradScaler() if dtype == "float16" else None
-    ids = paddle.randint(1, VOCABULARY, [size.texts, size.length])
-    labels = paddle.where(paddle.rand(ids.shape) < 0.15, ids, paddle.full_like(ids, -100))
-    labels[:, 0] = ids[:, 0]  # at least one of each text
-
-    def loss():
-        with device_layers.autocast(dtype):
-            return model(ids, labels=labels)[0]
-
-    def predict():
-        with paddle.no_grad(), device_layers.autocast(dtype):
-            model.roformer(ids)
-
     rows = []
-    jobs = ("training", lambda: training_step(optimizer, loss, scaler), 3), ("inference", predict, 1)
-    for job, run, passes in jobs:
-        model.train() if job == "training" else model.eval()
+    jobs = model.jobs(size.length, size.texts, precision=lambda: device_layers.autocast(dtype), scaler=scaler)
+    for (job, run), passes in zip(jobs.items(), (3, 1)):
         forget_peak()
         seconds = median_seconds(run, enough_seconds)
-        row = {"model": str(size), "dtype": dtype, "job": job, "seconds": seconds}
-        row |= {"tokens_a_second": size.texts * size.length / seconds, "peak_mb": peak_megabytes()}
-        rows.append({**row, "share_of_peak": passes * size.flops() / seconds / peak})
+        row = {"model": f"{size.layers} x {size.width}, {size.texts} x {size.length}", "dtype": dtype, "job": job}
+        row |= {"seconds": seconds, "tokens_a_second": size.texts * size.length / seconds}
+        rows.append({**row, "peak_mb": peak_megabytes(), "share_of_peak": passes * size.flops() / seconds / peak})
     return rows
 
 
 def measure_linear_attention(lengths: list[int], dtype: str, enough_seconds: float) -> list[dict[str, Any]]:
-    """Rows of forward and backward of linear attention, 4 heads of 64, up to the length for which memory does not
-    suffice, which has a row that says so."""
+    """Rows of forward and backward of linear attention, 4 heads of 64; the first length that memory does not suffice
+    for gets a row with an ``error``, and longer ones get none."""
     rotary = RotaryPositionEmbedding(HEAD_DIM)
     rows = []
     for length in lengths:
@@ -183,7 +161,7 @@ def measure_linear_attention(lengths: list[int], dtype: str, enough_seconds: flo
                 paddle.grad(linear_attention(q, k, v, rotary.cos_sin(q.shape[1])).sum(), [q, k, v])
 
             seconds = median_seconds(run, enough_seconds)
-        except (MemoryError, RuntimeError, OSError) as error:  # paddle's ResourceExhausted is one of these
+        except (MemoryError, RuntimeError, OSError) as error:  # Paddle's ResourceExhausted is one of these
             return [*rows, {**row, "error": " ".join(str(error).split())[:200]}]
         rows.append({**row, "seconds": seconds, "peak_mb": peak_megabytes()})
     return rows

@@ -1,4 +1,4 @@
-"""Many documents in several processes and on Ray: the speed of each way."""
+"""Many documents in several processes and on Ray: the speed of each way. ``benchmark documents``."""
 
 from __future__ import annotations
 
@@ -15,29 +15,31 @@ from tasks.experiments.benchmarks.measuring import timed
 
 PREDICT = (sys.executable, "-m", "paddle_rope", "predict")
 SECONDS_A_DAY = 24 * 60 * 60
-LOAD = 0.7  # of the time, that a machine which is to keep up should be at work
+LOAD = 0.7  # share of the time that a machine should be at work if it is to keep up
 
 
 def measure_ways(argv: Sequence[str], processes: Sequence[int], actors: Sequence[int], output: Path) -> str:
-    """Predict documents with ``paddle-rope predict`` in several ways, each into its own folder in ``output``. What is
-    finished is not computed again; its time is that of the call that finished it.
+    """A Markdown table of ``paddle-rope predict`` run in several ways, each into its own folder in ``output``: speed,
+    memory of the largest process in the first and in the last quarter, how many such processes a million
+    documents a day need; and whether all results are equal. Finished documents are not computed again; their time is
+    that of the call that finished them.
 
     Args:
         argv: model folders, ``--input`` and further options of the command.
         processes: numbers of processes of this machine.
         actors: numbers of actors of Ray on this machine.
         output: folder.
-
-    Returns:
-        Markdown: documents per second, memory of the largest process in the first and in the last quarter, how many
-        such processes a million documents a day need, and whether all gave the same results.
     """
-    ways = {f"processes_{count}": (count, []) for count in processes}
-    ways |= {f"ray_{count}": (count, ["--ray"]) for count in actors}
+    ways = [*((f"processes_{count}", count, []) for count in processes)]
+    ways += [(f"ray_{count}", count, ["--ray"]) for count in actors]
     rows, digests = [], {}
-    for name, (count, on_ray) in ways.items():
+    for name, count, on_ray in ways:
         folder = output / name
-        seconds = timed(lambda: _predict(argv, folder, count, on_ray))["seconds"]  # noqa: B023
+        command = [*PREDICT, *argv, "--output", str(folder), "--processes", str(count), *on_ray]
+        statuses: list[int] = []
+        seconds = timed(lambda: statuses.append(subprocess.call(command)))["seconds"]  # noqa: B023
+        if statuses[0]:
+            raise SystemExit(statuses[0])  # the command has said why
         call = json.loads((folder / "summary.json").read_text(encoding="utf-8"))["last_call"]
         digests[name] = [digest_of(path) for path in sorted(folder.glob("part-*.jsonl"))]
         a_day = call["documents_per_second"] * SECONDS_A_DAY
@@ -57,10 +59,3 @@ def measure_ways(argv: Sequence[str], processes: Sequence[int], actors: Sequence
     different = [name for name in digests if digests[name] != next(iter(digests.values()))]
     note = f"The results of {', '.join(different)} differ from the first." if different else "All results are the same."
     return f"{as_markdown(rows, list(rows[0]))}\n{note}"
-
-
-def _predict(argv, folder, count, on_ray):
-    command = [*PREDICT, *argv, "--output", str(folder), "--processes", str(count), *on_ray]
-    status = subprocess.run(command, check=False).returncode
-    if status:
-        raise SystemExit(status)  # the command has said why

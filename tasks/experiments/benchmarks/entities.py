@@ -34,34 +34,34 @@ def measure_entities(
 ) -> dict[str, Any]:
     """Score models on the first texts of a file, alone and joined to documents of several lengths.
 
-    The texts are the same at all lengths. What is found in a tenth of the documents is compared with what is found in
-    the same texts alone: so no other text makes a difference.
+    The texts are the same at all lengths, and the entities found in a tenth of the documents are compared with those
+    found in the same texts alone, so the choice of texts makes no difference.
 
     Args:
         model_dirs: folders of trained or exported models.
         data: labeled file.
-        names: of the models, one each; None for those of their runs.
+        names: of the models, one each; None for the names of their runs.
         lengths: of the documents, in characters.
-        characters: of the texts together, and of the lists of each length.
-        max_tokens: of a window; None for what each model does by default.
+        characters: of all texts together.
+        max_tokens: of a window; None for each model's default.
         whole: measure each model a second time, reading each document at once.
         batch_size, device: as of :class:`~tasks.ner.prediction.predictor.NerPredictor`.
 
     Returns:
-        dict with what is measured in words (``what``), ``notes`` (list of str: what was left out and why) and ``rows``,
-        as of :func:`score_cases`, with ``model`` and ``reading``: ``"default"``, ``"windows of N"`` or ``"whole"``.
+        dict with ``what``, a description of the data; ``notes`` (list of str: what was left out and why); and ``rows``,
+        as of :func:`score_documents`, with ``model`` and ``reading``: ``"default"``, ``"windows of N"`` or ``"whole"``.
 
     Raises:
         InputError: a model, a name or the file is wrong.
     """
-    names = names_of(model_dirs) if names is None else list(names)
+    names = [_run_of(folder) for folder in model_dirs] if names is None else list(names)
     if len(names) != len(model_dirs) or len(set(names)) < len(names):
         raise InputError(f"--names {' '.join(names)}: expected {len(model_dirs)} different names, one for each model")
     texts = first_texts(read_examples(data), characters)
     if not texts:
         raise InputError(f"{data}:1: all texts are empty; give data with entities")
     groups = {length: group_neighbors(texts, length) for length in sorted(set(lengths))}
-    documents = {None: texts, **{length: join_found(texts, _gold(texts), groups[length]) for length in groups}}
+    documents = {None: texts, **{length: join_groups(texts, groups[length]) for length in groups}}
     longest = max(len(document.text) for of_length in documents.values() for document in of_length)
     readings = {"default" if max_tokens is None else f"windows of {max_tokens}": max_tokens}
     readings.update({"whole": longest} if whole else {})
@@ -75,16 +75,18 @@ def measure_entities(
             check_types(example, predictor.types)
     rows, notes = [], []
     for (name, reading), predictor in predictors.items():
-        found: dict = {}
+        alone: list = []
         for length, of_length in documents.items():
             try:
-                found[length] = predictor.find([document.text for document in of_length])
+                found = predictor.find([document.text for document in of_length])
             except (MemoryError, RuntimeError, SystemError) as error:
                 if length is None or not is_out_of_memory(error):
                     raise
                 notes.append(f"{name}, {reading}: documents of {length:,} characters do not fit into memory")
-        of_model = score_cases(texts, groups, documents, found)
-        rows += [{"model": name, "reading": reading, **row} for row in of_model]
+                continue
+            alone = alone or [make_example(text.text, of_text, text.where) for text, of_text in zip(texts, found)]
+            joined = None if length is None else join_groups(alone, groups[length])
+            rows.append({"model": name, "reading": reading, "length": length, **score(of_length, found, joined)})
     what = (
         f"{data}: the first {len(texts):,} texts, {sum(len(text.text) for text in texts):,} characters, "
         f"{sum(len(text.entities) for text in texts):,} entities"
@@ -121,11 +123,8 @@ def group_neighbors(texts: Sequence[Example], length: int) -> list[list[int]]:
 
 
 def join(examples: Sequence[Example]) -> Example:
-    """Texts one after the other, as sentences stand in a document, with their entities; ``where`` names the first.
-
-    Nothing stands between them, but a space where an ASCII letter or digit stands on either side: two words or numbers
-    would become one there.
-    """
+    """Texts as one document, with their entities; ``where`` names the first. A space separates only ASCII letters and
+    digits, which would become one word or number without it."""
     text, entities = "", []
     for example in examples:
         text += _space_between(text, example.text)
@@ -140,46 +139,25 @@ def _space_between(before: str, after: str) -> str:
     return " " if len(ends) == 2 and ends.isascii() and ends.isalnum() else ""
 
 
-def join_found(texts: Sequence[Example], found: Sequence[list], groups: Sequence[list[int]]) -> list[Example]:
-    """Documents of the texts with other entities: those ``found`` in each."""
-    return [join([make_example(texts[i].text, found[i], texts[i].where) for i in group]) for group in groups]
+def join_groups(texts: Sequence[Example], groups: Sequence[list[int]]) -> list[Example]:
+    """The document of each group of indices."""
+    return [join([texts[i] for i in group]) for group in groups]
 
 
-def score_cases(
-    texts: list[Example], groups: dict[int, list[list[int]]], documents: dict[int | None, list[Example]], found: dict
-) -> list[dict[str, Any]]:
-    """The rows of one model and reading.
-
-    Args:
-        texts: the texts alone.
-        groups: length -> indices of the texts of each document.
-        documents: length, None for the texts alone -> documents with the labeled entities.
-        found: the same keys, as far as they were computed -> the entities that were found in each document.
-
-    Returns:
-        dicts with ``length``, ``count`` of the documents, ``precision``, ``recall``, ``f1``, ``support``,
-        ``predicted``, ``correct``; ``difference`` of F1 from the texts alone; and of joined texts, ``tenths``, by where
-        in the document entities begin: the same scores, and ``alone``, those of the same texts alone.
-    """
-    rows: list[dict[str, Any]] = []
-    for length, entities in found.items():
-        scores = score_predictions(documents[length], entities, [])
-        del scores["per_type"]
-        row = {"length": length, "count": len(documents[length]), **scores}
-        row["difference"] = row["f1"] - (rows or [row])[0]["f1"]
-        if length is not None:
-            alone = join_found(texts, found[None], groups[length])
-            pairs = zip(by_tenth(documents[length], entities), by_tenth(documents[length], _gold(alone)))
-            row["tenths"] = [{**tenth, "alone": of_alone} for tenth, of_alone in pairs]
-        rows.append(row)
-    return rows
+def score(documents: list[Example], found: list[list], alone: list[Example] | None) -> dict[str, Any]:
+    """``count`` of the documents, ``precision``, ``recall``, ``f1``, ``support``, ``predicted``, ``correct``; and with
+    ``alone``, the documents with the entities that were found in their texts alone, ``tenths``, by the part of the
+    document in which entities begin: the same scores, and those of ``alone`` as ``alone``."""
+    scores = score_predictions(documents, found, [])
+    del scores["per_type"]
+    row = {"count": len(documents), **scores}
+    if alone is not None:
+        pairs = zip(by_tenth(documents, found), by_tenth(documents, [document.entities for document in alone]))
+        row["tenths"] = [{**tenth, "alone": of_alone} for tenth, of_alone in pairs]
+    return row
 
 
-def _gold(examples):
-    return [example.entities for example in examples]
-
-
-def by_tenth(documents: Sequence[Example], found: Sequence[list]) -> list[dict]:
+def by_tenth(documents: Sequence[Example], found: Sequence[Sequence]) -> list[dict]:
     """Scores of the entities that begin in each tenth of their document."""
     counts = [[0, 0, 0] for _ in range(TENTHS)]  # gold, predicted, both
     for document, entities in zip(documents, found):
@@ -190,33 +168,31 @@ def by_tenth(documents: Sequence[Example], found: Sequence[list]) -> list[dict]:
     return [f1_row(*row) for row in counts]
 
 
-def names_of(model_dirs: Sequence[str | os.PathLike]) -> list[str]:
-    """What models are called: the folder of the run for OUTPUT_DIR/model; where two are the same, the whole path."""
-    paths = [Path(folder).absolute() for folder in model_dirs]
-    names = [path.parent.name if path.name == "model" else path.name for path in paths]
-    return [str(folder) if names.count(name) > 1 else name for name, folder in zip(names, model_dirs)]
+def _run_of(folder):
+    """The name of a model: the folder of its run for OUTPUT_DIR/model."""
+    path = Path(folder).absolute()
+    return path.parent.name if path.name == "model" else path.name
 
 
 def as_report(measured: dict[str, Any]) -> str:
     """Markdown: tables of F1 against length and position, and how it was measured."""
     table: dict = {}
+    alone: dict = {}
+    tenths = []
     for row in measured["rows"]:
-        of_model = table.setdefault((row["model"], row["reading"]), {"model": row["model"], "reads": row["reading"]})
+        model = {"model": row["model"], "reads": row["reading"]}
+        cells = table.setdefault((row["model"], row["reading"]), dict(model))
         if row["length"] is None:
-            of_model["alone"] = f"{row['f1']:.4f}"
+            alone[row["model"], row["reading"]] = row["f1"]
+            cells["alone"] = f"{row['f1']:.4f}"
         else:
-            of_model[f"{row['length']:,}"] = f"{row['f1']:.4f} ({100 * row['difference']:+.1f})"
-    columns = list(dict.fromkeys(name for of_model in table.values() for name in of_model))
+            difference = row["f1"] - alone[row["model"], row["reading"]]
+            cells[f"{row['length']:,}"] = f"{row['f1']:.4f} ({100 * difference:+.1f})"
+            gaps = {f"{number}/{TENTHS}": _gap(tenth) for number, tenth in enumerate(row["tenths"], 1)}
+            tenths.append({**model, "length": f"{row['length']:,}", **gaps})
+    columns = list(dict.fromkeys(name for cells in table.values() for name in cells))
     parts = ["F1, and points against the texts alone, by the length of the documents in characters:\n"]
     parts.append(as_markdown(list(table.values()), columns))
-    tenths = [
-        {
-            **{"model": row["model"], "reads": row["reading"], "length": f"{row['length']:,}"},
-            **{f"{number}/10": _gap(tenth) for number, tenth in enumerate(row["tenths"], 1)},
-        }
-        for row in measured["rows"]
-        if "tenths" in row
-    ]
     if tenths:
         parts.append("Points of F1 against the same texts alone, by the tenth of the document:\n")
         parts.append(as_markdown(tenths, list(tenths[0])))

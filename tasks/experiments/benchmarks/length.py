@@ -17,8 +17,8 @@ from tasks.common.errors import InputError
 from tasks.common.files import check_makeable, write_files, write_json
 from tasks.common.process import choose_device
 from tasks.common.reports.figures import GRAY, log_ticks, new_figure, png
-from tasks.common.reports.tables import as_csv, as_markdown
-from tasks.experiments.benchmarks.length_models import MODELS, SHORT, check_options
+from tasks.common.reports.tables import as_markdown
+from tasks.experiments.benchmarks.models import MODELS, SHORT, check_options
 from tasks.experiments.benchmarks.worker import Worker
 from tasks.experiments.plan import check_unchanged, read_keys
 from tasks.experiments.table import COLORS
@@ -36,16 +36,16 @@ FITTED = 4  # lengths, the last ones of a variant: there attention outweighs the
 
 
 def run_length_plan(path: str | Path, output_dir: str | Path | None = None, device: str | None = None) -> str:
-    """Measure what is not in the table of a plan yet; write ``speed.json`` and ``speed.csv`` after each cell, and at
-    the end ``speed.md`` and ``speed.png``. Returns the slopes, in Markdown.
+    """Measure the cells of a plan that have no measurement yet; write ``speed.json`` after each cell, and at the end
+    ``speed.md`` and ``speed.png``. Returns the slopes, in Markdown.
 
     Args:
         path: YAML file of the plan.
         output_dir: instead of the plan's.
-        device: of paddle; None takes a GPU where there is one.
+        device: of Paddle; None takes a GPU if there is one.
 
     Raises:
-        InputError: the plan is wrong, or there are measurements of other options than it now has.
+        InputError: the plan is wrong, or its options differ from those of earlier measurements.
     """
     plan = read_length_plan(path, output_dir)
     folder = Path(plan["output_dir"])
@@ -57,18 +57,20 @@ def run_length_plan(path: str | Path, output_dir: str | Path | None = None, devi
     for row in earlier:
         check_unchanged(row["variant"], folder, row["options"], given.get(row["variant"], row["options"]))
     folder.mkdir(parents=True, exist_ok=True)
-    rows: list[dict] = []
-    total = len(JOBS) * len(plan["variants"]) * len(plan["lengths"])
-    for row in tqdm(measure_all(plan, earlier, device), total=total, unit="cell", disable=not sys.stderr.isatty()):
-        rows.append({**row, "options": given[row["variant"]]})
+    rows: dict[tuple, dict] = {_key(row): row for row in earlier}
+    planned = [(job, variant, length) for job in JOBS for variant in plan["variants"] for length in plan["lengths"]]
+    cells = measure_all(plan, rows, device)
+    for row in tqdm(cells, total=len(planned), unit="cell", disable=not sys.stderr.isatty()):
         result = f"left out: {row['left_out']}" if row["left_out"] else f"{row['seconds']:9.3f} s {row['peak_mb']:7} MB"
         print(f"{row['job']:7} {row['variant']:24} {row['length']:7}  {result}", flush=True)
-        kept = [*rows, *(old for old in earlier if _key(old) not in set(map(_key, rows)))]
-        write_json(store, kept)
-        write_files(folder, {"speed.csv": as_csv(kept, COLUMNS)})
-    table = as_markdown(slope_rows(plan, rows), SLOPE_COLUMNS)
+        rows[_key(row)] = {**row, "options": given[row["variant"]]}
+        write_json(store, list(rows.values()))
+    measured = [rows[key] for key in planned]
+    table = as_markdown(slope_rows(plan, measured), SLOPE_COLUMNS)
     slopes = f"{machine_in_words()}\n\nAgainst {plan['reference']}:\n\n{table}"
-    write_files(folder, {"speed.md": f"{slopes}\n{as_markdown(rows, COLUMNS)}", "speed.png": draw(plan, rows)})
+    write_files(
+        folder, {"speed.md": f"{slopes}\n{as_markdown(measured, COLUMNS)}", "speed.png": draw(plan, measured)}
+    )
     return slopes
 
 
@@ -97,10 +99,9 @@ def read_length_plan(path: str | Path, output_dir: str | Path | None = None) -> 
     return plan
 
 
-def measure_all(plan: dict[str, Any], earlier: list[dict], device: str) -> Iterator[dict[str, Any]]:
-    """The rows of all cells in the order of the plan: those of ``earlier``, and what they lack, measured now, each cell
-    in its own process."""
-    done = {_key(row): row for row in earlier if not row["left_out"]}
+def measure_all(plan: dict[str, Any], earlier: dict[tuple, dict], device: str) -> Iterator[dict[str, Any]]:
+    """The rows of all cells in the order of the plan: from ``earlier``, or measured now, each in its own process."""
+    done = {key: row for key, row in earlier.items() if not row["left_out"]}
     for job in JOBS:
         for variant, options in plan["variants"].items():
             known, left_out = [], ""
@@ -122,8 +123,8 @@ def measure_all(plan: dict[str, Any], earlier: list[dict], device: str) -> Itera
 
 
 def measure_cell(task: str, job: str, options: dict, length: int, device: str) -> dict[str, float]:
-    """:func:`tasks.experiments.benchmarks.length_models.measure` in a process of its own; InputError if it fails."""
-    with Worker("length_models") as worker:
+    """:func:`tasks.experiments.benchmarks.models.measure` in a process of its own; InputError if that fails."""
+    with Worker("models") as worker:
         return worker.ask(task=task, job=job, options=options, length=length, device=device)
 
 
@@ -132,11 +133,11 @@ def _key(row):
 
 
 def reason_to_leave_out(known: list[tuple], length: int, plan: dict[str, Any]) -> str:
-    """Why a length would pass a limit of the plan if time and memory keep to the power law of the last two lengths, or
+    """Why a length would exceed a limit of the plan if time and memory follow the power law of the last two lengths, or
     "".
 
     Args:
-        known: (length, seconds, peak in MB) of what has been measured, lengths rising.
+        known: (length, seconds, peak in MB) of each measurement, lengths rising.
         length: the next one.
         plan: with ``memory_limit`` in GB and ``time_limit`` in seconds.
     """
@@ -155,9 +156,10 @@ def reason_to_leave_out(known: list[tuple], length: int, plan: dict[str, Any]) -
 
 
 def slope_rows(plan: dict[str, Any], rows: list[dict]) -> list[dict]:
-    """One row a job and variant: the exponents of time and of memory beyond the idle process in the length, fitted in
-    logarithms to the last ``FITTED`` lengths, and the ratios to the reference at the longest length that both have."""
-    measured: dict = {}  # (job, variant) -> length -> (seconds, MB of its own)
+    """One row for each job and variant: the exponents of time and of memory beyond the idle process in the length,
+    fitted in logarithms to the last ``FITTED`` lengths, and the ratios to the reference at the longest length that both
+    have."""
+    measured: dict = {}  # (job, variant) -> length -> (seconds, MB beyond the idle process)
     for row in rows:
         if not row["left_out"]:
             of_variant = measured.setdefault((row["job"], row["variant"]), {})
@@ -181,23 +183,20 @@ def slope_rows(plan: dict[str, Any], rows: list[dict]) -> list[dict]:
 def draw(plan: dict[str, Any], rows: list[dict]) -> bytes:
     """PNG: time above, memory below; training on the left, prediction on the right."""
     figure, panels = new_figure(10, 7, 2, 2, sharex=True, sharey="row")
-    for (job, title), (time_axes, memory_axes) in zip(JOBS.items(), panels.T):
+    for (job, title), column in zip(JOBS.items(), panels.T):
+        column[0].set_title(title)
+        column[1].set_xlabel("length in tokens")
         for variant, color in zip(plan["variants"], [*COLORS, GRAY, "#000000"]):
             shown = [row for row in rows if (row["job"], row["variant"]) == (job, variant) and not row["left_out"]]
-            lengths = [row["length"] for row in shown]
-            style = {"color": color, "marker": "o", "ms": 4, "label": variant}
-            time_axes.plot(lengths, [row["seconds"] for row in shown], **style)
-            memory_axes.plot(lengths, [row["peak_mb"] / 1024 for row in shown], **style)
-        time_axes.set_title(title)
-        memory_axes.set_xlabel("length in tokens")
-    panels[0, 0].set_ylabel("seconds")
-    panels[1, 0].set_ylabel("peak memory of the process, GB")
+            for axes, values in zip(column, zip(*((row["seconds"], row["peak_mb"] / 1024) for row in shown))):
+                axes.plot([row["length"] for row in shown], values, color=color, marker="o", ms=4, label=variant)
     for axes in panels.flat:
         axes.set_xscale("log", base=2)
         axes.set_xticks(plan["lengths"], map(str, plan["lengths"]), rotation=45)
         axes.set_yscale("log")
-    for axes in panels[:, 0]:  # the rows share their scales
+    for axes, label in zip(panels[:, 0], ("seconds", "peak memory of the process, GB")):  # the rows share their scales
         ticks = log_ticks(*axes.get_ylim())
+        axes.set_ylabel(label)
         axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.yaxis.set_minor_locator(NullLocator())
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)

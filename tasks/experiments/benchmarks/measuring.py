@@ -1,5 +1,4 @@
-"""What every benchmark measures: the time of a call, a training step, the peak of memory. Imports no framework, so that
-processes of PyTorch measure in the same way."""
+"""Times, jobs and memory: what the benchmarks share. Imports no framework, so that PyTorch's process measures alike."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from typing import Any
 
 
 def timed(run: Callable[[], Any]) -> dict[str, float]:
-    """``seconds`` and ``processor_seconds`` of one call of ``run()``; on a GPU of Paddle, of all that it started."""
+    """``seconds`` and ``processor_seconds`` of one call of ``run()``, on a GPU with all the work that it started."""
     _wait_for_gpu()
     start, started = time.perf_counter(), time.process_time()
     run()
@@ -21,34 +20,56 @@ def timed(run: Callable[[], Any]) -> dict[str, float]:
 
 
 def seconds_of(run: Callable[[], Any], least_runs: int, most_runs: int, enough_seconds: float) -> list[float]:
-    """The seconds of each call of ``run()``: ``least_runs``, and more up to ``most_runs`` while they have taken less
-    than ``enough_seconds`` together."""
+    """The seconds of each call of ``run()``: ``least_runs`` calls, and more up to ``most_runs`` while all of them
+    together took less than ``enough_seconds``."""
     seconds: list[float] = []
     while len(seconds) < least_runs or (len(seconds) < most_runs and sum(seconds) < enough_seconds):
         seconds.append(timed(run)["seconds"])
     return seconds
 
 
-def training_step(optimizer: Any, loss: Callable[[], Any], scaler: Any = None) -> None:
-    """One training step in Paddle: forward, backward, optimizer.
+def paddle_jobs(
+    model: Any,
+    optimizer: Any,
+    loss: Callable[[], Any],
+    predict: Callable[[], Any],
+    precision: Callable[[], Any] = contextlib.nullcontext,
+    scaler: Any = None,
+) -> dict[str, Callable[[], None]]:
+    """``train`` (forward, backward, optimizer) and ``predict`` of a model of Paddle, functions without arguments.
 
     Args:
-        optimizer: of ``paddle.optimizer``, which clips as it was told.
+        model: a layer, set to training or evaluation first.
+        optimizer: from ``paddle.optimizer``; it clips if it was told to.
         loss: computes the loss, a scalar tensor.
+        predict: computes a prediction.
+        precision: makes the context of each job.
         scaler: ``paddle.amp.GradScaler`` for float16.
     """
-    if scaler is None:
-        loss().backward()
-        optimizer.step()
-    else:
-        scaler.scale(loss()).backward()
-        scaler.step(optimizer)
-        scaler.update()
-    optimizer.clear_grad()
+    import paddle
+
+    def train():
+        model.train()
+        with precision():
+            if scaler is None:
+                loss().backward()
+                optimizer.step()
+            else:
+                scaler.scale(loss()).backward()
+                scaler.step(optimizer)
+                scaler.update()
+        optimizer.clear_grad()
+
+    def run_prediction():
+        model.eval()
+        with paddle.no_grad(), precision():
+            predict()
+
+    return {"train": train, "predict": run_prediction}
 
 
 def forget_peak() -> bool:
-    """Let :func:`peak_megabytes` begin anew; returns whether the system can do that (Linux and GPUs can)."""
+    """Reset :func:`peak_megabytes`; returns whether the system can do that (Linux and GPUs can)."""
     if _gpu() is not None:
         _gpu().empty_cache()
         _gpu().reset_max_memory_allocated()

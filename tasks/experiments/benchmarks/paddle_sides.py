@@ -11,61 +11,34 @@ from paddle_rope import RoFormerConfig, RoFormerModel, RotaryPositionEmbedding, 
 from paddle_rope.native.adamw import AdamW
 from paddle_rope.native.library import library, state_in_words
 from paddle_rope.native.products import bfloat16_products, why_no_bfloat16
-from paddle_rope.roformer.checkpoints.names import PADDLENLP, encoder_weights
-from tasks.experiments.benchmarks.measuring import training_step
+from paddle_rope.roformer.checkpoints.names import PADDLENLP, weights_of
+from tasks.experiments.benchmarks.measuring import paddle_jobs
 from tasks.experiments.benchmarks.peers import HEAD_SIZE, encoder_settings
 
 
-def open_side(name: str) -> PaddleSide:
+def open_side(name: str) -> OurSide:
     """The side of a name; raises ImportError where a library, or an instruction of the processor, is missing."""
     paddle.set_device("cpu")
     paddle.seed(0)
     return PaddleNLPSide() if "paddlenlp" in name else OurSide(name)
 
 
-class PaddleSide:
-    """What a training step and an inference are in Paddle on CPU; ``precision()`` is a context for both."""
+class OurSide:
+    """This library on CPU: ``"native"`` with the operators in C++, ``"plain"`` without, ``"native_bfloat16"`` with
+    products in bfloat16."""
 
     version = paddle.__version__
     precision = contextlib.nullcontext
-    optimizer = paddle.optimizer.AdamW
-
-    def encoder(self, layers, hidden, texts, length):
-        """Jobs on random tokens without padding, with dropout 0.1: ``train``, forward, backward, clipping to norm 1 and
-        AdamW; ``predict``."""
-        settings = encoder_settings(layers, hidden)
-        model = self.new_encoder(settings, length)
-        clip = nn.ClipGradByGlobalNorm(1.0)
-        optimizer = self.optimizer(1e-4, parameters=model.parameters(), weight_decay=0.01, grad_clip=clip)
-        ids = paddle.randint(1, settings["vocab_size"], [texts, length])
-        towards = paddle.randn([texts, length, hidden])
-
-        def train():
-            model.train()
-            with self.precision():
-                training_step(optimizer, lambda: (self.hidden(model, ids) * towards).mean())
-
-        def predict():
-            model.eval()
-            with paddle.no_grad(), self.precision():
-                self.hidden(model, ids)
-
-        return {"train": train, "predict": predict}
-
-
-class OurSide(PaddleSide):
-    """This library; ``"native"`` with the operators in C++, ``"plain"`` without, ``"native_bfloat16"`` with products in
-    bfloat16."""
-
     optimizer = AdamW
 
     def __init__(self, name):
+        reason = None
         if name == "native" and library() is None:
-            raise ImportError(state_in_words())
+            reason = state_in_words()
         if name == "native_bfloat16":
-            if why_no_bfloat16() is not None:
-                raise ImportError(why_no_bfloat16())
-            self.precision = bfloat16_products
+            reason, self.precision = why_no_bfloat16(), bfloat16_products
+        if reason is not None:
+            raise ImportError(reason)
 
     def new_encoder(self, settings, length):
         return RoFormerModel(RoFormerConfig(**settings))
@@ -73,13 +46,19 @@ class OurSide(PaddleSide):
     def hidden(self, model, ids):
         return model(ids)
 
-    def outputs(self, folder, ids, linear):
-        model = RoFormerModel.from_pretrained(folder)
-        model.eval()
-        q, k, v = paddle.to_tensor(linear, dtype="float32")
-        with paddle.no_grad(), self.precision():
-            attended = _linear_attention(q, k, v, RotaryPositionEmbedding(HEAD_SIZE))
-            return {"encoder": model(paddle.to_tensor(ids)).tolist(), "linear": attended.tolist()}
+    def encoder(self, layers, hidden, texts, length):
+        """``train`` (clipping to norm 1, AdamW) and ``predict`` on random tokens without padding, dropout 0.1."""
+        settings = encoder_settings(layers, hidden)
+        model = self.new_encoder(settings, length)
+        clip = nn.ClipGradByGlobalNorm(1.0)
+        optimizer = self.optimizer(1e-4, parameters=model.parameters(), weight_decay=0.01, grad_clip=clip)
+        ids = paddle.randint(1, settings["vocab_size"], [texts, length])
+        towards = paddle.randn([texts, length, hidden])
+
+        def loss():
+            return (self.hidden(model, ids) * towards).mean()
+
+        return paddle_jobs(model, optimizer, loss, lambda: self.hidden(model, ids), self.precision)
 
     def linear(self, heads, length):
         """``attend``: linear attention of one text, forward and backward."""
@@ -89,9 +68,23 @@ class OurSide(PaddleSide):
         rotary, towards = RotaryPositionEmbedding(HEAD_SIZE), paddle.randn(qkv[0].shape)
         return {"attend": lambda: paddle.grad([_linear_attention(*qkv, rotary)], qkv, [towards])}
 
+    def load_encoder(self, folder, length):
+        return RoFormerModel.from_pretrained(folder)
 
-class PaddleNLPSide(PaddleSide):
-    """PaddleNLP's RoFormer as it is."""
+    def outputs(self, folder, ids, linear):
+        """Numbers to compare with the other sides': an encoder with the weights of a folder, and linear attention."""
+        model = self.load_encoder(folder, len(ids[0]))
+        model.eval()
+        q, k, v = paddle.to_tensor(linear, dtype="float32")
+        with paddle.no_grad(), self.precision():
+            attended = _linear_attention(q, k, v, RotaryPositionEmbedding(HEAD_SIZE))
+            return {"encoder": self.hidden(model, paddle.to_tensor(ids)).tolist(), "linear": attended.tolist()}
+
+
+class PaddleNLPSide(OurSide):
+    """PaddleNLP's RoFormer as it is; linear attention is ours."""
+
+    optimizer = paddle.optimizer.AdamW
 
     def __init__(self):
         import paddlenlp
@@ -107,17 +100,15 @@ class PaddleNLPSide(PaddleSide):
     def hidden(self, model, ids):
         return model(ids)[0]
 
-    def outputs(self, folder, ids, linear):
+    def load_encoder(self, folder, length):
         ours = RoFormerModel.from_pretrained(folder)
         settings = {key: getattr(ours.config, key) for key in encoder_settings(1, HEAD_SIZE)}
-        model = self.new_encoder(settings, len(ids[0]))
-        model.eval()
+        model = self.new_encoder(settings, length)
         state, theirs = ours.state_dict(), model.state_dict()
-        for weight in encoder_weights(ours.config, PADDLENLP):
+        for weight in weights_of(ours.config, PADDLENLP):
             name = weight.source.removeprefix(PADDLENLP.prefix)
             theirs[name].set_value(state[weight.name.removeprefix("roformer.")])
-        with paddle.no_grad():
-            return {"encoder": self.hidden(model, paddle.to_tensor(ids)).tolist()}
+        return model
 
 
 def _linear_attention(q, k, v, rotary):

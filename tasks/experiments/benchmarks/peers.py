@@ -1,9 +1,8 @@
-"""Our RoFormer beside PaddleNLP's and Hugging Face's, and our linear attention beside PyTorch's: ``benchmark peers``.
+"""Our RoFormer next to PaddleNLP's and Hugging Face's, and our linear attention next to PyTorch's: ``benchmark peers``.
 
-Each side has a worker, which makes the jobs that it is told to and computes one at a time. A side is an object with
-``version`` and three methods. ``outputs(folder, ids, linear)`` gives the numbers of an encoder with the weights of a
-folder, and of linear attention, to compare with the other sides. ``encoder`` and ``linear`` give the jobs to be timed,
-by name. No framework is imported before its turn.
+Each side has a worker and is an object with ``version`` and three methods (:mod:`paddle_sides`, :mod:`torch_side`):
+``encoder`` and ``linear`` return jobs to be timed, by name; ``outputs`` returns numbers to compare with the other
+sides'. No framework is imported before its turn.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from tasks.experiments.benchmarks.worker import Worker
 
 
 class Side(NamedTuple):
-    """Something that is compared: its title; whether it is in PyTorch, has Paddle set up as our commands do, computes
+    """A model that is compared: its title; whether it is in PyTorch, has Paddle set up as our commands do, computes
     linear attention, rounds to bfloat16."""
 
     title: str
@@ -44,11 +43,10 @@ SIDES = {
     "huggingface": Side("Hugging Face", in_torch=True, is_prepared=False),
     "huggingface_bfloat16": Side("Hugging Face, bfloat16", True, False, has_linear=False, is_rounded=True),
 }
-# What our command sets for Paddle (paddle_rope.machine), and what sides that are not prepared are without.
+# What our command sets for Paddle (paddle_rope.machine), removed for sides that are not prepared.
 OUR_SETTINGS = ("FLAGS_use_stride_kernel", "MKL_DEBUG_CPU_TYPE")
 JOBS = {"train": "training", "predict": "inference", "attend": "linear attention, forward and backward"}
 HEAD_SIZE, LINEAR_HEADS = 64, 4
-WARM_UP = 1  # rounds before those that count
 REST = 0.3  # seconds between turns with several threads: those of OpenMP spin for 200 ms after their work
 TOLERANCE, ROUNDED_TOLERANCE = 1e-4, 0.1  # of outputs of about 1
 
@@ -71,39 +69,38 @@ def encoder_settings(layers: int, hidden: int) -> dict[str, Any]:
     }
 
 
-def start(name: str) -> tuple[dict[str, str], Responder]:
-    """Of the worker of a side."""
+def start(name: str) -> tuple[dict[str, str], Callable[..., dict[str, Any]]]:
+    """The worker's function: makes the jobs of a size, and times one of them at each further request."""
     if SIDES[name].in_torch:
         from tasks.experiments.benchmarks.torch_side import TorchSide as open_side
     else:
         from tasks.experiments.benchmarks.paddle_sides import open_side
     side = open_side(name)
-    return {"version": side.version}, Responder(side)
+    return {"version": side.version}, responder(side)
 
 
-class Responder:
-    """Answers requests to a side: to compute ``outputs``, to make the jobs of ``encoder`` or ``linear``, and to ``run``
-    one of them, with ``seconds``, ``processor_seconds`` and ``megabytes``: the peak of the process beyond what it had
-    before the first jobs were made, so that what larger jobs have left counts; None where the system does not say."""
+def responder(side: Any) -> Callable[..., dict[str, Any]]:
+    """A function that answers requests: ``do`` is ``"outputs"``, ``"encoder"`` or ``"linear"`` for the method of the
+    side, or ``"run"`` for the times of one job, with ``megabytes``, its peak beyond the libraries (None where the
+    system cannot tell)."""
+    jobs: dict[str, Callable[[], Any]] = {}
+    before: list[int] = []
 
-    def __init__(self, side: Any):
-        self.side = side
-        self.jobs: dict[str, Callable[[], Any]] = {}
-        self.before: int | None = None  # MB
-
-    def __call__(self, do: str, **arguments: Any) -> dict[str, Any]:
+    def respond(do: str, **arguments: Any) -> dict[str, Any]:
+        if do == "outputs":
+            return side.outputs(**arguments)
         if do == "run":
             is_new_peak = forget_peak()
-            times = timed(self.jobs[arguments["job"]])
-            return {**times, "megabytes": peak_megabytes() - self.before if is_new_peak else None}
-        if do == "outputs":
-            return self.side.outputs(**arguments)
-        self.jobs = {}  # frees the model before the next one is made
-        if self.before is None:
+            times = timed(jobs[arguments["job"]])
+            return {**times, "megabytes": peak_megabytes() - before[0] if is_new_peak else None}
+        jobs.clear()  # frees the model before the next one is made
+        if not before:
             forget_peak()
-            self.before = peak_megabytes()
-        self.jobs = getattr(self.side, do)(**arguments)
+            before.append(peak_megabytes())
+        jobs.update(getattr(side, do)(**arguments))
         return {}
+
+    return respond
 
 
 def measure_peers(
@@ -129,15 +126,14 @@ def measure_peers(
         ``job`` (a key of ``JOBS``) and ``turns``: side -> what it measured in each round.
 
     Raises:
-        InputError: a size is wrong, a side fails, or computes something else.
+        InputError: a size is wrong, a side fails, or its numbers differ from ours.
     """
     cases = [(size, {"do": "encoder", **read_size(size)}) for size in sizes]
     cases += [(f"1x{length}", {"do": "linear", "heads": LINEAR_HEADS, "length": length}) for length in linear]
     notes, rows, workers = [], [], {}
     with contextlib.ExitStack() as stack:
-        for name, side in SIDES.items():
-            if name not in sides:
-                continue
+        for name in (name for name in SIDES if name in sides):
+            side = SIDES[name]
             settings: dict = {"OMP_NUM_THREADS": str(threads)}
             settings |= {"PADDLE_ROPE_NATIVE": "0"} if name == "plain" else {}
             settings |= {} if side.is_prepared else dict.fromkeys(OUR_SETTINGS)
@@ -167,8 +163,8 @@ def read_size(size: str) -> dict[str, int]:
 
 
 def check_outputs(workers: dict[str, Any]) -> None:
-    """Let all compute an encoder with the same weights, and linear attention, at a small size; raises InputError if one
-    gives other numbers than ours."""
+    """Let all sides compute an encoder with the same weights, and linear attention, at a small size; raises InputError
+    if the numbers of one differ from ours."""
     import paddle
 
     from paddle_rope import RoFormerConfig, RoFormerModel
@@ -191,18 +187,20 @@ def check_outputs(workers: dict[str, Any]) -> None:
 
 
 def measure_in_turns(workers: dict[str, Any], case: dict, rounds: int, rest: float = 0.0) -> dict[str, dict[str, list]]:
-    """job -> side -> what it measured in each round, ``rest`` seconds before each turn."""
+    """job -> side -> what it measured in each round but the first, ``rest`` seconds before each turn."""
     running = {name: it for name, it in workers.items() if case["do"] != "linear" or SIDES[name].has_linear}
     for worker in running.values():
         worker.ask(**case)
     jobs = ("attend",) if case["do"] == "linear" else ("train", "predict")
     turns: dict = {job: {name: [] for name in running} for job in jobs}
-    for _ in range(WARM_UP + rounds):
+    for round_number in range(rounds + 1):
         for job in jobs:
             for name, worker in running.items():
                 time.sleep(rest)
-                turns[job][name].append(worker.ask(do="run", job=job))
-    return {job: {name: measured[WARM_UP:] for name, measured in of_job.items()} for job, of_job in turns.items()}
+                measured = worker.ask(do="run", job=job)
+                if round_number:  # the first one warms up
+                    turns[job][name].append(measured)
+    return turns
 
 
 def _ours(by_side):
@@ -215,9 +213,9 @@ def ratio(theirs: list[dict], ours: list[dict], clock: str) -> float:
 
 
 def as_table(rows: list[dict[str, Any]]) -> str:
-    """The rows of :func:`measure_peers` as a Markdown table: milliseconds of ours (the native operators or, where they
-    are not built, the plain forms), and ratios, all of processor time, with ratios of the clock in brackets; the
-    highest peaks in MB, but not of inference, which has its turns in memory that training has left."""
+    """The rows of :func:`measure_peers` as a Markdown table: milliseconds of ours (native where built, else plain), and
+    ratios, all of processor time, with ratios of the clock in brackets; the highest peaks in MB, except for inference,
+    whose turns use memory that training has left."""
     cells = []
     for row in rows:
         turns = row["turns"]

@@ -1,7 +1,7 @@
-"""The forms of one NER model that can predict, side by side, from texts to entities: ``benchmark prediction``.
+"""The engines that predict with one NER model, from texts to entities: ``benchmark prediction``.
 
-Each has a worker. All read the same texts with the same tokenizer and word features and decode in the same way; only
-what computes the scores is another.
+Each engine has a worker. All of them read, tokenize and decode the same texts in the same way, and differ only in how
+the scores are computed.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from tasks.experiments.benchmarks.worker import Worker
 
 
 class Engine(NamedTuple):
-    """An engine: its title, the options of ``export`` for what it reads (None: the trained model), whether it needs
-    Paddle, and whether it finds the spans of the trained model but for rounding."""
+    """An engine: its title, the options of ``export`` for its folder (None: the trained model), whether it
+    needs Paddle, and whether it finds the spans of the trained model up to rounding."""
 
     title: str
     export: dict[str, str] | None
@@ -47,7 +47,7 @@ ROUNDED_AWAY = 0.001  # share of spans that may come or go by rounding
 
 
 def start(folder: str, file: str, batch_size: str, engine: str) -> tuple[dict, Callable[..., dict[str, Any]]]:
-    """Of a worker: open the model in ``folder`` and answer the first of the texts in the JSON file.
+    """The worker's function: open the model in ``folder`` and answer the first of the texts in the JSON file.
 
     Returns:
         ``{"processor_seconds": since the start of Python}``; and a function that predicts all texts: ``{"seconds",
@@ -115,14 +115,14 @@ def measure_engines(
         engines: names of ``ENGINES``; the trained model, to which all are compared, is always measured.
         threads: of each engine.
         rounds: turns of each engine, after one to warm up.
-        texts: how many of the file's beginning; None for all.
+        texts: only the first so many of the file; None for all.
         batch_size: texts computed together.
 
     Returns:
         dict with ``texts``, ``characters``, ``notes`` (list of str: what was left out and why) and ``rows``, dicts with
-        ``engine``; ``megabytes`` of the folder that is read; ``turns``, what it measured in each round;
-        ``first_answer_seconds``, processor seconds from the start of Python to the first entities, a list;
-        ``changed``, the share of spans that only this or only the trained model has; ``f1``, None without labels.
+        ``engine``; ``megabytes`` of its folder; ``turns``, what it measured in each round; ``first_answer_seconds``,
+        processor seconds from the start of Python to the first entities, a list; ``changed``, the share of spans that
+        only this or only the trained model has; ``f1``, None without labels.
 
     Raises:
         InputError: the model or the file is wrong, or the trained model cannot be run.
@@ -131,29 +131,35 @@ def measure_engines(
 
     notes: list[str] = []
     examples, sentences = read_input(data, texts, notes)
-    names = [name for name in ENGINES if name == REFERENCE or name in engines]
-    workers, rows, found = {}, {}, {}
+    workers, rows, expected = {}, {}, None
     with tempfile.TemporaryDirectory() as temporary, contextlib.ExitStack() as stack:
         file = Path(temporary) / "texts.json"
         file.write_text(json.dumps(sentences), encoding="utf-8")
-        for name in names:
+        for name in (name for name in ENGINES if name == REFERENCE or name in engines):
+            engine = ENGINES[name]
             try:
-                folder = _exported(model_dir, Path(temporary) / name, ENGINES[name].export)
-                given = (str(folder), str(file), str(batch_size), name)
-                workers[name], seconds = _start(stack, given, ENGINES[name].needs_paddle, str(threads))
-                found[name] = _entities(workers[name].ask(with_entities=True))
-                changed, difference = compare(found[REFERENCE], found[name])
-                if ENGINES[name].is_exact and (changed > ROUNDED_AWAY or difference > TOLERANCE):
+                folder = _exported(model_dir, Path(temporary) / name, engine.export)
+                arguments = ("prediction", str(folder), str(file), str(batch_size), name)
+                settings = {"is_prepared": engine.needs_paddle, "OMP_NUM_THREADS": str(threads)}
+                seconds = []
+                for _ in range(COLD_STARTS - 1):
+                    with Worker(*arguments, **settings) as worker:
+                        seconds.append(worker.first["processor_seconds"])
+                worker = stack.enter_context(Worker(*arguments, **settings))
+                seconds.append(worker.first["processor_seconds"])
+                found = _entities(worker.ask(with_entities=True))
+                changed, difference = compare(found if expected is None else expected, found)
+                if engine.is_exact and (changed > ROUNDED_AWAY or difference > TOLERANCE):
                     differences = f"{changed:.2%} of the spans differ, and scores by up to {difference:.2g}"
                     raise InputError(f"it is not the same model, as {differences}")
             except InputError as error:
                 if name == REFERENCE:
                     raise
-                workers.pop(name, None)
-                notes.append(f"{ENGINES[name].title} is left out: {error}")
+                notes.append(f"{engine.title} is left out: {error}")
                 continue
+            workers[name], expected = worker, expected or found
             size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
-            f1 = score_predictions(examples, found[name], [])["f1"] if examples else None
+            f1 = score_predictions(examples, found, [])["f1"] if examples else None
             row = {"engine": name, "first_answer_seconds": seconds, "changed": changed, "f1": f1}
             rows[name] = {**row, "megabytes": round(size / 1e6, 2), "turns": []}
         for _ in range(rounds):
@@ -187,17 +193,6 @@ def _exported(model_dir, folder, options):
 
     export(NerExporter(), [model_dir], folder, **options)
     return folder
-
-
-def _start(stack, given, needs_paddle, threads):
-    """A worker, and the seconds of its first answer and of those of others before it, which are ended."""
-    seconds = []
-    for _ in range(COLD_STARTS):
-        worker = Worker("prediction", *given, is_prepared=needs_paddle, OMP_NUM_THREADS=threads)
-        seconds.append(worker.first["processor_seconds"])
-        if len(seconds) < COLD_STARTS:
-            worker.end()
-    return stack.enter_context(worker), seconds
 
 
 def _entities(answer):

@@ -25,7 +25,7 @@ from tasks.common.texts.documents import read_plain_texts
 SERVE = (sys.executable, "-m", "paddle_rope", "serve")
 MOST_CONNECTIONS = 1000
 LOST_SECONDS = 60  # without an answer
-HEALTH_SECONDS = 0.1  # between two questions for /health
+HEALTH_SECONDS = 0.1  # between two requests for /health
 WARM_SECONDS = 2
 COLUMNS = ("load", "sent", "answered", "refused", "lost", "p50", "p95", "p99", "refused_p99", "health_p99")
 LEGEND = """\
@@ -35,7 +35,7 @@ sending a request to its whole answer, of those answered; refused_p99: of those 
 
 def measure_service(
     folder: str | Path,
-    texts_file: str | Path,
+    data: str | Path,
     seconds: float = 10.0,
     connections: int = 64,
     texts: int = 1,
@@ -46,7 +46,7 @@ def measure_service(
 
     Args:
         folder: of a model.
-        texts_file: texts, one a line, which requests take in turn.
+        data: file of texts, one a line, which requests take in turn.
         seconds: of each load.
         connections: that send one request after the other, for the capacity.
         texts: texts, or pairs of two texts, of a request.
@@ -59,7 +59,7 @@ def measure_service(
     Raises:
         InputError: the file cannot be read, the service does not start, or it answers nothing.
     """
-    lines = read_plain_texts(texts_file)
+    lines = read_plain_texts(data)
     with _service(folder, options) as port:
         return asyncio.run(_measure(port, lines, texts, seconds, connections, random.Random(seed)))
 
@@ -73,17 +73,14 @@ def _service(folder, options) -> Iterator[int]:
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
     ):
         try:
-            printed = []
-            for line in process.stdout:
-                if line == "ready\n":
-                    break
-                printed.append(line)
-            else:
+            address, ready = process.stdout.readline(), process.stdout.readline()
+            if ready != "ready\n":
+                process.wait(LOST_SECONDS)
                 errors.seek(0)
                 *_, reason = ["the service did not start", *errors.read().splitlines()]
                 raise InputError(reason.removeprefix("error: "))
-            print(printed[0], end="", flush=True)
-            yield int(re.match(r"\S+:(\d+) ", printed[0])[1])
+            print(address, end="", flush=True)
+            yield int(re.match(r"\S+:(\d+) ", address)[1])
             process.send_signal(signal.SIGTERM)
             print(f"stopped with status {process.wait(LOST_SECONDS)}\n")
         finally:
@@ -96,7 +93,7 @@ async def _measure(port, lines, texts, seconds, connections, generator):
     async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", connector=connector, timeout=timeout) as session:
         models = await (await session.get("/models")).json()
         bodies = list(_bodies(lines, texts, models["models"][0]["recipe"] == "matching"))
-        await Load(session, bodies, "").run(_always(connections), WARM_SECONDS)
+        await Load(session, bodies).run(_always(connections), WARM_SECONDS)
         capacity = Load(session, bodies, f"capacity, {connections} connections")
         rows = [await capacity.run(_always(connections), seconds)]
         answered = len(capacity.milliseconds[200])
@@ -112,25 +109,26 @@ def _bodies(lines, texts, is_matching):
     """The body of a request beginning at each line; its texts follow each other in the file."""
     for start in range(len(lines)):
         items = [lines[(start + place) % len(lines)] for place in range(texts + is_matching)]
-        yield {"pairs": list(zip(items, items[1:]))} if is_matching else {"texts": items}
+        body = {"pairs": list(zip(items, items[1:]))} if is_matching else {"texts": items}
+        yield json.dumps(body, ensure_ascii=False)
 
 
 class Load:
-    """Requests to a service in one way, and what came of them.
+    """Requests sent to a service in one way, and their answers.
 
     Attributes:
-        milliseconds: of each answer, by its status; those of /health by ``"health"``.
+        milliseconds: of each answer, by its status, or by ``"health"``.
         lost: requests without an answer.
         seconds: from the first request to the last.
     """
 
-    def __init__(self, session: aiohttp.ClientSession, bodies: list[dict], name: str):
-        self.session, self.bodies, self.name = session, [json.dumps(body, ensure_ascii=False) for body in bodies], name
+    def __init__(self, session: aiohttp.ClientSession, bodies: list[str], name: str = ""):
+        self.session, self.bodies, self.name = session, bodies, name
         self.milliseconds: dict = {200: [], 503: [], "health": []}
         self.lost, self.seconds, self.sent = 0, 0.0, 0
 
     async def run(self, send_all: Callable, seconds: float) -> dict[str, Any]:
-        """Send for so many seconds, asking for /health all the while; returns a row of the table."""
+        """A row of the table, after so many seconds of requests and of GET /health all the while."""
         start = time.perf_counter()
         asking = asyncio.create_task(self._ask_for_health())
         await send_all(self, start + seconds)

@@ -13,8 +13,8 @@ from tasks.experiments.benchmarks.peers import HEAD_SIZE, encoder_settings
 
 
 class TorchSide:
-    """What a training step and an inference are in PyTorch, in float32 on CPU; the methods are those of
-    :class:`tasks.experiments.benchmarks.paddle_sides.OurSide`. ``"huggingface_bfloat16"``: under autocast."""
+    """Training steps and inference in PyTorch on CPU, in float32 or (``"huggingface_bfloat16"``) under autocast, with
+    the methods of :class:`tasks.experiments.benchmarks.paddle_sides.OurSide`."""
 
     version = f"{transformers.__version__}, PyTorch {torch.__version__.partition('+')[0]}"
 

@@ -1,7 +1,7 @@
-"""A process that answers requests, each a line of JSON: sides that are compared have one each and take turns.
+"""A process that answers requests, each a line of JSON: what is compared has one process each, and they take turns.
 
-The module that a worker runs has a function ``start(*arguments)``, which returns what the worker says first, a dict,
-and the function that answers a request: keyword arguments -> dict.
+The module that a worker runs has a function ``start(*arguments)``, which returns a first answer, a dict, and the
+function that answers a request: keyword arguments -> dict.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ class Worker:
 
     Args:
         module: name of a module of this package with ``start``.
-        arguments: of ``start``, texts.
+        arguments: for ``start``, strings.
         python: the interpreter; None for this one.
         is_prepared: whether Paddle is set up first, as our commands do (:mod:`paddle_rope.machine`).
-        settings: added to the environment; None takes a variable away.
+        settings: added to the environment; None removes a variable.
 
     Raises:
-        InputError: it cannot be started, or ``start`` raised ImportError or InputError, whose message this one has.
+        InputError: it cannot be started, or ``start`` raised ImportError or InputError, whose message it gets.
 
     Attributes:
-        first: what it said first.
+        first: the first answer.
     """
 
     def __init__(
         self, module: str, *arguments: str, python: str | None = None, is_prepared: bool = True, **settings: str | None
     ):
         path = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH") if python is None else None])]
-        settings = {**settings, "PYTHONPATH": os.pathsep.join(path), "TOKENIZERS_PARALLELISM": "false"}
-        settings["PYTHONSAFEPATH"] = "1"  # a tasks.py where the user works is not ours; Python 3.10 does not know it
+        # PYTHONSAFEPATH: the working folder may hold another tasks.py (Python 3.10 does not know it)
+        settings |= {"PYTHONPATH": os.pathsep.join(path), "PYTHONSAFEPATH": "1", "TOKENIZERS_PARALLELISM": "false"}
         environment = {name: value for name, value in {**os.environ, **settings}.items() if value is not None}
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115  lives as long as the process
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors}
@@ -54,7 +54,7 @@ class Worker:
         self.first = self._answer()
 
     def ask(self, **request: Any) -> dict[str, Any]:
-        """The answer to a request; raises InputError with the last line that the process wrote if it has ended."""
+        """The answer to a request; raises InputError with the process's last line on stderr if it has ended."""
         try:
             self._process.stdin.write(f"{json.dumps(request)}\n")
             self._process.stdin.flush()
@@ -62,17 +62,13 @@ class Worker:
             pass  # it has ended; _answer says why
         return self._answer()
 
-    def end(self) -> None:
-        """End the process."""
-        self._process.kill()
-        self._process.communicate()
-        self._errors.close()
-
     def __enter__(self) -> Worker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.end()
+        self._process.kill()
+        self._process.communicate()
+        self._errors.close()
 
     def _answer(self):
         line = self._process.stdout.readline()

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tasks.ner.features.pairs import PairTable, pair_numbers, pairs_of
 from tasks.ner.features.unknown_words import UnknownWords
 
 PLACES = "BMES"  # begin, middle and end of a word, or all of it
@@ -18,13 +19,14 @@ _CHARACTER = re.compile("\r\n|.", re.DOTALL)
 # Of a block, what consists of unknown words; numbers, foreign words and symbols are words as they are.
 _RUN = re.compile("(?P<chinese>[\u4e00-\u9fd5]+)|(?P<m>[.0-9]+)|(?P<eng>[a-zA-Z0-9]+)|(?P<x>[+#&_]+)")
 _LEAST = float("-inf")
-_NO_SINGLE = (0, _LEAST, "x")
+_NO_SINGLE = (_LEAST, "x")
 
 
 class Words(NamedTuple):
     """The words of a text."""
 
     text: str
+    pairs: np.ndarray  # from :func:`pairs_of`
     dictionary: dict  # what ChineseWords.find finds
     segmentation: list  # of (start, end, part of speech), which cover the text in its order
 
@@ -53,39 +55,51 @@ class ChineseWords:
         # (score, part of speech) of the entries that are words, else None
         self._entries = [pair if counts else None for pair, counts in zip(zip(scores, tags), is_word)]
         self._unknown_score = scores[0]
-        # node, score and part of speech of each character that a word begins with
+        # score and part of speech of each character that a word begins with
         self._singles = {
-            self._characters[node]: (node, scores[entry] if is_word[entry] else _LEAST, tags[entry])
+            self._characters[node]: (scores[entry] if is_word[entry] else _LEAST, tags[entry])
             for node, entry in enumerate(arrays["node_entries"][1 : first_child[1]].tolist(), 1)
         }
+        first_pair = first_child[1]  # node; the nodes of two characters end before the first node of three
+        firsts, seconds = slice(1, first_pair), np.arange(first_pair, first_child[first_pair])
+        first_characters = np.repeat(arrays["node_characters"][firsts], arrays["node_children"][firsts])
+        pairs = pair_numbers(first_characters, arrays["node_characters"][seconds])
+        self._pair_nodes = PairTable(pairs, seconds, 0)
         self._unknown_words = UnknownWords(arrays)
 
     def __call__(self, text, segmented=True):
         """The :class:`Words` of a text; without ``segmented``, with an empty segmentation."""
-        dictionary = self.find(text)
-        return Words(text, dictionary, self.segment(text, dictionary) if segmented else [])
+        pairs = pairs_of(text)
+        dictionary = self.find(text, pairs)
+        return Words(text, pairs, dictionary, self.segment(text, dictionary) if segmented else [])
 
-    def find(self, text):
+    def find(self, text, pairs):
         """All words of the dictionary with two or more characters in a text, also overlapping ones.
+
+        Args:
+            text: string.
+            pairs: from :func:`~tasks.ner.features.pairs.pairs_of`.
 
         Returns:
             dict from the characters at which words begin to a list of (end, (score, part of speech)); both ordered.
         """
         first_child, entries_of, entries = self._first_child, self._entries_of, self._entries
-        child, single, size = self._characters.find, self._singles.get, len(text)
+        child, size = self._characters.find, len(text)
+        nodes = self._pair_nodes(pairs)
+        starts = nodes.nonzero()[0]
         found = {}
-        for start, character in enumerate(text):
-            node, end, words = single(character, _NO_SINGLE)[0], start + 1, None
-            while node and end < size:
-                node = child(text[end], first_child[node], first_child[node + 1])
-                if node < 0:
-                    break
-                end += 1
+        for start, node in zip(starts.tolist(), nodes[starts].tolist()):
+            end, words = start + 2, []
+            while node >= 0:
                 entry = entries[entries_of[node]]
                 if entry:
-                    if words is None:
-                        words = found[start] = []
                     words.append((end, entry))
+                if end == size:
+                    break
+                node = child(text[end], first_child[node], first_child[node + 1])
+                end += 1
+            if words:
+                found[start] = words
         return found
 
     def segment(self, text, found):
@@ -129,7 +143,7 @@ class ChineseWords:
         score = 0.0
         single, words_of, unknown_score = self._singles.get, found.get, self._unknown_score
         for place in range(stop - 1, start - 1, -1):
-            best, choice = single(text[place], _NO_SINGLE)[1] + score, None
+            best, choice = single(text[place], _NO_SINGLE)[0] + score, None
             for word in words_of(place, ()):
                 end, entry = word
                 if end > stop:
@@ -146,7 +160,7 @@ class ChineseWords:
     def _segment_singles(self, text, start, stop, found, words):
         """Append the words of ``text[start:stop]``, which dictionary words leave as single characters."""
         if stop - start == 1 or any(end == stop for end, _ in found.get(start, ())):
-            words += [(at, at + 1, self._singles.get(text[at], _NO_SINGLE)[2]) for at in range(start, stop)]
+            words += [(at, at + 1, self._singles.get(text[at], _NO_SINGLE)[1]) for at in range(start, stop)]
             return
         for run in _RUN.finditer(text, start, stop):
             if run.lastgroup != "chinese":

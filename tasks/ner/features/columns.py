@@ -10,11 +10,14 @@ from operator import add
 import numpy as np
 
 from tasks.ner.features.chinese_words import PLACES
+from tasks.ner.features.pairs import PairTable
 from tasks.ner.features.token_features import COLUMNS, UNKNOWN
 
 FIRST_VALUE = UNKNOWN + 1  # number of a vocabulary's first value
 _OTHER_TAG = 0  # number of the parts of speech that the vocabulary lacks
 _BEGINS, _ENDS = 2, 1  # a character begins a word, ends it; both, or none
+# Whether a token has the value of its last character, for each column of a kind; else of its first.
+_OF_LAST = {"segmentation": [False], "bigrams": [False, True], "words": [False, False, True]}
 
 
 class TokenColumns:
@@ -26,11 +29,12 @@ class TokenColumns:
 
     def __init__(self, vocabularies):
         self._kinds = [kind for kind in COLUMNS if kind in vocabularies]
-        self._numbers = {
-            kind: {value: number for number, value in enumerate(vocabularies.get(kind, ()), FIRST_VALUE)}
-            for kind in COLUMNS
-        }
-        places = self._numbers["segmentation"]
+        self._of_last = [of_last for kind in self._kinds for of_last in _OF_LAST[kind]]
+        places, bigrams, self._word_numbers = (
+            {value: number for number, value in enumerate(vocabularies.get(kind, ()), FIRST_VALUE)} for kind in COLUMNS
+        )
+        bigrams = {value: number for value, number in bigrams.items() if len(value) == 2}
+        self._bigram_numbers = PairTable(bigrams, [*bigrams.values()], UNKNOWN)
         tags = sorted({value[2:] for value in places})
         self._tags = {tag: number for number, tag in enumerate(tags, _OTHER_TAG + 1)}
         # row of a part of speech: within a word, at its end, at its beginning, both; the last row for special tokens
@@ -49,10 +53,24 @@ class TokenColumns:
         Returns:
             int32 ``[tokens, columns]``: 0 none, 1 unknown, then the vocabulary.
         """
-        columns = [column for kind in self._kinds for column in getattr(self, f"_{kind}")(words, *tokens[:2])]
-        return np.stack(columns, axis=1) if columns else np.empty([len(tokens.first), 0], dtype=np.int32)
+        rows = [row for kind in self._kinds for row in getattr(self, f"_{kind}")(words)]
+        if not rows:
+            return np.empty([len(tokens.first), 0], dtype=np.int32)
+        of_characters = np.array(rows, dtype=np.int32)
+        columns = of_characters.take(tokens.first, axis=1)
+        is_segmented = self._kinds[0] == "segmentation"
+        if not tokens.are_characters:
+            of_last = of_characters.take(tokens.last, axis=1)
+            columns[self._of_last] = of_last[self._of_last]
+            if is_segmented:
+                columns[0] = columns[0] & ~_ENDS | of_last[0] & _ENDS
+        if is_segmented:
+            columns[0] = self._places.take(columns[0])
+        return columns.T
 
-    def _segmentation(self, words, first, last):
+    # For each kind its columns: lists with a number for each character, and one for special tokens.
+
+    def _segmentation(self, words):
         places: list = []
         number_of = self._tags.get
         for start, end, tag in words.segmentation:
@@ -61,18 +79,14 @@ class TokenColumns:
                 places.append(within + _BEGINS + _ENDS)
             else:
                 places += [within + _BEGINS, *[within] * (end - start - 2), within + _ENDS]
-        places.append(self._places.size - 4)
-        of_characters = np.array(places)
-        return (self._places.take(of_characters[first] & ~_ENDS | of_characters[last] & _ENDS),)
+        return [[*places, self._places.size - 4]]
 
-    def _bigrams(self, words, first, last):
-        text, number_of = words.text, self._numbers["bigrams"].get
-        numbers = [number_of(pair, UNKNOWN) for pair in map(add, text, text[1:])]
-        bigrams = np.array([0, *numbers, 0, 0], dtype=np.int32)  # before each character, and twice behind the last one
-        return bigrams[first], bigrams[last + 1]
+    def _bigrams(self, words):
+        numbers = [0, *self._bigram_numbers(words.pairs).tolist(), 0]  # before each character, and behind the last
+        return ([*numbers[:-1], 0], [*numbers[1:], 0]) if words.text else ([0], [0])
 
-    def _words(self, words, first, last):
-        text, number_of = words.text, self._numbers["words"].get
+    def _words(self, words):
+        text, number_of = words.text, self._word_numbers.get
         covering: list = []
         for start, end, _ in words.segmentation:
             covering += [number_of(text[start:end], UNKNOWN)] * (end - start)
@@ -84,8 +98,7 @@ class TokenColumns:
                 if not ending[end - 1]:  # else a longer one ends there
                     ending[end - 1] = number
             beginning[start] = number  # of the longest
-        of_characters = np.array([covering, beginning, ending], dtype=np.int32)
-        return of_characters[0, first], of_characters[1, first], of_characters[2, last]
+        return covering, beginning, ending
 
 
 def count_values(words, kind):

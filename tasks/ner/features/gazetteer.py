@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+from tasks.ner.features.pairs import PairTable, pairs_of
+
 LONGEST_ENTITY = 20  # characters; longer ones hardly come again, and the search takes time in proportion
 # Of the occurrences of a string, the share that is an entity of a type: below, between, or above these.
 SHARES = (0.3, 0.75)
@@ -43,28 +45,28 @@ class Gazetteer:
         occurrences = Counter()
         find = StringFinder(dict.fromkeys((string for of_kind in entities.values() for string in of_kind), True))
         for example in examples:
-            occurrences.update(example.text[start:end] for start, end, _ in find(example.text))
+            occurrences.update(example.text[start:end] for start, end, _ in find(example.text, pairs_of(example.text)))
         return cls(entities, dict(occurrences))
 
-    def spans(self, text, own=None):
+    def __call__(self, text, pairs, own=None):
         """Places in a text where an entity of the training data occurs.
 
         Args:
             text: string.
+            pairs: from :func:`~tasks.ner.features.pairs.pairs_of`.
             own: the :class:`~tasks.ner.examples.Example` of the text if it is one of the training data. Its own
                 entities and occurrences are then left out of the counts, which would give its labels away otherwise.
 
         Returns:
-            List of (start, end, class); the class is the type's number * ``BINS`` + the bin of its share.
+            List of (start, end, classes); a class is the type's number * ``BINS`` + the bin of its share.
         """
-        places = self._find(text)
-        if own is not None:
-            own_entities, own_occurrences = _own_entities(own), Counter(text[start:end] for start, end, _ in places)
-            places = [
-                (start, end, self._classes_of(text[start:end], own_entities, own_occurrences))
-                for start, end, _ in places
-            ]
-        return [(start, end, number) for start, end, classes in places for number in classes]
+        places = self._find(text, pairs)
+        if own is None:
+            return places
+        own_entities, own_occurrences = _own_entities(own), Counter(text[start:end] for start, end, _ in places)
+        return [
+            (start, end, self._classes_of(text[start:end], own_entities, own_occurrences)) for start, end, _ in places
+        ]
 
     def _classes_of(self, string, own_entities, own_occurrences):
         """List of the classes of a string without what an example brought in itself."""
@@ -86,15 +88,19 @@ class StringFinder:
     """
 
     def __init__(self, strings):
+        self._singles = {string: value for string, value in strings.items() if len(string) == 1}
         # None for a prefix of a string that is none of them
-        self._values = {string[:end]: None for string in strings for end in range(1, len(string))} | strings
+        self._values = {string[:end]: None for string in strings for end in range(2, len(string))} | strings
+        pairs = [string for string in self._values if len(string) == 2]
+        self._is_beginning = PairTable(pairs, [1] * len(pairs), 0)
 
-    def __call__(self, text):
-        """List of (start, end, value) of all places in a text where one of the strings occurs, in order."""
+    def __call__(self, text, pairs):
+        """List of (start, end, value) of all places in a text where one of the strings occurs, in any order."""
         found = []
         values, size = self._values, len(text)
-        for start, string in enumerate(text):
-            end = start + 1
+        for start in self._is_beginning(pairs).nonzero()[0].tolist():
+            end = start + 2
+            string = text[start:end]
             while string in values:
                 value = values[string]
                 if value is not None:
@@ -103,6 +109,8 @@ class StringFinder:
                     break
                 end += 1
                 string = text[start:end]
+        if self._singles:
+            found += [(at, at + 1, self._singles[one]) for at, one in enumerate(text) if one in self._singles]
         return found
 
 

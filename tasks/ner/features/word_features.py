@@ -18,6 +18,7 @@ from tasks.ner.features.flags import DICTIONARY_CLASSES, SpanFlags, dictionary_s
 from tasks.ner.features.gazetteer import Gazetteer, is_storable
 from tasks.ner.features.jieba_dictionary import FILE_NAME as DICTIONARY_FILE
 from tasks.ner.features.jieba_dictionary import installed_words, jieba_version, read_words, write_words
+from tasks.ner.features.pairs import pairs_of
 from tasks.ner.features.token_features import COLUMNS, TokenFeatures, check_kinds, token_places
 
 FILE_NAME = "features.json"
@@ -117,7 +118,8 @@ class WordFeatures:
         spans = dictionary_spans(words) if "dictionary" in self.kinds else []
         if self.gazetteer is not None:
             first = self._first_gazetteer_class
-            spans += [(start, end, first + number) for start, end, number in self.gazetteer.spans(text, own)]
+            places = self.gazetteer(text, words.pairs, own)
+            spans += [(start, end, first + number) for start, end, numbers in places for number in numbers]
         flags = self._flags(spans, len(text), tokens)
         return TokenFeatures(self._columns(words, tokens), flags, self._flags.num_flags)
 
@@ -177,7 +179,7 @@ class WordFeatures:
 def _words_of(text: str, kinds: Iterable[str], given: Optional[ChineseWords] = None) -> Words:
     """The words of a text, as far as the kinds need them, by the given dictionary or the one of the installed jieba."""
     if JIEBA_KINDS.isdisjoint(kinds):
-        return Words(text, {}, [])
+        return Words(text, pairs_of(text), {}, [])
     return (given or installed_words())(text, segmented=not SEGMENTED_KINDS.isdisjoint(kinds))
 
 

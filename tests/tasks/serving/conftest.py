@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[3]
+STUB = Path(__file__).with_name("stub_service.py")
 START_SECONDS = 120
 JSON = {"Content-Type": "application/json"}
 
@@ -125,8 +126,7 @@ def start(stub_folder):
     """``start(option ...)``: context manager of a service whose model does what its texts say."""
 
     def start(*options, model="echo"):
-        program = REPOSITORY / "tests" / "serving" / "stub_service.py"
-        return running(program, f"{model}={stub_folder}", *options)
+        return running(STUB, f"{model}={stub_folder}", *options)
 
     return start
 

@@ -1,0 +1,50 @@
+"""The check of a device, on the CPU."""
+
+import json
+
+import check_gpu
+import pytest
+
+from paddle_rope import reference
+from tasks.experiments.benchmarks import device, device_layers
+from tasks.experiments.benchmarks.device import Size
+
+
+def test_every_layer_is_right_and_the_file_holds_all_figures(tmp_path, capsys):
+    file = tmp_path / "check.json"
+    assert check_gpu.main(["--device", "cpu", "--quick", "--output", str(file)]) == 0
+    assert capsys.readouterr().out.endswith("every layer is within its bound\n")
+    found = json.loads(file.read_text(encoding="utf-8"))
+    assert found["machine"]["device"] == "cpu"
+    layers = {row["layer"]: row for row in found["layers"]}
+    assert {*device_layers.attention_cases(), "loss of spans"} < set(layers)
+    assert all(row["passes"] and row["output"] < 1e-5 and row.get("gradient", 0) < 1e-5 for row in layers.values())
+    assert [row["job"] for row in found["encoders"]] == ["train", "predict"]
+    assert all(row["seconds"] > 0 and row["tokens_a_second"] > 0 for row in found["encoders"])
+    assert [row["tokens"] for row in found["linear_attention"]] == [4096, 16384]
+
+
+@pytest.mark.parametrize("wrong", [lambda x, *_: x * 1.01, lambda x, *_: x / 0.0], ids=["off by a hundredth", "nan"])
+def test_a_wrong_layer_is_named(wrong, monkeypatch):
+    monkeypatch.setattr(reference, "rotate", wrong)
+    rows = device_layers.check_layers(["float32"])
+    assert "RoPE" in {row["layer"] for row in rows if not row["passes"]}
+    assert "RMS norm" in {row["layer"] for row in rows if row["passes"]}
+
+
+def test_a_length_without_memory_ends_the_lengths(monkeypatch):
+    attention = device.linear_attention
+
+    def with_little_memory(q, *rest):
+        if q.shape[1] > 8:
+            raise MemoryError("no\nmemory")
+        return attention(q, *rest)
+
+    monkeypatch.setattr(device, "linear_attention", with_little_memory)
+    first, last = device.measure_linear_attention([8, 16, 32], "float32", 0.0)
+    assert first["seconds"] > 0 and (last["tokens"], last["error"]) == (16, "no memory")
+
+
+def test_work_of_a_forward_pass():
+    """2 FLOPs for each of 12 width^2 weights a layer and token, and 4 length width for scores and values."""
+    assert Size(2, 8, 3, 5).flops() == 3 * 5 * (2 * 2 * 12 * 64 + 2 * 4 * 5 * 8)

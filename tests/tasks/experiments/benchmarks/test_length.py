@@ -1,0 +1,159 @@
+"""Time and memory against length: what is measured, left out, fitted and written."""
+
+import json
+import signal
+
+import pytest
+import yaml
+
+from tasks.commands.main import main
+from tasks.common.errors import InputError
+from tasks.experiments.benchmarks import length as length_benchmark
+from tasks.experiments.benchmarks.length import measure_cell, reason_to_leave_out, slope_rows
+from tasks.experiments.benchmarks.measuring import seconds_of
+from tasks.experiments.benchmarks.models import measure
+
+MODEL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+NER = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "head_size": 8}
+LENGTHS = [64, 128, 256, 512, 1024]
+
+
+class Cells:
+    """In place of measurements: softmax quadratic from 1 s, linear from 4 s, at 64 tokens; it notes what was measured
+    and can fail."""
+
+    def __init__(self):
+        self.measured, self.failures = [], {}  # number of the measurement -> what it raises
+
+    def __call__(self, task, job, options, length, device):
+        self.measured.append((job, options["attention"], length))
+        if len(self.measured) in self.failures:
+            raise self.failures[len(self.measured)]
+        seconds = (length / 64) ** 2 if options["attention"] == "softmax" else 4 * length / 64
+        return {"seconds": seconds, "peak_mb": round(500 + 10 * seconds), "idle_mb": 500}
+
+
+@pytest.fixture
+def cells(monkeypatch):
+    cells = Cells()
+    monkeypatch.setattr(length_benchmark, "measure_cell", cells)
+    return cells
+
+
+@pytest.fixture
+def run(tmp_path, cells):
+    """``run(key=value)``: the exit status of the plan with these keys."""
+    plan = {
+        **{"output_dir": str(tmp_path / "out"), "model": MODEL, "lengths": LENGTHS},
+        **{"reference": "softmax", "memory_limit": 100, "time_limit": 10000},
+        "variants": {"softmax": {"attention": "softmax"}, "linear": {"attention": "linear"}},
+    }
+
+    def run(**keys):
+        (tmp_path / "speed.yaml").write_text(yaml.safe_dump({**plan, **keys}, sort_keys=False), encoding="utf-8")
+        return main(["benchmark", "length", str(tmp_path / "speed.yaml")])
+
+    return run
+
+
+def rows_of(tmp_path):
+    return json.loads((tmp_path / "out" / "speed.json").read_text(encoding="utf-8"))
+
+
+def test_file_page_and_picture_hold_the_measurements(run, tmp_path, capsys):
+    assert run() == 0
+    rows = rows_of(tmp_path)
+    assert len(rows) == 2 * 2 * len(LENGTHS) and rows[1] == {
+        **{"job": "train", "variant": "softmax", "length": 128, "seconds": 4.0, "peak_mb": 540, "idle_mb": 500},
+        **{"left_out": "", "options": {"device": "cpu", "task": "classification", **MODEL, "attention": "softmax"}},
+    }
+    page = (tmp_path / "out" / "speed.md").read_text(encoding="utf-8")
+    assert page.splitlines()[0] in capsys.readouterr().out and page.count("| softmax |") == 2 * (1 + len(LENGTHS))
+    assert (tmp_path / "out" / "speed.png").read_bytes().startswith(b"\x89PNG")
+    softmax, linear = slope_rows({"reference": "softmax"}, rows)[:2]
+    assert (softmax["time slope"], softmax["memory slope"], linear["time slope"]) == ("2.00", "2.00", "1.00")
+    assert linear["time share"] == linear["memory share"] == "0.25 at 1024" and "time share" not in softmax
+
+
+def test_finished_cells_are_not_measured_again_and_lengths_left_out_are_judged_anew(run, cells):
+    cells.failures[12] = KeyboardInterrupt()
+    assert run(time_limit=100) == 128 + signal.SIGINT
+    first = cells.measured.copy()
+    assert ("train", "softmax", 1024) not in first  # 256 s foreseen
+    assert run() == 0
+    again = cells.measured[len(first) :]
+    assert ("train", "softmax", 1024) in again and not set(again) & set(first[:-1])
+    assert len(again) + len(first) - 1 == 2 * 2 * len(LENGTHS)
+
+
+def test_a_process_that_fails_leaves_its_length_and_longer_ones_out(run, cells, tmp_path):
+    cells.failures[4] = InputError("killed")
+    assert run() == 0
+    assert [bool(row["left_out"]) for row in rows_of(tmp_path)[:6]] == [False] * 3 + [True] * 2 + [False]
+    assert rows_of(tmp_path)[3]["left_out"] == "killed"
+
+
+@pytest.mark.parametrize(
+    "job, task, options",
+    [
+        ("train", "classification", {**MODEL, "attention": "linear", "recompute": True}),
+        ("predict", "classification", {**MODEL, "attention": "softmax"}),
+        ("train", "ner", {**NER, "attention": "softmax", "recompute": True}),
+        ("predict", "ner", {**NER, "attention": "linear", "max_span_length": 16}),
+    ],
+)
+def test_measurement_gives_seconds_and_memory(job, task, options):
+    result = measure(task, job, options, 64, "cpu")
+    assert result["seconds"] > 0 and 10 < result["idle_mb"] <= result["peak_mb"] < 100_000
+
+
+@pytest.mark.slow
+def test_measurement_in_its_own_process_says_why_it_fails():
+    assert measure_cell("classification", "predict", MODEL, 64, "cpu").keys() == {"seconds", "peak_mb", "idle_mb"}
+    with pytest.raises(InputError, match="status 1: ValueError"):
+        measure_cell("classification", "predict", {**MODEL, "hidden_size": 15}, 64, "cpu")
+
+
+@pytest.mark.parametrize("enough, least, calls", [(1e9, 2, 3), (0, 2, 2), (0, 1, 1)])
+def test_short_calls_are_repeated(enough, least, calls):
+    assert len(seconds_of(lambda: None, least_runs=least, most_runs=3, enough_seconds=enough)) == calls
+
+
+@pytest.mark.parametrize("memory, seconds, said", [(1, 1e9, "2 GB foreseen"), (1e9, 30, "64 s foreseen"), (9, 99, "")])
+def test_a_length_is_left_out_by_the_power_law_of_the_last_two(memory, seconds, said):
+    known = [(64, 1.0, 100), (128, 4.0, 199), (256, 16.0, 595)]
+    assert reason_to_leave_out(known, 512, {"memory_limit": memory, "time_limit": seconds}) == said
+    assert reason_to_leave_out(known[:2], 512, {"memory_limit": 0, "time_limit": 0}) == ""
+
+
+@pytest.mark.parametrize(
+    "keys, said",
+    [
+        ({"lengths": [128, 64]}, "lengths"),
+        ({"lengths": ["a"]}, "lengths"),
+        ({"lengths": 64}, "lengths is 64"),
+        ({"model": ["x"]}, "model is ['x']"),
+        ({"variants": {"softmax": None}}, "variant softmax is None"),
+        ({"variants": {"softmax": {"atention": "linear"}}}, "nearest is 'attention'"),
+        ({"variants": {"softmax": {"attention": "lineer"}}}, "attention must be one of"),
+        ({"task": "x"}, "task is 'x'"),
+        ({"task": "ner", "model": NER, "variants": {"softmax": {"max_span_length": 9}}}, "max_span_length"),
+        ({"reference": "x"}, "reference 'x'"),
+        ({"model": {"hidden_size": "16"}}, "hidden_size"),
+        ({"unknown": 1}, "'unknown'"),
+    ],
+)
+def test_a_wrong_plan_is_refused_in_one_line(run, keys, said, capsys, tmp_path):
+    assert run(**keys) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_rows_of_other_variants_stay_and_other_options_are_refused(run, tmp_path, capsys):
+    assert run() == 0
+    assert run(variants={"softmax": {"attention": "softmax"}, "mixed": {"attention": "linear"}}) == 0
+    rows = rows_of(tmp_path)
+    assert {row["variant"] for row in rows} == {"softmax", "mixed", "linear"}
+    assert run(model={**MODEL, "hidden_size": 32}) == 2
+    assert "softmax" in capsys.readouterr().err and rows_of(tmp_path) == rows
