@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_rope import CharTokenizer
-from tasks.ner.batching import NerDataset, SpanCollator, TokenizedText
+from tasks.ner.batching import NerDataset, SpanCollator
 from tasks.ner.data.reading import read_examples
-from tasks.ner.examples import Entity, Example
+from tasks.ner.examples import Entity, Example, TokenizedText
 from tasks.ner.features import FEATURE_KINDS, WordFeatures
 from tasks.ner.features.chinese_words import TAG_CLASSES, tag_class
 from tasks.ner.features.jieba_dictionary import installed_words
@@ -228,7 +228,6 @@ def test_vocabularies_of_any_text_can_be_saved(text, tmp_path):
 def test_neither_jieba_nor_paddle_is_imported():
     program = """
 import sys
-from tasks.ner.examples import Example
 from tasks.ner.features import FEATURE_KINDS, WordFeatures
 features = WordFeatures.from_examples([Example("他在", (), "x:1")], FEATURE_KINDS)
 assert features("他在", [(0, 1)]).columns.shape == (1, 6)
