@@ -228,6 +228,7 @@ def test_vocabularies_of_any_text_can_be_saved(text, tmp_path):
 def test_neither_jieba_nor_paddle_is_imported():
     program = """
 import sys
+from tasks.ner.examples import Example
 from tasks.ner.features import FEATURE_KINDS, WordFeatures
 features = WordFeatures.from_examples([Example("他在", (), "x:1")], FEATURE_KINDS)
 assert features("他在", [(0, 1)]).columns.shape == (1, 6)
