@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from tasks.common.texts.text_files import shown
-
-if TYPE_CHECKING:
-    from tasks.ner.features import TokenFeatures
 
 
 class Entity(NamedTuple):
@@ -86,7 +83,7 @@ class TokenizedText(NamedTuple):
     ids: list
     offsets: list  # half-open characters of each token; (0, 0) for special tokens
     spans: list
-    features: TokenFeatures | None = None  # for models that take them
+    features: Any = None  # TokenFeatures, for models that take them
 
     @property
     def size(self) -> int:
