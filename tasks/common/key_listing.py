@@ -46,7 +46,7 @@ def listing(recipe: str, arguments_class: type[EncoderArguments]) -> str:
     groups = {
         f"Keys of {recipe}": own_rows(arguments_class),
         "Keys that recipes share": shared_rows(arguments_class),
-        "Keys of PaddleNLP's TrainingArguments that are documented; others are passed through": training_rows(arguments_class),
+        "Keys of PaddleNLP's TrainingArguments that are documented; it takes others": training_rows(arguments_class),
     }
     width = max(len(row.key) for rows in groups.values() for row in rows)
     lines = ["Columns: key, default (- for none), meaning.\n"]
