@@ -11,9 +11,9 @@ from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
 from tasks.common.training.memory import LabeledData
-from tasks.matching.arguments import CROSS_ENCODER, MatchingArguments
+from tasks.matching.arguments import MatchingArguments
 from tasks.matching.batching import MatchingDataset, pad_items
-from tasks.matching.config import PAIRS, TRIPLES
+from tasks.matching.config import CROSS_ENCODER, PAIRS, TRIPLES
 from tasks.matching.data import Example, labeled_record, read_labeled, read_lines, task_of
 from tasks.matching.evaluation import (
     SCORES,

@@ -270,7 +270,7 @@ def test_printed_lines_tell_values_and_on_which_side_of_the_quarter_period_the_r
     draw, reach, verdict, monkeypatch
 ):
     for name in ("draw_bound", "draw_ones"):  # what is printed does not come from the figures
-        monkeypatch.setattr(f"tasks.experiments.positions.decay.{name}", lambda *_: b"")
+        monkeypatch.setattr(f"tasks.experiments.decay.{name}", lambda *_: b"")
     _, printed = draw("--base", 100, "--max_distance", reach)  # quarter period 146.17
     assert f"g {verdict} decreasing part" in printed
     assert "(theta = 0.01075): 146.2;" in printed
