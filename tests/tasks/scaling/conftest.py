@@ -41,9 +41,17 @@ def exported(model, tmp_path_factory):
     return export(tmp_path_factory.mktemp("scaling_exported") / "model", FORMATS[0], model)
 
 
-def write_jsonl(path, records):
-    content = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode("utf-8")
+def write_lines(path, lines):
+    content = "".join(f"{line}\n" for line in lines).encode("utf-8")
     path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+
+
+def write_jsonl(path, records):
+    write_lines(path, (json.dumps(record, ensure_ascii=False) for record in records))
+
+
+def write_text(path, records):
+    write_lines(path, (record["text"] for record in records))
 
 
 def write_csv(path, records):
@@ -53,13 +61,8 @@ def write_csv(path, records):
         rows.writerows(records)
 
 
-def write_parquet(path, records, row_group_size=7):
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(records), path, row_group_size=row_group_size)
-
-
-def write_text(path, records):
-    content = "".join(record["text"] + "\n" for record in records).encode("utf-8")
-    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+def write_parquet(path, records):
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(records), path, row_group_size=7)
 
 
 WRITERS = {
