@@ -30,11 +30,10 @@ from tasks.ner.lengths import TrainingLengths, describe_lengths, training_length
 from tasks.ner.masked_lm import pretrain
 from tasks.ner.metrics import score_predictions
 from tasks.ner.model import NerModel
-from tasks.ner.prediction.candidates import LOWEST_THRESHOLD, find_candidates
 from tasks.ner.prediction.finding import find_in_windows
 from tasks.ner.prediction.predictor import NerPredictor
 from tasks.ner.prediction.temperatures import temperatures_for
-from tasks.ner.prediction.thresholds import threshold_for_f1, thresholds_for
+from tasks.ner.prediction.thresholds import LOWEST_THRESHOLD, find_candidates, threshold_for_f1, thresholds_for
 from tasks.ner.reports.monitoring import NerMonitor
 from tasks.ner.reports.printed import (
     print_data_report,

@@ -11,10 +11,6 @@ import numpy as np
 
 from tasks.common.errors import missing_paddle_named
 from tasks.matching.data import prediction_records
-from tasks.ner.examples import as_record, without_overlaps
-from tasks.ner.prediction.finding import predict_entities
-from tasks.ner.prediction.parts import read_parts
-from tasks.ner.prediction.windows import merge_windows, windows_of
 from tasks.recipes import open_predictor
 from tasks.serving.settings import ModelSource, Settings
 
@@ -87,24 +83,15 @@ def _open(source, settings):
 
 
 def _entities(name, predictor):
-    """The work of a NER model, window by window: the entities are those of the predictor."""
-    model, reading = predictor.model, predictor.reading
+    """The work of a NER model, window by window."""
 
     def windows(text):
-        parts = read_parts(text, predictor.tokenizer, predictor.features)
-        for window in windows_of(parts, reading.max_tokens, reading.overlap):
-            yield window, len(window.text.ids)
-
-    def find(windows):
-        texts = [window.text for window in windows]
-        found = predict_entities(model, texts, len(texts), max_entity_tokens=reading.max_entity_tokens)
-        return [(window.bounds, entities) for window, entities in zip(windows, found)]
+        return ((window, len(window.text.ids)) for window in predictor.windows(text))
 
     def join(text, results):
-        entities = merge_windows(*zip(*results))
-        return _json(as_record(text, entities if model.config.allow_overlap else without_overlaps(entities)))
+        return _json(predictor.join(text, results))
 
-    return Work(name, "predict", find, windows, join)
+    return Work(name, "predict", predictor.find_in_windows, windows, join)
 
 
 def _scores(predictor, pairs):

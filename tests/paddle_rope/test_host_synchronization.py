@@ -20,7 +20,7 @@ from paddle_rope.roformer import (
 )
 from tasks.ner.batching import SpanCollator, TokenizedText
 from tasks.ner.model import NerConfig, NerModel
-from tests.paddle_rope.roformer.plain_model import SIZES
+from tests.paddle_rope.roformer.small_models import SIZES
 
 FETCHES = ("numpy", "item", "tolist", "__float__", "__int__", "__bool__", "__index__", "__array__")
 

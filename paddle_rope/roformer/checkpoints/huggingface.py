@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from safetensors.numpy import save
 
-from paddle_rope.roformer.checkpoints.names import HUGGINGFACE, classifier_weights, encoder_weights, lm_head_weights
+from paddle_rope.roformer.checkpoints.names import HUGGINGFACE, weights_of
 from paddle_rope.roformer.checkpoints.settings import SAME_KEYS
 from paddle_rope.roformer.config import ROTARY_DEFAULTS, RoFormerConfig, SequenceClassificationConfig
 
@@ -25,7 +25,12 @@ EXPRESSED = (*SAME_KEYS, "embedding_size", "hidden_act", "causal")
 UNUSED = (
     "attention_window", "feature_map", "normalizer", "decay", "max_position_embeddings", "embedding_dropout_prob",
 )  # fmt: skip
-KNOWN = ("RoFormerModel", "RoFormerForMaskedLM", "RoFormerForCausalLM", "RoFormerForSequenceClassification")
+KNOWN = {  # models and their heads
+    "RoFormerModel": None,
+    "RoFormerForMaskedLM": "lm",
+    "RoFormerForCausalLM": "lm",
+    "RoFormerForSequenceClassification": "classifier",
+}
 
 
 def write_huggingface(
@@ -53,13 +58,8 @@ def write_huggingface(
         state, prefix = {f"roformer.{name}": array for name, array in state.items()}, HUGGINGFACE.prefix
     if not config.type_vocab_size:
         state["roformer.token_type_embedding.weight"] = np.zeros((2, config.embedding_size), np.float32)
-    weights = encoder_weights(sizes, HUGGINGFACE)
-    if kind.endswith("LM"):
-        weights += lm_head_weights(sizes, HUGGINGFACE)
-    if kind == "RoFormerForSequenceClassification":
-        weights += classifier_weights(sizes, config.num_labels, HUGGINGFACE)
     tensors = {}
-    for weight in weights:
+    for weight in weights_of(sizes, HUGGINGFACE, KNOWN[kind], getattr(config, "num_labels", None)):
         array = state[weight.name].T if weight.transposed else state[weight.name]
         tensors[weight.source.removeprefix(prefix)] = np.ascontiguousarray(array)
     table = f"{HUGGINGFACE.prefix}encoder.embed_positions.weight".removeprefix(prefix)

@@ -114,12 +114,19 @@ _TENSORFLOW_NAMES = {
 }
 
 
-def encoder_weights(config: RoFormerConfig, layout: Layout) -> list[Weight]:
-    """The weights of the encoder: names here begin with ``roformer.``, names there with the layout's prefix.
+def weights_of(
+    config: RoFormerConfig, layout: Layout, head: str | None = None, num_labels: int | None = None
+) -> list[Weight]:
+    """The weights of an encoder, then those of its head: names here begin with ``roformer.``, names there with the
+    layout's prefix.
+
+    Args:
+        config: sizes and version.
+        layout: how they are called there.
+        head: ``"lm"`` (all but the tied embedding), ``"classifier"`` of ``num_labels`` classes, or None.
 
     Example:
-        >>> config = RoFormerConfig(num_hidden_layers=1)
-        >>> encoder_weights(config, HUGGINGFACE)[0]
+        >>> weights_of(RoFormerConfig(num_hidden_layers=1), HUGGINGFACE)[0]
         Weight(name='roformer.token_embedding.weight', source='roformer.embeddings.word_embeddings.weight', ...)
     """
     is_there = {
@@ -131,17 +138,11 @@ def encoder_weights(config: RoFormerConfig, layout: Layout) -> list[Weight]:
     for block in range(config.num_hidden_layers):
         source_prefix = layout.prefix + _BLOCK_PREFIXES[layout.library].format(block)
         weights += _weights(_BLOCK, config, layout, f"roformer.blocks.{block}.", source_prefix)
+    if head == "lm" and config.version == 1:
+        weights += _weights(_LM_HEAD, config, layout)
+    if head == "classifier":
+        weights += _weights(_CLASSIFIER, config, layout, num_labels=num_labels)
     return weights
-
-
-def lm_head_weights(config: RoFormerConfig, layout: Layout) -> list[Weight]:
-    """The weights of a language model's head other than the tied embedding: as :func:`encoder_weights`."""
-    return [] if config.version == 2 else _weights(_LM_HEAD, config, layout)
-
-
-def classifier_weights(config: RoFormerConfig, num_labels: int, layout: Layout) -> list[Weight]:
-    """The weights of the head for sequences: as :func:`encoder_weights`."""
-    return _weights(_CLASSIFIER, config, layout, num_labels=num_labels)
 
 
 def _weights(modules, config, layout, prefix="", source_prefix="", num_labels=None):

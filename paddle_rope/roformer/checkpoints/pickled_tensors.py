@@ -10,12 +10,11 @@ Formats: numpy arrays as pickled by protocols 2 to 4, in the dictionaries of ``p
 
 import io
 import math
-import mmap
 import os
 import pickle
 import re
 import zipfile
-from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,6 @@ from paddle_rope.options import shown
 TORCH_LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 TORCH_LEGACY_PROTOCOL = 1001
 PADDLE_NAMES = "StructuredToParameterName@@"  # paddle's own names of the parameters: strings, no tensors
-PADDLE_SPLIT = "UnpackBigParamInfor@@"  # which entries are the parts of a large tensor
 BFLOAT16 = "bfloat16"  # no numpy type: its bits, as uint16, are the upper half of a float32
 TORCH_STORAGES = {
     "FloatStorage": "float32",
@@ -39,15 +37,10 @@ TORCH_STORAGES = {
     "ByteStorage": "uint8",
     "BoolStorage": "bool",
 }
-_ENCRYPTED = 1  # flag of a member of an archive
 
 
 class NotTensors(ValueError):
     """A file without readable tensors; the message continues the file's name."""
-
-
-class ForbiddenPickle(NotTensors):
-    """A pickle that names something tensors are not made of."""
 
 
 def bfloat16_to_float32(bits: np.ndarray) -> np.ndarray:
@@ -59,31 +52,11 @@ def bfloat16_to_float32(bits: np.ndarray) -> np.ndarray:
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
-def _refuse_change(*_):
-    raise ForbiddenPickle("changes what it was given")
-
-
 class _Mapping(dict):
     """Stands in for ``collections.OrderedDict``; its attributes (torch's ``_metadata``) are dropped."""
 
-    def __init__(self, items: Any = ()) -> None:
-        _check_keys(items if isinstance(items, dict) else [key for key, _ in items])
-        super().__init__(items)
-
-    def __setstate__(self, state: Any) -> None:
+    def set_state(self, state):
         pass
-
-
-class Array:
-    """Stands in for a numpy array; ``array`` is None until its state has been read."""
-
-    array: np.ndarray | None = None
-
-    def __setstate__(self, state: Any) -> None:
-        _, shape, dtype, fortran_order, data = state
-        if not isinstance(dtype, _Dtype) or not isinstance(data, bytes):
-            raise ForbiddenPickle("holds an array of something else than numbers")
-        self.array = np.frombuffer(data, dtype.dtype).reshape(shape, order="F" if fortran_order else "C")
 
 
 class _Dtype:
@@ -91,11 +64,23 @@ class _Dtype:
 
     def __init__(self, code: Any, *_: Any) -> None:
         if not isinstance(code, str) or not re.fullmatch(r"[biuf]\d", code):
-            raise ForbiddenPickle(f"holds an array of type {shown(code)}, which is not a plain number")
+            raise NotTensors(f"holds an array of type {shown(code)}, which is not a plain number")
         self.dtype = np.dtype(code)
 
-    def __setstate__(self, state: Any) -> None:
+    def set_state(self, state):
         self.dtype = self.dtype.newbyteorder(state[1])
+
+
+class _Array:
+    """Stands in for a numpy array; ``array`` is None until its state has been read."""
+
+    array: np.ndarray | None = None
+
+    def set_state(self, state):
+        _, shape, dtype, fortran_order, data = state
+        if not isinstance(dtype, _Dtype) or not isinstance(data, bytes):
+            raise NotTensors("holds an array of something else than numbers")
+        self.array = np.frombuffer(data, dtype.dtype).reshape(shape, order="F" if fortran_order else "C")
 
 
 class _Storage:
@@ -110,13 +95,10 @@ class _Storage:
     def fill(self, data, little_endian):
         """Take the bytes ``data``; bfloat16 becomes float32."""
         if len(data) != self.numel * self.element.itemsize:
-            size = self.numel * self.element.itemsize
-            raise NotTensors(f"is cut short: a storage has {len(data)} bytes instead of {size}")
+            raise NotTensors(f"is cut short: a storage of {shown(self.numel)} {self.dtype} has {len(data)} bytes")
         flat = np.frombuffer(data, self.element.newbyteorder("<" if little_endian else ">"))
         flat = flat.astype(self.element, copy=False)
         self.flat = bfloat16_to_float32(flat) if self.dtype == BFLOAT16 else flat
-
-    __setstate__ = _refuse_change
 
 
 class _TorchTensor:
@@ -124,10 +106,10 @@ class _TorchTensor:
 
     def __init__(self, storage: Any, offset: Any, size: Any, strides: Any, *_: Any) -> None:
         if not isinstance(storage, _Storage):
-            raise ForbiddenPickle("holds a tensor without a storage")
+            raise NotTensors("holds a tensor without a storage")
         counts = (offset, *size, *strides)
         if not all(isinstance(count, int) and count >= 0 for count in counts) or len(size) != len(strides):
-            raise ForbiddenPickle("holds a tensor of impossible shape")
+            raise NotTensors("holds a tensor of impossible shape")
         self.storage, self.offset, self.size, self.strides = storage, offset, size, strides
 
     @property
@@ -136,40 +118,22 @@ class _TorchTensor:
         flat = self.storage.flat
         if 0 in self.size:
             return np.empty(self.size, flat.dtype)
-        if self.offset + sum((count - 1) * stride for count, stride in zip(self.size, self.strides)) >= flat.size:
-            raise ForbiddenPickle("holds a tensor that reaches beyond its storage")
-        if math.prod(self.size) > flat.size:
-            raise ForbiddenPickle("holds a tensor of more numbers than its storage")
+        last = self.offset + sum((count - 1) * stride for count, stride in zip(self.size, self.strides))
+        if last >= flat.size or math.prod(self.size) > flat.size:
+            raise NotTensors("holds a tensor that reaches beyond its storage")
         steps = [stride * flat.itemsize for stride in self.strides]
         return np.lib.stride_tricks.as_strided(flat[self.offset :], self.size, steps, writeable=False)
-
-    __setstate__ = _refuse_change
-
-
-class _Admitted:
-    """A name that a pickle may use: calls ``stand_in``, and cannot be changed by the pickle."""
-
-    __slots__ = ("stand_in",)
-    stand_in: Callable
-
-    def __init__(self, stand_in: Callable) -> None:
-        object.__setattr__(self, "stand_in", stand_in)
-
-    def __call__(self, *arguments: Any) -> Any:
-        return self.stand_in(*arguments)
-
-    __setattr__ = __setstate__ = _refuse_change
 
 
 def _bytes_of_text(text, encoding):
     """``_codecs.encode``, which protocol 2 uses for bytes."""
     if encoding != "latin1" or not isinstance(text, str):
-        raise ForbiddenPickle(f"encodes something as {shown(encoding)}")
+        raise NotTensors(f"encodes something as {shown(encoding)}")
     return text.encode("latin1")
 
 
 def _new_array(*_):
-    return Array()
+    return _Array()
 
 
 ADMITTED: dict[tuple[str, str], Any] = {
@@ -177,104 +141,76 @@ ADMITTED: dict[tuple[str, str], Any] = {
     ("numpy._core.multiarray", "_reconstruct"): _new_array,  # numpy 2
     ("numpy", "ndarray"): _new_array,  # an argument of _reconstruct
     ("numpy", "dtype"): _Dtype,
-    ("collections", "OrderedDict"): _Mapping,
+    ("collections", "OrderedDict"): lambda: _Mapping(),
     ("_codecs", "encode"): _bytes_of_text,
-    ("builtins", "tuple"): lambda items=(): tuple(items) if isinstance(items, list | tuple) else (),
+    ("builtins", "tuple"): lambda items: items,  # paddle: (its own name, array)
     ("builtins", "bytes"): lambda: b"",
-    ("torch._utils", "_rebuild_tensor"): _TorchTensor,
     ("torch._utils", "_rebuild_tensor_v2"): _TorchTensor,
     ("torch._utils", "_rebuild_parameter"): lambda tensor, *_: tensor,
 }
 
 
-def _check_keys(keys: Iterable) -> None:
-    """Raise ForbiddenPickle unless keys are names or numbers: hashing nested tuples can take forever."""
-    for key in keys:
-        if not isinstance(key, str | int):
-            raise ForbiddenPickle(f"holds a {type(key).__name__.lstrip('_')} as the name of something")
-
-
-class _Mapped(mmap.mmap):
-    """The bytes of a file; ``read`` allocates no more than there is, whatever size a pickle claims."""
-
-    def __new__(cls, file: Any) -> "_Mapped":
-        return super().__new__(cls, file.fileno(), 0, access=mmap.ACCESS_READ)
-
-    def read(self, count: Any = None) -> bytes:
-        content = super().read(count)
-        if len(content) < count:
-            raise EOFError("it ends too early")
-        return content
-
-    def readline(self):
-        line = super().readline()
-        if not line.endswith(b"\n"):
-            raise EOFError("it ends too early")
-        return line
-
-
 class TensorUnpickler(pickle._Unpickler):
     """An unpickler of tensors, in Python: the C one allocates a table of any size that a file claims to need.
 
-    Args:
-        file: a :class:`_Mapped` file, or bytes in memory as a file.
+    Tuples become lists. These have no hash, which for tuples in tuples can take forever to compute.
 
-    Attributes:
-        storages: torch's storages by their keys; empty until their bytes are read with :meth:`_Storage.fill`. None
-            where a pickle may not refer to any.
+    Args:
+        file: bytes in memory as a file, which gives no more of them than there are, whatever size a pickle claims.
+        storages: torch's storages by their keys, to be filled with those that the pickle refers to; None where it may
+            not refer to any.
     """
 
-    def __init__(self, file: Any, storages: dict | None = None) -> None:
+    def __init__(self, file: io.BytesIO, storages: dict | None = None) -> None:
         super().__init__(file, encoding="latin1")
         self.storages = storages
 
     def find_class(self, module: str, name: str) -> Any:
-        """The stand-in for a name, a type for those of torch's storages; ForbiddenPickle for any other name."""
+        """The stand-in for a name, a type for those of torch's storages; NotTensors for any other name."""
         if module == "torch" and name in TORCH_STORAGES:
             return TORCH_STORAGES[name]
         stand_in = ADMITTED.get((module.replace("__builtin__", "builtins"), name))
         if stand_in is None:
-            raise ForbiddenPickle(f"asks for {f'{module}.{name}'[:160]!r}, which tensors are not made of")
-        return _Admitted(stand_in)
+            raise NotTensors(f"names {f'{module}.{name}'[:160]!r}, which no tensor needs; nothing of it was run")
+        return stand_in
 
     def persistent_load(self, persistent_id: Any) -> _Storage:
         """The storage that torch's ``persistent_id`` refers to."""
         if self.storages is None:
-            raise ForbiddenPickle("refers to something outside of itself")
-        kind, dtype, key, _, numel, *view = persistent_id
-        if kind != "storage" or dtype not in TORCH_STORAGES.values() or not isinstance(numel, int):
-            raise ForbiddenPickle(f"refers to {shown(kind)}, which is not a storage of numbers")
-        if not isinstance(key, str | int):
-            raise ForbiddenPickle("refers to a storage without a name")
-        if view and view[0] is not None:
-            raise ForbiddenPickle("holds views of storages as torch 0.3 and older wrote them")
+            raise NotTensors("refers to something outside of itself")
+        kind, dtype, key, _, numel, *view = persistent_id  # before torch 0.4 a storage could be a view of another
+        if kind != "storage" or dtype not in TORCH_STORAGES.values() or any(view):
+            raise NotTensors(f"refers to {shown(kind)}, which is not a storage of numbers")
         return self.storages.setdefault(key, _Storage(dtype, numel))
 
 
-def _checked(load, keys):
-    """An instruction of the unpickler whose ``keys`` are checked before they are hashed."""
+def _load_build(unpickler):
+    """Give a stand-in its state; a pickle can change nothing else."""
+    state = unpickler.stack.pop()
+    if not isinstance(unpickler.stack[-1], _Mapping | _Dtype | _Array):
+        raise NotTensors("changes what it was given")
+    unpickler.stack[-1].set_state(state)
 
+
+def _load_bytearray(unpickler):
+    """Refuse a bytearray, for which memory of any size that the file claims would be taken."""
+    raise NotTensors("holds a bytearray")
+
+
+def _as_list(load):
     def run(unpickler):
-        _check_keys(keys(unpickler))
         load(unpickler)
+        unpickler.stack[-1] = list(unpickler.stack[-1])
 
     return run
 
 
-def _refuse_sets(unpickler):
-    raise ForbiddenPickle("holds a set or a bytearray")
-
-
-# The operands of an instruction are on the stack: SETITEM's two on top, the others' since the last mark.
-_KEYS = {
-    pickle.SETITEM: lambda unpickler: unpickler.stack[-2:-1],
-    pickle.SETITEMS: lambda unpickler: unpickler.stack[::2],
-    pickle.DICT: lambda unpickler: unpickler.stack[::2],
-}
+_TUPLES = (pickle.EMPTY_TUPLE, pickle.TUPLE, pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3)
 TensorUnpickler.dispatch = {
     **pickle._Unpickler.dispatch,
-    **{code[0]: _checked(pickle._Unpickler.dispatch[code[0]], keys) for code, keys in _KEYS.items()},
-    **{code[0]: _refuse_sets for code in (pickle.EMPTY_SET, pickle.ADDITEMS, pickle.FROZENSET, pickle.BYTEARRAY8)},
+    **{code[0]: _as_list(pickle._Unpickler.dispatch[code[0]]) for code in _TUPLES},
+    pickle.BUILD[0]: _load_build,
+    pickle.BYTEARRAY8[0]: _load_bytearray,
 }
 
 
@@ -287,22 +223,19 @@ def read_torch(path: str | os.PathLike) -> dict[str, np.ndarray]:
     Raises:
         ValueError: the file is no such file; :class:`NotTensors` where the reason is known.
     """
-    with open(path, "rb") as file:
-        return _tensors(_load_torch_zip(file) if zipfile.is_zipfile(file) else _load_torch_legacy(file))
+    return _tensors(_load_torch_zip(path) if zipfile.is_zipfile(path) else _load_torch_legacy(path))
 
 
-def _load_torch_zip(file):
-    with zipfile.ZipFile(file) as archive:
+def _load_torch_zip(path):
+    with zipfile.ZipFile(path) as archive:
         members = {name.split("/", 1)[-1]: name for name in archive.namelist()}
         if "data.pkl" not in members:
             raise NotTensors("is a zip archive, but not one of torch.save")
 
         def read(name):
             member = archive.getinfo(members[name])
-            if member.flag_bits & _ENCRYPTED:
-                raise NotTensors("is an encrypted archive, which torch.save does not write")
             if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
-                raise ForbiddenPickle("holds compressed storages or pickles, which torch.save does not write")
+                raise NotTensors("holds compressed storages or pickles, which torch.save does not write")
             return archive.read(member)
 
         little_endian = "byteorder" not in members or read("byteorder") == b"little"
@@ -313,23 +246,21 @@ def _load_torch_zip(file):
         return found
 
 
-def _load_torch_legacy(file):
+def _load_torch_legacy(path):
     """Pickles of a magic number, a protocol, facts about the machine, the object and the keys; then the storages."""
-    with _Mapped(file) as content:
-        if TensorUnpickler(content).load() != TORCH_LEGACY_MAGIC:
+    content = io.BytesIO(Path(path).read_bytes())
+    storages: dict = {}
+    for known in (TORCH_LEGACY_MAGIC, TORCH_LEGACY_PROTOCOL):
+        if TensorUnpickler(content).load() != known:
             raise NotTensors("was not written by torch.save")
-        storages: dict = {}
-        protocol, machine, found, keys = (TensorUnpickler(content, storages).load() for _ in range(4))
-        if protocol != TORCH_LEGACY_PROTOCOL:
-            raise NotTensors("was not written by torch.save")
-        _check_keys(keys)
-        little_endian = bool(machine.get("little_endian", True))
-        for key in keys:
-            storage = storages[key]
-            if int.from_bytes(content.read(8), "little" if little_endian else "big") != storage.numel:
-                raise NotTensors("is damaged: a storage has another size than its tensors need")
-            storage.fill(content.read(max(0, storage.numel * storage.element.itemsize)), little_endian)
-        return found
+    machine, found, keys = (TensorUnpickler(content, storages).load() for _ in range(3))
+    little_endian = bool(machine.get("little_endian", True))
+    for key in keys:
+        storage = storages[key]
+        if int.from_bytes(content.read(8), "little" if little_endian else "big") != storage.numel:
+            raise NotTensors("is damaged: a storage has another size than its tensors need")
+        storage.fill(content.read(storage.numel * storage.element.itemsize), little_endian)
+    return found
 
 
 def read_paddle(path: str | os.PathLike) -> dict[str, np.ndarray]:
@@ -338,16 +269,9 @@ def read_paddle(path: str | os.PathLike) -> dict[str, np.ndarray]:
     uint16 is what paddle writes for bfloat16 (it has no unsigned 16-bit numbers) and becomes float32.
     Result and errors as for :func:`read_torch`.
     """
-    with open(path, "rb") as file, _Mapped(file) as content:
-        found = TensorUnpickler(content).load()
+    found = TensorUnpickler(io.BytesIO(Path(path).read_bytes())).load()
     if isinstance(found, dict):
         found.pop(PADDLE_NAMES, None)
-        for name, parts in found.pop(PADDLE_SPLIT, {}).items():
-            _check_keys(parts["slices"])
-            whole = Array()
-            whole.array = np.concatenate([found.pop(part).array for part in parts["slices"]])
-            whole.array = whole.array.reshape(parts["OriginShape"])
-            found[name] = whole
     tensors = _tensors(found)
     return {name: bfloat16_to_float32(array) if array.dtype == np.uint16 else array for name, array in tensors.items()}
 
@@ -355,14 +279,17 @@ def read_paddle(path: str | os.PathLike) -> dict[str, np.ndarray]:
 def _tensors(found):
     """``{name: array}`` of what a pickle held."""
     if not isinstance(found, dict):
-        raise NotTensors(f"holds a {type(found).__name__} instead of a dictionary of tensors")
+        raise NotTensors(f"holds a {_kind(found)} instead of a dictionary of tensors")
     arrays = {}
     for name, value in found.items():
-        if isinstance(value, tuple) and len(value) == 2:  # paddle: (its own name, array)
+        if isinstance(value, list) and len(value) == 2:  # paddle: its own name, array
             value = value[1]
-        array = value.array if isinstance(value, Array | _TorchTensor) else None
+        array = value.array if isinstance(value, _Array | _TorchTensor) else None
         if not isinstance(name, str) or array is None:
-            kind = type(value).__name__.lstrip("_")
-            raise NotTensors(f"holds under {shown(name)} a {kind} instead of a tensor")
+            raise NotTensors(f"holds under {shown(name)} a {_kind(value)} instead of a tensor")
         arrays[name] = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
     return arrays
+
+
+def _kind(value):
+    return type(value).__name__.lstrip("_")

@@ -14,15 +14,7 @@ import numpy as np
 
 from paddle_rope.json_files import read_json_object
 from paddle_rope.options import shown
-from paddle_rope.roformer.checkpoints.names import (
-    HUGGINGFACE,
-    PADDLENLP,
-    PADDLENLP_V2,
-    TENSORFLOW,
-    classifier_weights,
-    encoder_weights,
-    lm_head_weights,
-)
+from paddle_rope.roformer.checkpoints.names import HUGGINGFACE, PADDLENLP, PADDLENLP_V2, TENSORFLOW, weights_of
 from paddle_rope.roformer.checkpoints.settings import TENSORFLOW_CONFIG, is_ours, options_of, read_settings
 from paddle_rope.roformer.checkpoints.tensor_files import WEIGHT_FILES, find_weights, read_tensors
 from paddle_rope.roformer.config import RoFormerConfig
@@ -113,14 +105,13 @@ def _convert(folder, tensors, settings, layout, architecture, **known):
     except ValueError as error:
         raise ValueError(f"{folder}: {error}") from None
     tensors = {name: array for name, array in tensors.items() if not REDUNDANT.match(name)}
-    weights = encoder_weights(config, layout)
+    weights, with_lm_head = weights_of(config, layout), weights_of(config, layout, "lm")
     if weights[0].source.removeprefix(layout.prefix) in tensors:  # an encoder that was saved alone has no prefix
         tensors = {name if name.startswith(HEADS) else layout.prefix + name: array for name, array in tensors.items()}
     _drop_copies(folder, tensors, layout)
     head = None
-    lm_head = lm_head_weights(config, layout)
-    if any(weight.source in tensors for weight in lm_head):
-        weights, head = weights + lm_head, "lm"
+    if any(weight.source in tensors for weight in with_lm_head[len(weights) :]):
+        weights, head = with_lm_head, "lm"
     elif config.version == 2 and re.search("MaskedLM|CausalLM", architecture):
         head = "lm"  # it has no weights but the embedding
     elif _has_classifier(tensors, layout, architecture):
@@ -128,7 +119,8 @@ def _convert(folder, tensors, settings, layout, architecture, **known):
         options["num_labels"] = tensors[bias].size
         if len(options.get("id2label", ())) != options["num_labels"]:
             options.pop("id2label", None)
-        weights, head = weights + classifier_weights(config, options["num_labels"], layout), "classifier"
+        head = "classifier"
+        weights = weights_of(config, layout, head, options["num_labels"])
     _check(folder, tensors, weights, layout)
     arrays = {}
     for weight in weights:

@@ -29,8 +29,6 @@ def read_vocab(path: str | os.PathLike) -> list[str]:
     """
     try:
         text = Path(path).read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        raise ValueError(f"{path}: no such file; give a vocabulary with one token a line") from None
     except OSError as error:
         raise ValueError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from None
     except UnicodeDecodeError as error:

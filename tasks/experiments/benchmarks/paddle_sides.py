@@ -11,7 +11,7 @@ from paddle_rope import RoFormerConfig, RoFormerModel, RotaryPositionEmbedding, 
 from paddle_rope.native.adamw import AdamW
 from paddle_rope.native.library import library, state_in_words
 from paddle_rope.native.products import bfloat16_products, why_no_bfloat16
-from paddle_rope.roformer.checkpoints.names import PADDLENLP, encoder_weights
+from paddle_rope.roformer.checkpoints.names import PADDLENLP, weights_of
 from tasks.experiments.benchmarks.measuring import paddle_jobs
 from tasks.experiments.benchmarks.peers import HEAD_SIZE, encoder_settings
 
@@ -105,7 +105,7 @@ class PaddleNLPSide(OurSide):
         settings = {key: getattr(ours.config, key) for key in encoder_settings(1, HEAD_SIZE)}
         model = self.new_encoder(settings, length)
         state, theirs = ours.state_dict(), model.state_dict()
-        for weight in encoder_weights(ours.config, PADDLENLP):
+        for weight in weights_of(ours.config, PADDLENLP):
             name = weight.source.removeprefix(PADDLENLP.prefix)
             theirs[name].set_value(state[weight.name.removeprefix("roformer.")])
         return model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -91,12 +91,3 @@ def mentions_of(texts: list[str], entities: list[list[Entity]]) -> dict[str, lis
     for (kind, _), mention in sorted(found.items(), key=lambda item: -item[1].count):
         mentions.setdefault(kind, []).append(mention)
     return mentions
-
-
-def anchors_of(mentions: dict[str, list[Mention]]) -> dict[int, dict[Entity, str]]:
-    """For each text, by its number, the ids of the entities that are a first mention."""
-    anchors: dict[int, dict[Entity, str]] = defaultdict(dict)
-    for of_type in mentions.values():
-        for mention in of_type:
-            anchors[mention.text][mention.first] = mention.anchor
-    return anchors

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from math import inf
 from typing import Any
 
 from tasks.common.inference import batched_outputs
 from tasks.ner.batching import SpanCollator
 from tasks.ner.examples import Entity
-from tasks.ner.lengths import Reading, reading_of
+from tasks.ner.lengths import reading_of
 from tasks.ner.prediction.windows import Window, merge_windows, windows_of
 from tasks.ner.spans import of_types, probability
 from tasks.ner.tokenized_text import TokenizedText
 
+Thresholds = float | list[float] | None
 # Scores of one batch held at once: bounds memory for long texts.
 MAX_BATCH_SCORES = 1 << 25
 # Tokens whose windows are sorted by length and computed together, and held until then.
@@ -21,71 +22,65 @@ TOKENS_AT_ONCE = 1 << 17
 
 
 def find_in_windows(
-    model: Any,
-    texts: Sequence[TokenizedText],
-    batch_size: int,
-    reading: Reading | None = None,
-    thresholds: float | list[float] | None = None,
+    model: Any, texts: Iterable[TokenizedText], batch_size: int, thresholds: Thresholds = None
 ) -> list[list[Entity]]:
-    """For each of the tokenized texts its entities, as :func:`find_in_parts`."""
-    return list(find_in_parts(model, ([text] for text in texts), batch_size, reading, thresholds))
-
-
-def find_in_parts(
-    model: Any,
-    texts: Iterable[Iterable[TokenizedText]],
-    batch_size: int,
-    reading: Reading | None = None,
-    thresholds: float | list[float] | None = None,
-    progress: Callable[[int], Any] | None = None,
-) -> Iterator[list[Entity]]:
-    """For each text its entities, ordered; a text longer than a window is read window by window.
-
-    Texts are tokenized as they are read: the function holds the windows of ``TOKENS_AT_ONCE`` tokens, and the entities
-    of one text.
+    """For each of the tokenized texts its entities, in windows as the lengths of the model's training have it.
 
     Args:
         model, batch_size, thresholds: as of :func:`predict_entities`.
-        texts: each in parts as of :func:`tasks.ner.prediction.parts.read_parts`, one or more.
-        reading: how texts are read; None follows the lengths of the model's training.
+    """
+    reading = reading_of(model.config)
+    windows = (window for text in texts for window in windows_of([text], reading.max_tokens, reading.overlap))
+    return list(entities_of_texts(model, windows, batch_size, thresholds, reading.max_entity_tokens))
+
+
+def entities_of_texts(
+    model: Any,
+    windows: Iterable[Window],
+    batch_size: int,
+    thresholds: Thresholds = None,
+    max_entity_tokens: int | None = None,
+    progress: Callable[[int], Any] | None = None,
+) -> Iterator[list[Entity]]:
+    """The entities of each text, ordered. Holds the windows of ``TOKENS_AT_ONCE`` tokens, and one text's entities.
+
+    Args:
+        model, batch_size, thresholds, max_entity_tokens: as of :func:`predict_entities`.
+        windows: all windows of one text after the other, taken as they are computed.
         progress: called after each batch with the number of characters that it adds to those before.
     """
-    reading = reading or reading_of(model.config)
-    bounds, found = [], []  # of the windows of one text
-    for windows in _windows_at_once(texts, reading):
+    of_text: list[tuple[tuple[float, float], list[Entity]]] = []  # bounds and entities of the windows of one text
+    for chunk in _chunks(windows):
 
-        def report(rows, windows=windows):
+        def report(rows, chunk=chunk):
             if progress is not None:
-                progress(sum(windows[row].characters for row in rows))
+                progress(sum(chunk[row].characters for row in rows))
 
-        parts = [window.text for window in windows]
-        entities = predict_entities(model, parts, batch_size, thresholds, reading.max_entity_tokens, report)
-        for window, of_window in zip(windows, entities):
-            bounds.append(window.bounds)
-            found.append(of_window)
+        texts = [window.text for window in chunk]
+        found = predict_entities(model, texts, batch_size, thresholds, max_entity_tokens, report)
+        for window, entities in zip(chunk, found):
+            of_text.append((window.bounds, entities))
             if window.end == inf:
-                yield merge_windows(bounds, found)
-                bounds, found = [], []
+                yield merge_windows(*zip(*of_text))
+                of_text = []
 
 
-def _windows_at_once(texts: Iterable[Iterable[TokenizedText]], reading: Reading) -> Iterator[list[Window]]:
-    windows, tokens = [], 0
-    for parts in texts:
-        for window in windows_of(parts, reading.max_tokens, reading.overlap):
-            windows.append(window)
-            tokens += len(window.text.ids)
-            if tokens >= TOKENS_AT_ONCE:
-                yield windows
-                windows, tokens = [], 0
-    if windows:
-        yield windows
+def _chunks(windows: Iterable[Window]) -> Iterator[list[Window]]:
+    chunk, tokens = [], 0
+    for window in windows:
+        chunk.append(window)
+        tokens += len(window.text.ids)
+        if tokens >= TOKENS_AT_ONCE:
+            yield chunk
+            chunk, tokens = [], 0
+    yield chunk
 
 
 def predict_entities(
     model: Any,
     texts: list[TokenizedText],
     batch_size: int,
-    thresholds: float | list[float] | None = None,
+    thresholds: Thresholds = None,
     max_entity_tokens: int | None = None,
     report: Callable[[list[int]], Any] | None = None,
 ) -> list[list[Entity]]:

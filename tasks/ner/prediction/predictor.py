@@ -18,8 +18,9 @@ from tasks.ner.features import FILE_NAME as FEATURES_FILE
 from tasks.ner.features import WordFeatures
 from tasks.ner.lengths import reading_of
 from tasks.ner.prediction.exported import ExportedNerModel
-from tasks.ner.prediction.finding import find_in_parts
+from tasks.ner.prediction.finding import entities_of_texts, predict_entities
 from tasks.ner.prediction.parts import read_parts
+from tasks.ner.prediction.windows import Bounds, Window, merge_windows, windows_of
 from tasks.ner.spans import of_types
 from tasks.ner.tokenized_text import TokenizedText
 
@@ -123,18 +124,35 @@ class NerPredictor(Predictor):
         for text, place in zip(texts, where):
             if not isinstance(text, str):
                 raise InputError(f"{place}: texts must be strings, got {type(text).__name__}")
-        parts = (self._parts(text, place) for text, place in zip(texts, where))
+        windows = (window for text, place in zip(texts, where) for window in self.windows(text, place))
         characters = sum(map(len, texts))
         # the bar stays where it is the only one, and disappears where it is that of a chunk of a stream
         shown: dict[str, Any] = {"unit": "char", "unit_scale": True, "leave": None, "delay": 1}
         with tqdm(total=characters, disable=not self.show_progress, **shown) as progress:
-            entities = list(
-                find_in_parts(self.model, parts, self.batch_size, self.reading, thresholds, progress.update)
-            )
+            bound = self.reading.max_entity_tokens
+            found = entities_of_texts(self.model, windows, self.batch_size, thresholds, bound, progress.update)
+            entities = list(found)
             progress.update(characters - progress.n)  # of characters without a token
-        if self.model.config.allow_overlap or thresholds is not None:
+        if thresholds is not None:
             return entities
-        return [without_overlaps(of_text) for of_text in entities]
+        return list(map(self._kept, entities))
+
+    def windows(self, text: str, place: str = "the text") -> Iterator[Window]:
+        """The windows in which a text is read, tokenized as they are taken: one of a text that is not too long."""
+        return windows_of(self._parts(text, place), self.max_tokens, self.overlap)
+
+    def find_in_windows(self, windows: Sequence[Window]) -> list[tuple[Bounds, list[Entity]]]:
+        """What is found in windows, of any texts, which are computed as one batch: what :meth:`join` takes."""
+        texts = [window.text for window in windows]
+        found = predict_entities(self.model, texts, len(texts), max_entity_tokens=self.reading.max_entity_tokens)
+        return [(window.bounds, entities) for window, entities in zip(windows, found)]
+
+    def join(self, text: str, found: Sequence[tuple[Bounds, list[Entity]]]) -> dict:
+        """The record of a text, as of :meth:`__call__`, from what is found in its windows."""
+        return as_record(text, self._kept(merge_windows(*zip(*found))))
+
+    def _kept(self, entities: list[Entity]) -> list[Entity]:
+        return entities if self.model.config.allow_overlap else without_overlaps(entities)
 
     @property
     def is_calibrated(self) -> bool:

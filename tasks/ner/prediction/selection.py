@@ -27,7 +27,7 @@ def uncertainty(candidates: Iterable[Entity]) -> float:
 
     Args:
         candidates: all spans that score above
-            :data:`~tasks.ner.prediction.candidates.LOWEST_THRESHOLD`, overlapping ones too, as of
+            :data:`~tasks.ner.prediction.thresholds.LOWEST_THRESHOLD`, overlapping ones too, as of
             :meth:`tasks.ner.prediction.predictor.NerPredictor.find` with that threshold.
     """
     return math.fsum(_entropy(entity.probability) for entity in candidates)

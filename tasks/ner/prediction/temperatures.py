@@ -105,7 +105,7 @@ def temperatures_for(
     Args:
         gold: for each text its entities.
         candidates: for each text all entities that score above a low logit, ``LOWEST_THRESHOLD`` of
-            :mod:`tasks.ner.prediction.candidates`. Where entities do not overlap, candidates that a better one overlaps
+            :mod:`tasks.ner.prediction.thresholds`. Where entities do not overlap, candidates that a better one overlaps
             do not count, as they are never found.
         types: names of the types.
         allow_overlap: whether entities may overlap.

@@ -19,6 +19,8 @@ from typing import NamedTuple
 from tasks.ner.examples import Entity
 from tasks.ner.tokenized_text import TokenizedText
 
+Bounds = tuple[float, float]
+
 
 class Window(NamedTuple):
     """Tokens of a part of a text; offsets count characters of the whole text."""
@@ -29,31 +31,19 @@ class Window(NamedTuple):
     characters: int  # how many it adds to the windows before it
 
     @property
-    def bounds(self) -> tuple[float, float]:
+    def bounds(self) -> Bounds:
         """``start`` and ``end``."""
         return self.start, self.end
 
 
-def cut_text(text: TokenizedText, length: int, overlap: int) -> list[Window]:
-    """Windows of at most ``length`` tokens, cut between tokens, each in the special tokens of the text.
+def windows_of(parts: Iterable[TokenizedText], length: int, overlap: int) -> Iterator[Window]:
+    """Windows of at most ``length`` tokens, cut between tokens, each between special tokens; one of a short text.
 
     Args:
-        text: begins and ends with a special token. Its ``spans`` are left out.
+        parts: the text, whole or in parts, which are read as windows need them. Each begins and ends with a special
+            token, and its offsets count characters of the whole text.
         length: tokens of a window without the special ones.
         overlap: see above; at most ``length`` - 2.
-
-    Returns:
-        One window if the text is not longer than ``length``.
-    """
-    return list(windows_of([text], length, overlap))
-
-
-def windows_of(parts: Iterable[TokenizedText], length: int, overlap: int) -> Iterator[Window]:
-    """The windows of :func:`cut_text` of a text that comes in parts; it holds the tokens of one part and two windows.
-
-    Args:
-        parts: one or more, each in special tokens; offsets count characters of the whole text.
-        length, overlap: as there.
     """
     step = max(1, length - overlap - 1)
     held: TokenizedText | None = None  # the tokens that windows may still need
@@ -67,8 +57,7 @@ def windows_of(parts: Iterable[TokenizedText], length: int, overlap: int) -> Ite
             yield window
             reached = max(reached, window.text.offsets[-2][1])
             last, first = first, first + step
-    if held is None:
-        raise ValueError("a text has at least one part")
+    assert held is not None, "a text has at least one part"
     first = max(0, held.size - length)
     yield _window(held.part(first, held.size), reached, begins=first == 0, ends=True)
 
@@ -79,7 +68,7 @@ def _window(text, reached, begins, ends):
     return Window(text, start, inf if ends else end, max(0, end - reached))
 
 
-def merge_windows(bounds: Sequence[tuple[float, float]], found: Sequence[Sequence[Entity]]) -> list[Entity]:
+def merge_windows(bounds: Sequence[Bounds], found: Sequence[Sequence[Entity]]) -> list[Entity]:
     """Entities of a text, from the entities of its windows.
 
     Args:

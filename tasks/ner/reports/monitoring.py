@@ -17,7 +17,7 @@ from tasks.ner.batching import SpanCollator
 from tasks.ner.lengths import reading_of
 from tasks.ner.metrics import precision_recall_curves
 from tasks.ner.prediction.temperatures import temperatures_for
-from tasks.ner.prediction.windows import cut_text
+from tasks.ner.prediction.windows import windows_of
 from tasks.ner.reports.error_analysis import match_entities
 from tasks.ner.reports.reliability import draw_reliability, reliability
 from tasks.ner.reports.score_image import MAX_CHARACTERS, draw_scores
@@ -116,7 +116,7 @@ class NerMonitor(VisualDLMonitor):
         example = dataset.examples[row]
         shown = example.text[:MAX_CHARACTERS]
         reading = reading_of(model.config)
-        window = cut_text(dataset.texts[row], reading.max_tokens, reading.overlap)[0].text
+        window = next(windows_of([dataset.texts[row]], reading.max_tokens, reading.overlap)).text
         scores = span_scores(model, window, len(shown))
         title = f"step {step}, {Path(example.where).name}: {shown}"
         self._show_picture("scores", draw_scores(shown, scores, example.spans, model.config.types, title), step)

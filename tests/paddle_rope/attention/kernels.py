@@ -1,7 +1,8 @@
-"""All attention kernels and what each is compared with, and random inputs."""
+"""All attention kernels and what each is compared with, the forms they have, and random inputs."""
 
+import contextlib
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import paddle
@@ -14,8 +15,12 @@ from paddle_rope import (
     softmax_attention,
     window_attention,
 )
+from paddle_rope.native.dispatch import plain_forms
+from tests.helpers.comparison import random_tensor
 
 WINDOW = 4
+DECAY = {"decay": [0.9, 0.5]}
+CAUSAL = {"causal": True}
 
 
 def in_pieces(q, k, v, rope=None, key_mask=None, **options):
@@ -37,60 +42,91 @@ def windowed(q, k, v, rope=None, key_mask=None, **options):
 
 @dataclass
 class Kernel:
-    """``attend`` and ``plain``, the reference, take their options after q, k, v, rotation and mask."""
+    """A kernel and its reference; both take options after q, k, v, rotation and mask."""
 
     attend: Any
     plain: Any
-    options: dict = field(default_factory=dict)
-    plain_options: dict | None = None  # those of ``attend`` by default
+    options: dict = field(default_factory=dict)  # of both
+    own: dict = field(default_factory=dict)  # of ``attend`` alone
+    of_reference: dict = field(default_factory=dict)
+    native: bool = False
     packs: bool = True
-    linear: bool = True  # in time and memory
 
     def __call__(self, *arguments, **more):
-        return self.attend(*arguments, **self.options, **more)
+        return self.attend(*arguments, **self.options, **self.own, **more)
 
     def reference(self, *arguments, **more):
-        return self.plain(*arguments, **(self.options if self.plain_options is None else self.plain_options), **more)
+        return self.plain(*arguments, **self.options, **self.of_reference, **more)
+
+    @property
+    def linear(self):
+        """In time and memory."""
+        return self.attend is not softmax_attention
 
     @property
     def causal(self):
-        return "causal" in (self.options | (self.plain_options or {}))
+        return "causal" in (self.options | self.of_reference)
 
 
-DECAY = [0.9, 0.5]
-CAUSAL = {"causal": True}
+def softmax(**options):
+    return Kernel(softmax_attention, reference.softmax_attention, options, native=True)
+
+
+def window(**options):
+    return Kernel(windowed, reference.softmax_attention, options, of_reference={"window": WINDOW})
+
+
+def linear(chunk_size=None, **options):
+    own = {} if chunk_size is None else {"chunk_size": chunk_size}  # for which there is no native form
+    return Kernel(linear_attention, reference.linear_attention, options, own, native=not own)
+
+
+def recurrent(**options):
+    return Kernel(in_pieces, reference.linear_attention, options, of_reference=CAUSAL, packs=False)
+
+
 KERNELS = {
-    "softmax": Kernel(softmax_attention, reference.softmax_attention, linear=False),
-    "causal softmax": Kernel(softmax_attention, reference.softmax_attention, CAUSAL, linear=False),
-    "window": Kernel(windowed, reference.softmax_attention, {}, {"window": WINDOW}),
-    "causal window": Kernel(windowed, reference.softmax_attention, CAUSAL, {"window": WINDOW, **CAUSAL}),
-    "linear": Kernel(linear_attention, reference.linear_attention),
-    "causal linear": Kernel(linear_attention, reference.linear_attention, {**CAUSAL, "chunk_size": 3}, CAUSAL),
-    "linear, decay": Kernel(
-        linear_attention, reference.linear_attention, {"decay": DECAY, "chunk_size": 4}, {"decay": DECAY}
-    ),
-    "linear, decay, one chunk": Kernel(linear_attention, reference.linear_attention, {"decay": DECAY}),
-    "causal linear, decay": Kernel(
-        linear_attention,
-        reference.linear_attention,
-        {"decay": DECAY, "chunk_size": 4, **CAUSAL},
-        {"decay": DECAY, **CAUSAL},
-    ),
-    "linear, output norm": Kernel(linear_attention, reference.linear_attention, {"normalizer": "none"}),
-    "recurrent linear": Kernel(in_pieces, reference.linear_attention, {}, CAUSAL, packs=False),
-    "recurrent linear, decay": Kernel(
-        in_pieces, reference.linear_attention, {"decay": DECAY}, {"decay": DECAY, **CAUSAL}, packs=False
-    ),
+    "softmax": softmax(),
+    "causal softmax": softmax(**CAUSAL),
+    "window": window(),
+    "causal window": window(**CAUSAL),
+    "linear": linear(),
+    "causal linear": linear(**CAUSAL),
+    "causal linear, chunks": linear(3, **CAUSAL),
+    "linear, decay": linear(**DECAY),
+    "linear, decay, chunks": linear(4, **DECAY),
+    "causal linear, decay": linear(**DECAY, **CAUSAL),
+    "causal linear, decay, chunks": linear(4, **DECAY, **CAUSAL),
+    "linear, output norm": linear(normalizer="none"),
+    "causal linear, decay, output norm": linear(normalizer="none", **DECAY, **CAUSAL),
+    "recurrent linear": recurrent(),
+    "recurrent linear, decay": recurrent(**DECAY),
 }
 
 
-def random_qkv(batch=2, seq=11, heads=2, head_dim=4, value_dim=3, dtype="float64"):
+class Form(NamedTuple):
+    """A dtype, how exact it is, and the context in which it is computed."""
+
+    dtype: str
+    tolerance: float
+    context: Any
+
+
+FORMS = {
+    "float64": Form("float64", 1e-9, plain_forms),
+    "float32": Form("float32", 1e-4, plain_forms),
+    "native": Form("float32", 2e-4, contextlib.nullcontext),
+}
+
+
+def tolerance_of(name, form):
+    """A sum that cancels is far from its root mean square."""
+    return FORMS[form].tolerance * (20 if "norm" in name else 1)
+
+
+def random_qkv(batch=2, seq=11, heads=2, head_dim=4, value_dim=4, dtype="float64"):
     """Normal random tensors ``[batch, seq, heads, head_dim or value_dim]`` that take gradients."""
-    sizes = (head_dim, head_dim, value_dim)
-    qkv = [paddle.to_tensor(np.random.standard_normal((batch, seq, heads, size)), dtype=dtype) for size in sizes]
-    for x in qkv:
-        x.stop_gradient = False
-    return qkv
+    return [random_tensor(batch, seq, heads, size, dtype=dtype) for size in (head_dim, head_dim, value_dim)]
 
 
 def rope_of(q, offset=0, positions=None, **options):
@@ -108,25 +144,3 @@ def ragged_mask(batch, seq):
     if batch > 2:
         mask[1, : seq // 2] = False
     return mask
-
-
-def assert_same_with_gradients(attended, expected, inputs, exact, tolerance=1e-10, relative=None):
-    relative = tolerance if relative is None else relative
-    np.testing.assert_allclose(
-        attended.astype("float64").numpy(), expected.numpy(), rtol=relative, atol=tolerance, err_msg="output"
-    )
-    towards = paddle.to_tensor(np.random.randint(-3, 4, expected.shape).astype(np.float64))  # exact in any dtype
-    gradients = paddle.grad((attended.astype("float64") * towards).sum(), inputs)
-    expected_gradients = paddle.grad((expected * towards).sum(), exact)
-    for name, gradient, of_exact in zip(("q", "k", "v", "decay"), gradients, expected_gradients):
-        np.testing.assert_allclose(
-            gradient.astype("float64").numpy(), of_exact.numpy(), rtol=relative, atol=tolerance, err_msg=name
-        )
-
-
-def cast(tensors, dtype):
-    """Copies in a dtype that take gradients."""
-    copies = [x.detach().astype(dtype) for x in tensors]
-    for x in copies:
-        x.stop_gradient = False
-    return copies

@@ -1,170 +1,179 @@
-"""GlobalPointer and EfficientGlobalPointer against a loop over types, starts and ends."""
+"""Both heads, for all spans and for the band of short ones, against a loop over types, starts and ends."""
 
 import numpy as np
 import paddle
 import pytest
 
-from paddle_rope import EfficientGlobalPointer, GlobalPointer, decode_spans, reference
+from paddle_rope import EfficientGlobalPointer, GlobalPointer, decode_spans, reference, span_positives
+from paddle_rope import sparse_multilabel_categorical_crossentropy as sparse_loss
 from paddle_rope.global_pointer import MASKED_LOGIT
+from tests.helpers.comparison import assert_close, assert_same, cast, random_tensor, randomize
 from tests.helpers.pairwise import pairwise
 
-HEADS = [
-    pytest.param(GlobalPointer, reference.global_pointer, id="dense"),
-    pytest.param(EfficientGlobalPointer, reference.efficient_global_pointer, id="efficient"),
-]
-both_heads = pytest.mark.parametrize("head, expected_logits", HEADS)
-with_and_without_rope = pytest.mark.parametrize("use_rope", [False, True], ids=["no position", "rope"])
+REFERENCES = {GlobalPointer: reference.global_pointer, EfficientGlobalPointer: reference.efficient_global_pointer}
+both_heads = pytest.mark.parametrize("head", REFERENCES)
 
 
-def random_head(head, hidden_size, num_types, head_size, use_rope, dtype="float32"):
-    layer = head(hidden_size, num_types, head_size, use_rope)
-    layer.to(dtype=dtype)
-    for parameter in layer.parameters():  # biases too
-        parameter.set_value(paddle.to_tensor(np.random.standard_normal(parameter.shape), dtype=dtype))
-    return layer
+def random_head(head, types=3, head_size=4, use_rope=True, dtype="float64", **options):
+    return randomize(head(5, types, head_size, use_rope, **options), dtype)
 
 
-def random_hidden(*shape, dtype="float32"):
-    return paddle.to_tensor(np.random.standard_normal(shape), dtype=dtype)
+def banded(layer, width):
+    """A banded head with the weights of a full one."""
+    band = type(layer)(5, layer.num_types, layer.head_size, layer.rotary is not None, max_span_length=width)
+    band.to(dtype=layer.dense.weight.dtype)
+    assert band.set_state_dict(layer.state_dict()) == ([], [])
+    return band
 
 
-@pytest.mark.equation("6.1", "6.2")
+@pytest.mark.equation("6.1", "6.2", "6.16", "6.17")
 @pairwise(
     {
-        "head, expected_logits": [head.values for head in HEADS],
+        "head": list(REFERENCES),
         "use_rope": [False, True],
         "masked": [False, True],
-        "sizes": [(1, 1, 3, 1, 2), (2, 5, 3, 3, 4)],
-        "dtype, tolerance": [("float32", 1e-5), ("float64", 1e-10)],
+        "seq, width": [(1, None), (5, None), (1, 1), (1, 3), (5, 1), (5, 2), (6, 6), (4, 9)],
+        "dtype, tolerance": [("float32", 2e-5), ("float64", 1e-11)],
     }
 )
-def test_logits_and_gradients_equal_the_reference(head, expected_logits, use_rope, dtype, tolerance, masked, sizes):
-    batch, seq, hidden_size, num_types, head_size = sizes
-    exact_layer = random_head(head, hidden_size, num_types, head_size, use_rope, "float64")
-    layer = random_head(head, hidden_size, num_types, head_size, use_rope, dtype)
-    for parameter, exact_parameter in zip(layer.parameters(), exact_layer.parameters()):
-        parameter.set_value(exact_parameter.astype(dtype))
-    exact = random_hidden(batch, seq, hidden_size, dtype="float64")
-    hidden = exact.astype(dtype)
-    hidden.stop_gradient = exact.stop_gradient = False
-    mask = np.ones((batch, seq), dtype=bool)
-    if masked:
-        mask[:, 0] = False
-        mask[-1, seq - 2 :] = False
+def test_logits_and_gradients_equal_the_reference(head, use_rope, masked, seq, width, dtype, tolerance):
+    exact_layer = random_head(head, 2, use_rope=use_rope)
+    layer = exact_layer if width is None else banded(exact_layer, width)
+    if dtype == "float32":
+        layer = random_head(head, 2, use_rope=use_rope, dtype=dtype, max_span_length=width)
+        layer.set_state_dict({name: value.astype(dtype) for name, value in exact_layer.state_dict().items()})
+    exact, mask = random_tensor(2, seq, 5), np.ones((2, seq), dtype=bool)
+    (hidden,) = cast([exact], dtype)
+    mask[0, 1:2] = mask[1, 0] = not masked
     logits = layer(hidden, paddle.to_tensor(mask) if masked else None)
-    expected = expected_logits(exact_layer, exact, mask if masked else None)
+    expected = REFERENCES[head](exact_layer, exact, mask)
+    if width is not None:
+        expected = reference.band_of_spans(expected, width)
     assert logits.dtype == hidden.dtype
-    assert logits.shape == [batch, num_types, seq, seq]
-    np.testing.assert_allclose(logits.numpy(), expected.numpy(), rtol=tolerance, atol=tolerance)
-
-    towards = random_hidden(*logits.shape, dtype="float64")
-    gradients = paddle.grad((logits * towards.astype(dtype)).sum(), [hidden, *layer.parameters()])
-    if not mask.any() and masked:
-        assert all(float(gradient.abs().max()) == 0 for gradient in gradients)
-        return
-    names = ["hidden", *(name for name, _ in layer.named_parameters())]
-    expected_gradients = paddle.grad((expected * towards).sum(), [exact, *exact_layer.parameters()])
-    for name, gradient, expected_gradient in zip(names, gradients, expected_gradients):
-        np.testing.assert_allclose(
-            gradient.numpy(), expected_gradient.numpy(), rtol=tolerance, atol=10 * tolerance, err_msg=name
-        )
+    assert_same(logits, expected, [hidden, *layer.parameters()], [exact, *exact_layer.parameters()], tolerance)
 
 
-@pytest.mark.equation("6.5")
+# one token, a width of one, shorter than the band, as long, blocks that are full and not
+@pytest.mark.equation("6.16", "6.17")
+@pairwise(
+    {
+        "seq, width": [(1, 1), (5, 7), (32, 3), (33, 32), (64, 5), (71, 33), (100, 40), (130, 64)],
+        "head": list(REFERENCES),
+        "masked": [False, True],
+        "placed": [False, True],
+    }
+)
+def test_a_band_holds_the_scores_and_gradients_of_the_full_head(head, seq, width, masked, placed):
+    layer, hidden, options = random_head(head), random_tensor(2, seq, 5), {}
+    if masked:
+        options["token_mask"] = paddle.to_tensor(np.random.uniform(size=(2, seq)) < 0.8)
+    if placed:
+        options["positions"] = paddle.to_tensor(np.sort(np.random.uniform(0, 3 * seq, (2, seq)), axis=1))
+    band, full = banded(layer, width), layer(hidden, **options)
+    past_the_end = paddle.full([*full.shape[:-1], width], MASKED_LOGIT, dtype=full.dtype)
+    column = np.broadcast_to(np.arange(seq)[:, np.newaxis] + np.arange(width), past_the_end.shape)
+    expected = paddle.take_along_axis(paddle.concat([full, past_the_end], axis=-1), paddle.to_tensor(column), axis=-1)
+    wanted = [hidden, *band.parameters()], [hidden, *layer.parameters()]
+    assert_same(band(hidden, **options), expected, *wanted, 1e-11)
+
+
+@pytest.mark.equation("6.5", "6.18")
 @both_heads
+@pytest.mark.parametrize("width", [None, 4])
 @pytest.mark.parametrize("mask_dtype", ["bool", "int64", "float32"])
-def test_what_is_no_span_holds_the_masked_logit(head, expected_logits, mask_dtype):
-    mask = np.array([[0, 1, 1, 1, 1, 0], [0, 1, 1, 0, 0, 0]])
-    layer = random_head(head, 5, 2, 4, True)
-    logits = layer(random_hidden(2, 6, 5), paddle.to_tensor(mask).astype(mask_dtype)).numpy()
-    is_span = mask[:, :, np.newaxis] * mask[:, np.newaxis, :] * np.triu(np.ones((6, 6))) > 0
-    is_span = np.repeat(is_span[:, np.newaxis], 2, axis=1)
-    assert (logits[~is_span] == MASKED_LOGIT).all()
-    assert (np.abs(logits[is_span]) < 1000).all()
-    unmasked = layer(random_hidden(1, 6, 5)).numpy()
-    assert (unmasked[:, :, np.tril_indices(6, -1)[0], np.tril_indices(6, -1)[1]] == MASKED_LOGIT).all()
+def test_what_is_no_span_holds_the_masked_logit_and_sends_back_no_gradient(head, width, mask_dtype):
+    hidden, mask = random_tensor(2, 6, 5), np.array([[0, 1, 1, 0, 1, 0], [1, 1, 1, 1, 0, 0]], dtype=bool)
+    logits = random_head(head, max_span_length=width)(hidden, paddle.to_tensor(mask).astype(mask_dtype))
+    last = np.arange(6) if width is None else np.arange(6)[:, np.newaxis] + np.arange(width)
+    real = np.pad(mask, ((0, 0), (0, 6)))[:, np.broadcast_to(last, (6, logits.shape[3]))]
+    is_span = real & mask[:, :, np.newaxis] & (last >= np.arange(6)[:, np.newaxis])
+    assert is_span.sum() == (6 + 10)
+    is_span = np.repeat(is_span[:, np.newaxis], 3, axis=1)
+    assert (logits.numpy()[~is_span] == MASKED_LOGIT).all() and (np.abs(logits.numpy()[is_span]) < 1000).all()
+    (gradient,) = paddle.grad(logits.sum(), hidden)
+    assert (gradient.numpy()[~mask] == 0).all() and (gradient.numpy()[mask] != 0).all()
 
 
 @pytest.mark.equation("6.5")
 def test_the_masked_logit_is_finite_in_float16_and_its_exponential_is_zero():
-    assert np.float16(MASKED_LOGIT) == MASKED_LOGIT
-    assert np.exp(np.float32(MASKED_LOGIT)) == 0
-
-
-@pytest.mark.equation("6.5")
-@both_heads
-def test_masked_pairs_and_padding_send_back_no_gradient(head, expected_logits):
-    layer = random_head(head, 5, 2, 4, True)
-    hidden = random_hidden(1, 6, 5)
-    hidden.stop_gradient = False
-    mask = np.array([[0, 1, 1, 0, 1, 0]], dtype=bool)
-    (gradient,) = paddle.grad(layer(hidden, paddle.to_tensor(mask)).sum(), hidden)
-    assert (gradient.numpy()[~mask] == 0).all()
-    assert (gradient.numpy()[mask] != 0).all()
+    assert np.float16(MASKED_LOGIT) == MASKED_LOGIT and np.exp(np.float32(MASKED_LOGIT)) == 0
 
 
 @pytest.mark.equation("6.3")
 @both_heads
-def test_without_rope_logits_do_not_depend_on_position(head, expected_logits):
-    layer = random_head(head, 5, 3, 4, use_rope=False)
-    hidden = random_hidden(2, 7, 5)
-    order = np.array([2, 0, 5, 6, 1, 4, 3])
-    logits = layer(hidden).numpy()
-    permuted = layer(paddle.index_select(hidden, paddle.to_tensor(order), axis=1)).numpy()
-    compared = [(i, j) for i in range(7) for j in range(i, 7) if order[i] <= order[j]]
-    assert len(compared) > 12
-    for i, j in compared:
-        np.testing.assert_allclose(permuted[:, :, i, j], logits[:, :, order[i], order[j]], rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.equation("6.3")
-@both_heads
-def test_with_rope_logits_depend_on_position(head, expected_logits):
-    layer = random_head(head, 5, 3, 4, use_rope=True)
-    logits = layer(random_hidden(1, 1, 5).expand([1, 7, 5])).numpy()
-    assert np.abs(logits[:, :, 0, 1:] - logits[:, :, 0, :1]).min() > 1e-3
-
-
-@pytest.mark.equation("6.3")
-@both_heads
-def test_with_equal_tokens_logits_depend_on_the_length_alone(head, expected_logits):
-    layer = random_head(head, 5, 3, 6, use_rope=True)
-    logits = layer(random_hidden(1, 1, 5).expand([1, 9, 5])).numpy()
+def test_logits_depend_on_the_length_of_a_span_with_rope_and_on_no_position_without(head):
+    equal = random_tensor(1, 1, 5).expand([1, 9, 5])
+    logits = random_head(head)(equal).numpy()
     for length in range(9):
         diagonal = np.diagonal(logits, length, axis1=2, axis2=3)
-        np.testing.assert_allclose(diagonal, diagonal[:, :, :1].repeat(9 - length, axis=2), rtol=1e-4, atol=1e-4)
+        assert_close(diagonal, diagonal[:, :, :1].repeat(9 - length, axis=2))
+        assert length == 0 or np.abs(logits[:, :, 0, length] - logits[:, :, 0, 0]).min() > 1e-6
+    above, logits = np.triu_indices(9), random_head(head, use_rope=False)(equal).numpy()
+    assert_close(logits[0][:, above[0], above[1]], np.broadcast_to(logits[0, :, 0, :1], (3, 45)))
 
 
-@pytest.mark.equation("6.3")
+@pytest.mark.equation("6.3", "6.4")
 @both_heads
-@with_and_without_rope
-def test_padding_on_the_left_shifts_the_logits(head, expected_logits, use_rope):
-    layer = random_head(head, 5, 2, 4, use_rope)
-    hidden = random_hidden(2, 6, 5)
-    padded = paddle.concat([random_hidden(2, 11, 5), hidden], axis=1)
-    shifted = layer(padded, paddle.to_tensor(np.arange(17) >= 11).unsqueeze(0).expand([2, 17])).numpy()
-    np.testing.assert_allclose(shifted[:, :, 11:, 11:], layer(hidden).numpy(), rtol=1e-4, atol=1e-4)
-    assert (shifted[:, :, :11] == MASKED_LOGIT).all()
+@pytest.mark.parametrize("use_rope", [False, True], ids=["no position", "rope"])
+@pytest.mark.parametrize("placed", [False, True], ids=["counted from the left", "counted in each text"])
+def test_a_batch_padded_on_the_left_gives_the_scores_and_gradients_of_each_text_alone(head, use_rope, placed):
+    lengths, seq, layer = [7, 1, 4], 7, random_head(head, use_rope=use_rope)
+    texts = [random_tensor(1, length, 5) for length in lengths]
+    rows = [paddle.concat([random_tensor(1, seq, 5), text], axis=1)[:, -seq:] for text in texts]
+    mask = np.arange(seq) >= seq - np.array(lengths)[:, np.newaxis]
+    positions = paddle.to_tensor(np.maximum(np.cumsum(mask, axis=1) - 1, 0))  # 0, 0, 0, 1, 2, ...
+    logits = layer(paddle.concat(rows), paddle.to_tensor(mask), positions if placed else None)
+    assert (logits.numpy()[2][:, ~mask[2]] == MASKED_LOGIT).all()
+    for row, (text, length) in enumerate(zip(texts, lengths)):
+        assert_same(logits[row, :, seq - length :, seq - length :], layer(text)[0], [text, *layer.parameters()])
 
 
-@pytest.mark.equation("6.15")
+@pytest.mark.equation("6.4")
 @both_heads
-def test_nested_entities_can_be_scored_and_decoded(head, expected_logits):
-    # one type is found inside another: [0, 4) of type 0 holds [1, 3) and [1, 4) of type 1; one span has both types
-    wanted = {(0, 4, 0), (1, 3, 1), (1, 4, 1), (5, 6, 0), (5, 6, 1)}
-    seq = 6
-    layer = random_head(head, seq, 2, 2 * seq, use_rope=False)
-    hidden = paddle.eye(seq).unsqueeze(0)
-    labels = np.zeros((1, 2, seq, seq), dtype=np.float32)
-    for start, end, kind in wanted:
-        labels[0, kind, start, end - 1] = 1
-    sides = paddle.to_tensor(2 * labels - 1) * paddle.to_tensor(np.triu(np.ones((seq, seq), dtype=np.float32)))
-    optimizer = paddle.optimizer.Adam(learning_rate=0.1, parameters=layer.parameters())
-    for _ in range(150):
-        paddle.nn.functional.relu(2 - layer(hidden) * sides).sum().backward()
+@pytest.mark.parametrize("shift", [0, -7, 0.5, 1000])
+def test_tokens_taken_out_of_a_text_score_as_in_it_when_they_keep_their_distances(head, shift):
+    layer, text, kept = random_head(head, 2, 6), random_tensor(1, 9, 5), [1, 2, 5, 8]
+    taken = paddle.concat([text[:, i : i + 1] for i in kept], axis=1)
+    logits = layer(taken, positions=paddle.to_tensor([kept]).astype("float64") + shift)
+    full = REFERENCES[head](layer, text)
+    expected = paddle.stack([paddle.stack([full[:, :, i, j] for j in kept], -1) for i in kept], -2)
+    assert_same(logits, expected, [text, *layer.parameters()], atol=1e-9)
+    assert float((layer(taken) - expected).abs().max()) > 1e-6
+    counted = paddle.arange(4)
+    for positions in (counted, counted.unsqueeze(0)):
+        assert_close(layer(taken, positions=positions), layer(taken), 1e-12)
+
+
+@pytest.mark.equation("6.20")
+@both_heads
+@pytest.mark.parametrize("threshold", [0.0, -0.5, [0.3, -1.0, 2.0]], ids=str)
+def test_decoding_a_band_gives_the_spans_of_the_full_head_up_to_its_length(head, threshold):
+    layer, hidden = random_head(head), random_tensor(3, 40, 5)
+    mask = paddle.to_tensor(np.arange(40) < np.array([[40], [7], [1]]))
+    every = decode_spans(layer(hidden, mask), threshold)
+    found = decode_spans(banded(layer, 6)(hidden, mask), threshold, banded=True)
+    short = [[span for span in row if span.end - span.start <= 6] for row in every]
+    assert 20 < sum(map(len, short)) < sum(map(len, every))
+    assert [[span[:3] for span in row] for row in found] == [[span[:3] for span in row] for row in short]
+    assert_close(*([span.score for row in rows for span in row] for rows in (found, short)), 1e-6)
+
+
+@pytest.mark.equation("6.21")
+def test_a_hundred_thousand_tokens_are_scored_learned_and_decoded():
+    # all spans would be 40 GB of scores
+    seq, width = 100_000, 8
+    band, hidden = EfficientGlobalPointer(4, 2, 8, max_span_length=width), paddle.randn([1, seq, 4])
+    positives = span_positives([[(0, 5, 7), (1, 99_990, 99_997), (0, seq - 1, seq - 1)]], 2, seq, width)
+    optimizer, losses = paddle.optimizer.Adam(learning_rate=0.1, parameters=band.parameters()), []
+    for _ in range(2):
+        logits = band(hidden)
+        losses.append(sparse_loss(logits.reshape([1, 2, -1]), positives).mean())
+        losses[-1].backward()
         optimizer.step()
         optimizer.clear_grad()
-    assert {span[:3] for span in decode_spans(layer(hidden))[0]} == wanted
+    assert logits.shape == [1, 2, seq, width] and losses[1].item() < losses[0].item()
+    highest = decode_spans(logits, float(logits[0, 1, 99_990, 7]) - 1e-6, banded=True)[0]
+    assert any(span[:3] == (99_990, 99_998, 1) for span in highest) and all(span.end <= seq for span in highest)
 
 
 @pytest.mark.equation("6.2")
@@ -175,7 +184,13 @@ def test_a_further_type_costs_what_the_docstring_says(head, cost):
 
 
 @both_heads
-def test_an_odd_head_size_is_an_error_with_rope_only(head, expected_logits):
+def test_sizes_and_positions_that_do_not_fit_are_refused(head):
     with pytest.raises(ValueError, match="even"):
         head(4, 2, 5)
-    assert head(4, 2, 5, use_rope=False)(random_hidden(1, 3, 4)).shape == [1, 2, 3, 3]
+    assert head(4, 2, 5, use_rope=False)(paddle.ones([1, 3, 4])).shape == [1, 2, 3, 3]
+    for width in (0, -1, 2.5, True, "8", 2**16 + 1):
+        with pytest.raises(ValueError, match="max_span_length"):
+            head(4, 2, 4, max_span_length=width)
+    for shape in ((4,), (2, 4), (3, 5), (2, 1, 5)):
+        with pytest.raises(ValueError, match="positions"):
+            random_head(head)(random_tensor(2, 5, 5), positions=paddle.zeros(shape, dtype="int64"))

@@ -1,178 +1,280 @@
-"""Multi-label softmax cross-entropy against the direct sum of exponentials."""
+"""The contract of the losses: from labels, from lists of positives, from spans on the CPU and on other devices."""
+
+from functools import partial
 
 import numpy as np
 import paddle
-import paddle.nn.functional as F
 import pytest
 
 from paddle_rope import (
+    EfficientGlobalPointer,
+    GlobalPointer,
     multilabel_categorical_crossentropy,
     reference,
+    span_positives,
     sparse_multilabel_categorical_crossentropy,
 )
-from paddle_rope.global_pointer import MASKED_LOGIT
+from paddle_rope.global_pointer import MASKED_LOGIT, losses, span_crossentropy
+from tests.helpers.comparison import assert_close, assert_same, cast, random_tensor
+from tests.helpers.pairwise import pairwise
 
 
-def random_logits(*shape, dtype="float64", scale=3.0):
-    logits = paddle.to_tensor(scale * np.random.standard_normal(shape), dtype=dtype)
-    logits.stop_gradient = False
-    return logits
+def labels_of(spans, shape):
+    """bool ``[batch, types, seq, columns]`` with a True for each (type, first, last); columns may be a band."""
+    labels = np.zeros(shape, dtype=bool)
+    for text, of_text in enumerate(spans):
+        for kind, first, last in of_text:
+            if kind >= 0:
+                labels[text, kind, first, last if shape[2] == shape[3] else last - first] = True
+    return labels
 
 
-def gradient_of(loss, logits):
-    return paddle.grad(loss.sum(), logits)[0]
+def flat(x):
+    return x.reshape([*x.shape[:2], -1])
 
 
-@pytest.mark.equation("6.6")
-@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("float64", 1e-10)])
-@pytest.mark.parametrize("classes", [1, 2, 13])
-@pytest.mark.parametrize("share", [0.0, 0.3, 1.0], ids=["no positives", "some", "all positives"])
-def test_values_and_gradients_equal_the_reference(classes, share, dtype, tolerance):
-    exact = random_logits(7, classes)
-    logits = exact.detach().astype(dtype)
-    logits.stop_gradient = False
-    labels = np.random.uniform(size=(7, classes)) < share
-    loss = multilabel_categorical_crossentropy(logits, paddle.to_tensor(labels))
-    expected = reference.multilabel_categorical_crossentropy(exact, labels)
-    assert loss.dtype == logits.dtype
-    assert loss.shape == [7]
-    np.testing.assert_allclose(loss.numpy(), expected.numpy(), rtol=tolerance, atol=tolerance)
-    gradient = gradient_of(loss, logits)
-    np.testing.assert_allclose(gradient.numpy(), gradient_of(expected, exact).numpy(), rtol=0, atol=tolerance)
+def width_of(logits):
+    return None if logits.shape[2] == logits.shape[3] else logits.shape[3]
 
 
-@pytest.mark.equation("6.6")
-def test_the_gradient_equals_the_finite_difference():
-    logits = random_logits(1, 6)
-    labels = paddle.to_tensor([[True, False, False, True, False, False]])
-    gradient = gradient_of(multilabel_categorical_crossentropy(logits, labels), logits).numpy()[0]
-    for index in range(6):
-        step = paddle.to_tensor(1e-6 * np.eye(6)[index : index + 1])
-        up = multilabel_categorical_crossentropy(logits.detach() + step, labels)
-        down = multilabel_categorical_crossentropy(logits.detach() - step, labels)
-        assert abs((up - down).item() / 2e-6 - gradient[index]) < 1e-8
+def dense(logits, spans):
+    return multilabel_categorical_crossentropy(flat(logits), paddle.to_tensor(flat(labels_of(spans, logits.shape))))
 
 
-@pytest.mark.equation("6.6")
-def test_one_class_is_two_sided_cross_entropy():
-    logits = random_logits(9, 1)
-    labels = np.arange(9)[:, np.newaxis] % 2 == 0
-    loss = multilabel_categorical_crossentropy(logits, paddle.to_tensor(labels))
-    expected = F.binary_cross_entropy_with_logits(logits, paddle.to_tensor(labels.astype(np.float64)), reduction="none")
-    np.testing.assert_allclose(loss.numpy(), expected.numpy()[:, 0], rtol=0, atol=1e-10)
+def sparse(logits, spans):
+    _, types, seq, _ = logits.shape
+    return sparse_multilabel_categorical_crossentropy(flat(logits), span_positives(spans, types, seq, width_of(logits)))
 
 
-@pytest.mark.equation("6.8")
+def of_spans(logits, spans, on_cpu=True):
+    with pytest.MonkeyPatch.context() as patch:
+        if not on_cpu:
+            patch.setattr(losses, "computes_on_cpu", lambda: False)
+        return span_crossentropy(logits, paddle.to_tensor(spans), width_of(logits))
+
+
+LOSSES = {"dense": dense, "sparse": sparse, "spans": of_spans, "spans, elsewhere": partial(of_spans, on_cpu=False)}
+each_loss = pytest.mark.parametrize("name", LOSSES)
+
+
+def expected_of(logits, spans):
+    rows = logits.reshape([logits.shape[0] * logits.shape[1], -1])
+    loss = reference.multilabel_categorical_crossentropy(rows, labels_of(spans, logits.shape).reshape(rows.shape))
+    return loss.reshape(logits.shape[:2])
+
+
+def random_spans(batch, count, types, seq, longest):
+    """Padding among them, and some twice."""
+    first = np.random.randint(0, seq, (batch, count))
+    last = np.minimum(first + np.random.randint(0, longest, (batch, count)), seq - 1)
+    spans = np.stack([np.random.randint(-1, types, (batch, count)), first, last], axis=2)
+    spans[:, count // 2 :] = spans[:, : count - count // 2]
+    return spans
+
+
+@pytest.mark.equation("6.6", "6.10", "6.13", "6.19")
+@pairwise(
+    {
+        "name": list(LOSSES),
+        "batch, types, seq": [(1, 1, 1), (3, 4, 7), (2, 2, 5)],
+        "count": [1, 6, 60, None],  # None: every span
+        "width": [None, 1, 3],
+        "dtype, tolerance": [("float32", 1e-5), ("float64", 1e-10), ("float16", 2e-3), ("bfloat16", 2e-2)],
+    }
+)
+def test_values_and_gradients_equal_the_reference(name, batch, types, seq, count, width, dtype, tolerance):
+    width = width if width and width < seq else None
+    inputs = [random_tensor(batch, types, seq, width or seq, dtype=dtype, scale=3)]
+    exact, before = cast(inputs, "float64"), inputs[0].clone()
+    spans = [
+        [(t, i, i + d) for t in range(types) for i in range(seq) for d in range(min(width or seq, seq - i))]
+    ] * batch
+    if count is not None:
+        spans = random_spans(batch, count, types, seq, width or seq)
+    loss = LOSSES[name](inputs[0], np.array(spans))
+    assert loss.dtype == (paddle.float64 if dtype == "float64" else paddle.float32)
+    expected = expected_of(exact[0], spans)
+    assert_close(loss, expected, min(tolerance, 1e-5))
+    assert_same(loss, expected, inputs, exact, tolerance)
+    assert bool((inputs[0] == before).all())
+
+
+@each_loss
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_texts_without_spans_have_negatives_alone(name, count):
+    if name == "sparse" and not count:
+        pytest.skip("that of a list")
+    logits = random_tensor(2, 3, 4, 4)
+    loss = LOSSES[name](logits, np.full([2, count, 3], -1))
+    assert_close(loss, np.log1p(np.exp(flat(logits).numpy()).sum(axis=-1)), 1e-12)
+    assert bool((paddle.grad(loss.sum(), logits)[0] > 0).all())
+
+
+@pytest.mark.equation("6.8", "6.11")
+@each_loss
 @pytest.mark.parametrize("size", [1e3, 1e4])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_finite_and_right_for_huge_scores(size, dtype):
+def test_losses_of_huge_scores_are_finite_and_right(name, size, dtype):
     # negatives at +size or positives at -size cost size; what is on its right side costs nothing
-    values = np.array([[size, -size, -size], [-size, size, size], [size, -size, size], [-size, -size, -size]])
+    values = np.full((1, 4, 2, 2), -size)
+    values[0, 0, 0, 0] = values[0, 1, 0, 1] = values[0, 1, 1, 1] = values[0, 2, 0, 0] = size
+    spans = np.array([[(1, 0, 1), (1, 1, 1), (2, 0, 1), (2, 1, 1)]])
+    values[0, 2, 1, 1] = size
     logits = paddle.to_tensor(values).astype(dtype)
     logits.stop_gradient = False
-    labels = paddle.to_tensor([[0, 0, 0], [0, 1, 1], [0, 1, 1], [0, 0, 0]])
-    loss = multilabel_categorical_crossentropy(logits, labels)
-    np.testing.assert_allclose(loss.numpy(), [size, 0, 2 * size, 0], rtol=1e-5, atol=1e-6)
-    gradient = gradient_of(loss, logits).astype("float32").numpy()
-    np.testing.assert_allclose(gradient, [[1, 0, 0], [0, 0, 0], [1, -1, 0], [0, 0, 0]], rtol=1e-3, atol=1e-6)
+    loss = LOSSES[name](logits, spans)
+    np.testing.assert_allclose(loss.numpy(), [[size, 0, 2 * size, 0]], rtol=1e-5, atol=1e-6)
+    expected = np.zeros(values.shape)
+    expected[0, 0, 0, 0], expected[0, 2, 0] = 1, [1, -1]
+    np.testing.assert_allclose(paddle.grad(loss.sum(), logits)[0].astype("float32").numpy(), expected, atol=1e-3)
 
 
-@pytest.mark.equation("6.8")
-@pytest.mark.parametrize("label", [False, True], ids=["no positives", "all positives"])
-@pytest.mark.parametrize("size", [0.0, 1e3, -1e3, 1e4, -1e4])
-def test_finite_when_all_classes_are_on_one_side(size, label):
-    logits = paddle.full([2, 5], size)
-    logits.stop_gradient = False
-    loss = multilabel_categorical_crossentropy(logits, paddle.full([2, 5], label, dtype="bool"))
-    wrong = -size if label else size
-    expected = np.log(1 + 5 * np.exp(wrong)) if wrong <= 0 else wrong + np.log(5)
-    np.testing.assert_allclose(loss.numpy(), expected, rtol=1e-6, atol=1e-6)
-    assert bool(paddle.isfinite(gradient_of(loss, logits)).all())
+@pytest.mark.equation("6.11")
+@each_loss
+@pytest.mark.parametrize("above", [10.0, 25.0, 100.0, 1000.0])
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("float64", 1e-12)])
+def test_negatives_keep_value_and_gradient_beside_dominating_positives(name, above, dtype, tolerance):
+    # log(sum over all - sum over positives) would be log(0), or log of rounding errors
+    values = np.array([[[[above, above - 1, -2.0], [1.5, above / 2, 0.25], [-1e4, -1e4, -1e4]]]])
+    logits = paddle.to_tensor(values, dtype=dtype, stop_gradient=False)
+    loss = LOSSES[name](logits, np.array([[(0, 0, 0), (0, 0, 1), (0, 1, 1)]]))
+    negatives, positives = np.exp([-2.0, 1.5, 0.25]), np.exp(-np.array([above, above - 1, above / 2])).sum()
+    assert_close(loss, [[np.log1p(negatives.sum()) + np.log1p(positives)]], tolerance)
+    gradient = paddle.grad(loss.sum(), logits)[0].numpy()[0, 0, [0, 1, 1], [2, 0, 2]]
+    np.testing.assert_allclose(gradient, negatives / (1 + negatives.sum()), rtol=tolerance)
+
+
+@each_loss
+@pytest.mark.parametrize("score", [20.0, 700.0])
+def test_what_is_excluded_counts_for_nothing_beside_the_smallest_terms(name, score):
+    logits = paddle.to_tensor([[[[-score, score], [MASKED_LOGIT] * 2]]], dtype="float64", stop_gradient=False)
+    loss = LOSSES[name](logits, np.array([[(0, 0, 1)]]))
+    np.testing.assert_allclose(loss.item(), 2 * np.log1p(np.exp(-score)), rtol=0, atol=1e-15)
+    gradient = paddle.grad(loss, logits)[0].numpy()[0, 0, 0]
+    np.testing.assert_allclose(gradient, [np.exp(-score), -np.exp(-score)], rtol=1e-8)
+
+
+@pytest.mark.equation("6.7")
+@each_loss
+def test_losses_push_positives_up_and_negatives_down_and_go_to_zero_as_scores_separate(name):
+    logits, spans = random_tensor(2, 3, 5, 5), random_spans(2, 4, 3, 5, 5)
+    labels = labels_of(spans, logits.shape)
+    gradient = paddle.grad(LOSSES[name](logits, spans).sum(), logits)[0].numpy()
+    assert (gradient[labels] < 0).all() and (gradient[~labels] > 0).all()
+    sides = paddle.to_tensor(2.0 * labels - 1)
+    found = [float(LOSSES[name](sides * by, spans).max()) for by in (-4, 0, 1, 4, 10, 40)]
+    assert found == sorted(found, reverse=True) and 0 <= found[-1] < 1e-10
+
+
+@pytest.mark.equation("6.9")
+@each_loss
+def test_masked_spans_cost_nothing_and_a_masked_positive_what_it_is_missing(name):
+    logits, spans = random_tensor(2, 3, 6, 6), random_spans(2, 4, 3, 4, 4)
+    inside = paddle.to_tensor(np.arange(6) < 4)
+    masked = paddle.where((inside & inside.unsqueeze(1)).expand(logits.shape), logits, paddle.full_like(logits, -1e4))
+    assert_close(LOSSES[name](masked, spans), LOSSES[name](logits[:, :, :4, :4].clone(), spans), 1e-12)
+    outside = LOSSES[name](paddle.full([1, 1, 2, 2], MASKED_LOGIT), np.array([[(0, 0, 1)]]))
+    assert_close(outside, [[-MASKED_LOGIT]])
+
+
+@each_loss
+@pytest.mark.parametrize("count", [0, 2])
+def test_losses_are_computed_outside_auto_cast(name, count, amp_as_on_gpu, monkeypatch):
+    levels, exp = [], paddle.exp
+    monkeypatch.setattr(paddle, "exp", lambda x: (levels.append(amp_as_on_gpu._amp_level), exp(x))[1])
+    LOSSES[name](random_tensor(1, 2, 3, 3), np.array([[(count - 1, 0, 0)] * 2]))
+    assert set(levels) == {paddle.base.core.AmpLevel.O0}
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int64", "float32", "uint8"])
 def test_labels_may_be_truth_values_or_zeros_and_ones(dtype):
-    logits = random_logits(3, 8)
-    labels = np.random.uniform(size=(3, 8)) < 0.4
-    expected = reference.multilabel_categorical_crossentropy(logits, labels).numpy()
+    logits, labels = random_tensor(3, 8), np.random.uniform(size=(3, 8)) < 0.4
     loss = multilabel_categorical_crossentropy(logits, paddle.to_tensor(labels.astype(dtype)))
-    np.testing.assert_allclose(loss.numpy(), expected, rtol=1e-10)
+    assert_close(loss, reference.multilabel_categorical_crossentropy(logits, labels))
 
 
-def test_half_precision_scores_give_a_float32_loss():
-    logits = random_logits(3, 8).detach().astype("float16")
-    labels = np.random.uniform(size=(3, 8)) < 0.4
-    loss = multilabel_categorical_crossentropy(logits, paddle.to_tensor(labels))
-    assert loss.dtype == paddle.float32
-    expected = reference.multilabel_categorical_crossentropy(logits.astype("float32").astype("float64"), labels)
-    np.testing.assert_allclose(loss.numpy(), expected.numpy(), rtol=1e-5)
+@pytest.mark.equation("6.10")
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("convert", [np.asarray, paddle.to_tensor, np.ndarray.tolist], ids=["array", "tensor", "list"])
+@pytest.mark.parametrize("shape", [(5,), (2, 1, 3, 5)], ids=str)
+def test_positives_are_numbers_of_rows_and_classes_in_any_order_and_form(shape, convert, dtype):
+    logits, labels = random_tensor(*shape), np.random.uniform(size=shape) < 0.4
+    positives = np.argwhere(labels.reshape(-1, 5))
+    given = np.random.permutation(np.concatenate([positives, positives[::2], [[-1, -1], [-1, 3]]]))
+    loss = sparse_multilabel_categorical_crossentropy(logits, convert(given.astype(dtype)))
+    assert list(loss.shape) == list(shape[:-1])
+    assert_same(loss, multilabel_categorical_crossentropy(logits, paddle.to_tensor(labels)), [logits], atol=1e-12)
 
 
-def test_the_loss_is_computed_outside_auto_cast(monkeypatch):
-    # On CPU auto_cast does nothing, so its state is set by hand and read where exponentials are taken.
-    tracer = paddle.base.framework._dygraph_tracer()
-    outside, levels, exp = tracer._amp_level, [], paddle.exp
-    monkeypatch.setattr(paddle, "exp", lambda x: (levels.append(tracer._amp_level), exp(x))[1])
-    try:
-        tracer._amp_level = paddle.base.core.AmpLevel.O2
-        multilabel_categorical_crossentropy(random_logits(2, 3), paddle.zeros([2, 3]))
-    finally:
-        tracer._amp_level = outside
-    assert set(levels) == {paddle.base.core.AmpLevel.O0}
+@pytest.mark.equation("6.12")
+def test_two_thousand_types_train_from_lists_of_spans():
+    texts, types, seq = 2, 2000, 64
+    head, hidden = EfficientGlobalPointer(16, types, 8), paddle.randn([texts, seq, 16])
+    lengths = np.array([64, 41])
+    row = np.random.choice(texts * types, 150, replace=False).repeat(2)  # two spans in 150 of 4,000 rows
+    ends = np.sort(np.random.randint(0, lengths[row // types][:, np.newaxis], (300, 2)), axis=1)
+    positives = np.stack([row, ends[:, 0] * seq + ends[:, 1]], axis=1)  # the 0/1 labels would be 16,384,000
+    optimizer, means = paddle.optimizer.SGD(learning_rate=0.05, parameters=head.parameters()), []
+    for _ in range(2):
+        logits = head(hidden, paddle.to_tensor(np.arange(seq) < lengths[:, np.newaxis])).reshape([texts * types, -1])
+        loss = sparse_multilabel_categorical_crossentropy(logits, positives)
+        means.append(loss.mean())
+        means[-1].backward()
+        if len(means) == 1:
+            chosen = row[::10]  # rows with positives; the dense form of all would be large
+            labels = np.zeros((len(chosen), seq * seq), dtype=bool)
+            for place, number in enumerate(chosen):
+                labels[place, positives[row == number, 1]] = True
+            expected = multilabel_categorical_crossentropy(logits.detach()[chosen], paddle.to_tensor(labels))
+            assert_close(loss[chosen], expected, 1e-6)
+            assert all(bool(paddle.isfinite(p.grad).all()) for p in head.parameters())
+            has_none = ~np.isin(np.arange(types), row % types)  # a type without an entity is pushed down
+            assert (head.type_scores.bias.grad.numpy()[:types][has_none] > 0).all()
+        optimizer.step()
+        optimizer.clear_grad()
+    assert means[1].item() < means[0].item()
 
 
-@pytest.mark.equation("6.7")
-def test_goes_to_zero_as_scores_separate():
-    labels = paddle.to_tensor(np.random.uniform(size=(4, 9)) < 0.5)
-    sides = labels.astype("float64") * 2 - 1
-    losses = [float(multilabel_categorical_crossentropy(sides * by, labels).max()) for by in (-4, 0, 1, 4, 10, 40)]
-    assert losses == sorted(losses, reverse=True)
-    assert 0 <= losses[-1] < 1e-10
+@pytest.mark.equation("6.10")
+@pytest.mark.parametrize("head", [GlobalPointer, EfficientGlobalPointer])
+@pytest.mark.parametrize("width", [None, 3])
+def test_the_loss_of_a_head_is_that_of_its_logits(head, width):
+    layer, hidden = head(5, 4, 6, max_span_length=width), random_tensor(3, 7, 5, dtype="float32")
+    mask = paddle.to_tensor(np.arange(7) < np.array([[7], [4], [1]]))
+    spans = np.array([[(0, 0, 2), (0, 1, 3), (3, 1, 3)], [(2, 3, 3), (-1, 0, 0), (-1, 9, 9)], [(1, 0, 0)] * 3])
+    loss = layer.loss(hidden, paddle.to_tensor(spans), mask)
+    assert_same(loss, dense(layer(hidden, mask), spans), [hidden, *layer.parameters()], atol=1e-5)
 
 
-@pytest.mark.equation("6.7")
-def test_the_gradient_pushes_positives_up_and_negatives_down():
-    logits = random_logits(5, 7)
-    labels = np.random.uniform(size=(5, 7)) < 0.5
-    gradient = gradient_of(multilabel_categorical_crossentropy(logits, paddle.to_tensor(labels)), logits).numpy()
-    assert (gradient[labels] < 0).all()
-    assert (gradient[~labels] > 0).all()
+@pytest.mark.equation("6.19")
+def test_spans_become_rows_and_classes():
+    spans = [[(1, 2, 4), (0, 0, 0), (-1, -1, -1)], [(-1, 0, 0), (-1, 9, 9), (2, 3, 3)]]
+    expected = [[0, 0], [1, 2 * 6 + 4], [5, 3 * 6 + 3]]  # sorted
+    assert span_positives(spans, 3, 6).tolist() == expected
+    assert span_positives(paddle.to_tensor(spans), 3, 6).tolist() == expected
+    assert span_positives(spans, 3, 6, max_span_length=3).tolist() == [[0, 0], [1, 2 * 3 + 2], [5, 3 * 3]]
+    assert span_positives([[(0, 1, 5)]], 3, 6).tolist() == [[0, 1 * 6 + 5]]  # the last token of the text
 
 
-@pytest.mark.parametrize("score", [20.0, 700.0])
-@pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])
-def test_what_is_excluded_counts_for_nothing_beside_the_smallest_terms(is_sparse, score):
-    logits = paddle.to_tensor([[-score, score]], dtype="float64", stop_gradient=False)
-    if is_sparse:
-        loss = sparse_multilabel_categorical_crossentropy(logits, [[0, 1]])
-    else:
-        loss = multilabel_categorical_crossentropy(logits, paddle.to_tensor([[0, 1]]))
-    np.testing.assert_allclose(loss.item(), 2 * np.log1p(np.exp(-score)), rtol=0, atol=1e-15)
-    np.testing.assert_allclose(gradient_of(loss, logits).numpy(), [[np.exp(-score), -np.exp(-score)]], rtol=1e-8)
+LOGITS = paddle.zeros([2, 3])
+LABELS = partial(multilabel_categorical_crossentropy, LOGITS)
+PAIRS = partial(sparse_multilabel_categorical_crossentropy, LOGITS)
+SPANS = partial(span_positives, num_types=3, seq=6, max_span_length=3)
+REFUSED = [
+    *((LABELS, paddle.zeros(shape), "same shape") for shape in ((2, 4), (3,), (1, 3), (2, 3, 1))),
+    *((PAIRS, [[1, 1], pair], f"{pair[1]}. is outside") for pair in ((0, 3), (2, 0), (0, -1), (-2, 0), (10**12, 0))),
+    *((PAIRS, np.zeros(shape, "int64"), r"integers \[count, 2\]") for shape in ((3,), (2, 3), (1, 2, 2))),
+    (PAIRS, np.zeros((2, 2)), r"integers \[count, 2\]"),
+    *(
+        (SPANS, [[(0, 0, 0)], [span]], rf"{span[0]}, {span[1]}, {span[2]}. of text 1 is outside")
+        for span in ((3, 0, 0), (-2, 0, 0), (0, 2, 1), (0, -1, 0), (0, 0, 6), (0, 0, 3))
+    ),
+    *((SPANS, np.zeros(shape, "int64"), r"integers \[batch, count, 3\]") for shape in ((2, 3), (1, 2, 4))),
+    (SPANS, np.zeros((1, 1, 3)), r"integers \[batch, count, 3\]"),
+]
 
 
-@pytest.mark.equation("6.9")
-def test_masked_spans_cost_nothing():
-    logits = random_logits(2, 6)
-    labels = np.random.uniform(size=(2, 6)) < 0.5
-    masked = paddle.full([2, 50], MASKED_LOGIT, dtype="float64")
-    padded = paddle.concat([logits, masked], axis=1)
-    padded_labels = paddle.to_tensor(np.concatenate([labels, np.zeros((2, 50), dtype=bool)], axis=1))
-    expected = multilabel_categorical_crossentropy(logits, paddle.to_tensor(labels)).numpy()
-    loss = multilabel_categorical_crossentropy(padded, padded_labels)
-    np.testing.assert_allclose(loss.numpy(), expected, rtol=0, atol=1e-12)
-
-
-def test_every_row_of_any_leading_axes_has_its_own_loss():
-    logits = random_logits(2, 3, 5)
-    labels = np.random.uniform(size=(2, 3, 5)) < 0.4
-    loss = multilabel_categorical_crossentropy(logits, paddle.to_tensor(labels))
-    expected = reference.multilabel_categorical_crossentropy(logits.reshape([6, 5]), labels.reshape(6, 5))
-    assert loss.shape == [2, 3]
-    np.testing.assert_allclose(loss.numpy().ravel(), expected.numpy(), rtol=1e-10)
-
-
-@pytest.mark.parametrize("shape", [(2, 4), (3,), (1, 3), (2, 3, 1)], ids=str)
-def test_labels_of_another_shape_are_an_error(shape):
-    with pytest.raises(ValueError, match="same shape"):
-        multilabel_categorical_crossentropy(random_logits(2, 3), paddle.zeros(shape))
+@pytest.mark.parametrize("function, given, words", REFUSED)
+def test_labels_positives_and_spans_that_do_not_fit_are_refused(function, given, words):
+    with pytest.raises(ValueError, match=words):
+        function(given)

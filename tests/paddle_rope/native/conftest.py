@@ -1,27 +1,15 @@
-"""The native operators, built once for the tests of this machine and in use in this folder alone."""
-
-import os
+"""The native operators are in use in this folder."""
 
 import pytest
 
-from paddle_rope.native.build import build, compiler
-from paddle_rope.native.library import VARIABLE, library
 from paddle_rope.native.products import DECISION, why_no_bfloat16
 
 
 @pytest.fixture(scope="module", autouse=True)
-def built():
-    """Builds the operators; without a C++ compiler there is nothing to test."""
-    if compiler() is None:
+def built(native_operators):
+    """Without a C++ compiler there is nothing to test."""
+    if not native_operators:
         pytest.skip("no C++ compiler here, so no native operators")
-    before = os.environ.pop(VARIABLE, None)
-    build()
-    library.cache_clear()
-    assert library() is not None
-    yield
-    if before is not None:
-        os.environ[VARIABLE] = before
-    library.cache_clear()
 
 
 @pytest.fixture

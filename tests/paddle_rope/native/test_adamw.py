@@ -16,7 +16,7 @@ from paddle_rope.native import adamw
 from paddle_rope.native.adamw import AdamW
 from paddle_rope.native.dispatch import plain_forms
 from paddle_rope.native.library import call
-from tests.paddle_rope.native.comparison import views
+from tests.paddle_rope.native.operators import views
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 SHAPES = [3, 40_000], [256], [7, 5], []  # the first is more than one thread takes at a time

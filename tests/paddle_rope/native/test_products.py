@@ -18,7 +18,7 @@ from paddle_rope.native.products import (
     why_no_bfloat16,
 )
 from tasks.classification.recipe import ClassificationRecipe
-from tests.paddle_rope.native.comparison import tensor
+from tests.helpers.comparison import random_tensor
 
 TINY = {
     "train_file": "configs/classification/demo.jsonl",
@@ -71,7 +71,11 @@ def test_products_are_those_of_the_rounded_factors(has_bfloat16, transpose_a, tr
 
 @pytest.mark.parametrize("activation", [None, "gelu"])
 def test_a_linear_layer_rounds_the_factors_of_its_three_products_and_nothing_else(has_bfloat16, activation):
-    layer, x, towards = Linear(24, 16, activation=activation), tensor(4, 9, 24), tensor(4, 9, 16)
+    layer, x, towards = (
+        Linear(24, 16, activation=activation),
+        random_tensor(4, 9, 24, dtype="float32"),
+        random_tensor(4, 9, 16, dtype="float32"),
+    )
     with bfloat16_products():
         y = layer(x)
     (y * towards).sum().backward()  # outside of the block: rounded because the forward pass was
@@ -91,7 +95,7 @@ def test_a_linear_layer_rounds_the_factors_of_its_three_products_and_nothing_els
 
 
 def test_outside_of_the_block_nothing_is_rounded(has_bfloat16):
-    layer, x = Linear(8, 8), tensor(3, 8)
+    layer, x = Linear(8, 8), random_tensor(3, 8, dtype="float32")
     before = layer(x).numpy()
     with bfloat16_products(), bfloat16_products():
         inside = layer(x).numpy()

@@ -1,18 +1,20 @@
-"""Small files of tensors that ask for much memory or time: name, content, and what the error says."""
+"""Small files of tensors that would run something, or need much memory or time."""
 
 import io
+import os
+import pickle
 import zipfile
 
-NUMBERS = b"\x80\x04"  # of protocol 4
+import numpy as np
+
+from paddle_rope.roformer.checkpoints.pickled_tensors import TORCH_LEGACY_MAGIC
+
 STORAGE = (  # the persistent id of a torch storage of one number, on the stack
     b"(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x01tQ"
 )
 REBUILD = b"ctorch._utils\n_rebuild_tensor_v2\n"
-
-
-def nested(levels):
-    """A tuple of tuples that has 2^levels ends, in two bytes a level."""
-    return b")" + b"2\x86" * levels
+NESTED = b")" + b"2\x86" * 60  # a tuple of tuples that has 2^60 ends
+MILLION = b"J\x40\x42\x0f\x00"
 
 
 def archive(pickled, storage=b"\0\0\x80?", compression=zipfile.ZIP_STORED):
@@ -24,9 +26,15 @@ def archive(pickled, storage=b"\0\0\x80?", compression=zipfile.ZIP_STORED):
     return file.getvalue()
 
 
-def tensor(size, strides):
+def legacy(pickled):
+    """A file of ``torch.save`` before torch 1.6, without storages."""
+    start = [pickle.dumps(part, 2) for part in (TORCH_LEGACY_MAGIC, 1001, {"little_endian": True})]
+    return b"".join([*start, pickled, pickle.dumps([], 2)])
+
+
+def tensor(size, strides, storage=STORAGE):
     """A pickle of one tensor on the storage of one number; ``size`` and ``strides`` are opcodes of tuples."""
-    return b"\x80\x02}X\x01\x00\x00\x00a" + REBUILD + b"(" + STORAGE + b"K\x00" + size + strides + b"\x89}tRs."
+    return b"\x80\x02}X\x01\x00\x00\x00a" + REBUILD + b"(" + storage + b"K\x00" + size + strides + b"\x89}tRs."
 
 
 def encrypted(content):
@@ -40,29 +48,48 @@ def encrypted(content):
     return bytes(changed)
 
 
-MILLION = b"J\x40\x42\x0f\x00"
+# name -> (content, a word of the error)
 HOSTILE = {
-    "memo.pdparams": (b"\x80\x02}r\xff\xff\xff\xff.", "holds|lacks|^$"),
-    "frame.pdparams": (NUMBERS + b"\x95\xff\xff\xff\xff\x00\x00\x00\x00}.", "ends too early"),
-    "bytes.pdparams": (NUMBERS + b"}\x8e\xff\xff\xff\xff\x00\x00\x00\x00.", "ends too early"),
-    "bytearray.pdparams": (b"\x80\x05}\x96\xff\xff\xff\xff\x00\x00\x00\x00.", "holds a set or a bytearray"),
-    "dtype.pdparams": (
-        b"\x80\x02}X\x01\x00\x00\x00acnumpy\ndtype\n(" + nested(40) + b"tRs.",
-        "which is not a plain number",
-    ),
-    "key.pdparams": (b"\x80\x02}" + nested(60) + b"K\x01s.", "holds a tuple as the name"),
-    "keys.pdparams": (b"\x80\x02}(" + nested(60) + b"K\x01u.", "holds a tuple as the name"),
-    "dictionary.pdparams": (b"\x80\x02(" + nested(60) + b"K\x01d.", "holds a tuple as the name"),
-    "set.pdparams": (b"\x80\x04(" + nested(60) + b"\x91.", "holds a set"),
-    "ordered.pdparams": (
-        b"\x80\x02ccollections\nOrderedDict\n(]](" + nested(60) + b"K\x01eatR.",
-        "holds a tuple as the name",
-    ),
-    "stride.bin": (archive(tensor(MILLION + b"M\xe8\x03\x86", b"K\x00K\x00\x86")), "more numbers than its storage"),
-    "inflated.bin": (archive(b"\x80\x02}." + bytes(2**26), compression=zipfile.ZIP_DEFLATED), "holds compressed"),
-    "storage.bin": (
-        archive(tensor(MILLION + b"\x85", b"K\x01\x85"), bytes(2**26), zipfile.ZIP_DEFLATED),
-        "holds compressed",
-    ),
-    "encrypted.bin": (encrypted(archive(tensor(b"K\x01\x85", b"K\x01\x85"))), "is an encrypted archive"),
+    "bytes.pdparams": (b"\x80\x04}\x8e\xff\xff\xff\xff\x00\x00\x00\x00.", "cut short"),
+    "bytearray.pdparams": (b"\x80\x05}\x96\xff\xff\xff\xff\x00\x00\x00\x00.", "bytearray"),
+    "dtype.pdparams": (b"\x80\x02}X\x01\x00\x00\x00acnumpy\ndtype\n(" + NESTED + b"tRs.", "not a plain number"),
+    "key.pdparams": (b"\x80\x02}" + NESTED + b"K\x01s.", "unhashable"),
+    "keys.pdparams": (b"\x80\x02}(" + NESTED + b"K\x01u.", "unhashable"),
+    "dictionary.pdparams": (b"\x80\x02(" + NESTED + b"K\x01d.", "unhashable"),
+    "set.pdparams": (b"\x80\x04\x8f(" + NESTED + b"\x90.", "unhashable"),
+    "frozenset.pdparams": (b"\x80\x04(" + NESTED + b"\x91.", "unhashable"),
+    "ordered.pdparams": (b"\x80\x02ccollections\nOrderedDict\n(]](" + NESTED + b"K\x01eatR.", "cut short"),
+    "stored.bin": (archive(tensor(b"K\x01\x85", b"K\x01\x85", STORAGE.replace(b"X\x01\x00\x00\x000", NESTED))), "hash"),
+    "stride.bin": (archive(tensor(MILLION + b"M\xe8\x03\x86", b"K\x00K\x00\x86")), "beyond its storage"),
+    "view.bin": (archive(tensor(b"K\x02\x85", b"K\x01\x85")), "beyond its storage"),
+    "inflated.bin": (archive(b"\x80\x02}." + bytes(2**26), compression=zipfile.ZIP_DEFLATED), "compressed"),
+    "storage.bin": (archive(tensor(MILLION + b"\x85", b"K\x01\x85"), bytes(2**26), zipfile.ZIP_DEFLATED), "compressed"),
+    "encrypted.bin": (encrypted(archive(tensor(b"K\x01\x85", b"K\x01\x85"))), "encrypted"),
+    # where the state {'build': 1} is put on the constructor of OrderedDict itself
+    "constructor.pdparams": (b"\x80\x02ccollections\nOrderedDict\n}X\x05\x00\x00\x00buildK\x01sb.", "changes"),
+    # rows of a matrix taken for elements would lead beyond its memory
+    "matrix.pdparams": (tensor(b"K\x01\x85", b"K\x01\x85", b"]"), "without a storage"),
+    "negative.bin": (archive(tensor(b"J\xff\xff\xff\xff\x85", b"K\x01\x85")), "impossible shape"),
 }
+
+
+class Runs:
+    """Pickles as a call."""
+
+    def __init__(self, function, *arguments):
+        self.call = function, arguments
+
+    def __reduce__(self):
+        return self.call
+
+
+def harmful(call, place):
+    """An object whose pickle calls a function, which would make the file ``place`` or read it; and its name."""
+    code = f"open({str(place)!r}, 'w').close()"
+    return {
+        "system": (Runs(os.system, f"touch {place}"), r"(posix|nt)\.system"),
+        "eval": (Runs(eval, code), r"(builtins|__builtin__)\.eval"),
+        "import": (Runs(__import__, "os"), r"(builtins|__builtin__)\.__import__"),
+        "getattr": (Runs(getattr, "a", "join"), r"(builtins|__builtin__)\.getattr"),
+        "numpy": (Runs(np.load, str(place)), r"numpy.*\.load"),
+    }[call]

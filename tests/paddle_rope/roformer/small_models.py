@@ -1,29 +1,169 @@
-"""Sizes of small models, random weights, and what a model gives without dropout."""
+"""Forms of RoFormer, small models of them with random weights, and what a model computes, spelled out."""
 
 import numpy as np
 import paddle
+import paddle.nn.functional as F
+
+from paddle_rope import alibi_slopes, reference, sinusoidal_embedding
 
 SIZES = {
     "vocab_size": 40,
-    "hidden_size": 32,
+    "hidden_size": 12,
     "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "intermediate_size": 48,
-    "max_position_embeddings": 512,
+    "num_attention_heads": 3,
+    "intermediate_size": 10,
 }
-OURS = {**SIZES, "max_position_embeddings": None}
+# Every option that can be combined with others is in one of these.
+FORMS = {
+    "version 1": {},
+    "version 2": {"version": 2, "hidden_act": "relu"},
+    "version 2, embedding size": {"embedding_size": 8, "version": 2},
+    "embedding size": {"embedding_size": 8, "type_vocab_size": 2},
+    "window": {"attention": "window", "attention_window": 2},
+    "window mixed": {"attention": ["linear", "window"], "attention_window": 1},
+    "causal window": {"attention": ["window", "softmax"], "attention_window": 2, "causal": True},
+    "linear": {"attention": "linear"},
+    "mixed": {"attention": ["linear", "softmax"], "hidden_act": "gelu_tanh"},
+    "causal mixed": {"attention": ["softmax", "linear"], "causal": True},
+    "causal decay": {"attention": "linear", "causal": True, "decay": [0.9, 0.7, 1.0]},
+    "two-sided decay": {"attention": "linear", "decay": [0.9, 0.7, 1.0]},
+    "qkv": {"position_embedding": "qkv"},
+    "vo": {"position_embedding": "vo", "attention": ["softmax", "linear"]},
+    "shared": {"position_embedding": "qkvo", "share_kv": True, "attention": ["softmax", "linear"]},
+    "exp": {"attention": "linear", "feature_map": "exp", "normalizer": "none"},
+    "cosine": {"attention": "linear", "feature_map": "one_plus_cosine", "normalizer": "rotated"},
+    "softmax exp": {"attention": "linear", "feature_map": "softmax_exp"},
+    "favor": {"attention": "linear", "feature_map": "favor"},
+    "convolutions": {"convolutions": True, "output_gate": True},
+    "convolutions, shared": {"convolutions": True, "share_kv": True, "position_embedding": "qkv"},
+    "convolutions, linear": {"convolutions": True, "attention": "linear", "version": 2},
+    "causal convolutions": {"causal": True, "convolutions": True, "attention": ["linear", "softmax"]},
+    "gate": {"output_gate": True, "attention": "linear", "normalizer": "none"},
+    "causal gate": {"output_gate": True, "attention": ["softmax", "linear"], "causal": True, "version": 2},
+    "sinusoidal": {"position_embedding": "sinusoidal"},
+    "learned": {"position_embedding": "learned", "max_position_embeddings": 40, "attention": "linear"},
+    "alibi": {"position_embedding": "alibi"},
+    "none": {"position_embedding": "none"},
+}
 
 
 def randomise(model, deviation=0.25):
-    """Every parameter random, those of norms about 1 and 0: attention and positions matter."""
+    """The model with every parameter random, the weights of norms about 1, in evaluation mode."""
     for name, parameter in model.named_parameters():
-        centre = 1.0 if "norm" in name and name.endswith("weight") else 0.0
-        parameter.set_value((centre + deviation * np.random.standard_normal(parameter.shape)).astype("float32"))
+        center = 1.0 if "norm" in name and name.endswith("weight") else 0.0
+        parameter.set_value((center + deviation * np.random.standard_normal(parameter.shape)).astype("float32"))
     model.eval()
     return model
+
+
+def make(model_class, **options):
+    return randomise(model_class(model_class.config_class(**{**SIZES, **options})), 0.5)
 
 
 def evaluated(model, *inputs):
     model.eval()
     with paddle.no_grad():
         return model(*inputs).numpy()
+
+
+def random_ids(*shape):
+    return paddle.to_tensor(np.random.randint(1, SIZES["vocab_size"], shape))
+
+
+def states_equal(first, second):
+    """Whether two models have the same weights, to the bit."""
+    first, second = first.state_dict(), second.state_dict()
+    return first.keys() == second.keys() and all((first[name].numpy() == second[name].numpy()).all() for name in first)
+
+
+def plain_model(model, weights, ids, types, mask):
+    """A RoFormer spelled out in float64 from its weights."""
+    config = model.config
+    seq = ids.shape[1]
+    heads, size = config.num_attention_heads, config.head_dim
+
+    def linear(x, name):
+        x = paddle.matmul(x, weights[f"{name}.weight"])
+        return x + weights[f"{name}.bias"] if f"{name}.bias" in weights else x
+
+    def norm(x, name):
+        if config.version == 2:
+            return x / paddle.sqrt((x**2).mean(axis=-1, keepdim=True) + 1e-12)
+        centred = x - x.mean(axis=-1, keepdim=True)
+        scaled = centred / paddle.sqrt((centred**2).mean(axis=-1, keepdim=True) + 1e-12)
+        return scaled * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+    def activation(x):
+        if config.hidden_act == "relu":
+            return (x > 0).astype("float64") * x
+        if config.hidden_act == "gelu_tanh":
+            return 0.5 * x * (1 + paddle.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+        return 0.5 * x * (1 + paddle.erf(x / np.sqrt(2)))
+
+    def convolved(x, name):
+        return reference.depthwise_convolution(x, weights[f"{name}.weight"], mask, causal=config.causal)
+
+    hidden = weights["token_embedding.weight"][ids]
+    if types is not None:
+        hidden = hidden + weights["token_type_embedding.weight"][types]
+    if config.position_embedding == "sinusoidal":
+        hidden = hidden + sinusoidal_embedding(paddle.arange(seq), config.embedding_size).astype("float64")
+    if config.position_embedding == "learned":
+        hidden = hidden + weights["position_embedding.weight"][:seq]
+    hidden = norm(hidden, "embedding_norm")
+    if config.embedding_size != config.hidden_size:
+        hidden = linear(hidden, "embedding_projection")
+    positions = range(seq) if config.has_rotary else None
+    placement = config.position_embedding if config.has_rotary else "qk"
+    for layer in range(config.num_hidden_layers):
+        name = f"blocks.{layer}.attention"
+        if config.convolutions:
+            hidden = hidden + convolved(hidden, f"blocks.{layer}.input_convolution")
+        places = ("query", "key", "key" if config.share_kv else "value")
+        projected = [linear(hidden, f"{name}.{place}") for place in places]
+        if config.convolutions:
+            convolved_value = convolved(projected[2], f"{name}.value_convolution")
+            projected[2] = convolved_value / (1 + paddle.exp(-convolved_value))
+        q, k, v = (x.reshape([0, 0, heads, size]) for x in projected)
+        options = {"causal": config.causal}
+        if config.layer_attention[layer] != "linear":
+            slopes = alibi_slopes(heads) if config.position_embedding == "alibi" else None
+            options |= {"placement": placement, "slopes": slopes}
+            if config.layer_attention[layer] == "window":
+                options["window"] = config.attention_window
+            attended = reference.softmax_attention(q, k, v, positions, mask, **options)
+        elif config.feature_map == "one_plus_cosine":
+            attended = reference.cosine_attention(q, k, v, positions, mask, **options)
+        else:
+            maps = {}
+            if config.feature_map == "exp":
+                maps = dict.fromkeys(["phi_q", "phi_k"], paddle.exp)
+            elif config.feature_map == "softmax_exp":
+                is_key = paddle.to_tensor(mask, dtype="float64").unsqueeze([2, 3])
+
+                def share(x, is_key=is_key):
+                    return paddle.exp(x) * is_key / (paddle.exp(x) * is_key).sum(axis=1, keepdim=True)
+
+                maps = {"phi_q": lambda x: F.softmax(x, axis=-1), "phi_k": share}
+            elif config.feature_map == "favor":
+                directions = weights[f"{name}.feature_map.projection"]
+
+                def phi(x, directions=directions):
+                    x = x / size**0.25
+                    return paddle.exp(paddle.matmul(x, directions, transpose_y=True) - (x**2).sum(-1, keepdim=True) / 2)
+
+                maps = dict.fromkeys(["phi_q", "phi_k"], phi)
+            options["placement"] = placement
+            options |= {"normalizer": config.normalizer, "decay": config.decay}
+            attended = reference.linear_attention(q, k, v, positions, mask, **maps, **options)
+        attended = attended.reshape([0, 0, heads * size])
+        if config.convolutions:
+            attended = attended + convolved(projected[2], f"{name}.output_convolution")
+        if config.output_gate:
+            gate = linear(hidden, f"{name}.gate")
+            attended = attended * gate / (1 + paddle.exp(-gate))
+        attended = linear(attended, f"{name}.output")
+        hidden = norm(hidden + attended, f"blocks.{layer}.attention_norm")
+        inner = activation(linear(hidden, f"blocks.{layer}.feed_forward_in"))
+        hidden = norm(hidden + linear(inner, f"blocks.{layer}.feed_forward_out"), f"blocks.{layer}.feed_forward_norm")
+    return hidden

@@ -7,7 +7,7 @@ import pytest
 
 from paddle_rope import RoFormerForCausalLM, RoFormerForMaskedLM, RoFormerForSequenceClassification
 from paddle_rope.roformer.heads import pool
-from tests.paddle_rope.roformer.plain_model import make, random_ids
+from tests.paddle_rope.roformer.small_models import make, random_ids
 
 
 @pytest.mark.equation("5.3")
@@ -15,18 +15,15 @@ from tests.paddle_rope.roformer.plain_model import make, random_ids
 def test_logits_of_the_vocabulary_equal_their_equation(options):
     model = make(RoFormerForMaskedLM, **options)
     ids = random_ids(2, 6)
-    hidden = model.roformer(ids)
-    head, table = model.lm_head, model.roformer.token_embedding.weight
+    x, table, head = model.roformer(ids), model.roformer.token_embedding.weight, dict(model.lm_head.named_parameters())
     if options.get("version") == 2:
-        has_dense = "embedding_size" in options
-        assert [name for name, _ in head.named_parameters()] == ["dense.weight"] * has_dense
-        x = paddle.matmul(hidden, head.dense.weight) if has_dense else hidden
+        assert list(head) == ["dense.weight"] * ("embedding_size" in options)
+        x = paddle.matmul(x, head["dense.weight"]) if head else x
         expected = paddle.matmul(x, table.t())
     else:
-        x = F.gelu(paddle.matmul(hidden, head.dense.weight) + head.dense.bias)
-        expected = paddle.matmul(head.norm(x), table.t()) + head.bias
+        x = F.gelu(paddle.matmul(x, head["dense.weight"]) + head["dense.bias"])
+        expected = paddle.matmul(model.lm_head.norm(x), table.t()) + head["bias"]
     np.testing.assert_allclose(model(ids).numpy(), expected.numpy(), rtol=0, atol=1e-4)
-    assert model(ids).shape == [2, 6, 23]
 
 
 @pytest.mark.parametrize("model_class", [RoFormerForMaskedLM, RoFormerForCausalLM])
@@ -48,7 +45,6 @@ def test_the_loss_of_a_language_model_is_the_mean_over_labeled_tokens(model_clas
 
 def test_a_causal_language_model_sees_no_later_token():
     model = make(RoFormerForCausalLM, attention=["softmax", "linear"])
-    assert model.config.causal
     ids = random_ids(1, 8)
     changed = ids.clone()
     changed[:, 5:] = 1 + (changed[:, 5:] % 22)
@@ -58,33 +54,20 @@ def test_a_causal_language_model_sees_no_later_token():
 
 @pytest.mark.parametrize("pooling", ["first", "mean"])
 @pytest.mark.parametrize("activation", ["tanh", "gelu"])
-def test_classification_pools_and_is_blind_to_padding(pooling, activation):
+def test_a_classifier_pools_real_tokens_and_drops_before_each_of_its_layers(pooling, activation):
     model = make(RoFormerForSequenceClassification, pooling=pooling, num_labels=4, classifier_activation=activation)
     ids, labels = random_ids(2, 6), paddle.to_tensor([3, 0])
     mask = paddle.to_tensor([[1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 1, 1]])
+    model.classifier.dropout.register_forward_post_hook(lambda layer, inputs, output: output * 2)
     loss, logits = model(ids, mask, labels=labels)
-    assert logits.shape == [2, 4]
-    np.testing.assert_allclose(logits[0].numpy(), model(ids[:1, :4])[0].numpy(), rtol=0, atol=1e-5)
     hidden = model.roformer(ids[:1, :4])[0]
-    pooled = hidden[0] if pooling == "first" else hidden.mean(axis=0)
-    dense = model.classifier.dense
-    inner = paddle.matmul(pooled.unsqueeze(0), dense.weight) + dense.bias
-    expected = model.classifier.output(paddle.tanh(inner) if activation == "tanh" else F.gelu(inner))
-    np.testing.assert_allclose(logits[0].numpy(), expected[0].numpy(), rtol=0, atol=1e-5)
+    pooled = 2 * (hidden[0] if pooling == "first" else hidden.mean(axis=0))
+    weights = dict(model.classifier.named_parameters())
+    inner = paddle.matmul(pooled.unsqueeze(0), weights["dense.weight"]) + weights["dense.bias"]
+    inner = 2 * (paddle.tanh(inner) if activation == "tanh" else F.gelu(inner))
+    expected = paddle.matmul(inner, weights["output.weight"]) + weights["output.bias"]
+    np.testing.assert_allclose(logits[:1].numpy(), expected.numpy(), rtol=0, atol=2e-5)
     np.testing.assert_allclose(float(loss), float(F.cross_entropy(logits, labels)), rtol=1e-6)
-
-
-def test_the_classifier_drops_before_its_dense_layer_and_after_the_activation():
-    head = make(RoFormerForSequenceClassification, num_labels=4).classifier
-    before, after = [], []
-    head.dropout.register_forward_pre_hook(lambda _, inputs: before.append(inputs[0].numpy()))
-    head.dropout.register_forward_post_hook(lambda _, inputs, output: after.append(output))
-    pooled = paddle.randn([2, 12])
-    logits = head(pooled)
-    assert len(before) == 2
-    np.testing.assert_array_equal(before[0], pooled.numpy())
-    np.testing.assert_array_equal(before[1], head.dense(after[0]).numpy())
-    np.testing.assert_array_equal(head.output(after[1]).numpy(), logits.numpy())
 
 
 def test_pooling_finds_the_first_token_under_left_padding():

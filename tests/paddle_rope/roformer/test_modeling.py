@@ -1,320 +1,243 @@
-"""RoFormer and NerModel: padding, length, saving, dropout."""
-
-import json
+"""RoFormerModel: its equations, padding and packing, length, dropout, recomputation, saving."""
 
 import numpy as np
 import paddle
-import paddle.nn.functional as F
 import pytest
 from paddle import nn
 from safetensors.numpy import load_file
 
-from paddle_rope import RoFormerConfig, RoFormerModel, multilabel_categorical_crossentropy
-from paddle_rope.global_pointer import MASKED_LOGIT
+from paddle_rope import RoFormerConfig, RoFormerForMaskedLM, RoFormerForSequenceClassification, RoFormerModel
 from paddle_rope.layers import Dropout
-from paddle_rope.roformer import modeling
-from paddle_rope.roformer.modeling import RoFormerBlock
-from tasks.ner.batching import SpanCollator, TokenizedText
-from tasks.ner.model import NerConfig, NerModel
-from tests.paddle_rope.roformer.plain_model import SIZES
+from tests.paddle_rope.roformer.small_models import FORMS, SIZES, make, plain_model, random_ids, states_equal
 
 each_attention = pytest.mark.parametrize("attention", ["softmax", "linear", "window"])
-each_head = pytest.mark.parametrize("span_head", ["efficient", "dense"])
 
 
-def roformer(attention, **sizes):
-    model = RoFormerModel(RoFormerConfig(attention=attention, **{**SIZES, **sizes}))
-    model.eval()
-    return model
+@pytest.mark.equation("5.1", "5.6")
+@pytest.mark.parametrize("form", FORMS)
+def test_a_model_equals_its_plain_reference(form):
+    model = make(RoFormerModel, **FORMS[form])
+    ids = random_ids(2, 5)
+    types = paddle.to_tensor([[0, 1, 1, 0, 1], [1, 0, 0, 1, 0]]) if model.config.type_vocab_size else None
+    mask = np.array([[1, 1, 1, 1, 0], [1, 1, 1, 1, 1]], dtype=bool)
+    weights = {name: value.astype("float64") for name, value in model.state_dict().items()}
+    for value in weights.values():
+        value.stop_gradient = False
+    is_real = mask[:, :, np.newaxis]
+    hidden = model(ids, paddle.to_tensor(mask), types)
+    expected = plain_model(model, weights, ids, types, mask)
+    np.testing.assert_allclose(hidden.numpy() * is_real, expected.numpy() * is_real, rtol=0, atol=2e-4)
+
+    towards = np.random.standard_normal(hidden.shape) * is_real
+    (hidden * paddle.to_tensor(towards, dtype="float32")).sum().backward()
+    parameters = dict(model.named_parameters())
+    gradients = paddle.grad((expected * paddle.to_tensor(towards)).sum(), [weights[name] for name in parameters])
+    for (name, parameter), gradient in zip(parameters.items(), gradients):
+        exact = gradient.numpy()
+        atol = 2e-3 * max(1, np.abs(exact).max())
+        np.testing.assert_allclose(parameter.grad.numpy(), exact, rtol=2e-3, atol=atol, err_msg=name)
 
 
-def ner_model(attention="softmax", span_head="efficient"):
-    model = NerModel(NerConfig(types=["a", "b", "c"], span_head=span_head, head_size=4, attention=attention, **SIZES))
-    model.eval()
-    return model
-
-
-def random_texts(*lengths):
-    texts = []
-    for length in lengths:
-        offsets = [(0, 0), *((index, index + 1) for index in range(length - 2)), (0, 0)]
-        texts.append(TokenizedText(np.random.randint(1, 23, length).tolist(), offsets, spans=[(1, 1, length - 2)]))
-    return texts
-
-
-def as_tensors(batch):
-    return {name: paddle.to_tensor(array) for name, array in batch.items()}
-
-
-@each_attention
-def test_a_padded_batch_gives_the_hidden_states_of_each_text_alone(attention):
-    model = roformer(attention)
-    lengths = [5, 17, 1, 9]
-    ids = np.random.randint(0, 23, (4, 17))
-    mask = np.arange(17) < np.array(lengths)[:, np.newaxis]
-    for mask_dtype in ("bool", "int64"):
-        hidden = model(paddle.to_tensor(ids), paddle.to_tensor(mask).astype(mask_dtype)).numpy()
-        assert hidden.shape == (4, 17, 12)
-        for row, length in enumerate(lengths):
-            alone = model(paddle.to_tensor(ids[row : row + 1, :length])).numpy()[0]
-            np.testing.assert_allclose(hidden[row, :length], alone, rtol=0, atol=1e-5)
-
-
-@each_attention
-def test_hidden_states_depend_on_the_order_of_tokens(attention):
-    model = roformer(attention)
-    ids = paddle.to_tensor([[3, 1, 4, 1, 5, 9, 2]])
-    hidden, reversed_hidden = model(ids).numpy(), model(ids.flip(1)).numpy()[:, ::-1]
-    assert np.abs(hidden - reversed_hidden).max() > 1e-2
-
-
-def test_a_block_normalizes_after_each_residual_sum():
-    config = RoFormerConfig(**SIZES)
-    block = RoFormerBlock(config)
-    block.eval()
-    for parameter in block.parameters():
-        parameter.set_value(paddle.to_tensor(np.random.standard_normal(parameter.shape), dtype="float32"))
-    hidden = paddle.to_tensor(np.random.standard_normal((2, 5, 12)), dtype="float32")
-
-    def normalized(x, norm):
-        centred = x - x.mean(axis=-1, keepdim=True)
-        return centred / (centred * centred).mean(axis=-1, keepdim=True).sqrt() * norm.weight + norm.bias
-
-    middle = normalized(hidden + block.attention(hidden), block.attention_norm)
-    inner = F.gelu(paddle.matmul(middle, block.feed_forward_in.weight) + block.feed_forward_in.bias)
-    inner = paddle.matmul(inner, block.feed_forward_out.weight) + block.feed_forward_out.bias
-    expected = normalized(middle + inner, block.feed_forward_norm)
-    np.testing.assert_allclose(block(hidden, None, None).numpy(), expected.numpy(), rtol=1e-4, atol=1e-4)
+@pytest.mark.equation("5.6")
+@pytest.mark.parametrize("form", sorted(FORMS.keys() - {"softmax exp"}))
+def test_a_text_has_the_same_hidden_states_alone_padded_and_packed(form):
+    model = make(RoFormerModel, **FORMS[form])
+    is_relative = form not in ("sinusoidal", "learned", "qkv", "convolutions, shared")
+    positions = None if is_relative else paddle.to_tensor([[0, 1, 2, 3, 0, 1, 0, 1, 2]])
+    ids, segments = random_ids(1, 9), paddle.to_tensor([[0, 0, 0, 0, 1, 1, 2, 2, 2]])
+    packed = model(ids, positions=positions, segment_ids=segments).numpy()[0]
+    for start, end in ((0, 4), (4, 6), (6, 9)):
+        text, padding = ids[:, start:end], random_ids(1, 9 - end + start)
+        alone = model(text).numpy()[0]
+        np.testing.assert_allclose(packed[start:end], alone, rtol=0, atol=5e-5)
+        mask = np.arange(9) < end - start
+        for dtype in ("bool", "int64"):
+            right = model(paddle.concat([text, padding], axis=1), paddle.to_tensor(mask[np.newaxis]).astype(dtype))
+            np.testing.assert_allclose(right.numpy()[0, mask], alone, rtol=0, atol=5e-5)
+        positions = paddle.clip(paddle.arange(9) - (9 - end + start), min=0).unsqueeze(0)
+        left = paddle.concat([padding, text], axis=1), paddle.to_tensor(mask[np.newaxis, ::-1].copy())
+        left = model(*left, positions=positions).numpy()[0, mask[::-1]]
+        np.testing.assert_allclose(left, alone, rtol=0, atol=5e-5)
 
 
 @each_attention
 def test_no_length_is_too_long(attention):
-    model = roformer(attention, hidden_size=4, num_attention_heads=1, num_hidden_layers=1)
-    ids = paddle.to_tensor(np.random.randint(0, 23, (1, 3000)))
-    hidden = model(ids)
-    assert hidden.shape == [1, 3000, 4]
-    assert bool(paddle.isfinite(hidden).all())
-    # the last tokens are seen at their own positions: a text of its end alone, attended to alone, is the same
+    model = make(RoFormerModel, attention=attention, hidden_size=4, num_attention_heads=1, num_hidden_layers=1)
+    ids = random_ids(1, 3000)
+    # alone, the end of a text gives what it gives at its own positions
     mask = paddle.to_tensor(np.arange(3000) >= 2990).unsqueeze(0)
     np.testing.assert_allclose(model(ids, mask)[:, 2990:].numpy(), model(ids[:, 2990:]).numpy(), rtol=0, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    "rotary",
+    [
+        {"base": 100.0},
+        {"layout": "half"},
+        {"rotary_dim": 2},
+        {"scaling": {"type": "linear", "factor": 4}},
+        {"scaling": {"type": "yarn", "factor": 4, "original_length": 8}},
+    ],
+    ids=str,
+)
+def test_rotary_options_reach_the_rotation(rotary):
+    plain, model = make(RoFormerModel), make(RoFormerModel, rotary=rotary)
+    model.set_state_dict(plain.state_dict())
+    ids = random_ids(1, 30)
+    assert float((model(ids) - plain(ids)).abs().max()) > 1e-3
+
+
+def test_added_embeddings_are_added_to_those_of_the_tokens():
+    model = make(RoFormerModel, embedding_size=8)
+    ids, added = paddle.to_tensor([[4, 9, 2]]), paddle.randn([1, 3, 8])
+    hidden = model(ids, added_embeddings=added).numpy()
+    table = model.token_embedding.weight.numpy()
+    table[[4, 9, 2]] += added.numpy()[0]
+    model.token_embedding.weight.set_value(table)
+    np.testing.assert_allclose(hidden, model(ids).numpy(), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "form, ids, keywords, message",
+    [
+        ("version 1", np.zeros((2, 0)), {}, r"input_ids \[2, 0\] has no token"),
+        ("version 1", np.zeros((1, 2)), {"token_type_ids": paddle.zeros([1, 2], "int64")}, "type_vocab_size is 0"),
+        ("learned", np.zeros((1, 41)), {}, "positions go from 0 to 39"),
+        ("softmax exp", np.zeros((1, 2)), {"segment_ids": paddle.zeros([1, 2], "int64")}, "whole sequence"),
+    ],
+)
+def test_inputs_that_a_model_cannot_take_are_errors(form, ids, keywords, message):
+    with pytest.raises(ValueError, match=message):
+        make(RoFormerModel, **FORMS[form])(paddle.to_tensor(ids, dtype="int64"), **keywords)
+
+
+def test_a_model_takes_only_a_configuration_of_its_kind():
+    with pytest.raises(TypeError, match="takes a SequenceClassificationConfig, got RoFormerConfig"):
+        RoFormerForSequenceClassification(RoFormerConfig())
+
+
+# ---- dropout and recomputation
+
+
 @each_attention
-def test_saving_and_loading_is_bit_equal_and_keeps_nothing_positional(attention, tmp_path):
-    model = roformer(attention)
-    ids = paddle.to_tensor(np.random.randint(0, 23, (2, 700)))
-    hidden = model(ids).numpy()
-    model.save_pretrained(str(tmp_path))
-    loaded = RoFormerModel.from_pretrained(str(tmp_path))
-    loaded.eval()
-    assert loaded.config.attention == attention
-    state, loaded_state = model.state_dict(), loaded.state_dict()
-    assert list(state) == list(loaded_state)
-    assert all((state[name].numpy() == loaded_state[name].numpy()).all() for name in state)
-    np.testing.assert_array_equal(loaded(ids).numpy(), hidden)
-    saved = load_file(str(tmp_path / "model.safetensors"))
-    assert len(saved) == len(model.parameters()) == len(state)
-    words = ("rotary", "position", "theta", "sin", "cos", "table", "freq")
-    assert not [name for name in saved if any(word in name for word in words)]
-    settings = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
-    assert settings.get("max_position_embeddings") is None
-
-
-@each_head
-def test_a_ner_model_is_saved_and_loaded_bit_equal(span_head, tmp_path):
-    model = ner_model(span_head=span_head)
-    batch = as_tensors(SpanCollator(0, with_labels=False)(random_texts(6, 9)))
-    logits = model(**batch).numpy()
-    model.save_pretrained(str(tmp_path))
-    loaded = NerModel.from_pretrained(str(tmp_path))
-    loaded.eval()
-    assert loaded.config.types == ["a", "b", "c"]
-    np.testing.assert_array_equal(loaded(**batch).numpy(), logits)
-
-
-@pytest.mark.parametrize("size", [48, 192])
-def test_linear_layers_start_by_their_inputs_and_biases_with_zero(size):
-    sizes = {**SIZES, "vocab_size": 200, "hidden_size": size, "intermediate_size": 400}
-    model = NerModel(NerConfig(types=list("abcdefgh"), features={"tables": {"words": 200}, "flags": 40}, **sizes))
-    started = 0
-    for path, layer in model.named_sublayers():
-        if isinstance(layer, (nn.Linear, nn.Embedding)):
-            expected = 0.02 if isinstance(layer, nn.Embedding) else 0.5 * layer.weight.shape[0] ** -0.5
-            if path == "feature_embedding.projection":  # keeps the scale of what it sums up
-                expected *= 2
-            assert abs(layer.weight.numpy().std() / expected - 1) < 0.15, path
-            started += 1
-    assert started > 10
-    for name, parameter in model.named_parameters():
-        if name.endswith("bias") or "norm" in name:
-            assert (parameter.numpy() == (1 if name.endswith("norm.weight") else 0)).all(), name
-
-
-@each_attention
-def test_eval_is_deterministic_and_training_has_dropout(attention):
-    model = roformer(attention, hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.2)
-    ids = paddle.to_tensor(np.random.randint(0, 23, (2, 8)))
+def test_dropout_acts_in_training_and_repeats_with_its_seed(attention):
+    ids = random_ids(2, 8)
+    model = make(RoFormerModel, attention=attention, hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.2)
     np.testing.assert_array_equal(model(ids).numpy(), model(ids).numpy())
     model.train()
-    assert np.abs(model(ids).numpy() - model(ids).numpy()).max() > 1e-2
-    np.random.seed(3)
-    first = model(ids).numpy()
-    np.random.seed(3)
-    np.testing.assert_array_equal(model(ids).numpy(), first)
+    drawn = []
+    for seed in (3, 4, 3):
+        np.random.seed(seed)
+        drawn.append(model(ids).numpy())
+    np.testing.assert_array_equal(drawn[0], drawn[2])
+    assert np.abs(drawn[0] - drawn[1]).max() > 1e-2
+
+    model = make(RoFormerModel, attention=attention, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    evaluated = model(ids).numpy()
+    model.train()
+    np.testing.assert_array_equal(model(ids).numpy(), evaluated)
 
 
-def test_dropout_acts_after_embedding_attention_and_feed_forward_and_on_weights():
-    model, ids = roformer("softmax"), paddle.to_tensor([[1, 2, 3]])
-    quiet = model(ids).numpy()
+def test_each_dropout_has_its_rate_and_acts():
+    rates = {"hidden_dropout_prob": 0.25, "attention_probs_dropout_prob": 0.125}
+    model, ids = make(RoFormerModel, **rates, embedding_dropout_prob=0.5), paddle.to_tensor([[1, 2, 3]])
     places = {name: layer for name, layer in model.named_sublayers() if isinstance(layer, Dropout)}
-    assert set(places) == {
-        "dropout",
-        *(f"blocks.{i}.{name}" for i in (0, 1) for name in ("dropout", "attention.dropout")),
+    assert {name: layer.p for name, layer in places.items()} == {
+        "dropout": 0.5,
+        **{f"blocks.{index}.dropout": 0.25 for index in (0, 1)},
+        **{f"blocks.{index}.attention.dropout": 0.125 for index in (0, 1)},
     }
+    quiet = model(ids).numpy()
     model.train()
     for acting in places.values():
         for layer in places.values():
             layer.p = 0.5 * (layer is acting)
         assert any(np.abs(model(ids).numpy() - quiet).max() > 1e-3 for _ in range(20))
+    assert make(RoFormerModel, **rates).dropout.p == 0.25
 
 
-@each_attention
-def test_without_dropout_training_computes_what_eval_does(attention):
-    model = roformer(attention, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    ids = paddle.to_tensor(np.random.randint(0, 23, (2, 8)))
-    hidden = model(ids).numpy()
+@pytest.mark.equation("5.4")
+@pytest.mark.parametrize(
+    "options, trained",
+    [
+        *((FORMS[form], "all") for form in ("version 1", "version 2", "linear", "alibi", "shared", "window")),
+        *((FORMS[form], "all") for form in ("two-sided decay", "convolutions", "gate")),
+        ({"rotary": {"learned": True}}, "all"),
+        ({}, "blocks"),
+        ({}, "last block"),
+    ],
+    ids=str,
+)
+def test_recompute_gives_the_same_gradients_with_dropout(options, trained):
+    model = make(RoFormerModel, **options, hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.2)
     model.train()
-    np.testing.assert_array_equal(model(ids).numpy(), hidden)
-
-
-@each_attention
-@each_head
-def test_a_padded_batch_gives_the_logits_of_each_text_alone(attention, span_head):
-    model = ner_model(attention, span_head)
-    texts = random_texts(4, 13, 3, 9)
-    collate = SpanCollator(0, with_labels=False)
-    logits = model(**as_tensors(collate(texts))).numpy()
-    assert logits.shape == (4, 3, 13, 13)
-    for row, text in enumerate(texts):
-        length = len(text.ids)
-        alone = model(**as_tensors(collate([text]))).numpy()[0]
-        np.testing.assert_allclose(logits[row, :, :length, :length], alone, rtol=1e-5, atol=1e-5)
-        assert (logits[row, :, length:] == MASKED_LOGIT).all()
-        assert (logits[row, :, :, length:] == MASKED_LOGIT).all()
-        assert (alone[:, [0, -1]] == MASKED_LOGIT).all(), "special tokens start no span"
-        assert (alone[:, 1, 1 : length - 1] > MASKED_LOGIT / 2).all()
-
-
-def test_the_loss_is_the_mean_over_texts_and_types():
-    model = ner_model()
-    batch = as_tensors(SpanCollator(0)(random_texts(4, 7)))
-    loss = model(**batch)
-    labels = batch.pop("labels")
-    logits = model(**batch)
-    dense = np.zeros([2, 3, 7, 7])
-    for text, spans in enumerate(labels.tolist()):
-        for kind, first, last in spans:
-            dense[text, kind, first, last] = kind >= 0
-    assert dense.sum() == 2
-    rows = multilabel_categorical_crossentropy(
-        logits.reshape([6, 49]), paddle.to_tensor(dense.reshape([6, 49]), dtype="float32")
-    )
-    assert loss.shape == []
-    np.testing.assert_allclose(float(loss), rows.numpy().mean(), rtol=1e-6)
-
-
-@each_attention
-@each_head
-def test_every_parameter_of_a_ner_model_gets_a_gradient(attention, span_head):
-    model = ner_model(attention, span_head)
-    model(**as_tensors(SpanCollator(0)(random_texts(5, 8)))).backward()
-    for name, parameter in model.named_parameters():
-        assert parameter.grad is not None, name
-        assert bool(paddle.isfinite(parameter.grad).all()), name
-        if not name.endswith("attention.key.bias") or attention == "linear":  # softmax does not see a shift of all keys
-            assert float(parameter.grad.abs().max()) > 0, name
-
-
-# ---- what layers of a model have of their own
-
-
-def test_layers_have_random_features_of_their_own_that_are_always_the_same():
-    model, again = (roformer("linear", feature_map="favor") for _ in range(2))
-    first, second = (block.attention.feature_map.projection.numpy() for block in model.blocks)
-    assert np.abs(first - second).max() > 0.1
-    np.testing.assert_array_equal(again.blocks[1].attention.feature_map.projection.numpy(), second)
-
-
-def test_nothing_is_recomputed_outside_of_training(monkeypatch):
-    recomputed = []
-
-    def recompute(block, *inputs):
-        recomputed.append(block)
-        return block(*inputs)
-
-    monkeypatch.setattr(modeling, "recompute_layer", recompute)
-    model = roformer("softmax")
-    model.enable_recompute = True
-    model(paddle.to_tensor([[1, 2, 3]]))
-    assert recomputed == []
-    model.train()
-    model(paddle.to_tensor([[1, 2, 3]]))
-    assert recomputed == list(model.blocks)
-
-
-# ---- embeddings from elsewhere, dropout of embeddings
-
-
-def test_added_embeddings_are_added_before_the_normalization():
-    model = roformer("softmax", embedding_size=8)
-    ids = paddle.to_tensor(np.random.randint(0, 23, (2, 5)))
-    added = np.random.standard_normal((2, 5, 8)).astype("float32")
-    given = {}
-    model.embedding_norm.register_forward_pre_hook(lambda layer, inputs: given.update(sum=inputs[0].numpy()))
-    plain = model(ids).numpy()
-    hidden = model(ids, added_embeddings=paddle.to_tensor(added)).numpy()
-    np.testing.assert_array_equal(given["sum"], model.token_embedding(ids).numpy() + added)
-    assert np.abs(hidden - plain).max() > 0.1
-    np.testing.assert_array_equal(model(ids, added_embeddings=paddle.zeros([2, 5, 8])).numpy(), plain)
-
-
-def test_added_embeddings_get_their_gradient_also_with_recomputation():
-    model = roformer("softmax", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    model.train()
-    ids, gradients = paddle.to_tensor(np.random.randint(0, 23, (2, 5))), []
+    layers = {"all": model, "blocks": model.blocks, "last block": model.blocks[-1]}[trained]
+    names = {id(parameter) for parameter in layers.parameters()}
+    for parameter in model.parameters():
+        parameter.stop_gradient = id(parameter) not in names
+    ids, mask = random_ids(2, 7), paddle.to_tensor(np.arange(7) < np.array([[7], [4]]))
+    added, results, calls = np.random.standard_normal((2, 7, 12)), [], []
+    model.blocks[-1].register_forward_pre_hook(lambda *_: calls.append(model.enable_recompute))
     for model.enable_recompute in (False, True):
-        added = paddle.to_tensor(np.full((2, 5, 12), 0.3, "float32"), stop_gradient=False)
-        (model(ids, added_embeddings=added) ** 3).sum().backward()
-        gradients.append(added.grad.numpy())
-    assert np.abs(gradients[0]).max() > 1e-3
-    np.testing.assert_allclose(*gradients, rtol=0, atol=1e-4 * np.abs(gradients[0]).max())
-
-
-def test_added_embeddings_work_in_an_exported_model(tmp_path):
-    class WithAdded(paddle.nn.Layer):
-        def __init__(self):
-            super().__init__()
-            self.roformer = roformer("softmax")
-
-        def forward(self, input_ids, attention_mask, added):
-            return self.roformer(input_ids, attention_mask, added_embeddings=added)
-
-    model = WithAdded()
+        np.random.seed(5)
+        paddle.seed(5)
+        given = paddle.to_tensor(added, dtype="float32", stop_gradient=trained != "all")
+        positions = paddle.arange(7).unsqueeze(0)
+        (model(ids, mask, positions=positions, added_embeddings=given)[:, :4] ** 3).sum().backward()
+        gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
+        gradients["added"] = given.grad
+        results.append({name: gradient.numpy() for name, gradient in gradients.items() if gradient is not None})
+        results[-1]["the next random number"] = np.random.random()
+        model.clear_gradients()
+    assert calls == [False, True, True]
+    assert len(results[0]) == len(names) + 1 + (trained == "all")
+    assert results[0].keys() == results[1].keys()
+    for name, expected in results[0].items():
+        np.testing.assert_allclose(results[1][name], expected, rtol=1e-4, atol=2e-4, err_msg=name)
     model.eval()
-    spec = [paddle.static.InputSpec([None, None], "int64") for _ in range(2)]
-    spec = [*spec, paddle.static.InputSpec([None, None, 12], "float32")]
-    paddle.jit.save(paddle.jit.to_static(model, input_spec=spec, full_graph=True), str(tmp_path / "model"))
-    loaded = paddle.jit.load(str(tmp_path / "model"))
-    for batch, seq in ((1, 1), (3, 7)):
-        ids = paddle.to_tensor(np.random.randint(0, 23, (batch, seq)))
-        added = paddle.to_tensor(np.random.standard_normal((batch, seq, 12)).astype("float32"))
-        inputs = (ids, paddle.ones_like(ids), added)
-        np.testing.assert_allclose(loaded(*inputs).numpy(), model(*inputs).numpy(), rtol=0, atol=1e-4)
+    model(ids)
+    assert len(calls) == 4, "outside of training nothing is computed twice"
 
 
-def test_embeddings_can_have_a_dropout_of_their_own():
-    rates = {"hidden_dropout_prob": 0.25, "embedding_dropout_prob": 0.5}
-    model = roformer("softmax", **rates)
-    assert model.dropout.p == 0.5 and {block.dropout.p for block in model.blocks} == {0.25}
-    assert roformer("softmax", hidden_dropout_prob=0.25).dropout.p == 0.25
-    assert roformer("softmax", hidden_dropout_prob=0.25, embedding_dropout_prob=0.0).dropout.p == 0.0
+# ---- first weights, files
+
+
+@pytest.mark.parametrize("version, size", [(1, 48), (1, 192), (2, 96)])
+def test_first_weights_have_the_deviation_of_their_version(version, size):
+    sizes = {**SIZES, "vocab_size": 400, "hidden_size": size, "intermediate_size": 400}
+    model = RoFormerForMaskedLM(RoFormerConfig(**sizes, version=version))
+    weights = [layer for layer in model.sublayers() if isinstance(layer, (nn.Linear, nn.Embedding))]
+    assert len(weights) > 12
+    for layer in weights:
+        is_linear = isinstance(layer, nn.Linear)
+        inputs = layer.weight.shape[0 if is_linear else 1]
+        expected = 0.5 * inputs**-0.5 if is_linear else 0.02
+        expected = expected if version == 1 else (2 * inputs) ** -0.5
+        assert abs(layer.weight.numpy().std() / expected - 1) < 0.15, layer
+    others = [(name, one) for name, one in model.named_parameters() if name.endswith("bias") or "norm" in name]
+    assert bool(others) == (version == 1)
+    for name, parameter in others:
+        assert (parameter.numpy() == (1 if name.endswith("norm.weight") else 0)).all(), name
+
+
+def test_each_layer_has_its_own_random_features_which_are_always_the_same():
+    config = RoFormerConfig(**SIZES, **FORMS["favor"])
+    first, second = (block.attention.feature_map.projection.numpy() for block in RoFormerModel(config).blocks)
+    assert np.abs(first - second).max() > 0.1
+    np.testing.assert_array_equal(RoFormerModel(config).blocks[1].attention.feature_map.projection.numpy(), second)
+
+
+@pytest.mark.parametrize(
+    "form", ["version 1", "version 2", "favor", "shared", "learned", "window mixed", "convolutions"]
+)
+def test_a_model_is_saved_and_loaded_bit_equal_without_tables_of_positions(form, tmp_path):
+    model, ids = make(RoFormerModel, **FORMS[form]), random_ids(2, 30)
+    model.save_pretrained(str(tmp_path / "deep/folder"))
+    loaded = RoFormerModel.from_pretrained(str(tmp_path / "deep/folder"))
+    assert loaded.config == model.config
+    assert states_equal(loaded, model)
+    loaded.eval()
+    np.testing.assert_array_equal(loaded(ids).numpy(), model(ids).numpy())
+    saved = load_file(tmp_path / "deep/folder/model.safetensors")
+    kept = {name for name, _ in model.named_parameters()} | {name for name in saved if "feature_map" in name}
+    assert saved.keys() == kept

@@ -1,4 +1,4 @@
-"""Checkpoints of PaddleNLP: same outputs, and its older configuration."""
+"""Folders of PaddleNLP, and of JunnYu's RoFormerV2: same outputs."""
 
 import json
 
@@ -8,77 +8,91 @@ import paddlenlp.transformers as paddlenlp
 import pytest
 from paddlenlp.transformers.roformer.configuration import RoFormerConfig as PaddlenlpConfig
 from paddlenlp.transformers.roformerv2.configuration import RoFormerv2Config as PaddlenlpV2Config
+from safetensors.numpy import load_file, save_file
 
 from paddle_rope.roformer import RoFormerForMaskedLM, RoFormerForSequenceClassification, RoFormerModel
-from tests.paddle_rope.roformer.small_models import SIZES, evaluated, randomise
+from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
+from tests.paddle_rope.roformer.small_models import SIZES, evaluated, make, random_ids, randomise
 
-BATCHES = [[1], [2, 1], [7, 3], [64, 33], [512, 511, 1]]
-PADDLENLP = {
-    "v1": (PaddlenlpConfig, "RoFormer", {"embedding_size": 24}),
+THEIRS = {**SIZES, "max_position_embeddings": 512}
+FORMS = {
+    "v1": (PaddlenlpConfig, "RoFormer", {"embedding_size": 8}),
     "v1 rotary value": (
         PaddlenlpConfig,
         "RoFormer",
-        {"embedding_size": 32, "rotary_value": True, "hidden_act": "relu"},
+        {"embedding_size": 12, "rotary_value": True, "hidden_act": "relu"},
     ),
     "v2": (PaddlenlpV2Config, "RoFormerv2", {}),
 }
 
 
-def padded_batch(lengths, vocab_size=40):
+def padded_batch(*lengths):
     """Right-padded ids, mask and token types; 0 at padding only, as PaddleNLP takes it."""
     mask = np.arange(max(lengths)) < np.array(lengths)[:, np.newaxis]
-    ids = np.where(mask, np.random.randint(1, vocab_size, mask.shape), 0)
-    return ids, mask.astype("int64"), np.where(mask, np.random.randint(0, 2, mask.shape), 0)
+    ids = np.where(mask, np.random.randint(1, SIZES["vocab_size"], mask.shape), 0)
+    return [paddle.to_tensor(one) for one in (ids, mask.astype("int64"), np.where(mask, ids % 2, 0))]
 
 
-@pytest.mark.parametrize("which", PADDLENLP)
+def assert_same(ours, theirs, *lengths):
+    ids, mask, types = padded_batch(*lengths)
+    with paddle.no_grad():
+        expected = theirs(ids, token_type_ids=types, attention_mask=mask)
+    expected = (expected[0] if isinstance(expected, tuple) else expected).numpy()
+    found = evaluated(ours, ids, mask, types)
+    real = mask.numpy().astype(bool) if found.ndim == 3 else ...
+    np.testing.assert_allclose(found[real], expected[real], rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("which", FORMS)
 @pytest.mark.parametrize("saved", ["Model", "ForMaskedLM"])
 @pytest.mark.parametrize("safetensors", [True, False], ids=["safetensors", "pdparams"])
 def test_hidden_states_and_logits_are_those_of_paddlenlp(which, saved, safetensors, tmp_path, reported):
-    config_class, stem, options = PADDLENLP[which]
-    theirs = randomise(getattr(paddlenlp, stem + saved)(config_class(**SIZES, **options)))
+    config_class, stem, options = FORMS[which]
+    theirs = randomise(getattr(paddlenlp, stem + saved)(config_class(**THEIRS, **options)))
     theirs.save_pretrained(str(tmp_path), safe_serialization=safetensors)
-    kind = {"Model": RoFormerModel, "ForMaskedLM": RoFormerForMaskedLM}[saved]
-    ours = kind.from_pretrained(tmp_path)
+    ours = {"Model": RoFormerModel, "ForMaskedLM": RoFormerForMaskedLM}[saved].from_pretrained(tmp_path)
     assert ours.config.version == (2 if which == "v2" else 1)
     assert "new" not in reported()
-    encoder = getattr(theirs, theirs.base_model_prefix, theirs)
-    our_encoder = RoFormerModel.from_pretrained(tmp_path)
-    for lengths in BATCHES:
-        ids, mask, types = map(paddle.to_tensor, padded_batch(lengths))
-        with paddle.no_grad():
-            hidden = encoder(ids, token_type_ids=types, attention_mask=mask)
-            hidden = (hidden[0] if isinstance(hidden, tuple) else hidden).numpy()
-        real = mask.numpy().astype(bool)
-        np.testing.assert_allclose(evaluated(our_encoder, ids, mask, types)[real], hidden[real], rtol=0, atol=1e-4)
-        if saved == "ForMaskedLM":
-            with paddle.no_grad():
-                logits = theirs(ids, token_type_ids=types, attention_mask=mask).numpy()
-            np.testing.assert_allclose(evaluated(ours, ids, mask, types)[real], logits[real], rtol=0, atol=1e-4)
+    for lengths in ([1], [7, 3], [512, 511, 1]):
+        assert_same(ours, theirs, *lengths)
+        assert_same(
+            RoFormerModel.from_pretrained(tmp_path), getattr(theirs, theirs.base_model_prefix, theirs), *lengths
+        )
 
 
 def test_the_classifier_is_that_of_paddlenlp(tmp_path, reported):
-    theirs = randomise(
-        paddlenlp.RoFormerForSequenceClassification(PaddlenlpConfig(**SIZES, embedding_size=32, num_labels=3))
-    )
+    config = PaddlenlpConfig(**THEIRS, embedding_size=12, num_labels=3)
+    theirs = randomise(paddlenlp.RoFormerForSequenceClassification(config))
     theirs.save_pretrained(str(tmp_path))
-    ours = RoFormerForSequenceClassification.from_pretrained(tmp_path)
+    assert_same(RoFormerForSequenceClassification.from_pretrained(tmp_path), theirs, 9, 4, 1)
     assert reported() == ""
-    ids, mask, types = map(paddle.to_tensor, padded_batch([9, 4, 1]))
-    with paddle.no_grad():
-        logits = theirs(ids, token_type_ids=types, attention_mask=mask).numpy()
-    np.testing.assert_allclose(evaluated(ours, ids, mask, types), logits, rtol=0, atol=1e-4)
 
 
 def test_paddlenlps_older_configuration_is_read(tmp_path):
-    theirs = randomise(paddlenlp.RoFormerForMaskedLM(PaddlenlpConfig(**SIZES, embedding_size=24)))
+    theirs = randomise(paddlenlp.RoFormerForMaskedLM(PaddlenlpConfig(**THEIRS, embedding_size=8)))
     theirs.save_pretrained(str(tmp_path))
     (tmp_path / "config.json").unlink()
-    inner = {**SIZES, "embedding_size": 24, "pad_token_id": 0, "pool_act": "tanh", "init_class": "RoFormerModel"}
+    inner = {**THEIRS, "embedding_size": 8, "pad_token_id": 0, "pool_act": "tanh", "init_class": "RoFormerModel"}
     older = {"init_args": [inner], "init_class": "RoFormerForMaskedLM"}
     (tmp_path / "model_config.json").write_text(json.dumps(older), encoding="utf-8")
-    ids, mask, types = map(paddle.to_tensor, padded_batch([9, 4]))
-    with paddle.no_grad():
-        logits = theirs(ids, token_type_ids=types, attention_mask=mask).numpy()
-    ours = evaluated(RoFormerForMaskedLM.from_pretrained(tmp_path), ids, mask, types)
-    np.testing.assert_allclose(ours[mask.numpy() == 1], logits[mask.numpy() == 1], rtol=0, atol=1e-4)
+    assert_same(RoFormerForMaskedLM.from_pretrained(tmp_path), theirs, 9, 4)
+
+
+def test_junnyus_version_2_is_read(tmp_path):
+    model = make(RoFormerForMaskedLM, version=2, hidden_act="relu", type_vocab_size=2)
+    as_version_1 = make(RoFormerForMaskedLM, type_vocab_size=2)
+    as_version_1.set_state_dict(model.state_dict())
+    write_huggingface(as_version_1, tmp_path)
+    tensors = {
+        name: array
+        for name, array in load_file(tmp_path / "model.safetensors").items()
+        if not name.endswith("bias") and "LayerNorm" not in name and "transform" not in name
+    }
+    tensors["cls.predictions.decoder.weight"] = tensors["roformer.embeddings.word_embeddings.weight"]
+    save_file(tensors, tmp_path / "model.safetensors")
+    settings = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
+    settings.update(norm_type="rms_norm", use_bias=False, hidden_act="relu")
+    (tmp_path / "config.json").write_text(json.dumps(settings), encoding="utf-8")
+    ids = random_ids(2, 30)
+    again = RoFormerForMaskedLM.from_pretrained(tmp_path)
+    np.testing.assert_array_equal(evaluated(again, ids), evaluated(model, ids))

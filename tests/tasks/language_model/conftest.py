@@ -2,10 +2,12 @@
 
 import pytest
 
+from paddle_rope.roformer import RoFormerConfig, RoFormerForCausalLM
 from tasks.language_model.corpus import load_corpus
 from tasks.language_model.recipe import LanguageModelRecipe
 
 TINY = {
+    "recipe": "language_model",
     "text_files": "demo",
     "vocab_min_count": 2,
     "length": 8,
@@ -42,7 +44,6 @@ def corpus(keys):
 @pytest.fixture
 def make_model(corpus, resolve):
     """A new model of some keys."""
-    from paddle_rope.roformer import RoFormerConfig, RoFormerForCausalLM
 
     def make_model(**options):
         keys = resolve(**options).keys

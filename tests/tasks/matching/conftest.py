@@ -1,15 +1,16 @@
-"""Demo data, models trained on them, and help for tools that are to fail."""
+"""Demo data, and models trained on them."""
 
-import json
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
-import train_matching
 import yaml
 
 from tasks.matching.demo import write_demo_data
+from tests.helpers import runs
 
 TINY = {
+    "recipe": "matching",
     "architecture": "bi_encoder",
     "hidden_size": 32,
     "intermediate_size": 32,
@@ -29,8 +30,7 @@ TINY = {
 @pytest.fixture(scope="session")
 def data(tmp_path_factory):
     """Paths of demo data: 240 pairs and 60 for dev, as many grades, 48 triples."""
-    folder = tmp_path_factory.mktemp("demo")
-    paths = {path.stem: path for path in write_demo_data(folder)}
+    paths = {path.stem: path for path in write_demo_data(tmp_path_factory.mktemp("demo"))}
     for name, path in paths.items():
         size = 60 if name.endswith("dev") else 240 if name.endswith("train") else 48
         path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:size]))
@@ -46,28 +46,10 @@ def config_file(data, tmp_path_factory):
     return path
 
 
-def what_is_left(folder):
-    return SimpleNamespace(
-        folder=folder,
-        model=folder / "model",
-        weights=(folder / "model" / "model.safetensors").read_bytes(),
-        config=yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8")),
-        model_config=json.loads((folder / "model" / "config.json").read_text(encoding="utf-8")),
-        metrics=json.loads((folder / "metrics.json").read_text(encoding="utf-8")),
-        predictions=[json.loads(x) for x in (folder / "predictions_dev.jsonl").read_text("utf-8").splitlines()],
-    )
-
-
 @pytest.fixture(scope="session")
 def train(config_file):
-    """Train a tiny model: ``train(folder, key=value ...)`` -> what the run has left."""
-
-    def train(folder, **overrides):
-        words = [f"--{key}={value}" for key, value in overrides.items()]
-        assert train_matching.main([str(config_file), "--output_dir", str(folder), *words]) == 0
-        return what_is_left(folder)
-
-    return train
+    """``train(folder, key=value ...)`` -> what the run has left."""
+    return partial(runs.train, config_file)
 
 
 @pytest.fixture(scope="session")

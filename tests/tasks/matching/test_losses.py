@@ -8,24 +8,15 @@ import pytest
 
 from tasks.matching.losses import cosent_loss, grade_loss, ranking_loss
 
-STEP = 1e-6
-
 
 def slow_cosent(cosines, labels, scale):
-    total = 1.0
-    for cos_i, label_i in zip(cosines, labels):
-        for cos_j, label_j in zip(cosines, labels):
-            if label_i > label_j:
-                total += math.exp(scale * (cos_j - cos_i))
-    return math.log(total)
+    pairs = [(i, j) for i in range(len(labels)) for j in range(len(labels)) if labels[i] > labels[j]]
+    return math.log(1 + sum(math.exp(scale * (cosines[j] - cosines[i])) for i, j in pairs))
 
 
 def slow_ranking(first, second, first_is_closer):
-    losses = []
-    for one, other, is_closer in zip(first, second, first_is_closer):
-        closer, farther = (one, other) if is_closer else (other, one)
-        losses.append(math.log(1 + math.exp(farther - closer)))
-    return sum(losses) / len(losses)
+    pairs = [(a, b) if closer else (b, a) for a, b, closer in zip(first, second, first_is_closer)]
+    return sum(math.log(1 + math.exp(farther - closer)) for closer, farther in pairs) / len(pairs)
 
 
 def slow_grade(logits, shares):
@@ -33,88 +24,67 @@ def slow_grade(logits, shares):
     return -sum(y * math.log(p) + (1 - y) * math.log(1 - p) for p, y in zip(probabilities, shares)) / len(shares)
 
 
-def slow_gradient(loss, values):
+def slow_gradient(loss, values, step=1e-6):
     """Central differences."""
-    gradient = []
-    for index in range(len(values)):
-        sides = []
-        for step in (STEP, -STEP):
-            moved = np.array(values)
-            moved[index] += step
-            sides.append(loss(moved))
-        gradient.append((sides[0] - sides[1]) / (2 * STEP))
-    return gradient
+    moves = step * np.eye(len(values))
+    return [(loss(values + move) - loss(values - move)) / (2 * step) for move in moves]
 
 
-def value_and_gradient(loss, values, dtype="float64"):
-    tensor = paddle.to_tensor(np.asarray(values), dtype=dtype, stop_gradient=False)
-    result = loss(tensor)
-    result.backward()
-    return float(result), tensor.grad.numpy()
+SECOND, CLOSER = np.array([0.4, -2.0, 1.5, 0.1, -0.6, 3.0]), [1, 0, 0, 1, 1, 0]
+CASES = {  # loss and definition of scores
+    **{
+        f"cosent {labels} {scale}": (
+            lambda x, labels=labels, scale=scale: cosent_loss(x, paddle.to_tensor(labels), scale),
+            lambda x, labels=labels, scale=scale: slow_cosent(x, labels, scale),
+        )
+        for labels in ([1, 0, 1, 0, 0, 1], [5, 0, 3, 3, 1.5, 2], [0, 0, 0, 1, 0, 0])
+        for scale in (20.0, 3.0)
+    },
+    "ranking, first": (
+        lambda x: ranking_loss(x, paddle.to_tensor(SECOND), paddle.to_tensor(CLOSER)),
+        lambda x: slow_ranking(x, SECOND, CLOSER),
+    ),
+    "ranking, second": (
+        lambda x: ranking_loss(paddle.to_tensor(SECOND), x, paddle.to_tensor(CLOSER)),
+        lambda x: slow_ranking(SECOND, x, CLOSER),
+    ),
+    **{
+        f"grade {shares}": (
+            lambda x, shares=shares: grade_loss(x, paddle.to_tensor(np.array(shares, float))),
+            lambda x, shares=shares: slow_grade(x, shares),
+        )
+        for shares in ([0, 1, 1, 0, 1, 1], [0.2, 0.75, 1, 0, 0.5, 0.1])
+    },
+}
 
 
-@pytest.mark.parametrize("labels", [[1, 0, 0, 1, 0, 1], [3.5, 0, 5, 2.25, 3.5, 1], [0, 0, 0, 1, 0, 0]], ids=str)
-@pytest.mark.parametrize("scale", [20.0, 3.0])
-def test_cosent_is_its_definition(labels, scale):
-    cosines = np.random.uniform(-1, 1, len(labels))
-    value, gradient = value_and_gradient(lambda x: cosent_loss(x, paddle.to_tensor(labels), scale), cosines)
-    assert value == pytest.approx(slow_cosent(cosines, labels, scale), rel=1e-12)
-    expected = slow_gradient(lambda x: slow_cosent(x, labels, scale), cosines)
-    np.testing.assert_allclose(gradient, expected, atol=1e-6)
-    assert np.abs(gradient).max() > 1e-2
+@pytest.mark.parametrize("name", CASES)
+def test_loss_is_its_definition(name):
+    loss, slow = CASES[name]
+    scores = np.random.uniform(-1, 1, 6)
+    tensor = paddle.to_tensor(scores, dtype="float64", stop_gradient=False)
+    value = loss(tensor)
+    value.backward()
+    assert value.dtype == paddle.float64 and value.item() == pytest.approx(slow(scores), rel=1e-12)
+    np.testing.assert_allclose(tensor.grad.numpy(), slow_gradient(slow, scores), atol=1e-6)
+    assert np.abs(tensor.grad.numpy()).max() > 1e-2
 
 
-def test_cosent_of_equal_labels_is_zero_without_gradient():
-    value, gradient = value_and_gradient(lambda x: cosent_loss(x, paddle.ones([3])), [0.1, 0.9, -0.3], "float32")
-    assert value == 0
-    assert (gradient == 0).all()
-
-
-def test_cosent_heeds_the_order_of_labels_alone():
-    cosines = paddle.to_tensor([0.3, -0.2, 0.8, 0.1])
+def test_cosent_depends_on_the_order_of_labels_alone_and_is_zero_where_there_is_none():
+    cosines = paddle.to_tensor([0.3, -0.2, 0.8, 0.1], stop_gradient=False)
     losses = [float(cosent_loss(cosines, paddle.to_tensor(labels))) for labels in ([0, 1, 2, 1], [-7.0, 0.5, 99, 0.5])]
     assert losses[0] == losses[1] > 0
+    loss = cosent_loss(cosines, paddle.ones([4]))
+    loss.backward()
+    assert loss.item() == 0 and (cosines.grad.numpy() == 0).all()
 
 
-def test_cosent_is_finite_and_linear_for_the_widest_cosines():
-    labels = paddle.to_tensor([1.0, 0.0])
-    assert float(cosent_loss(paddle.to_tensor([-1.0, 1.0]), labels, scale=1e4)) == pytest.approx(2e4)
-    assert float(cosent_loss(paddle.to_tensor([1.0, -1.0]), labels, scale=1e4)) == 0
-    half = cosent_loss(paddle.to_tensor([-1.0, 1.0]).astype("float16"), labels)
+def test_losses_of_extreme_scores_are_finite_and_small_terms_are_not_lost():
+    labels, wrong = paddle.to_tensor([1.0, 0.0]), paddle.to_tensor([-1.0, 1.0])
+    assert float(cosent_loss(wrong, labels, scale=1e4)) == pytest.approx(2e4)
+    assert float(cosent_loss(-wrong, labels, scale=1e4)) == 0
+    assert float(cosent_loss(-wrong.astype("float64"), labels, scale=10.0)) == pytest.approx(math.exp(-20), rel=1e-6)
+    half = cosent_loss(wrong.astype("float16"), labels)
     assert half.dtype == paddle.float32 and float(half) == pytest.approx(40)
-
-
-def test_pairs_without_an_order_count_for_nothing_beside_the_smallest_terms():
-    labels, cosines = paddle.to_tensor([1.0, 0.0]), paddle.to_tensor([1.0, -1.0], dtype="float64")
-    assert float(cosent_loss(cosines, labels, scale=10.0)) == pytest.approx(math.exp(-20), rel=0, abs=1e-15)
-
-
-def test_ranking_loss_is_its_definition():
-    first, second, is_closer = np.random.randn(6) * 3, np.random.randn(6) * 3, [1, 0, 0, 1, 1, 0]
-    label = paddle.to_tensor(is_closer)
-    value, gradient = value_and_gradient(lambda x: ranking_loss(x, paddle.to_tensor(second), label), first)
-    assert value == pytest.approx(slow_ranking(first, second, is_closer), rel=1e-12)
-    expected = slow_gradient(lambda x: slow_ranking(x, second, is_closer), first)
-    np.testing.assert_allclose(gradient, expected, atol=1e-8)
-    _, of_second = value_and_gradient(lambda x: ranking_loss(paddle.to_tensor(first), x, label), second)
-    np.testing.assert_allclose(of_second, -gradient, atol=1e-12)
-    assert np.abs(gradient).max() > 1e-2
-
-
-def test_ranking_loss_exchanged_is_the_same():
-    first, second, label = paddle.randn([5]), paddle.randn([5]), paddle.to_tensor([1.0, 0, 1, 1, 0])
-    assert float(ranking_loss(first, second, label)) == float(ranking_loss(second, first, 1 - label))
-
-
-@pytest.mark.parametrize("shares", [[0, 1, 1, 0, 1], [0.2, 0.75, 1, 0, 0.5]], ids=str)
-def test_grade_loss_is_its_definition(shares):
-    logits = np.random.randn(5) * 2
-    value, gradient = value_and_gradient(lambda x: grade_loss(x, paddle.to_tensor(np.array(shares, float))), logits)
-    assert value == pytest.approx(slow_grade(logits, shares), rel=1e-12)
-    np.testing.assert_allclose(gradient, slow_gradient(lambda x: slow_grade(x, shares), logits), atol=1e-8)
-
-
-def test_losses_of_large_scores_are_finite():
-    scores, labels = paddle.to_tensor([1e4, -1e4]), paddle.to_tensor([0.0, 1.0])
-    assert float(ranking_loss(scores, -scores, labels)) == pytest.approx(2e4)
-    assert float(grade_loss(scores, labels)) == pytest.approx(1e4)
+    assert float(ranking_loss(1e4 * wrong, -1e4 * wrong, labels)) == pytest.approx(2e4)
+    assert float(grade_loss(1e4 * wrong, labels)) == pytest.approx(1e4)

@@ -1,14 +1,8 @@
-"""Prediction: scores, embeddings, and the tools around them."""
+"""Predictors and the verbs around them: scores, vectors, and what is refused."""
 
 import io
 import json
-import os
-import shutil
-import subprocess
-import sys
 from itertools import chain
-from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,20 +11,23 @@ from tasks.commands.predict import CHUNK_BATCHES
 from tasks.common.errors import InputError
 from tasks.matching.data import ExampleStream, read_labeled
 from tasks.matching.prediction import MatchingPredictor
+from tasks.recipes import open_predictor
+from tests.helpers.exports import FORMATS, export
+from tests.helpers.runs import read_json_lines
+from tests.helpers.threads import assert_threads_get_what_one_caller_gets
 from tests.helpers.verbs import verb
 
-evaluate_matching = verb("evaluate")
-predict_matching = verb("predict")
-
-make_demo_matching = verb("demo", "matching")
-
-REPOSITORY = Path(__file__).resolve().parents[3]
+evaluate, predict = verb("evaluate"), verb("predict")
 
 
 @pytest.fixture(scope="module")
-def predictors(bi_encoder, cross_encoder, of_triples):
-    folders = {"bi": bi_encoder.model, "cross": cross_encoder.model, "triples": of_triples.model}
-    return {name: MatchingPredictor(folder, "cpu") for name, folder in folders.items()}
+def models(bi_encoder, cross_encoder, of_triples):
+    return {"bi": bi_encoder, "cross": cross_encoder, "triples": of_triples}
+
+
+@pytest.fixture(scope="module")
+def predictors(models):
+    return {name: MatchingPredictor(run.model, "cpu") for name, run in models.items()}
 
 
 @pytest.fixture(scope="module")
@@ -38,24 +35,36 @@ def pairs(data):
     return [example.texts for example in chain.from_iterable(ExampleStream(data.pairs_dev))]
 
 
-# ---- the Python interface
-
-
 @pytest.mark.parametrize("name", ["bi", "cross"])
-def test_saved_model_scores_pairs_as_in_training(request, predictors, pairs, name):
-    run = request.getfixturevalue(f"{name}_encoder")
+def test_scores_are_those_of_training_in_any_batches_and_threads(models, predictors, pairs, name):
     scores = predictors[name].score(pairs)
     assert scores.dtype == np.float32 and scores.shape == (len(pairs),)
-    np.testing.assert_allclose(scores, [record["score"] for record in run.predictions], atol=1e-5)
+    np.testing.assert_allclose(scores, [record["score"] for record in models[name].predictions], atol=1e-5)
+    one_by_one = MatchingPredictor(models[name].model, "cpu", batch_size=1)
+    np.testing.assert_allclose(one_by_one.score(pairs), scores, atol=1e-5)
+    assert_threads_get_what_one_caller_gets(predictors[name].score, pairs)
+    assert not predictors[name].model.training
 
 
-def test_dot_products_of_embeddings_are_the_scores(predictors, pairs):
-    texts = [text for texts in pairs for text in texts]
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("name", ["bi", "cross"])
+def test_exported_model_gives_what_the_trained_one_gives(models, predictors, pairs, tmp_path, name, format):
+    exported = open_predictor(export(tmp_path / "exported", format, models[name].model), batch_size=4)
+    assert exported.recipe == "matching" and exported.threshold == predictors[name].threshold
+    texts = [*pairs[:20], ("我的银行卡丢了" * 9, "好"), ("好", "好")]
+    np.testing.assert_allclose(exported.score(texts), predictors[name].score(texts), atol=1e-5)
+    assert_threads_get_what_one_caller_gets(exported.score, pairs)
+    if name == "bi":
+        texts = list(chain.from_iterable(texts))
+        np.testing.assert_allclose(exported.encode(texts), predictors[name].encode(texts), atol=1e-5)
+
+
+def test_dot_products_of_vectors_are_the_scores(predictors, pairs):
+    texts = list(chain.from_iterable(pairs))
     vectors = predictors["bi"].encode(texts)
     assert vectors.dtype == np.float32 and vectors.shape == (len(texts), 32)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
     np.testing.assert_allclose((vectors[::2] * vectors[1::2]).sum(axis=1), predictors["bi"].score(pairs), atol=1e-5)
-    np.testing.assert_allclose(predictors["bi"].encode(texts[3:4])[0], vectors[3], atol=1e-5)  # of any batch
 
 
 def test_search_finds_the_question_that_means_the_same(predictors, data):
@@ -74,190 +83,116 @@ def test_triples_are_scored_by_any_model(predictors, data):
 
 
 def test_nothing_has_no_scores_and_an_empty_text_has_a_vector(predictors):
-    assert predictors["bi"].score([]).shape == (0,)
-    assert predictors["bi"].score_triples([]).shape == (0, 2)
-    assert predictors["bi"].encode([]).shape == (0, 32)
-    assert np.isfinite(predictors["bi"].encode(["", " ", "𠮷" * 100])).all()
+    predictor = predictors["bi"]
+    assert [predictor.score([]).shape, predictor.score_triples([]).shape] == [(0,), (0, 2)]
+    assert predictor.encode([]).shape == (0, 32)
+    assert np.isfinite(predictor.encode(["", " ", "𠮷" * 100])).all()
 
 
 def test_longer_sequences_are_cut_as_asked(bi_encoder):
     text = "怎么申请信用卡和储蓄卡"
-    short = MatchingPredictor(bi_encoder.model, "cpu", max_tokens=7)
+    short, whole = (MatchingPredictor(bi_encoder.model, "cpu", max_tokens=length) for length in (7, None))
     np.testing.assert_allclose(short.encode([text]), short.encode([text[:5]]), atol=1e-6)
-    whole = MatchingPredictor(bi_encoder.model, "cpu")
     assert np.abs(whole.encode([text]) - whole.encode([text[:5]])).max() > 1e-3
 
 
-def test_cross_encoder_has_no_vectors(predictors):
-    with pytest.raises(InputError, match="is a cross_encoder, which reads two texts at once and has no vector for one"):
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda p: p.score("xy"), "got one string"),
+        (lambda p: p.score(["xy"]), "number 1"),
+        (lambda p: p.score([("x", "y"), ("x", "y", "z")]), "pairs of strings; number 2"),
+        (lambda p: p.score([("x", 3)]), "number 1"),
+        (lambda p: p.score_triples([("x", "y")]), "triples of strings; number 1"),
+        (lambda p: p.encode("x"), "got one string"),
+        (lambda p: p.encode([None]), "number 1"),
+    ],
+)
+def test_other_things_than_texts_are_refused(predictors, call, said):
+    with pytest.raises(InputError, match=said):
+        call(predictors["bi"])
+    with pytest.raises(InputError, match="is a cross_encoder"):
         predictors["cross"].encode(["x"])
 
 
-@pytest.mark.parametrize(
-    "call, message",
-    [
-        (lambda p: p.score("xy"), "give a list of pairs of strings, got one string"),
-        (lambda p: p.score(["xy"]), "number 1 is 'xy'"),
-        (lambda p: p.score([("x", "y"), ("x", "y", "z")]), "list of pairs of strings; number 2 is"),
-        (lambda p: p.score([("x", 3)]), "number 1 is"),
-        (lambda p: p.score_triples([("x", "y")]), "give a list of triples of strings; number 1 is"),
-        (lambda p: p.encode("x"), "give a list of strings, got one string"),
-        (lambda p: p.encode([None]), "give a list of strings; number 1 is"),
-    ],
-)
-def test_other_things_than_texts_are_refused(predictors, call, message):
-    with pytest.raises(InputError, match=message):
-        call(predictors["bi"])
+# ---- verbs
 
 
-# ---- tools
-
-
-def read_json_lines(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def test_tool_writes_pairs_with_their_score_and_label(bi_encoder, predictors, pairs, data, tmp_path):
-    words = [str(bi_encoder.model), "--input", str(data.pairs_dev), "--output", str(tmp_path / "out"), "--device=cpu"]
-    assert predict_matching.main(words) == 0
+@pytest.mark.parametrize("batch_size", [1, 32])
+def test_pairs_are_written_with_their_score_and_label(bi_encoder, pairs, data, tmp_path, batch_size):
+    assert len(pairs) > CHUNK_BATCHES["matching"]
+    words = [bi_encoder.model, "--input", data.pairs_dev, "--output", tmp_path / "out", "--batch_size", batch_size]
+    assert predict.main([*map(str, words), "--device=cpu"]) == 0
     records = read_json_lines(tmp_path / "out")
     assert [(record["sentence1"], record["sentence2"]) for record in records] == pairs
-    scores = predictors["bi"].score(pairs)
-    np.testing.assert_allclose([record["score"] for record in records], scores, atol=1e-6)
-    labels = np.array([record["label"] for record in records])
-    np.testing.assert_array_equal(labels, scores >= bi_encoder.model_config["threshold"])
-    gold = np.array([example.label for example in read_labeled(data.pairs_dev)])
-    assert (labels == gold).mean() == bi_encoder.metrics["dev"]["accuracy"]
+    scores = [record["score"] for record in bi_encoder.predictions]
+    np.testing.assert_allclose([record["score"] for record in records], scores, atol=1e-5)
+    correct = [record["label"] == example.label for record, example in zip(records, read_labeled(data.pairs_dev))]
+    assert np.mean(correct) == bi_encoder.metrics["dev"]["accuracy"]
 
 
-def test_tool_writes_the_candidate_that_is_closer(of_triples, data, tmp_path):
+def test_of_triples_the_candidate_that_is_closer_is_written(of_triples, data, tmp_path):
     words = [str(of_triples.model), "--input", str(data.triples), "--output", str(tmp_path / "out"), "--device=cpu"]
-    assert predict_matching.main(words) == 0
-    records, given = read_json_lines(tmp_path / "out"), read_json_lines(data.triples)
-    assert [{key: record[key] for key in "ABC"} for record in records] == given
-    assert all(("C", "B")[record["scores"][0] > record["scores"][1]] == record["label"] for record in records)
+    assert predict.main(words) == 0
+    records = read_json_lines(tmp_path / "out")
+    assert [{key: record[key] for key in "ABC"} for record in records] == read_json_lines(data.triples)
+    assert all("CB"[record["scores"][0] > record["scores"][1]] == record["label"] for record in records)
     share = np.mean([record["label"] == "B" for record in records])  # B is the closer one in the file
     assert share == of_triples.metrics["dev"]["accuracy"]
 
 
-def test_tool_embeds_texts_of_lines(bi_encoder, predictors, tmp_path):
+def test_vectors_of_lines_are_written_as_an_array(bi_encoder, predictors, tmp_path):
     (tmp_path / "texts").write_text("怎么申请信用卡\n\n房贷利息\n", encoding="utf-8")
-    output = tmp_path / "vectors.npy"
-    words = [str(bi_encoder.model), "--embed", "--input", str(tmp_path / "texts"), "--output", str(output)]
-    assert predict_matching.main([*words, "--device=cpu"]) == 0
+    words = [bi_encoder.model, "--embed", "--input", tmp_path / "texts", "--output", tmp_path / "vectors.npy"]
+    assert predict.main([*map(str, words), "--device=cpu"]) == 0
     expected = predictors["bi"].encode(["怎么申请信用卡", "", "房贷利息"])
-    np.testing.assert_allclose(np.load(output), expected, atol=1e-6)
+    np.testing.assert_allclose(np.load(tmp_path / "vectors.npy"), expected, atol=1e-6)
 
 
-def test_pairs_are_scored_and_written_before_the_next_ones_are_read(bi_encoder, predictors, monkeypatch, capsys):
-    class Pipe(io.RawIOBase):
-        pieces = ["怎么申请信用卡\t信用卡如何申请\n", "\n甲\t乙\t1\n丙\t", "丁"]
-        written = []
-
-        def readable(self):
-            return True
-
-        def readinto(self, buffer):
-            self.written.append(capsys.readouterr().out.count("\n"))
-            piece = self.pieces.pop(0).encode() if self.pieces else b""
-            buffer[: len(piece)] = piece
-            return len(piece)
-
-    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=Pipe(), isatty=lambda: False))
-    assert predict_matching.main([str(bi_encoder.model), "--device=cpu"]) == 0
-    assert Pipe.written == [0, 1, 1, 0] and capsys.readouterr().out.count("\n") == 1
-
-
-def test_more_pairs_than_a_chunk_holds_are_scored_in_turn(bi_encoder, predictors, pairs, data, tmp_path):
-    words = [str(bi_encoder.model), "--input", str(data.pairs_dev), "--output", str(tmp_path / "out"), "--device=cpu"]
-    assert len(pairs) > CHUNK_BATCHES["matching"]
-    assert predict_matching.main([*words, "--batch_size", "1"]) == 0
-    found = [record["score"] for record in read_json_lines(tmp_path / "out")]
-    np.testing.assert_allclose(found, predictors["bi"].score(pairs), atol=1e-5)
-
-
-def test_what_is_scored_is_not_kept_where_a_later_line_is_wrong(bi_encoder, tmp_path, fails):
-    (tmp_path / "pairs").write_text("甲\t乙\n丙\n", encoding="utf-8")
-    words = ("--device", "cpu", "--input", "pairs", "--output", "out")
-    assert fails(predict_matching, bi_encoder.model, *words).startswith("pairs:2: 1 columns")
-    assert not (tmp_path / "out").exists()
-
-
-def test_standard_streams_are_utf_8_in_any_locale(cross_encoder, tmp_path):
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    done = subprocess.run(
-        [sys.executable, "-m", "paddle_rope", "predict", cross_encoder.model, "--device", "cpu"],
-        input="怎么申请信用卡\t信用卡如何申请\n".encode(),
-        capture_output=True, env=environment, cwd=tmp_path, timeout=120,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, b"")
-    (record,) = map(json.loads, done.stdout.decode("utf-8").splitlines())
-    assert record["sentence1"] == "怎么申请信用卡" and 0 < record["score"] < 1 and record["label"] in (0, 1)
-
-
-def test_evaluation_gives_the_figures_of_training(bi_encoder, cross_encoder, of_triples, data, tmp_path, capsys):
-    for run, file in ((bi_encoder, data.pairs_dev), (cross_encoder, data.pairs_dev), (of_triples, data.triples)):
+def test_evaluation_gives_the_scores_of_training(models, data, tmp_path, capsys):
+    for name, run in models.items():
+        file = data.triples if name == "triples" else data.pairs_dev
         words = [str(run.model), str(file), "--output", str(tmp_path / "out"), "--device", "cpu"]
-        assert evaluate_matching.main(words) == 0
+        assert evaluate.main(words) == 0
         assert json.loads((tmp_path / "out").read_text("utf-8")) == pytest.approx(run.metrics["dev"], abs=1e-5)
-        assert f"accuracy {run.metrics['dev']['accuracy']:.4f}" in capsys.readouterr().out
-
-
-def test_model_of_pairs_is_evaluated_on_grades_by_their_order(bi_encoder, data, tmp_path):
-    words = [str(bi_encoder.model), str(data.grades_dev), "--output", str(tmp_path / "out"), "--device", "cpu"]
-    assert evaluate_matching.main(words) == 0
+        assert f"{run.metrics['dev']['accuracy']:.4f}" in capsys.readouterr().out
+    words = [str(models["bi"].model), str(data.grades_dev), "--output", str(tmp_path / "out"), "--device", "cpu"]
+    assert evaluate.main(words) == 0  # a model of pairs may be used for grades
     assert json.loads((tmp_path / "out").read_text("utf-8")).keys() == {"spearman"}
 
 
-# ---- what cannot be
-
-
-@pytest.fixture
-def predict_fails(fails, bi_encoder, monkeypatch):
+@pytest.mark.parametrize(
+    "verb, words, said",
+    [
+        (predict, "--input missing", "missing: no such file"),
+        (predict, "--input texts", "texts:1: 1 columns"),
+        (predict, "--input late --output out", "late:2: 1 columns"),  # and the first line's score is not kept
+        (predict, "--output no/out", "no/out: cannot be written"),
+        (predict, "--input pairs --output ./pairs", "./pairs: is the input too"),
+        (predict, "--embed", "--embed writes an array"),
+        (predict, "--batch_size 0", "--batch_size 0"),
+        (predict, "--max_tokens 4", "4: must be 5 or more"),
+        (evaluate, "pairs", "pairs:1: there is no label"),
+    ],
+)
+def test_mistake_is_one_line(fails, bi_encoder, write, monkeypatch, verb, words, said):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"x\ty\n")))
-    return lambda *words, model=bi_encoder.model: fails(predict_matching, model, "--device", "cpu", *words)
+    for name, content in {"texts": "x\n", "pairs": "x\ty\n", "late": "x\ty\nx\n"}.items():
+        write(content, name)
+    assert said in fails(verb, bi_encoder.model, *words.split(), "--device", "cpu")
 
 
-def test_bad_input_of_the_tools_is_one_line(predict_fails, fails, cross_encoder, bi_encoder, tmp_path):
-    (tmp_path / "texts").write_text("x\n", encoding="utf-8")
-    (tmp_path / "pairs").write_text("x\ty\n", encoding="utf-8")
-    assert predict_fails("--input", "missing") == "missing: no such file; check the path"
-    assert predict_fails("--input", "texts").startswith("texts:1: 1 columns, 'x'; give two texts and a label between")
-    assert predict_fails("--output", "no/out").startswith("no/out: cannot be written")
-    assert predict_fails("--input", "pairs", "--output", "./pairs").startswith("./pairs: is the input too")
-    assert predict_fails("--embed") == "--embed writes an array: give --output FILE.npy"
-    assert "is a cross_encoder" in predict_fails("--embed", "--output", "x.npy", model=cross_encoder.model)
-    assert predict_fails("--batch_size", "0") == "--batch_size 0: must be 1 or more"
-    assert predict_fails("--max_tokens", "4").endswith(" 4: must be 5 or more")
-    message = fails(evaluate_matching, bi_encoder.model, "pairs", "--device", "cpu")
-    assert message.startswith("pairs:1: there is no label")
-
-
-def test_folder_that_is_no_model_is_named(predict_fails, bi_encoder, tmp_path):
-    assert predict_fails(model="missing").startswith("missing: no such folder")
-    assert predict_fails(model=bi_encoder.folder).endswith(f"is a training run, not a model; give {bi_encoder.model}")
-    folder = shutil.copytree(bi_encoder.model, tmp_path / "damaged")
-    config = json.loads((folder / "config.json").read_text("utf-8"))
-    for changed, what in (
-        ({**config, "vocab_size": 7}, "config.json"),
-        ({**config, "architecture": "other"}, "config.json"),
-        ({**config, "architecture": "cross_encoder"}, "model.safetensors"),
-    ):
-        (folder / "config.json").write_text(json.dumps(changed), "utf-8")
-        assert predict_fails(model="damaged").startswith(f"damaged: {what} is damaged or does not fit")
-
-
-# ---- demo data
-
-
-def test_demo_data_are_the_same_each_time(tmp_path, capsys):
-    for name in ("one", "same"):
-        assert make_demo_matching.main([str(tmp_path / name)]) == 0
-    one, same = ({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("one", "same"))
-    assert one == same
-    assert one.keys() == {
-        "pairs_train.tsv", "pairs_dev.tsv", "grades_train.tsv", "grades_dev.tsv", "triples.jsonl"
-    }  # fmt: skip
-    assert "pairs_train.tsv: 600 lines" in capsys.readouterr().out
-    assert make_demo_matching.main([str(tmp_path / "one")]) == 2
-    assert "one: is not empty" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    "changed, file",
+    [
+        ({"vocab_size": 7}, "config.json"),
+        ({"architecture": "other"}, "config.json"),
+        ({"architecture": "cross_encoder"}, "model.safetensors"),
+    ],
+)
+def test_folder_that_does_not_fit_is_named(bi_encoder, tmp_path, changed, file):
+    for path in bi_encoder.model.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "config.json").write_text(json.dumps({**bi_encoder.model_config, **changed}), "utf-8")
+    with pytest.raises(InputError, match=f"{file} is damaged or does not fit"):
+        MatchingPredictor(tmp_path, "cpu")

@@ -1,35 +1,33 @@
+"""Pretraining runs: what they leave, how they resume, where they start, what is refused."""
+
 import csv
-import json
 import logging
 import math
-from types import SimpleNamespace
+from functools import partial
 
 import numpy as np
-import pretrain
 import pytest
-import train_ner
 import yaml
 from PIL import Image
 from safetensors.numpy import load_file
-from visualdl import LogReader
 
-from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, load_tokenizer
+from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, WordTokenizer, load_tokenizer
 from tasks.common.texts.documents import hold_out, read_documents
 from tasks.common.training.complete import last_checkpoint
 from tasks.pretraining.batches import DevBatches
 from tasks.pretraining.masking import WholeWordMasking
 from tasks.pretraining.stages import parse_stages
 from tasks.pretraining.tokens import tokenize
-from tasks.pretraining.trainer import PretrainingMonitor, evaluate_model
+from tasks.pretraining.trainer import evaluate_model
+from tests.helpers import runs
+from tests.helpers.verbs import verb
 
 STAGES = "48x4x7,16x8x6,64x2x5"
 ENDS = (7, 13, 18)
+SIZES = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2}
 TINY = {
+    "recipe": "pretraining",
     "stages": STAGES,
-    "hidden_size": 32,
-    "intermediate_size": 64,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
     "hidden_dropout_prob": 0.1,
     "attention_probs_dropout_prob": 0.1,
     "dev_fraction": 0.1,
@@ -38,63 +36,34 @@ TINY = {
     "save_steps": 5,
     "device": "cpu",
 }
+train_verb = verb("train")
 
 
-@pytest.fixture(scope="session")
-def config_file(corpus_file, tmp_path_factory):
-    """A configuration of a tiny model: all but the output folder."""
+@pytest.fixture(scope="module")
+def without_sizes(corpus_file, tmp_path_factory):
+    """A configuration that takes its sizes from a pretrained folder."""
     path = tmp_path_factory.mktemp("config") / "tiny.yaml"
-    path.write_text(yaml.safe_dump({"text_files": [str(corpus_file)], **TINY}), encoding="utf-8")
+    path.write_text(yaml.safe_dump({**TINY, "text_files": [str(corpus_file)]}), encoding="utf-8")
     return path
 
 
-@pytest.fixture(scope="session")
-def run(config_file):
-    """Pretrain a tiny model: ``run(folder, key=value ...)`` -> what the run has left."""
-
-    def run(folder, **overrides):
-        words = [word for key, value in overrides.items() for word in (f"--{key}", str(value))]
-        assert pretrain.main([str(config_file), "--output_dir", str(folder), *words]) == 0
-        return left_by(folder)
-
-    return run
+@pytest.fixture(scope="module")
+def config_file(without_sizes):
+    path = without_sizes.with_name("sizes.yaml")
+    path.write_text(without_sizes.read_text(encoding="utf-8") + yaml.safe_dump(SIZES), encoding="utf-8")
+    return path
 
 
-@pytest.fixture(scope="session")
-def whole(run, tmp_path_factory):
+@pytest.fixture(scope="module")
+def train(config_file):
+    """``train(folder, key=value ...)`` -> what the run has left."""
+    return partial(runs.train, config_file)
+
+
+@pytest.fixture(scope="module")
+def whole(train, tmp_path_factory):
     """A run that was not interrupted. Do not change its files."""
-    return run(tmp_path_factory.mktemp("whole") / "run")
-
-
-def left_by(folder):
-    """What a run has left."""
-    return SimpleNamespace(
-        folder=folder,
-        model=folder / "model",
-        weights=(folder / "model" / "model.safetensors").read_bytes(),
-        config=yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8")),
-        metrics=json.loads((folder / "metrics.json").read_text(encoding="utf-8")),
-    )
-
-
-@pytest.fixture
-def fails(tmp_path, monkeypatch, capsys, config_file):
-    """Run the tool in ``tmp_path`` with more words; it must end with status 2 and one line, and leave no file."""
-    monkeypatch.chdir(tmp_path)
-
-    def fails(*words, config=config_file):
-        before = set(tmp_path.rglob("*"))
-        capsys.readouterr()
-        assert pretrain.main([str(config), "--output_dir", "run", *map(str, words)]) == 2
-        captured = capsys.readouterr()
-        assert captured.err.startswith("error: ") and captured.err.count("\n") == 1, captured.err
-        assert set(tmp_path.rglob("*")) == before
-        return captured.err.removeprefix("error: ").rstrip("\n")
-
-    return fails
-
-
-# ---- what a run leaves
+    return train(tmp_path_factory.mktemp("whole") / "run")
 
 
 def test_scores_of_each_stage_are_recorded(whole):
@@ -106,223 +75,134 @@ def test_scores_of_each_stage_are_recorded(whole):
     assert rows[-1]["dev_loss"] < rows[0]["dev_loss"]
     assert whole.metrics["dev"] == {"loss": rows[-1]["dev_loss"], "accuracy": rows[-1]["dev_accuracy"]}
     with open(whole.folder / "stages.csv", encoding="utf-8", newline="") as file:
-        table = list(csv.DictReader(file))
-    assert [{key: float(value) for key, value in row.items()} for row in table] == rows
-    lines = (whole.folder / "stages.md").read_text(encoding="utf-8").splitlines()
-    assert len(lines) == 2 + len(rows)
-    assert lines[-1].endswith(f"| {round(rows[-1]['dev_loss'], 4)} | {round(rows[-1]['dev_accuracy'], 4)} |")
+        assert [{key: float(value) for key, value in row.items()} for row in csv.DictReader(file)] == rows
+    assert len((whole.folder / "stages.md").read_text(encoding="utf-8").splitlines()) == 2 + len(rows)
     with Image.open(whole.folder / "stages.png") as image:
-        assert image.format == "PNG" and min(image.size) > 300
+        assert np.asarray(image.convert("L")).std() > 1
 
 
 def test_recorded_scores_are_those_of_the_weights_at_the_length_of_the_stage(whole, corpus_file):
+    train, dev = hold_out(read_documents([corpus_file]), whole.config["dev_fraction"])
     tokenizer = load_tokenizer(whole.model)
-    model = RoFormerForMaskedLM.from_pretrained(whole.model)
-    _, dev = hold_out(read_documents([corpus_file]), whole.config["dev_fraction"])
+    assert tokenizer.vocab == CharTokenizer.from_corpus(train, min_count=2).vocab
     stream = tokenize(dev, tokenizer, "", show_progress=False)
     batches = DevBatches(stream, parse_stages(STAGES)[-1], tokenizer, WholeWordMasking(tokenizer))
-    scores = evaluate_model(model, batches)
+    scores = evaluate_model(RoFormerForMaskedLM.from_pretrained(whole.model), batches)
     assert scores == {name: pytest.approx(value, rel=1e-5) for name, value in whole.metrics["dev"].items()}
 
 
-def test_curves_are_in_the_visualdl_log(whole):
-    (path,) = (whole.folder / "vdl").iterdir()
-    reader = LogReader(file_path=str(path))
-    curves = {
-        name: [(record.id, record.value) for record in reader.get_data("scalar", name)]
-        for name in ("1_train/loss", "1_train/accuracy", "1_train/learning_rate", "dev/loss", "dev/accuracy")
-    }
+def test_visualdl_shows_training_and_the_end_of_each_stage(whole):
     logged = sorted({*range(2, ENDS[-1] + 1, 2), *ENDS})
-    assert [step for step, _ in curves["1_train/loss"]] == [step for step, _ in curves["1_train/accuracy"]] == logged
-    assert [step for step, _ in curves["dev/loss"]] == list(ENDS)
-    expected = [row["dev_accuracy"] for row in whole.metrics["stages"]]
-    assert [value for _, value in curves["dev/accuracy"]] == pytest.approx(expected, rel=1e-5)
+    for tag in ("1_train/loss", "1_train/accuracy"):
+        assert [step for step, _ in runs.curve(whole.folder, tag)] == logged
+    for name in ("loss", "accuracy"):
+        expected = [(end, pytest.approx(row[f"dev_{name}"])) for end, row in zip(ENDS, whole.metrics["stages"])]
+        assert runs.curve(whole.folder, f"dev/{name}") == expected
     # one schedule over all stages: up at the beginning, then down to 0
-    rates = dict(curves["1_train/learning_rate"])
+    rates = dict(runs.curve(whole.folder, "1_train/learning_rate"))
     assert rates[2] > rates[4] > rates[ENDS[0]] > rates[ENDS[1]] > rates[ENDS[2]] == 0
 
 
-def test_fixed_random_tokens_are_learned_by_heart(run, tmp_path):
-    text = tmp_path / "text.txt"
-    text.write_text("甲乙丙丁\n戊己庚辛\n", encoding="utf-8")
-    left = run(
-        tmp_path / "run", text_files=text, stages="8x16x150", vocab_min_count=1, dev_fraction=0.5,
+def test_a_text_is_learned_by_heart(train, tmp_path):
+    (tmp_path / "text.txt").write_text("甲乙丙丁\n戊己庚辛\n", encoding="utf-8")
+    left = train(
+        tmp_path / "run", text_files=tmp_path / "text.txt", stages="8x16x150", vocab_min_count=1, dev_fraction=0.5,
         hidden_dropout_prob=0, attention_probs_dropout_prob=0, save_steps=1000, logging_steps=30,
     )  # fmt: skip
-    (path,) = (left.folder / "vdl").iterdir()
-    losses = [record.value for record in LogReader(file_path=str(path)).get_data("scalar", "1_train/loss")]
+    losses = [loss for _, loss in runs.curve(left.folder, "1_train/loss")]
     assert losses[-1] < 0.8 < 1.5 < losses[0]
 
 
 # ---- interruption
 
 
-class PowerCut(Exception):
-    pass
-
-
-@pytest.fixture
-def cut_run(run, tmp_path, monkeypatch):
-    """Start a run that breaks off at the end of a step."""
-
-    def cut_run(step, event="on_step_end", **overrides):
-        def power_cut(self, args, state, control, **kwargs):
-            if state.global_step >= step:
-                raise PowerCut
-
-        with monkeypatch.context() as patch, pytest.raises(PowerCut):
-            patch.setattr(PretrainingMonitor, event, power_cut)
-            run(tmp_path / "cut", **overrides)
-        return tmp_path / "cut"
-
-    return cut_run
-
-
-def assert_equal_results(folder, whole):
-    left = left_by(folder)
-    assert left.weights == whole.weights
-    for name in ("model/config.json", "model/vocab.txt"):
-        assert (folder / name).read_bytes() == (whole.folder / name).read_bytes()
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options, cuts",
+    [
+        ({}, [(9, "on_step_end")]),  # checkpoints are every 5 steps and at 7, 13, 18
+        ({}, [(14, "on_step_end"), (ENDS[-1], "on_train_end")]),
+        ({"gradient_accumulation_steps": 2, "attention": "linear", "save_steps": 2}, [(5, "on_step_end")]),
+        ({"tokenizer": "word", "vocab_file": ...}, [(12, "on_step_end")]),
+    ],
+)
+def test_interrupted_run_ends_as_if_it_had_not_been(train, whole, tmp_path, options, cuts):
+    if "vocab_file" in options:
+        options = {**options, "vocab_file": whole.model / "vocab.txt"}
+    whole = train(tmp_path / "whole", **options) if options else whole
+    folder = tmp_path / "cut"
+    for number, (step, event) in enumerate(cuts):
+        with runs.power_cut(step, event):
+            train_verb.main(["--resume", str(folder)]) if number else train(folder, **options)
+    assert not (folder / "metrics.json").exists()
+    assert train_verb.main(["--resume", str(folder)]) == 0
+    left = runs.left_by(folder)
+    for name in ("model/model.safetensors", "model/config.json", "model/vocab.txt"):
+        assert (folder / name).read_bytes() == (whole.folder / name).read_bytes(), name
     for first, second in zip(left.metrics["stages"], whole.metrics["stages"]):
         assert {**first, "seconds_per_step": 0} == {**second, "seconds_per_step": 0}
-    assert left.metrics["dev"] == whole.metrics["dev"]
-    checkpoints = [last_checkpoint(run / "checkpoints") for run in (folder, whole.folder)]
-    assert checkpoints[0].name == checkpoints[1].name == f"checkpoint-{ENDS[-1]}"
-    first, second = (load_file(path / "optimizer.safetensors") for path in checkpoints)
+    checkpoints = [last_checkpoint(run.folder / "checkpoints") / "optimizer.safetensors" for run in (left, whole)]
+    first, second = map(load_file, checkpoints)
+    assert first.keys() == second.keys() and all(np.array_equal(first[key], second[key]) for key in first)
+
+
+# ---- where it starts, and what starts from it
+
+
+def assert_encoders_are_equal(*folders):
+    first, second = (RoFormerForMaskedLM.from_pretrained(folder).roformer.state_dict() for folder in folders)
     assert first.keys() == second.keys()
-    assert all(np.array_equal(first[key], second[key]) for key in first)
+    for name, weight in first.items():
+        np.testing.assert_allclose(second[name].numpy(), weight.numpy(), atol=1e-6, err_msg=name)
 
 
-@pytest.mark.parametrize("step, reached", [(9, 7), (12, 10), (14, 13)])  # saved every 5 steps and at 7, 13, 18
-def test_interrupted_run_ends_as_if_it_had_not_been(whole, cut_run, capsys, step, reached):
-    folder = cut_run(step)
-    capsys.readouterr()
-    assert pretrain.main(["--resume", str(folder)]) == 0
-    assert f"checkpoint-{reached}\n" in capsys.readouterr().out
-    assert_equal_results(folder, whole)
-
-
-def test_interrupted_run_keeps_its_word_vocabulary(run, cut_run, tmp_path, word_vocab_file):
-    options = {"tokenizer": "word", "vocab_file": word_vocab_file}
-    whole = run(tmp_path / "whole", **options)
-    folder = cut_run(9, **options)
-    assert pretrain.main(["--resume", str(folder)]) == 0
-    assert_equal_results(folder, whole)
-
-
-def test_run_cut_behind_its_last_step_only_writes_its_results(whole, cut_run):
-    folder = cut_run(ENDS[-1], event="on_train_end")
-    assert not (folder / "metrics.json").exists()
-    assert pretrain.main(["--resume", str(folder)]) == 0
-    assert_equal_results(folder, whole)
-
-
-def test_resumed_run_may_be_cut_again(run, cut_run, tmp_path, monkeypatch):
-    options = {"gradient_accumulation_steps": 2, "attention": "linear", "save_steps": 2}
-    whole = run(tmp_path / "whole", **options)
-    folder = cut_run(5, **options)
-
-    def power_cut(self, args, state, control, **kwargs):
-        if state.global_step >= 11:
-            raise PowerCut
-
-    with monkeypatch.context() as patch, pytest.raises(PowerCut):
-        patch.setattr(PretrainingMonitor, "on_step_end", power_cut)
-        pretrain.main(["--resume", str(folder)])
-    assert pretrain.main(["--resume", str(folder)]) == 0
-    assert_equal_results(folder, whole)
-
-
-def test_seed_alone_decides(run, whole, tmp_path):
-    assert run(tmp_path / "again").weights == whole.weights
-    assert run(tmp_path / "other", seed=43).weights != whole.weights
-
-
-# ---- where it starts
-
-
-def test_softmax_weights_start_a_linear_model(run, whole, tmp_path, caplog, config_file):
-    config = yaml.safe_load(config_file.read_text(encoding="utf-8"))
-    sizes = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
-    path = tmp_path / "warm.yaml"
-    path.write_text(yaml.safe_dump({key: value for key, value in config.items() if key not in sizes}), encoding="utf-8")
-    words = ["--pretrained", str(whole.model), "--attention=linear", "--learning_rate=1e-9", "--weight_decay=0"]
+def test_softmax_weights_start_a_linear_model(whole, tmp_path, caplog, without_sizes):
+    keys = {"pretrained": whole.model, "attention": "linear", "learning_rate": 1e-9, "weight_decay": 0}
     with caplog.at_level(logging.WARNING, logger="paddle_rope"):
-        assert pretrain.main([str(path), "--output_dir", str(tmp_path / "run"), *words]) == 0
+        run = runs.train(without_sizes, tmp_path / "run", **keys)
     assert "new, as initialized" not in caplog.text and "not used" not in caplog.text
-    first, second = (RoFormerForMaskedLM.from_pretrained(folder) for folder in (whole.model, tmp_path / "run/model"))
-    assert second.config.attention == "linear" and first.config.attention == "softmax"
-    assert (tmp_path / "run/model/vocab.txt").read_bytes() == (whole.model / "vocab.txt").read_bytes()
-    for name, weight in first.state_dict().items():
-        assert np.allclose(weight.numpy(), second.state_dict()[name].numpy(), atol=1e-6), name
+    assert (run.model_config["attention"], whole.model_config["attention"]) == ("linear", "softmax")
+    assert (run.model / "vocab.txt").read_bytes() == (whole.model / "vocab.txt").read_bytes()
+    assert_encoders_are_equal(whole.model, run.model)
 
 
 def test_ner_starts_from_the_result(whole, corpus_file, tmp_path):
-    config = tmp_path / "ner.yaml"
     options = {
-        "train_file": str(corpus_file), "num_train_epochs": 1, "max_characters": 64, "device": "cpu",
-        "pretrained": str(whole.model), "learning_rate": 1e-9, "weight_decay": 0, "warmup_ratio": 0,
+        "recipe": "ner", "train_file": str(corpus_file), "num_train_epochs": 1, "max_characters": 64, "device": "cpu",
+        "learning_rate": 1e-9, "weight_decay": 0, "warmup_ratio": 0,
     }  # fmt: skip
-    config.write_text(yaml.safe_dump(options), encoding="utf-8")
-    assert train_ner.main([str(config), "--output_dir", str(tmp_path / "ner")]) == 0
-    encoder = RoFormerForMaskedLM.from_pretrained(whole.model).roformer
-    ner = RoFormerForMaskedLM.from_pretrained(tmp_path / "ner/model").roformer  # the encoder of any folder
-    for name, weight in encoder.state_dict().items():
-        assert np.allclose(weight.numpy(), ner.state_dict()[name].numpy(), atol=1e-6), name
+    (tmp_path / "ner.yaml").write_text(yaml.safe_dump(options), encoding="utf-8")
+    run = runs.train(tmp_path / "ner.yaml", tmp_path / "ner", pretrained=whole.model)
+    assert_encoders_are_equal(whole.model, run.model)
 
 
-def test_words_are_tokens_with_a_word_vocabulary(run, tmp_path, word_vocab_file):
-    left = run(
-        tmp_path / "run", tokenizer="word", vocab_file=word_vocab_file, stages="32x4x1", attention="linear,softmax",
-        num_hidden_layers=2,
-    )  # fmt: skip
+def test_words_are_tokens_with_a_word_vocabulary(train, tmp_path, word_vocab_file):
+    options = {"tokenizer": "word", "vocab_file": word_vocab_file, "stages": "32x4x1", "num_hidden_layers": 2}
+    left = train(tmp_path / "run", **options, attention="linear,softmax")
     tokenizer = load_tokenizer(left.model)
-    assert type(tokenizer).__name__ == "WordTokenizer"
+    assert isinstance(tokenizer, WordTokenizer)
     assert tokenizer.vocab == word_vocab_file.read_text(encoding="utf-8").split("\n")[:-1]
-    assert json.loads((left.model / "config.json").read_text(encoding="utf-8"))["attention"] == ["linear", "softmax"]
-
-
-def test_characters_are_those_of_the_training_documents(whole, corpus_file):
-    train, _ = hold_out(read_documents([corpus_file]), whole.config["dev_fraction"])
-    expected = CharTokenizer.from_corpus(train, min_count=2)
-    assert load_tokenizer(whole.model).vocab == expected.vocab
-
-
-# ---- what the user can mend
+    assert left.model_config["attention"] == ["linear", "softmax"]
 
 
 @pytest.mark.parametrize(
-    "words, message",
+    "words, said",
     [
-        (["--stages", "512x8"], "stage 1 of stages is '512x8'"),
-        (["--max_steps", "3"], "key 'max_steps' cannot be set: the stages give lengths, batch sizes and steps"),
-        (["--num_train_epochs", "3"], "key 'num_train_epochs' cannot be set"),
-        (["--text_files", "missing.txt"], "missing.txt: no such file"),
-        (["--tokenizer", "bpe"], "tokenizer must be one of char, word, got bpe"),
-        (["--tokenizer", "word"], "tokenizer word without vocab_file"),
-        (["--vocab_file", "missing.txt"], "missing.txt: no such file"),
-        (["--vocab_file", "missing.txt", "--vocab_min_count", "2"], "key 'vocab_min_count'"),
-        (["--pretrained", "missing"], "key 'hidden_size': sizes and tokenizer come from the folder missing"),
-        (["--dev_fraction", "0"], "dev_fraction must be greater than 0"),
-        (["--attention", "quadratic"], "quadratic"),
-        (["--train_file", "x"], "key 'train_file' is a key of ner, matching, "),
-        (["--hidden_size", "33"], "33"),
+        ("--stages 512x8", "stage 1 of stages"),
+        ("--max_steps 3", "'max_steps' cannot be set"),
+        ("--num_train_epochs 3", "'num_train_epochs' cannot be set"),
+        ("--text_files missing.txt", "missing.txt: no such file"),
+        ("--tokenizer bpe", "tokenizer must be one of"),
+        ("--tokenizer word", "without vocab_file"),
+        ("--vocab_file missing.txt", "missing.txt: no such file"),
+        ("--vocab_file missing.txt --vocab_min_count 2", "'vocab_min_count'"),
+        ("--vocab_file special.txt", "special.txt: holds special tokens only"),
+        ("--vocab_file unmasked.txt", "unmasked.txt: lacks [MASK]"),
+        ("--pretrained missing", "'hidden_size'"),
+        ("--dev_fraction 0", "dev_fraction must be greater than 0"),
     ],
 )
-def test_mistake_is_one_line(fails, words, message):
-    assert message in fails(*words)
-
-
-def test_vocabulary_without_characters_is_refused(fails, tmp_path):
-    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n", encoding="utf-8")
-    assert "vocab.txt: holds special tokens only" in fails("--vocab_file", "vocab.txt")
-
-
-def test_vocabulary_without_mask_is_refused(fails, tmp_path):
-    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n一\n", encoding="utf-8")
-    assert "vocab.txt: lacks [MASK]" in fails("--vocab_file", "vocab.txt")
-
-
-def test_run_is_not_written_into_a_folder_that_is_taken(whole, config_file, capsys):
-    assert pretrain.main([str(config_file), "--output_dir", str(whole.folder)]) == 2
-    assert "already holds another run" in capsys.readouterr().err
+def test_mistake_is_one_line(fails, config_file, tmp_path, words, said):
+    (tmp_path / "special.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n", encoding="utf-8")
+    (tmp_path / "unmasked.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n一\n", encoding="utf-8")
+    assert said in fails(train_verb, config_file, "--output_dir", "run", *words.split())

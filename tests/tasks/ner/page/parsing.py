@@ -4,6 +4,7 @@ import io
 import re
 from html.parser import HTMLParser
 
+from tasks.ner.examples import Entity, as_record
 from tasks.ner.page.html import write_html
 from tasks.ner.spans import probability
 
@@ -11,13 +12,13 @@ VOID = {"meta", "br", "img", "link", "input"}
 
 
 class Page(HTMLParser):
-    """Checks that tags are closed in order and links lead somewhere, and collects texts, their marks and paragraphs."""
+    """The texts of a page, their marks as [start, end, attributes], paragraphs and lists. Refuses tags that are not
+    closed in order, ids and attributes that are there twice, and links that lead nowhere."""
 
     def __init__(self, content):
         super().__init__(convert_charrefs=True)
-        self.open, self.tags, self.texts, self.marks, self.legend = [], set(), [], [], []
-        self.attributes = []  # (tag, name of the attribute, value)
-        self.paragraphs, self.contents, self.ids, self.links = [], [], [], []
+        self.open, self.tags, self.attributes, self.ids, self.links = [], set(), [], [], []
+        self.texts, self.marks, self.paragraphs, self.legend, self.contents = [], [], [], [], []
         self.feed(content)
         self.close()
         assert self.open == []
@@ -26,11 +27,10 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         self.tags.add(tag)
-        names = [name for name, _ in attributes]
-        assert len(names) == len(set(names)), names
         if tag not in VOID:
             self.open.append(tag)
         self.attributes += [(tag, *attribute) for attribute in attributes]
+        assert len(dict(attributes)) == len(attributes)
         attributes = dict(attributes)
         self.ids += [attributes["id"]] if "id" in attributes else []
         self.links += [attributes["href"]] if "href" in attributes else []
@@ -43,7 +43,11 @@ class Page(HTMLParser):
         elif tag == "mark":
             self.marks[-1].append([len(self.texts[-1]), None, attributes])
         elif tag == "li":
-            (self.contents if "nav" in self.open else self.legend).append("")
+            self._list.append("")
+
+    @property
+    def _list(self):
+        return self.contents if "nav" in self.open else self.legend
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
@@ -55,17 +59,19 @@ class Page(HTMLParser):
             self.texts[-1] += data
             self.paragraphs[-1][-1] += data
         elif "li" in self.open:
-            (self.contents if "nav" in self.open else self.legend)[-1] += data
+            self._list[-1] += data
 
 
 def record(text, *entities):
-    """A record whose probabilities are those of the temperature 2."""
-    keys = ("start", "end", "type", "score")
-    entities = [{**dict(zip(keys, entity)), "probability": probability(entity[3], 2.0)} for entity in sorted(entities)]
-    return {"text": text, "entities": [{**e, "text": text[e["start"] : e["end"]]} for e in entities]}
+    """A record whose probabilities have the temperature 2."""
+    return as_record(text, [Entity(*entity, probability(entity[3], 2.0)) for entity in sorted(entities)])
 
 
 def page(*records, types=("a", "b", "c"), name="file", **options):
     file = io.StringIO()
     write_html(file, list(records), types, name, **options)
     return file.getvalue()
+
+
+def parsed(*records, **options):
+    return Page(page(*records, **options))

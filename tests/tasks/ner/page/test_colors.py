@@ -1,15 +1,14 @@
 """Colors of types: those that nest are told apart best."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
 
 from tasks.ner.examples import Entity
-from tasks.ner.page.colors import COLORS, DISTANCES, STYLES, styles_of
+from tasks.ner.page.colors import COLORS, EDGES, looks_of
 from tests.tasks.ner.page.parsing import page, record
 
-TYPES = list("abcdefgh")
 # What linear red, green and blue look like without the cones for long, medium or short waves: Machado et al. 2009, "A
 # physiologically-based model for simulation of color vision deficiency", table 1, severity 1.
 VISIONS = (
@@ -29,65 +28,69 @@ TO_LAB = (
     (1.9779984951, -2.4285922050, 0.4505937099),
     (0.0259040371, 0.7827717662, -0.8086757660),
 )
+LUMINANCE = (0.2126, 0.7152, 0.0722)
 
 
-def oklab(color, vision):
+def linear(color):
     channels = np.array(color.split(), dtype=float) / 255
-    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
-    return np.array(TO_LAB) @ np.cbrt(np.array(TO_CONES) @ np.clip(np.array(vision) @ linear, 0, 1))
+    return np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
 
 
 def distance(color, other):
     """How far two colors are apart in OKLab, in the vision in which they are nearest."""
-    return min(np.linalg.norm(oklab(color, vision) - oklab(other, vision)) for vision in VISIONS)
+    colors = [
+        [np.array(TO_LAB) @ np.cbrt(np.array(TO_CONES) @ np.clip(np.array(vision) @ linear(one), 0, 1))]
+        for one in (color, other)
+        for vision in VISIONS
+    ]
+    one, two = np.split(np.concatenate(colors), 2)
+    return np.linalg.norm(one - two, axis=1).min()
 
 
-PAIRS = {(near, far): DISTANCES[far][near] for near, far in combinations(range(len(COLORS)), 2)}
+def contrast(color, other):
+    """Contrast of two colors by WCAG 2, from 1 to 21."""
+    dark, light = sorted(float(linear(one) @ LUMINANCE) for one in (color, other))
+    return (light + 0.05) / (dark + 0.05)
 
 
-def nested(*pairs):
-    """A text for each pair, in which an entity of the first type holds one of the second."""
+def test_colors_are_told_apart_in_every_vision_neighbors_best():
+    colors = [color for color, _ in COLORS]
+    assert min(distance(*pair) for pair in combinations(colors, 2)) > 0.075
+    assert min(distance(*pair) for pair in pairwise(colors[:7])) > 0.17 and distance(*colors[:2]) > 0.25
+    assert distance("0 0 0", "255 255 255") == pytest.approx(1, abs=1e-3)  # of OKLab's lightness
+
+
+def test_names_on_colors_and_edges_on_both_backgrounds_can_be_read():
+    white, black, dark = "255 255 255", "0 0 0", "22 24 29"
+    for color, ink in COLORS:
+        of_ink = {"#ffffff": contrast(color, white), "#000000": contrast(color, black)}
+        assert of_ink[ink] == max(of_ink.values()) >= 4.5
+        assert min(contrast(color, white), contrast(color, dark)) >= 2.9
+
+
+def inside(*pairs):
+    """A text for each pair, in which an entity of the second type is in one of the first."""
     return [[Entity(0, 9, outer), Entity(2, 5, inner)] for outer, inner in pairs]
 
 
-def test_colors_are_told_apart_in_every_vision():
-    assert min(PAIRS.values()) > 0.075
-    for (one, other), listed in PAIRS.items():
-        assert distance(COLORS[one][0], COLORS[other][0]) == pytest.approx(listed, abs=1e-4)
-    assert distance("0 0 0", "255 255 255") == pytest.approx(1, abs=1e-3)  # of OKLab's lightness
-    assert distance("200 60 0", "110 110 0") < distance("200 60 0", "0 60 200")
+@pytest.mark.parametrize(
+    "texts, order",
+    [
+        ([], "abcd"),
+        (inside(*["dc"] * 9, *["ab"] * 8), "cdab"),
+        (inside("ad", "da", "bc"), "adbc"),
+        ([[Entity(0, 4, "b"), Entity(2, 6, "d")]], "bdac"),  # crossing entities count as nested
+        ([[Entity(0, 2, "b"), Entity(2, 6, "d")]], "abcd"),  # neighbors do not
+    ],
+)
+def test_types_that_nest_most_often_get_the_first_colors(texts, order):
+    looks = looks_of("abcd", texts)
+    assert [looks[kind]["color"] for kind in order] == [color for color, _ in COLORS[:4]]
 
 
-@pytest.mark.parametrize("pair", [("a", "b"), ("b", "g"), ("h", "a")])
-def test_the_two_types_that_nest_get_the_farthest_colors(pair):
-    styles = dict(zip(TYPES, styles_of(TYPES, nested(*[pair] * 100))))
-    assert PAIRS[tuple(sorted(styles[kind] for kind in pair))] == max(PAIRS.values())
-    assert len(set(styles.values())) == len(TYPES)
-
-
-def test_of_several_pairs_the_more_frequent_is_farther_apart():
-    pairs = [("a", "b")] * 90 + [("c", "d")] * 9 + [("e", "f")]
-    styles = dict(zip(TYPES, styles_of(TYPES, nested(*pairs))))
-    first, second, third = (PAIRS[tuple(sorted((styles[a], styles[b])))] for a, b in (pairs[0], pairs[90], pairs[99]))
-    assert first >= second >= third > 0.1
-
-
-def test_crossing_entities_count_as_nested_and_neighbors_do_not():
-    crossing = [[Entity(0, 4, "a"), Entity(2, 6, "b")]] * 100
-    neighbors = [[Entity(0, 2, "a"), Entity(2, 6, "b")]] * 100
-    assert styles_of(TYPES, crossing) == styles_of(TYPES, nested(*[("a", "b")] * 100))
-    assert styles_of(TYPES, neighbors) == styles_of(TYPES, [[]])
-
-
-def test_types_share_styles_only_when_all_are_used():
-    types = [f"t{number}" for number in range(STYLES + 5)]
-    styles = styles_of(types, nested(("t33", "t34")))
-    assert set(styles) == set(range(STYLES))
-    assert styles[33] % len(COLORS) != styles[34] % len(COLORS)
-    assert styles_of([], []) == []
-
-
-def test_a_type_has_a_color_an_edge_and_a_rule_that_hides_it():
-    content = page(record("ab", (0, 1, "a", 1.0)))
-    assert f".t0{{--c:{COLORS[0][0]};--ink:{COLORS[0][1]};--edge:1.5px solid}}" in content
-    assert "body:has(.only:checked):not(:has(#only0:checked)) mark.t0{all:unset}" in content
+def test_types_share_a_look_only_when_all_are_used():
+    types = [f"t{number}" for number in range(35)]
+    looks = [tuple(look.values()) for look in looks_of(types, []).values()]
+    assert len(set(looks)) == len(COLORS) * len(EDGES) == 30 and looks_of([], []) == {}
+    color, ink = COLORS[0]
+    assert f".t0{{--c:{color};--ink:{ink};--edge:{EDGES[0]}}}" in page(record("ab", (0, 1, "a", 1.0)))

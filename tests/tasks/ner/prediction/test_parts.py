@@ -1,20 +1,18 @@
 """A text that is read part by part has the tokens, features, windows and entities of the whole."""
 
 import random
-import tracemalloc
 
 import numpy as np
 import pytest
 
 from paddle_rope import CharTokenizer
+from tasks.ner import NerPredictor
 from tasks.ner.batching import TokenizedText
 from tasks.ner.examples import Entity, make_example
 from tasks.ner.features import FEATURE_KINDS, WordFeatures
-from tasks.ner.prediction import finding
-from tasks.ner.prediction import parts as parts_of_texts
-from tasks.ner.prediction import predictor as predicting
-from tasks.ner.prediction.parts import CONTEXT_CHARACTERS, part_bounds, read_parts
-from tasks.ner.prediction.windows import cut_text, windows_of
+from tasks.ner.prediction.finding import find_in_windows
+from tasks.ner.prediction.parts import CONTEXT_CHARACTERS, PART_CHARACTERS, part_bounds, read_parts
+from tasks.ner.prediction.windows import windows_of
 
 SENTENCES = (
     "北京大学和清华大学的学生昨天在中关村举行了比赛。",
@@ -56,27 +54,25 @@ def whole(text, tokenizer, features):
     return TokenizedText(ids, offsets, [], features and features(text, offsets))
 
 
-def joined(parts):
-    """One tokenized text of its parts."""
-    parts = list(parts)
-    ids = [parts[0].ids[0], *(token for part in parts for token in part.ids[1:-1]), parts[0].ids[-1]]
-    offsets = [(0, 0), *(pair for part in parts for pair in part.offsets[1:-1]), (0, 0)]
-    inner = [part.features.of_tokens(slice(1, -1)) for part in parts]
-    return ids, offsets, np.concatenate([f.columns for f in inner]), np.concatenate([f.flags for f in inner])
+def assert_same(text, other):
+    assert (text.ids, text.offsets) == (other.ids, other.offsets)
+    assert (text.features.columns == other.features.columns).all()
+    assert (text.features.flags == other.features.flags).all()
 
 
 @pytest.mark.parametrize("characters", [80, 200, 1000])
-@pytest.mark.parametrize("seed", range(4))
-def test_tokens_and_features_are_those_of_the_whole_text(features, seed, characters):
-    text = text_of(seed)
+@pytest.mark.parametrize("length, overlap", [(10, 3), (64, 16), (300, 280), (6000, 100)])
+def test_tokens_features_and_windows_are_those_of_the_whole_text(features, characters, length, overlap):
+    text = text_of(5)
     tokenizer = CharTokenizer.from_corpus([text_of(9)])
     together = whole(text, tokenizer, features)
+    assert together.features.flags.any()
     parts = list(read_parts(text, tokenizer, features, characters))
-    ids, offsets, columns, flags = joined(parts)
     assert len(parts) >= len(text) / characters
-    assert (ids, offsets) == (together.ids, together.offsets)
-    assert (columns == together.features.columns[1:-1]).all()
-    assert (flags == together.features.flags[1:-1]).all() and flags.any()
+    windows, expected = (list(windows_of(pieces, length, overlap)) for pieces in (parts, [together]))
+    for window, other in zip(windows, expected, strict=True):
+        assert window.bounds == other.bounds
+        assert_same(window.text, other.text)
 
 
 @pytest.mark.parametrize("text", ["", "甲", text_of(1), *RUNS])
@@ -108,122 +104,19 @@ def test_a_run_of_words_without_a_place_to_cut_differs_near_the_cuts_at_most(fea
     tokenizer = CharTokenizer.from_corpus([text])
     together = whole(text, tokenizer, features)
     parts = list(read_parts(text, tokenizer, features, 500))
-    ids, offsets, columns, _ = joined(parts)
-    assert (ids, offsets) == (together.ids, together.offsets) and len(parts) > 10
     cuts = [part.offsets[1][0] for part in parts[1:]]
+    assert len(cuts) > 10 and sum((part.ids[1:-1] for part in parts), []) == together.ids[1:-1]
+    columns = np.concatenate([part.features.columns[1:-1] for part in parts])
     for place in (columns != together.features.columns[1:-1]).any(axis=1).nonzero()[0]:
         assert min(abs(place - cut) for cut in cuts) < CONTEXT_CHARACTERS
 
 
-def test_without_features():
-    tokenizer = CharTokenizer.from_corpus([text_of(0)])
-    parts = list(read_parts(text_of(0), tokenizer, None, 300))
-    assert len(parts) > 10 and all(part.features is None for part in parts)
-
-
-@pytest.mark.parametrize("length, overlap", [(10, 3), (64, 16), (300, 298), (6000, 100)])
-@pytest.mark.parametrize("characters", [70, 1000, 9000])
-def test_windows_of_parts_are_those_of_the_whole(features, characters, length, overlap):
-    text = text_of(5)
-    tokenizer = CharTokenizer.from_corpus([text])
-    expected = cut_text(whole(text, tokenizer, features), length, overlap)
-    windows = list(windows_of(read_parts(text, tokenizer, features, characters), length, overlap))
-    assert len(windows) == len(expected)
-    for window, other in zip(windows, expected):
-        assert window.bounds == other.bounds
-        assert (window.text.ids, window.text.offsets) == (other.text.ids, other.text.offsets)
-        assert (window.text.features.columns == other.text.features.columns).all()
-        assert (window.text.features.flags == other.text.features.flags).all()
-
-
-def test_windows_are_made_as_the_parts_come():
-    read = []
-
-    def parts():
-        for start in range(0, 1000, 100):
-            read.append(start)
-            offsets = [(0, 0), *((i, i + 1) for i in range(start, start + 100)), (0, 0)]
-            yield TokenizedText([2, *range(start, start + 100), 3], offsets, [])
-
-    windows = windows_of(parts(), 50, 10)
-    assert next(windows).text.ids == [2, *range(50), 3]
-    assert read == [0]
-
-
-@pytest.fixture(scope="module")
-def predictor(trained):
-    return predicting.NerPredictor(trained.model, "cpu", max_tokens=64)
-
-
-@pytest.fixture(scope="module")
-def document(corpus):
-    text = ""
-    for number in range(100):
-        text += corpus.dev_records[number % len(corpus.dev_records)]["text"] + "\n" * (number % 3)
-    return text[:5000]
-
-
-def test_entities_of_a_text_in_parts_are_those_of_the_whole(predictor, document, monkeypatch):
-    (expected,) = predictor.find([document])
-    monkeypatch.setattr(parts_of_texts, "PART_CHARACTERS", 300)
-    monkeypatch.setattr(finding, "TOKENS_AT_ONCE", 500)
+def test_entities_of_a_document_are_those_of_its_whole_text(trained, corpus):
+    predictor = NerPredictor(trained.model, "cpu", max_tokens=64)
+    document = "\n".join(record["text"] for record in corpus.dev_records * 20)
+    assert len(document) > 1.5 * PART_CHARACTERS
     (found,) = predictor.find([document])
-    assert len(found) > 50
-    assert [entity[:3] for entity in found] == [entity[:3] for entity in expected]
+    predictor.model.config.window_tokens = 64
+    (expected,) = find_in_windows(predictor.model, [predictor.tokenize(document)], 32)
+    assert len(found) > 500 and [entity[:3] for entity in found] == [entity[:3] for entity in expected]
     assert [entity.score for entity in found] == pytest.approx([entity.score for entity in expected], abs=1e-3)
-
-
-def test_texts_of_all_lengths_keep_their_entities_when_few_windows_are_held(predictor, document, monkeypatch):
-    texts = ["", document[:1000], document[:20], "", document[1000:3000], document[:30], document[2000:2100]]
-    expected = [[entity[:3] for entity in of_text] for of_text in predictor.find(texts)]
-    monkeypatch.setattr(finding, "TOKENS_AT_ONCE", 100)
-    assert [[entity[:3] for entity in of_text] for of_text in predictor.find(texts)] == expected
-
-
-def test_progress_counts_the_characters_of_one_document(predictor, document, monkeypatch):
-    counted = []
-    bar = predicting.tqdm
-
-    class Bar(bar):
-        def update(self, count):
-            counted.append(count)
-            return super().update(count)
-
-    monkeypatch.setattr(predicting, "tqdm", Bar)
-    monkeypatch.setattr(predictor, "batch_size", 2)
-    monkeypatch.setattr(predictor, "show_progress", True)
-    predictor.find([document, "", document[:100]])
-    assert sum(counted) == len(document) + 100
-    assert len(counted) > 10 and min(counted) >= 0
-
-
-class NothingFound:
-    """A model that finds nothing in no time."""
-
-    def __init__(self, config):
-        self.config = config
-
-    def scores_of_text(self, length):
-        return length
-
-    def find_spans(self, batch, thresholds=None):
-        return [[] for _ in batch["input_ids"]]
-
-
-def test_memory_does_not_grow_with_the_text(predictor, document, monkeypatch):
-    monkeypatch.setattr(predictor, "model", NothingFound(predictor.model.config))
-    monkeypatch.setattr(finding, "TOKENS_AT_ONCE", 1000)
-    monkeypatch.setattr(parts_of_texts, "PART_CHARACTERS", 500)
-
-    def peak(text):
-        tracemalloc.start()
-        try:
-            assert predictor.find([text]) == [[]]
-            return tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-
-    texts = [document, document * 4]
-    predictor.find(texts[:1])  # what is made once
-    short, long = map(peak, texts)
-    assert long - short < 40 * (len(texts[1]) - len(texts[0]))  # the bounds of windows; tokens alone take 100 and more

@@ -1,18 +1,20 @@
-"""Texts in windows and back: what is cut where, and which window decides."""
+"""Windows of long texts: where a text is cut, and which window decides about an entity."""
+
+from math import inf
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tasks.ner.batching import TokenizedText
 from tasks.ner.examples import Entity
-from tasks.ner.prediction import windows as windows_of_texts
-from tasks.ner.prediction.windows import cut_text
+from tasks.ner.prediction.finding import TOKENS_AT_ONCE, entities_of_texts, find_in_windows
+from tasks.ner.prediction.windows import merge_windows, windows_of
 
-
-def merge_windows(windows, found):
-    bounds = [window.bounds for window in windows]
-    merged = windows_of_texts.merge_windows(bounds, [[Entity(*entity) for entity in part] for part in found])
-    return [entity[:4] for entity in merged]
+examples = settings(derandomize=True, max_examples=80, deadline=None)
+SIZES = st.integers(2, 24).flatmap(lambda length: st.tuples(st.just(length), st.integers(0, length - 2)))
 
 
 def text_of(tokens, size=1):
@@ -21,81 +23,144 @@ def text_of(tokens, size=1):
     return TokenizedText([2, *range(10, 10 + tokens), 3], offsets, [])
 
 
-@pytest.mark.equation("6.22")
-@pytest.mark.parametrize("length, overlap", [(2, 0), (5, 0), (5, 3), (16, 4), (16, 14)])
-@pytest.mark.parametrize("tokens", [0, 1, 2, 5, 6, 15, 16, 17, 33, 100])
-def test_windows_cover_the_text_and_neighbors_share_more_than_the_overlap(tokens, length, overlap):
-    text = text_of(tokens, size=2)
-    windows = cut_text(text, length, overlap)
-    assert (len(windows) == 1) == (tokens <= length)
-    for window in windows:
-        assert window.text.ids[0] == 2 and window.text.ids[-1] == 3 and len(window.text.ids) <= length + 2
-        numbers = [index - 10 for index in window.text.ids[1:-1]]
-        assert window.text.offsets == [(0, 0), *((2 * i, 2 * i + 2) for i in numbers), (0, 0)]
-    parts = [window.text.ids[1:-1] for window in windows]
-    assert sorted({index for part in parts for index in part}) == text.ids[1:-1]
-    for part, following in zip(parts, parts[1:]):
-        assert len(part) == len(following) == length and following[0] > part[0]
-        assert len(set(part) & set(following)) > overlap
+def windows(tokens, length, overlap, size=1):
+    return list(windows_of([text_of(tokens, size)], length, overlap))
+
+
+def merged(windows, found):
+    return merge_windows([window.bounds for window in windows], [[Entity(*one) for one in part] for part in found])
 
 
 @pytest.mark.equation("6.22")
-def test_only_cuts_bound_a_window():
-    windows = cut_text(text_of(10), 6, 2)
-    assert [(window.start, window.end) for window in windows] == [(-np.inf, 6), (3, 9), (4, np.inf)]
+@examples
+@given(st.integers(0, 100), SIZES)
+def test_windows_cover_the_text_and_neighbors_share_more_than_the_overlap(tokens, sizes):
+    length, overlap = sizes
+    cut = windows(tokens, length, overlap, size=2)
+    numbers = [[token - 10 for token in window.text.ids[1:-1]] for window in cut]
+    assert (len(cut) == 1) == (tokens <= length)
+    assert sorted({number for part in numbers for number in part}) == list(range(tokens))
+    assert [cut[0].start, cut[-1].end] == [-inf, inf] and sum(window.characters for window in cut) == 2 * tokens
+    for window, part in zip(cut, numbers):
+        assert window.text.ids[0] == 2 and window.text.ids[-1] == 3 and len(part) <= length
+        assert window.text.offsets == [(0, 0), *((2 * i, 2 * i + 2) for i in part), (0, 0)]
+        assert window.start in (-inf, 2 * part[0] if part else -inf) and window.end in (inf, window.text.offsets[-2][1])
+    for part, following in zip(numbers, numbers[1:]):
+        assert len(part) == len(following) == length and len(set(part) & set(following)) > overlap
 
 
 @pytest.mark.equation("6.22")
-@pytest.mark.parametrize("length, overlap", [(6, 4), (9, 3), (16, 4), (16, 14), (30, 10)])
-@pytest.mark.parametrize("tokens", [7, 17, 31, 64])
-def test_every_short_span_is_decided_by_one_window_which_holds_it_with_text_around(tokens, length, overlap):
-    windows = cut_text(text_of(tokens), length, overlap)
-    for start in range(tokens):
-        for end in range(start + 1, min(tokens, start + overlap) + 1):
-            holding = [w.start <= start and end <= w.end for w in windows]
-            found = [[(start, end, "a", float(n))] if holds else [] for n, holds in enumerate(holding)]
-            ((*_, number),) = merge_windows(windows, found)
-            window = windows[int(number)]
-            assert window.start < start and end < window.end
-            others = [min(start - w.start, w.end - end) for w, holds in zip(windows, holding) if holds]
-            assert min(start - window.start, window.end - end) == max(others)
-
-
-@pytest.mark.equation("6.23")
-def test_the_window_with_the_most_text_around_decides_alone():
-    windows = cut_text(text_of(20), 10, 5)  # 0-10, 4-14, 8-18, 10-20
-    span = (6, 9, "a")
-    # 1 character on the right in the first, 2 on the left in the second
-    assert merge_windows(windows, [[(*span, 0.5)], [(*span, 0.25)], [], []]) == [(*span, 0.25)]
-    assert merge_windows(windows, [[(*span, 0.5)], [], [], []]) == []
-    assert merge_windows(windows, [[], [(*span, 0.25)], [], []]) == [(*span, 0.25)]
-
-
-@pytest.mark.equation("6.23")
-def test_what_touches_a_cut_is_dropped_and_what_touches_the_end_of_the_text_is_not():
-    windows = cut_text(text_of(20), 10, 5)
-    fragments = [(7, 10, "a", 1.0)], [(4, 8, "a", 1.0), (9, 14, "a", 1.0)], [(8, 18, "a", 1.0)], [(10, 13, "a", 1.0)]
-    assert merge_windows(windows, fragments) == []
-    whole = [[(0, 3, "a", 1.0)], [], [], [(15, 20, "b", 2.0)]]
-    assert merge_windows(windows, whole) == [(0, 3, "a", 1.0), (15, 20, "b", 2.0)]
-
-
-@pytest.mark.equation("6.23")
-def test_pieces_of_an_entity_at_a_cut_never_come_with_it():
+@examples
+@given(st.integers(1, 64), SIZES, st.data())
+def test_a_short_entity_is_decided_by_the_window_with_the_most_text_around_and_its_pieces_never(tokens, sizes, data):
+    length, overlap = sizes
+    start = data.draw(st.integers(0, tokens - 1))
+    end = data.draw(st.integers(start + 1, max(start + 1, min(tokens, start + overlap))))
+    cut = windows(tokens, length, overlap)
     # a detector that calls what it sees of an entity an entity
-    length, overlap = 12, 5
-    for start in range(40):
-        for size in range(1, overlap + 1):
-            entity = (start, start + size)
-            windows = cut_text(text_of(45), length, overlap)
-            found = []
-            for window in windows:
-                seen = max(entity[0], window.start), min(entity[1], window.end)
-                found.append([(int(seen[0]), int(seen[1]), "a", 1.0)] if seen[0] < seen[1] else [])
-            assert [span[:2] for span in merge_windows(windows, found)] == [entity]
+    seen = [(max(start, window.start), min(end, window.end)) for window in cut]
+    found = [[(*span, "a", number)] if span[0] < span[1] else [] for number, span in enumerate(seen)]
+    around = [min(start - window.start, window.end - end) for window in cut]
+    if overlap:
+        assert merged(cut, found) == [(start, end, "a", int(np.argmax(around)), None)] and max(around) > 0
+    assert all(entity[:2] == (start, end) for entity in merged(cut, found))
 
 
-def test_entities_of_all_windows_come_in_order():
-    windows = cut_text(text_of(20), 10, 5)
-    found = [[(1, 3, "b", 1.0), (1, 2, "a", 1.0)], [(7, 9, "b", 1.0), (7, 9, "a", 2.0)], [], []]
-    assert [span[:3] for span in merge_windows(windows, found)] == [(1, 2, "a"), (1, 3, "b"), (7, 9, "a"), (7, 9, "b")]
+SPAN, WHOLE = (6, 9, "a", 0.5), [[(0, 3, "a", 1.0)], [], [], [(15, 20, "b", 2.0)]]
+
+
+@pytest.mark.equation("6.23")
+@pytest.mark.parametrize(
+    "found, expected",
+    [
+        # one character on the right in the first window, two on the left in the second, which decides alone
+        ([[SPAN], [(*SPAN[:3], 0.25)], [], []], [(*SPAN[:3], 0.25)]),
+        ([[SPAN], [], [], []], []),
+        ([[], [SPAN], [], []], [SPAN]),
+        # what touches a cut is dropped, what touches an end of the text is not
+        ([[(7, 10, "a")], [(4, 8, "a"), (9, 14, "a")], [(8, 18, "a")], [(10, 13, "a")]], []),
+        (WHOLE, [WHOLE[0][0], WHOLE[3][0]]),
+        # in order
+        ([[(1, 3, "b"), (1, 2, "a")], [(7, 9, "a")], [], []], [(1, 2, "a"), (1, 3, "b"), (7, 9, "a")]),
+    ],
+)
+def test_one_window_decides(found, expected):
+    cut = windows(20, 10, 5)
+    assert [window.bounds for window in cut] == [(-inf, 10), (4, 14), (8, 18), (10, inf)]
+    assert merged(cut, found) == [Entity(*entity) for entity in expected]
+
+
+def pairs(characters):
+    """(start, end) of all pairs of brackets, in the order of their ends."""
+    opened, found = [], []
+    for index, character in enumerate(characters):
+        if character == ord("("):
+            opened.append(index)
+        elif character == ord(")") and opened:
+            found.append((opened.pop(), index + 1))
+    return found
+
+
+class Brackets:
+    """A model that finds what is between brackets, wherever it sees both; a token is a character."""
+
+    def __init__(self, **lengths):
+        names = ("window_tokens", "longest_text", "longest_entity")
+        options = {"types": ["round"], "pad_token_id": 0, "temperatures": 1.0, **dict.fromkeys(names), **lengths}
+        self.config = SimpleNamespace(**options)
+
+    def scores_of_text(self, length):
+        return length
+
+    def find_spans(self, batch, thresholds=None):
+        return [[(start, end, 0, 1.0) for start, end in pairs(row)] for row in batch["input_ids"].tolist()]
+
+
+def bracketed(text):
+    return TokenizedText([0, *map(ord, text), 0], [(0, 0), *((i, i + 1) for i in range(len(text))), (0, 0)], [])
+
+
+@pytest.mark.equation("6.23")
+@examples
+@given(st.lists(st.text("(()a", max_size=120), min_size=1, max_size=5), SIZES)
+def test_no_entity_up_to_the_overlap_is_lost_or_found_twice_in_texts_of_any_length(texts, sizes):
+    cut = (window for text in texts for window in windows_of([bracketed(text)], *sizes))
+    for text, entities in zip(texts, entities_of_texts(Brackets(), cut, batch_size=3), strict=True):
+        found, every = [entity[:2] for entity in entities], pairs(map(ord, text))
+        assert len(set(found)) == len(found) and set(found) <= set(every)
+        assert {span for span in every if span[1] - span[0] <= sizes[1]} <= set(found)
+
+
+@pytest.mark.parametrize("longest_entity, bound", [(20, 40), (3, 32), (None, 99)])
+def test_no_entity_is_longer_than_the_bound(longest_entity, bound):
+    model, sizes = Brackets(max_tokens=200, longest_entity=longest_entity), (2, 7, 8, 32, 33, 40, 41)
+    text = bracketed("".join(f"({'a' * (size - 2)})" for size in sizes))
+    (found,) = find_in_windows(model, [text], 1)
+    assert [end - start for start, end, *_ in found] == [size for size in sizes if size <= bound]
+
+
+def test_an_entity_reaches_from_its_first_token_to_the_end_of_its_last():
+    text = TokenizedText([0, *map(ord, "(a))"), 0], [(0, 0), (0, 2), (3, 6), (8, 9), (9, 11), (0, 0)], [])
+    ((entity,),) = find_in_windows(Brackets(max_tokens=9), [text], 1)
+    assert entity[:2] == (0, 9)
+
+
+def test_a_document_is_read_as_it_is_computed():
+    taken, progress = [], []
+
+    def parts():
+        for start in range(0, 2 * TOKENS_AT_ONCE, 1024):
+            taken.append(1024)
+            offsets = [(0, 0), *((i, i + 1) for i in range(start, start + 1024)), (0, 0)]
+            yield TokenizedText([0, *map(ord, "(aa)" * 256), 0], offsets, [])
+
+    cut = windows_of(parts(), 100, 10)
+    next(cut)
+    assert sum(taken) == 1024
+    short = windows_of([bracketed("(a)")], 100, 10)
+    results = entities_of_texts(Brackets(), (w for text in (short, windows_of(parts(), 100, 10)) for w in text), 64,
+                                progress=progress.append)  # fmt: skip
+    assert len(next(results)) == 1
+    assert sum(taken) < 1.5 * TOKENS_AT_ONCE
+    assert len(next(results)) == 2 * TOKENS_AT_ONCE / 4
+    assert len(progress) > 10 and sum(progress) == 3 + 2 * TOKENS_AT_ONCE

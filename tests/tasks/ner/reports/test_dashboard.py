@@ -17,7 +17,10 @@ from visualdl import LogReader
 
 from tests.helpers.browser import chromium, open_page
 
-pytestmark = pytest.mark.skipif(chromium() is None, reason="no browser: apt-get install chromium")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(chromium() is None, reason="no browser: apt-get install chromium"),
+]
 SECONDS = 120
 # canvases with a line in the color of the first run, blue, that is wider than the turning arc of a chart that loads
 DRAWN = """[...document.querySelectorAll('canvas')].filter(canvas => {
@@ -37,26 +40,24 @@ def dashboard(pictured):
         port = free.getsockname()[1]
     words = ["--logdir", pictured.folder, "--host", "127.0.0.1", "--port", str(port), "--disable-telemetry"]
     start = [sys.executable, "-c", "from visualdl.server.app import main; main()", *words]
-    with subprocess.Popen(
-        start, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    ) as process:
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(start, **quiet, start_new_session=True) as process:
         try:
-            wait_until_alive(f"http://127.0.0.1:{port}/alive", process)
+            end = time.monotonic() + SECONDS
+            while not answers(f"http://127.0.0.1:{port}/alive"):
+                assert process.poll() is None and time.monotonic() < end, "VisualDL does not answer"
+                time.sleep(0.2)
             yield f"http://127.0.0.1:{port}/app"
         finally:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def wait_until_alive(address, process):
-    end = time.monotonic() + SECONDS
-    while True:
-        try:
-            return urllib.request.urlopen(address, timeout=SECONDS).close()
-        except urllib.error.URLError as error:
-            assert process.poll() is None, "VisualDL has ended"
-            if time.monotonic() > end:
-                raise TimeoutError(f"VisualDL does not answer in {SECONDS} seconds") from error
-        time.sleep(0.2)
+def answers(address):
+    try:
+        urllib.request.urlopen(address, timeout=SECONDS).close()
+    except urllib.error.URLError:
+        return False
+    return True
 
 
 @pytest.fixture(scope="module")

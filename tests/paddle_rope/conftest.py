@@ -1,0 +1,32 @@
+"""The native operators, built once for the tests of this machine."""
+
+import os
+
+import paddle
+import pytest
+
+from paddle_rope.native.build import build, compiler
+from paddle_rope.native.library import VARIABLE, library
+
+
+@pytest.fixture(scope="module")
+def native_operators():
+    """Native operators compute in the tests of a module, where there is a C++ compiler: whether they do."""
+    before = os.environ.pop(VARIABLE, None)
+    build()
+    library.cache_clear()
+    assert (library() is None) == (compiler() is None)
+    yield library() is not None
+    if before is not None:
+        os.environ[VARIABLE] = before
+    library.cache_clear()
+
+
+@pytest.fixture
+def amp_as_on_gpu():
+    """Automatic mixed precision of level O2, which ``auto_cast`` does not switch on on a CPU: Paddle's tracer."""
+    tracer = paddle.base.framework._dygraph_tracer()
+    before = tracer._amp_level, tracer._amp_dtype
+    tracer._amp_level, tracer._amp_dtype = paddle.base.core.AmpLevel.O2, "float16"
+    yield tracer
+    tracer._amp_level, tracer._amp_dtype = before

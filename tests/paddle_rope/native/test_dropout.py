@@ -1,0 +1,61 @@
+"""The masks of native dropout: how much they drop, where, and which random numbers they follow."""
+
+import zlib
+
+import numpy as np
+import paddle
+import pytest
+
+from paddle_rope.layers import Dropout, LayerNorm, RMSNorm, dropout, residual_norm
+from paddle_rope.native.dispatch import plain_forms
+from tests.helpers.comparison import assert_same, random_tensor, randomize
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+def test_dropout_keeps_one_minus_p_and_the_mean(p):
+    values = dropout(paddle.ones([300, 997]), p).numpy()
+    kept, deviation = values != 0, np.sqrt(p * (1 - p) / values.size)
+    assert abs(kept.mean() - (1 - p)) < 5 * deviation
+    np.testing.assert_allclose(values[kept], 1 / (1 - p), rtol=1e-6)
+    for axis, count in ((0, 300), (1, 997)):
+        assert abs(kept.mean(axis=axis) - (1 - p)).max() < 5.5 * np.sqrt(p * (1 - p) / count)
+
+
+def test_places_and_seeds_are_independent():
+    one, other = (dropout(paddle.ones([512, 512]), 0.5).numpy() != 0 for _ in range(2))
+    pairs = [(one, other), (one, one.T)]
+    for lag in (1, 2, 16):
+        pairs += [(one[lag:], one[:-lag]), (one[:, lag:], one[:, :-lag])]
+    for left, right in pairs:
+        assert abs((left == right).mean() - 0.5) < 5 * 0.5 / np.sqrt(left.size / 2)
+
+
+@pytest.mark.parametrize("p, checksum", [(0.3, 3886426370), (2**-17, 2267181814)])  # high bits, low bits
+def test_a_seed_of_numpy_gives_the_same_mask_in_every_version(p, checksum):
+    masks = []
+    for seed in (7, 8):
+        np.random.seed(seed)
+        masks.append(dropout(paddle.ones([1000, 1000]), p).numpy() != 0)
+    assert zlib.crc32(np.packbits(masks[0]).tobytes()) == checksum
+    assert (masks[0] != masks[1]).any()
+
+
+def test_the_mask_is_the_same_in_backward():
+    x = random_tensor(6, 50, dtype="float32")
+    y = dropout(x, 0.5)
+    y.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), np.where(y.numpy() != 0, 2.0, 0.0))
+
+
+@pytest.mark.parametrize("norm", [LayerNorm(7, 1e-6), RMSNorm(1e-6)], ids=["layer norm", "RMS norm"])
+def test_dropped_parts_of_a_sum_get_no_gradient_and_the_others_are_scaled(norm):
+    randomize(norm)
+    inputs = residual, x = [random_tensor(40, 7, dtype="float32") for _ in range(2)]
+    np.random.seed(5)  # the seed of the mask is the next number of numpy
+    mask = dropout(paddle.ones([40, 7]), 0.4)
+    np.random.seed(5)
+    found = residual_norm(norm, residual, x, Dropout(0.4))
+    with plain_forms():
+        expected = norm(residual + mask * x)
+    assert_same(found, expected, [*inputs, *norm.parameters()], atol=2e-5)
+    assert (mask.numpy() == 0).any() and (mask.numpy() != 0).any()

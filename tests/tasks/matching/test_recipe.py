@@ -1,0 +1,161 @@
+"""Training of matching models: what is learned, kept and refused."""
+
+import numpy as np
+import paddle
+import pytest
+import train_matching
+from safetensors.numpy import load
+
+from paddle_rope.roformer import CharTokenizer, RoFormerConfig, RoFormerForMaskedLM
+from tasks.matching.data import read_labeled
+from tasks.matching.evaluation import best_threshold, matching_scores
+from tasks.matching.prediction import MatchingPredictor
+from tests.helpers import runs
+
+SHORT = {"dev_file": "", "num_train_epochs": 1, "max_tokens": 16}
+
+
+def scores_and_labels(run):
+    return tuple(np.array([record[name] for record in run.predictions]) for name in ("score", "label"))
+
+
+def test_bi_encoder_learns_pairs_and_keeps_the_threshold_and_the_epoch_that_are_best_on_dev(bi_encoder, data):
+    scores, labels = scores_and_labels(bi_encoder)
+    assert labels.tolist() == [example.label for example in read_labeled(data.pairs_dev)]
+    metrics = bi_encoder.metrics
+    assert metrics["dev"]["accuracy"] > 0.75 > labels.mean()
+    assert metrics["dev"]["threshold"] == bi_encoder.model_config["threshold"] == best_threshold(labels, scores)
+    result = matching_scores("pairs", labels, scores[:, None], metrics["dev"]["threshold"])
+    assert {**result, "threshold": metrics["dev"]["threshold"]} == pytest.approx(metrics["dev"])
+    spearman = runs.curve(bi_encoder.folder, "dev/spearman")
+    assert [step for step, _ in spearman] == [12 * epoch for epoch in range(1, 7)]
+    assert spearman == runs.curve(bi_encoder.folder, "dev/score")  # which chooses the epoch
+    assert metrics["dev"]["spearman"] == pytest.approx(max(value for _, value in spearman))
+    assert metrics["chosen_by"] == "spearman"
+
+
+def test_cross_encoder_says_1_from_one_half(cross_encoder):
+    scores, labels = scores_and_labels(cross_encoder)
+    assert 0 < scores.min() < scores.max() < 1
+    config = cross_encoder.model_config
+    assert (config["threshold"], config["grades"], config["type_vocab_size"]) == (0.5, [0, 1], 2)
+    assert cross_encoder.metrics["dev"]["accuracy"] == np.mean((scores >= 0.5) == labels)
+    assert cross_encoder.metrics["chosen_by"] == "accuracy"
+
+
+def test_model_of_triples_ranks_most_of_them_right(of_triples):
+    closer, farther = (np.array([record[name] for record in of_triples.predictions]) for name in ("closer", "farther"))
+    accuracy = of_triples.metrics["dev"]["accuracy"]
+    assert of_triples.metrics["dev"].keys() == {"accuracy"} and of_triples.model_config.get("threshold") is None
+    assert accuracy == np.mean(closer > farther) > 0.75
+
+
+def test_bi_encoder_learns_grades(train, data, tmp_path):
+    run = train(tmp_path / "run", train_file=data.grades_train, dev_file=data.grades_dev, num_train_epochs=2)
+    assert run.metrics["dev"].keys() == {"spearman"} and run.metrics["dev"]["spearman"] > 0.8
+    assert set(scores_and_labels(run)[1]) == {0, 1, 2, 3, 4, 5}
+
+
+def test_cross_encoder_learns_grades(train, tmp_path):
+    """The grade is how often a character stands in the second text."""
+    for name, size in (("train", 160), ("dev", 40)):
+        counts = np.random.randint(0, 4, size)
+        texts = ["".join(np.random.permutation([*"甲" * count, *"天地人和" * 2])) for count in counts]
+        lines = [f"甲甲问\t{text}\t{1 + count}\n" for text, count in zip(texts, counts)]
+        (tmp_path / name).write_text("".join(lines), encoding="utf-8")
+    files = {"train_file": tmp_path / "train", "dev_file": tmp_path / "dev"}
+    run = train(tmp_path / "run", **files, architecture="cross_encoder", num_train_epochs=3)
+    scores, _ = scores_and_labels(run)
+    assert run.model_config["grades"] == [1, 4] and run.metrics["dev"]["spearman"] > 0.8
+    assert 1 < scores.min() < scores.max() < 4
+
+
+@pytest.mark.parametrize("options", [{"keep_best": False}, {"dev_fraction": 0}], ids=str)
+def test_dev_chooses_nothing_where_the_last_epoch_is_kept(train, data, tmp_path, options):
+    files = {"train_file": data.triples, "test_file": data.triples}
+    run = train(tmp_path / "run", **{**SHORT, **files, **options})
+    assert run.metrics["chosen_by"] is None and "accuracy" in run.metrics["test"]
+    assert ("dev" in run.metrics) == (run.predictions is not None) == ("keep_best" in options)
+
+
+def test_each_fold_is_tested_once_and_one_of_them_alone_is_the_same(train, data, tmp_path, config_file):
+    options = {**SHORT, "train_file": data.triples, "folds": 3}
+    words = [f"--{key}={value}" for key, value in options.items()]
+    assert train_matching.main([str(config_file), "--output_dir", str(tmp_path / "folds"), *words]) == 0
+    folds = [runs.left_by(tmp_path / f"folds/fold_{fold}") for fold in (1, 2, 3)]
+    assert len({fold.weights for fold in folds}) == 3
+    assert (tmp_path / "folds/summary.json").is_file()
+    assert train(tmp_path / "alone", **options, fold=2).weights == folds[1].weights
+
+
+# ---- pretrained weights
+
+
+@pytest.fixture(scope="module")
+def pretrained(data, tmp_path_factory):
+    """Folders of new masked language models without and with token types."""
+    tokenizer = CharTokenizer.from_corpus(text for one in read_labeled(data.pairs_train) for text in one.texts)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    folders = {}
+    for types in (0, 2):
+        folders[types] = tmp_path_factory.mktemp("pretrained")
+        paddle.seed(5)
+        model = RoFormerForMaskedLM(RoFormerConfig(vocab_size=len(tokenizer), type_vocab_size=types, **sizes))
+        model.save_pretrained(folders[types])
+        tokenizer.save_pretrained(folders[types])
+    return folders
+
+
+@pytest.fixture
+def small(data, tmp_path):
+    """A configuration without the keys of sizes."""
+    path = tmp_path / "small.yaml"
+    lines = ["recipe: matching", f"train_file: {data.pairs_train}", f"dev_file: {data.pairs_dev}", "device: cpu"]
+    path.write_text("\n".join([*lines, "max_tokens: 40", "max_steps: 2", "learning_rate: 1e-9\n"]), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("architecture", ["bi_encoder", "cross_encoder"])
+def test_training_starts_from_the_weights_of_a_folder(pretrained, small, tmp_path, architecture):
+    run = runs.train(small, tmp_path / "run", pretrained=pretrained[2], architecture=architecture)
+    start, saved = load((pretrained[2] / "model.safetensors").read_bytes()), load(run.weights)
+    encoder = [name for name in start if name.startswith("roformer.")]
+    assert encoder and all(np.abs(saved[name] - start[name]).max() < 1e-6 for name in encoder)
+    rest = {name.split(".")[0] for name in saved if not name.startswith("roformer.")}
+    assert rest == ({"head"} if architecture == "cross_encoder" else set())
+
+
+def test_a_trained_model_is_a_start_for_another_task(bi_encoder, small, data, tmp_path):
+    keys = {"pretrained": bi_encoder.model, "train_file": data.triples, "dev_file": "", "architecture": "bi_encoder"}
+    run = runs.train(small, tmp_path / "run", **keys)
+    assert run.model_config["task"] == "triples" and run.model_config.get("threshold") is None
+    start, saved = load(bi_encoder.weights), load(run.weights)
+    assert all(np.abs(saved[name] - start[name]).max() < 1e-6 for name in start)
+
+
+def test_token_type_ids_need_a_folder_with_token_types(fails, pretrained, small, tmp_path):
+    words = [small, "--output_dir", "run", "--token_type_ids", "--pretrained"]
+    assert fails(train_matching, *words, pretrained[0]).startswith(f"{pretrained[0]}: token_type_ids")
+    run = runs.train(small, tmp_path / "run", token_type_ids=True, pretrained=pretrained[2])
+    assert MatchingPredictor(run.model, "cpu").model.config.token_type_ids is True
+
+
+@pytest.mark.parametrize(
+    "words, key",
+    [
+        ("--architecture siamese", "architecture"),
+        ("--max_tokens 4", "max_tokens"),
+        ("--scale 0", "scale"),
+        ("--pooling max", "pooling"),
+        ("--token_type_ids", "cross_encoder"),
+        ("--folds 1", "folds must be from 2"),
+        ("--folds 3", "leave dev_file and test_file out"),
+        ("--folds 3 --fold 4 --dev_file=", "fold must be from 1 to folds"),
+        ("--fold 1", "fold must be from 1 to folds"),
+        ("--folds many", "folds must be a whole number"),
+        ("--folds 500 --dev_file=", "500 folds"),
+        ("--dev_fraction 0 --dev_file=", "dev_fraction"),
+    ],
+)
+def test_keys_that_cannot_be_are_refused(fails, config_file, words, key):
+    assert key in fails(train_matching, config_file, "--output_dir", "run", *words.split())

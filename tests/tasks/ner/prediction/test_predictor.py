@@ -1,0 +1,222 @@
+"""Prediction in Python: with one model, with several, in threads."""
+
+import json
+import random
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import paddle
+import pytest
+
+from paddle_rope import CharTokenizer
+from tasks.common.errors import InputError
+from tasks.ner import NerPredictor
+from tasks.ner.batching import SpanCollator
+from tasks.ner.data.reading import read_examples, write_examples
+from tasks.ner.examples import Entity, make_example
+from tasks.ner.model import NerModel
+from tests.helpers.exports import FORMATS, export
+from tests.tasks.ner.conftest import EPOCHS
+from tests.tasks.ner.prediction.conftest import spans_of
+
+KEYS = ["start", "end", "type", "text", "score", "probability"]
+
+
+def scores_of(records):
+    return [entity["score"] for record in records for entity in record["entities"]]
+
+
+def test_records_have_the_promised_form_whatever_the_texts(predictor, dev_texts):
+    texts = [*dev_texts, "", " \t", "".join(dev_texts), "\U0001f44d\U0001f3fb \u3000e\u0301 " + dev_texts[0]]
+    assert len(texts[-2]) > 10 * predictor.max_tokens
+    records = predictor(texts)
+    assert [record["text"] for record in records] == texts and predictor([]) == []
+    assert [len(record["entities"]) > 0 for record in records[-4:]] == [False, False, True, True]
+    for record in records:
+        for entity in record["entities"]:
+            assert list(entity) == KEYS and entity["type"] in predictor.types and entity["score"] > 0
+            assert record["text"][entity["start"] : entity["end"]] == entity["text"] != ""
+    for spans in spans_of(records):
+        assert spans == sorted(set(spans))
+    assert records[-2]["entities"][-1]["start"] > len(texts[-2]) - 2 * predictor.max_tokens
+
+
+def test_python_the_verb_and_the_training_run_agree(predictor, predict, dev_texts, trained):
+    records = predictor(dev_texts)
+    assert predict("".join(f"{text}\n" for text in dev_texts)) == records
+    written = (trained.folder / "predictions_dev.jsonl").read_text(encoding="utf-8").splitlines()
+    of_run = list(map(json.loads, written))
+    assert spans_of(of_run) == spans_of(records) and len(scores_of(records)) > 20
+    assert scores_of(of_run) == pytest.approx(scores_of(records), abs=2e-4)
+
+
+def test_the_batch_and_the_order_of_the_texts_change_nothing(trained, dev_texts):
+    texts = ["", "我", dev_texts[0], "".join(dev_texts), dev_texts[1][:3], "".join(dev_texts[:9]), " \t", *dev_texts]
+    random.Random(1).shuffle(texts)
+    predictor = NerPredictor(trained.model, "cpu", batch_size=len(texts), max_tokens=5000)
+    together, alone = predictor(texts), [predictor([text])[0] for text in texts]
+    assert spans_of(together) == spans_of(alone)
+    # 1e-4, and as much again by rounding to 4 digits
+    assert scores_of(together) == pytest.approx(scores_of(alone), abs=2e-4)
+
+
+def test_a_text_of_max_tokens_is_read_whole(predictor, trained, dev_texts):
+    text = "".join(dev_texts)[: predictor.max_tokens]
+    alone = NerPredictor(trained.model, "cpu", max_tokens=1000)
+    assert predictor([text]) == alone([text]) != [{"text": text, "entities": []}]
+
+
+def test_thresholds_of_the_configuration_decide(predictor, copy_with, dev_texts):
+    thresholds = [-1.0, 3.0, 0.0, 1e9, 0.5, 2.0]
+    bound = dict(zip(predictor.types, thresholds))
+    candidates = predictor.find(dev_texts, thresholds=-1.0)
+    expected = [[entity for entity in entities if entity.score > bound[entity.type]] for entities in candidates]
+    assert NerPredictor(copy_with(thresholds=thresholds), "cpu").find(dev_texts) == expected != candidates
+
+
+def test_the_evaluation_equals_the_metrics_of_the_run(evaluate, trained, corpus):
+    scores = evaluate(corpus.dev)
+    assert len(scores.pop("worst_examples")) == 5
+    assert scores == trained.metrics["dev"]
+
+
+@pytest.mark.parametrize(
+    "options, texts, place",
+    [
+        ({}, "一个字符串", r"\[text\]"),
+        ({}, ["a", 1], "text 2"),
+        ({"batch_size": 0}, [], "batch_size"),
+        ({"max_tokens": 0}, [], "max_tokens"),
+        ({"max_entity_tokens": -1}, [], "max_entity_tokens"),
+        ({"max_tokens": 64, "overlap": -1}, [], "overlap"),
+        ({"max_tokens": 64, "overlap": 63}, [], "overlap.* 62"),
+        ({"model_dir": []}, [], "no folder"),
+    ],
+)
+def test_wrong_texts_and_sizes_are_refused(trained, options, texts, place):
+    with pytest.raises(InputError, match=place):
+        NerPredictor(**{"model_dir": trained.model, "device": "cpu", **options})(texts)
+
+
+# ---- several models
+
+
+@pytest.fixture(scope="module")
+def other(train, tmp_path_factory):
+    """A model of another seed, size and attention than ``trained``."""
+    folder = tmp_path_factory.mktemp("other") / "run"
+    return train(folder, seed=43, attention="linear", intermediate_size=32, num_train_epochs=EPOCHS)
+
+
+def test_scores_of_several_models_are_averaged(predictor, trained, other, corpus, evaluate, dev_texts):
+    both = NerPredictor([trained.model, other.model], "cpu")
+    texts = [both.tokenize(text) for text in dev_texts[:4]]
+    batch = SpanCollator(both.tokenizer.pad_token_id, with_labels=False)(texts)
+    first, second, mean = (
+        np.concatenate([scores.ravel() for scores in logits_of(model, batch)])
+        for model in (predictor.model, NerPredictor(other.model, "cpu").model, both.model)
+    )
+    is_span = first > -1e3  # others are masked
+    assert is_span.sum() > 1000 and np.abs(first - second)[is_span].max() > 1
+    np.testing.assert_allclose(mean[is_span], ((first + second) / 2)[is_span], atol=1e-5)
+    assert evaluate(corpus.dev, trained.model, other.model)["predicted"] == len(scores_of(both(dev_texts)))
+    assert NerPredictor([trained.model] * 2, "cpu")(dev_texts) == predictor(dev_texts)
+
+
+def logits_of(model, batch):
+    model.eval()
+    with paddle.no_grad():
+        return model(**{name: paddle.to_tensor(array) for name, array in batch.items()}).numpy().astype("float64")
+
+
+def test_several_models_take_mean_thresholds_and_the_least_lengths(trained, copy_with):
+    lengths = {"max_tokens": 20, "window_tokens": 18, "longest_entity": 50, "longest_text": None}
+    both = NerPredictor([trained.model, copy_with(thresholds=[1.0] * 6, **lengths)], "cpu")
+    assert both.model.config.thresholds == [0.5] * 6
+    assert (both.model.config.max_tokens, both.longest_text) == (20, trained.model_config["longest_text"])
+    assert both.reading == (18, 9, 100)
+
+
+@pytest.mark.parametrize("key, value", [("types", list("abcdef")), ("allow_overlap", False), ("vocab.txt", None)])
+def test_models_that_read_or_find_otherwise_are_refused(trained, copy_with, key, value):
+    folder = copy_with(**{key: value} if value is not None else {})
+    if value is None:
+        lines = (folder / key).read_text(encoding="utf-8").splitlines()
+        (folder / key).write_text("\n".join([*lines[:-2], lines[-1], lines[-2]]) + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match=f"model: its {key} differs from"):
+        NerPredictor([trained.model, folder], "cpu")
+
+
+# ---- threads
+
+THREADS, ROUNDS = 8, 4
+
+
+@pytest.mark.parametrize("kind", ["trained", *FORMATS, "ensemble"])
+def test_threads_that_share_a_predictor_get_what_one_caller_gets(kind, trained, dev_texts, tmp_path):
+    model = export(tmp_path / "model", kind, trained.model) if kind in FORMATS else trained.model
+    predictor = NerPredictor([model] * (2 if kind == "ensemble" else 1), "cpu")
+    parts = [dev_texts[start::THREADS] for start in range(THREADS)] * ROUNDS
+    alone = [predictor(part) for part in parts]
+    assert any(record["entities"] for of_part in alone for record in of_part)
+    with ThreadPoolExecutor(THREADS) as pool:
+        assert list(pool.map(predictor, parts)) == alone
+    layers = [predictor.model, *getattr(predictor.model, "sublayers", list)()]
+    assert not any(getattr(layer, "training", False) for layer in layers)
+
+
+# ---- banded heads
+
+LENGTH = 100_000
+
+
+def test_a_banded_head_finds_the_short_entities_of_the_full_one(train, predict, tmp_path, corpus, capsys):
+    run = train(tmp_path / "run", max_span_length=6, attention="linear", num_train_epochs=6)
+    assert run.model_config["max_span_length"] == 6 and run.metrics["dev"]["f1"] > 0.2
+    entities = [entity for example in read_examples(corpus.dev) for entity in example.entities]
+    longer = sum(end - start > 6 for start, end, *_ in entities)
+    assert longer and f"  {longer} of them have more than max_span_length 6 tokens" in capsys.readouterr().out
+    text = "".join(record["text"] for record in corpus.dev_records)
+    lengths = [end - start for start, end, _ in spans_of(predict(text, run.model))[0]]
+    assert len(lengths) > 20 and max(lengths) <= 6
+
+    found = []
+    ids = CharTokenizer.from_pretrained(run.model).encode(corpus.dev_records[0]["text"]).ids
+    for options in ({}, {"max_span_length": None}):
+        model = NerModel.from_pretrained(str(run.model), **options)
+        batch = {"input_ids": [ids], "attention_mask": [[True] * len(ids)], "token_mask": [[True] * len(ids)]}
+        logits = paddle.to_tensor(logits_of(model, batch), dtype="float32")
+        found.append([span[:3] for span in model.decode(logits, -1.0)[0]])
+    banded, full = found
+    assert banded == [span for span in full if span[1] - span[0] <= 6] != []
+
+
+def test_a_document_of_100_000_characters_is_trained_on_and_predicted_whole(train, corpus, tmp_path):
+    # characters that are a token each
+    sentences = [one for one in read_examples(corpus.train) if is_plain(one.text)]
+    text, entities = "", []
+    while len(text) + 60 < LENGTH:
+        example = sentences[len(entities) % len(sentences)]
+        entities += [Entity(len(text) + e.start, len(text) + e.end, e.type) for e in example.entities]
+        text += example.text
+    document = make_example(text + "。" * (LENGTH - len(text)), entities, "document:1")
+    write_examples([document], tmp_path / "train.jsonl", "cluener")
+    write_examples(read_examples(corpus.dev)[:2], tmp_path / "dev.jsonl", "cluener")
+    run = train(
+        tmp_path / "run", train_file=tmp_path / "train.jsonl", dev_file=tmp_path / "dev.jsonl", attention="linear",
+        max_characters=LENGTH, max_span_length=16, num_train_epochs=1, recompute="true", hidden_size=16,
+        intermediate_size=16, head_size=8,
+    )  # fmt: skip
+    assert run.model_config["max_tokens"] == LENGTH
+    predictor = NerPredictor(run.model, "cpu")
+    logits = logits_of(predictor.model, SpanCollator(0, with_labels=False)([predictor.tokenize(document.text)]))
+    assert logits.shape == (1, len(predictor.types), LENGTH + 2, 16)
+    (found,) = predictor.find([document.text], thresholds=float(np.partition(logits.ravel(), -300)[-300]))
+    assert len(found) > 200
+    for start, end, kind, score, _ in found:  # the special token comes first
+        assert score == pytest.approx(logits[0, predictor.types.index(kind), start + 1, end - start - 1], abs=1e-4)
+
+
+def is_plain(text):
+    """Whether each character is a token: runs of letters and digits are one."""
+    return all("\u4e00" <= character <= "\u9fd5" or character in "，。" for character in text)

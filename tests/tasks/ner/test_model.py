@@ -1,0 +1,139 @@
+"""NerModel: padding, loss, gradients, first weights, files, configuration."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import paddle
+import pytest
+from paddle import nn
+
+from paddle_rope import RoFormerConfig, RoFormerModel, multilabel_categorical_crossentropy
+from paddle_rope.global_pointer import MASKED_LOGIT
+from tasks.ner.batching import SpanCollator, TokenizedText
+from tasks.ner.model import NerConfig, NerModel
+from tests.paddle_rope.roformer.small_models import SIZES, states_equal
+
+each_attention = pytest.mark.parametrize("attention", ["softmax", "linear", "window"])
+each_head = pytest.mark.parametrize("span_head", ["efficient", "dense"])
+HUGGINGFACE = Path(__file__).resolve().parents[2] / "paddle_rope/roformer/data/hf_tiny"
+
+
+def ner_model(attention="softmax", span_head="efficient"):
+    model = NerModel(NerConfig(types=["a", "b", "c"], span_head=span_head, head_size=4, attention=attention, **SIZES))
+    model.eval()
+    return model
+
+
+def random_texts(*lengths):
+    texts = []
+    for length in lengths:
+        offsets = [(0, 0), *((index, index + 1) for index in range(length - 2)), (0, 0)]
+        texts.append(TokenizedText(np.random.randint(1, 23, length).tolist(), offsets, spans=[(1, 1, length - 2)]))
+    return texts
+
+
+def batch_of(texts, with_labels=False):
+    collate = SpanCollator(0) if with_labels else SpanCollator(0, with_labels=False)
+    return {name: paddle.to_tensor(array) for name, array in collate(texts).items()}
+
+
+@each_attention
+@each_head
+def test_a_padded_batch_gives_the_logits_of_each_text_alone(attention, span_head):
+    model, texts = ner_model(attention, span_head), random_texts(4, 13, 3, 9)
+    logits = model(**batch_of(texts)).numpy()
+    assert logits.shape == (4, 3, 13, 13)
+    for row, text in enumerate(texts):
+        length = len(text.ids)
+        alone = model(**batch_of([text])).numpy()[0]
+        np.testing.assert_allclose(logits[row, :, :length, :length], alone, rtol=1e-5, atol=1e-5)
+        assert (logits[row, :, length:] == MASKED_LOGIT).all() and (logits[row, :, :, length:] == MASKED_LOGIT).all()
+        assert (alone[:, [0, -1]] == MASKED_LOGIT).all(), "special tokens start no span"
+        assert (alone[:, 1, 1 : length - 1] > MASKED_LOGIT / 2).all()
+
+
+def test_the_loss_is_the_mean_over_texts_and_types():
+    model, batch = ner_model(), batch_of(random_texts(4, 7), with_labels=True)
+    loss, labels = model(**batch), batch.pop("labels")
+    dense = np.zeros([2, 3, 7, 7], np.float32)
+    for text, spans in enumerate(labels.tolist()):
+        for kind, first, last in spans:
+            dense[text, kind, first, last] = kind >= 0
+    assert dense.sum() == 2
+    logits = model(**batch).reshape([6, 49])
+    rows = multilabel_categorical_crossentropy(logits, paddle.to_tensor(dense.reshape([6, 49])))
+    np.testing.assert_allclose(float(loss), rows.numpy().mean(), rtol=1e-6)
+
+
+@each_attention
+@each_head
+def test_every_parameter_gets_a_gradient(attention, span_head):
+    model = ner_model(attention, span_head)
+    model(**batch_of(random_texts(5, 8), with_labels=True)).backward()
+    for name, parameter in model.named_parameters():
+        assert bool(paddle.isfinite(parameter.grad).all()), name
+        if not name.endswith("attention.key.bias") or attention == "linear":  # softmax does not see a shift of all keys
+            assert float(parameter.grad.abs().max()) > 0, name
+
+
+def test_first_weights_of_heads_and_features_have_the_deviation_of_the_encoder():
+    sizes = {**SIZES, "vocab_size": 200, "hidden_size": 48, "intermediate_size": 400}
+    model = NerModel(NerConfig(types=list("abcdefgh"), features={"tables": {"words": 200}, "flags": 40}, **sizes))
+    for path, layer in model.named_sublayers():
+        if isinstance(layer, (nn.Linear, nn.Embedding)):
+            expected = 0.02 if isinstance(layer, nn.Embedding) else 0.5 * layer.weight.shape[0] ** -0.5
+            if path == "feature_embedding.projection":  # keeps the scale of what it sums up
+                expected *= 2
+            assert abs(layer.weight.numpy().std() / expected - 1) < 0.2, path
+
+
+@each_head
+def test_a_model_is_saved_and_loaded_bit_equal(span_head, tmp_path):
+    model, batch = ner_model(span_head=span_head), batch_of(random_texts(6, 9))
+    model.save_pretrained(tmp_path)
+    loaded = NerModel.from_pretrained(tmp_path)
+    loaded.eval()
+    assert loaded.config == model.config
+    np.testing.assert_array_equal(loaded(**batch).numpy(), model(**batch).numpy())
+
+
+def test_the_encoder_of_hugging_face_is_taken(tmp_path, caplog):
+    model = NerModel.from_pretrained(HUGGINGFACE, types=["人名", "place"], head_size=6)
+    new, unused = (record.getMessage() for record in caplog.records)
+    assert "NerModel" in new and "head." in new and "roformer." not in new
+    assert "cls.predictions.bias" in unused
+    assert states_equal(RoFormerModel.from_pretrained(HUGGINGFACE), model.roformer)
+    model.save_pretrained(tmp_path)
+    assert NerModel.from_pretrained(tmp_path).config.types == ["人名", "place"]
+
+
+# ---- the configuration
+
+
+def test_every_value_is_saved_and_loaded(tmp_path):
+    options = {"types": ["人名", "place"], "span_head": "dense", "head_size": 6, "max_tokens": 77, "window_tokens": 31}
+    config = NerConfig(**SIZES, **options, longest_text=70, longest_entity=9)
+    config.save_pretrained(tmp_path)
+    assert NerConfig.from_pretrained(tmp_path) == config
+    assert RoFormerConfig.from_pretrained(tmp_path) == RoFormerConfig(**SIZES)
+
+
+@pytest.mark.parametrize("settings", [{"max_length": 77}, {"max_length": 9, "max_tokens": 77}], ids=str)
+def test_an_earlier_name_counts_where_the_name_is_missing(settings, tmp_path):
+    assert NerConfig.from_dict(settings).max_tokens == 77
+    (tmp_path / "config.json").write_text(json.dumps(dict(reversed(settings.items()))), encoding="utf-8")
+    assert NerConfig.from_pretrained(tmp_path).max_tokens == 77
+
+
+@pytest.mark.parametrize("name", ["window_tokens", "longest_text", "longest_entity"])
+def test_lengths_are_positive_or_unknown(name):
+    assert getattr(NerConfig(types=["a"]), name) is None
+    for wrong in (0, -3, 2.5, True, "9"):
+        with pytest.raises(ValueError, match=f"{name} must be .* or None, got {wrong!r}"):
+            NerConfig(types=["a"], **{name: wrong})
+
+
+def test_an_unknown_span_head_is_an_error():
+    with pytest.raises(ValueError, match="span_head must be one of efficient, dense, got 'biaffine'"):
+        NerConfig(types=["a"], span_head="biaffine")

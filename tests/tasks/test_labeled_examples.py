@@ -1,0 +1,79 @@
+"""Labeled files of matching and classification: which forms give the same examples, and what is refused where."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tasks.classification.data import class_names
+from tasks.common.errors import InputError
+from tasks.matching.examples import task_of
+from tasks.recipes import get_evaluation
+
+REFUSED = yaml.safe_load(Path(__file__).with_name("refused_examples.yaml").read_text(encoding="utf-8"))
+PAIRS = [(("天气好吗", "今天天气如何"), 1.0), (('a, "b"', " 空格 "), 0.0)]
+TEXTS = [("[甲] 乙", "好"), ("丙", "坏")]
+READ = {
+    "matching": [
+        '天气好吗\t今天天气如何\t1\na, "b"\t 空格 \t0\n',
+        '\ufeff天气好吗\t今天天气如何\t1\r\n\r\na, "b"\t 空格 \t0',
+        'text_a\ttext_b\tlabel\n天气好吗\t今天天气如何\t1\na, "b"\t 空格 \t0\n',
+        'sentence1\tsentence2\tScore\n天气好吗\t今天天气如何\t1.0\na, "b"\t 空格 \t 0 \n',
+        '{"sentence1": "天气好吗",\t"sentence2": "今天天气如何",\t"label": "1"}\n'
+        '{"sentence1": "a, \\"b\\"", "sentence2": " 空格 ", "label": 0, "id": 7}\n',
+        '\n{"sentence1": "天气好吗", "sentence2": "今天天气如何", "score": 1}\n'
+        '{"sentence1": "a, \\"b\\"", "sentence2": " 空格 ", "label": null, "score": 0.0}\n',
+        '[{"sentence1": "天气好吗", "sentence2": "今天天气如何", "label": "1"},\n'
+        '{"sentence1": "a, \\"b\\"", "sentence2": " 空格 ", "label": 0}]',
+        'sentence1,sentence2,label\n天气好吗,今天天气如何,1\n"a, ""b""", 空格 ,0\n',
+        'id,Q1,Q2,Score\n7,天气好吗,今天天气如何,1.0\n8,"a, ""b""", 空格 ,0\n',
+        'id\ttext1\ttext2\tlabel\n7\t天气好吗\t今天天气如何\t1\n8\ta, "b"\t 空格 \t0\n',
+    ],
+    "classification": [
+        "\ufeff[甲] 乙\t好\r\n\n丙\t坏\n",
+        "text\tlabel\n[甲] 乙\t好\n丙\t坏\n",
+        'id,标签,文本\n1,好,[甲] 乙\n\n2,坏,"丙"\n',
+        '[{"text": "[甲] 乙", "label": "好"},\n {"sentence": "丙", "label": "坏"}]',
+        '{"text": "[甲] 乙", "label": 8, "label_des": "好", "id": 0}\n\n'
+        '{"sentence": "丙", "label": 1, "label_des": "坏"}',
+    ],
+}
+REAL = [  # counts as in the data's READMEs: examples, and classes, or pairs with label 1
+    ("classification", "longtext/sogou_news/train.jsonl", 1961, 10),
+    ("classification", "longtext/iflytek_fewclue/train_few_all.json", 3024, 119),
+    ("classification", "longtext/iflytek_fewclue/test_public.json", 1749, 98),
+    ("matching", "matching/afqmc/dev.txt", 4316, 1338),
+    ("matching", "matching/cail2019_scm/input.txt", 500, None),
+]
+
+
+@pytest.mark.parametrize("recipe, content", [(recipe, content) for recipe in READ for content in READ[recipe]])
+def test_every_form_gives_the_same_examples(write, recipe, content):
+    for data in (content, gzip.compress(content.encode())):
+        examples = get_evaluation(recipe).read_labeled(write(data))
+        if recipe == "matching":
+            assert [(example.texts, example.label) for example in examples] == PAIRS and task_of(examples) == "pairs"
+        else:
+            assert [(example.text, example.label) for example in examples] == TEXTS
+
+
+@pytest.mark.parametrize(
+    "recipe, content, line, word", [(recipe, *row) for recipe in REFUSED for row in REFUSED[recipe]]
+)
+def test_what_is_wrong_is_named_with_its_line(write, recipe, content, line, word):
+    path = write(content)
+    with pytest.raises(InputError) as error:
+        get_evaluation(recipe).read_labeled(path)
+    assert str(error.value).startswith(f"{path}:{line}: ") and word in str(error.value)
+
+
+@pytest.mark.parametrize("recipe, name, texts, count", REAL)
+def test_published_file_has_the_counts_of_its_readme(shared_data, recipe, name, texts, count):
+    if not (shared_data / name).is_file():
+        pytest.skip(f"{name} is not there")
+    examples = get_evaluation(recipe).read_labeled(shared_data / name)
+    assert len(examples) == texts
+    if count is not None:
+        found = len(class_names(examples)) if recipe == "classification" else [e.label for e in examples].count(1)
+        assert found == count
