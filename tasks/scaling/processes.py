@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool
 
-from pebble import ProcessExpired, ProcessPool
+from pebble import CONSTS, ProcessExpired, ProcessPool
 from tqdm import tqdm
 
 from tasks.common.errors import InputError
@@ -21,6 +21,7 @@ from tasks.scaling.formats import Part
 from tasks.scaling.worker import MOST_DEATHS, Done, Job, PartWorker
 
 SPAWN = multiprocessing.get_context("spawn")  # a forked process with threads of paddle would hang
+CONSTS.channel_lock_timeout = 10  # seconds that a pool waits for the lock of a killed process; pebble's default is 60
 _worker: PartWorker | InputError  # of this process, or why it has none
 
 

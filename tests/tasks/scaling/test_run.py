@@ -19,7 +19,7 @@ from tasks.scaling.processes import run_in_processes
 from tasks.scaling.run import run_documents
 from tasks.scaling.worker import Job, PartWorker
 from tests.helpers.verbs import verb
-from tests.tasks.scaling.conftest import WRITERS, write_jsonl
+from tests.tasks.scaling.conftest import THRESHOLD, WRITERS, write_jsonl
 
 
 def lines(path):
@@ -69,8 +69,9 @@ def refusal(job, inputs, part_records=10, run_parts=None):
 
 
 def clear_spans(record):
-    """Spans whose score is not so near to the threshold 0 that another batch may round it to the other side."""
-    return [(one["start"], one["end"], one["type"]) for one in record["entities"] if one["score"] > 1e-3]
+    """Spans whose score is not so near to the threshold that another batch may round it to the other side."""
+    spans = record["entities"]
+    return [(one["start"], one["end"], one["type"]) for one in spans if one["score"] > THRESHOLD + 1e-3]
 
 
 @pytest.mark.slow
@@ -86,9 +87,7 @@ def test_command_answers_every_record_in_order(inputs, model, texts, tmp_path, c
     entities = [clear_spans(record) for record in NerPredictor(model, "cpu")(texts)]
     assert [clear_spans(record) for record in found] == entities * len(WRITERS)
     assert sum(map(len, entities)) > 5
-    expected = [
-        number + 1 if ".txt" in name else f"{name}{number}" for name in WRITERS for number in range(len(texts))
-    ]
+    expected = [number + 1 if ".txt" in name else f"{name}{number}" for name in WRITERS for number in range(len(texts))]
     assert [record.get("id", record.get("line")) for record in found] == expected
     rejected = [(Path(one["place"]).name, one["record"]) for one in lines(out / "rejected.jsonl")]
     assert rejected == [("a.jsonl:41", '{"text": '), ("a.jsonl:43", '{"id": 7}')]
