@@ -8,7 +8,7 @@ from typing import Optional
 from paddle_rope.options import Kind
 from tasks.common.errors import InputError
 from tasks.common.training.arguments import POSITIVE, RecipeArguments, model_option, option
-from tasks.matching.config import CROSS_ENCODER, MatchingConfig
+from tasks.matching.config import MatchingConfig
 
 MOST_FOLDS = 1000
 FOLDS = Kind(f"from 2 to {MOST_FOLDS}", lambda value: 2 <= value <= MOST_FOLDS)
@@ -34,10 +34,6 @@ class MatchingArguments(RecipeArguments):
     fold: Optional[int] = option(None, "test on this fold only, counted from 1", POSITIVE)
 
     def check(self, config):
-        if self.token_type_ids and self.architecture != CROSS_ENCODER:
-            raise InputError(
-                "configuration: token_type_ids tell the texts of a cross_encoder apart; leave token_type_ids out"
-            )
         if self.fold is not None and not (self.folds and self.fold <= self.folds):
             raise InputError(
                 f"configuration: fold must be from 1 to folds, got {self.fold} of {self.folds or 'no'} folds"
