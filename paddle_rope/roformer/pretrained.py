@@ -45,9 +45,7 @@ class RoFormerPretrainedModel(nn.Layer):
         self.config = config
 
     @classmethod
-    def from_pretrained(
-        cls: type[_Model], folder: str | os.PathLike, config: RoFormerConfig | None = None, **changes: Any
-    ) -> _Model:
+    def from_pretrained(cls: type[_Model], folder: str | os.PathLike, **changes: Any) -> _Model:
         """Build a model with the weights of a folder on this machine; nothing is downloaded.
 
         The folder is one of this library (any of its models), of Hugging Face's RoFormer, or of PaddleNLP's RoFormer or
@@ -58,7 +56,6 @@ class RoFormerPretrainedModel(nn.Layer):
         Args:
             folder: with ``config.json`` and ``model.safetensors``, ``pytorch_model.bin`` or ``model_state.pdparams`` or
                 the index of their parts. Of pickled files only tensors are admitted.
-            config: configuration to take instead of the folder's.
             changes: options of the configuration that differ from the folder's, such as ``attention="linear"``.
 
         Returns:
@@ -68,14 +65,7 @@ class RoFormerPretrainedModel(nn.Layer):
             ValueError: the folder or a file cannot be read, holds another kind of model or options that are not
                 supported, or weights are missing, ill-shaped or left over in the encoder.
         """
-        if config is not None and changes:
-            raise TypeError(f"from_pretrained: give config or {', '.join(changes)}, not both")
-        if "dtype" in changes:
-            raise TypeError("from_pretrained: weights are read as float32; give the model another dtype afterwards")
-        checkpoint = read_checkpoint(folder)
-        if config is None:
-            config = cls.config_class.from_dict(checkpoint.config, **changes)
-        return build_model(cls, config, checkpoint, folder)
+        return build_model(cls, read_checkpoint(folder), folder, **changes)
 
     def save_pretrained(self, folder: str | os.PathLike) -> None:
         """Write ``config.json`` and ``model.safetensors`` into ``folder``, which is made if it is missing."""

@@ -39,6 +39,7 @@ def convert_weights(argv):
 def read_model(source):
     """The model of a folder, of the class that fits what the folder holds."""
     import paddle_rope.roformer as roformer
+    from paddle_rope.roformer.checkpoints.huggingface import KNOWN
     from paddle_rope.roformer.checkpoints.reading import read_checkpoint, read_tensorflow
     from paddle_rope.roformer.checkpoints.settings import TENSORFLOW_CONFIG, is_ours, read_settings
 
@@ -48,8 +49,7 @@ def read_model(source):
     if not is_ours(settings):
         return build(read_checkpoint(source), source)
     saved = (settings.get("architectures") or [""])[0]
-    known = ("RoFormerForMaskedLM", "RoFormerForCausalLM", "RoFormerForSequenceClassification")
-    return getattr(roformer, saved if saved in known else "RoFormerModel").from_pretrained(source)
+    return getattr(roformer, saved if saved in KNOWN else "RoFormerModel").from_pretrained(source)
 
 
 def build(checkpoint, source):
@@ -60,8 +60,7 @@ def build(checkpoint, source):
     is_causal = checkpoint.config.get("causal", False)
     language_model = roformer.RoFormerForCausalLM if is_causal else roformer.RoFormerForMaskedLM
     heads = {"lm": language_model, "classifier": roformer.RoFormerForSequenceClassification}
-    model_class = heads.get(checkpoint.head, roformer.RoFormerModel)
-    return build_model(model_class, model_class.config_class.from_dict(checkpoint.config), checkpoint, source)
+    return build_model(heads.get(checkpoint.head, roformer.RoFormerModel), checkpoint, source)
 
 
 def tensorflow_reader():

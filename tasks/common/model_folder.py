@@ -126,11 +126,11 @@ def load_model(folder: Path, model_class: Any) -> tuple[Any, Any]:
     """
     from safetensors import safe_open
 
-    tokenizer, config = load_settings(folder, model_class.config_class)
+    tokenizer, _ = load_settings(folder, model_class.config_class)
     with damage_reported(folder, WEIGHTS_FILE):
         with safe_open(str(folder / WEIGHTS_FILE), framework="np") as file:
             stored = set(file.keys())
-        model = model_class.from_pretrained(str(folder), config=config)
+        model = model_class.from_pretrained(folder)
         _check_names(set(model.state_dict()), stored)
     model.eval()
     return tokenizer, model

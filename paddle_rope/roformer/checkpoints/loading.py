@@ -7,15 +7,16 @@ import math
 import re
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import paddle
 
 from paddle_rope.roformer.checkpoints.reading import Checkpoint
-from paddle_rope.roformer.config import RoFormerConfig
 
 if TYPE_CHECKING:
     from paddle_rope.roformer.pretrained import RoFormerPretrainedModel
+
+_Model = TypeVar("_Model", bound="RoFormerPretrainedModel")
 
 logger = logging.getLogger(__name__)
 
@@ -25,23 +26,22 @@ _BUILDING = threading.Lock()  # LazyGuard is for all threads
 _SHOWN = 10  # weights of another shape in a message
 
 
-def build_model(
-    model_class: type[RoFormerPretrainedModel], config: RoFormerConfig, checkpoint: Checkpoint, where: object
-) -> RoFormerPretrainedModel:
+def build_model(model_class: type[_Model], checkpoint: Checkpoint, where: object, **changes: Any) -> _Model:
     """A model with the weights of a checkpoint; names those that are new and those that are left over in a warning.
 
     Whether or not the encoder's weights have the prefix ``roformer.`` does not matter.
 
     Args:
         model_class: a RoFormer, with or without a head.
-        config: of its ``config_class``.
         checkpoint: as from :func:`~paddle_rope.roformer.checkpoints.reading.read_checkpoint`.
         where: folder, for the messages.
+        changes: options of the configuration that differ from the checkpoint's.
 
     Raises:
-        ValueError: shapes differ, no weight of the encoder is there, or too many are missing; before memory is taken.
+        ValueError: an option does not fit, shapes differ, no weight of the encoder is there, or too many are missing;
+            before memory is taken.
     """
-    tensors = checkpoint.tensors
+    tensors, config = checkpoint.tensors, model_class.config_class.from_dict(checkpoint.config, **changes)
     with _BUILDING:
         _check_sizes(model_class, config, tensors, where)
         model = model_class(config)

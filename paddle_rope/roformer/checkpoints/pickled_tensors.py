@@ -183,16 +183,18 @@ class TensorUnpickler(pickle._Unpickler):
             raise NotTensors(f"refers to {shown(kind)}, which is not a storage of numbers")
         return self.storages.setdefault(key, _Storage(dtype, numel))
 
-    def load_build(self) -> None:
-        """Give a stand-in its state; nothing else can be changed by a pickle."""
-        state = self.stack.pop()
-        if not isinstance(self.stack[-1], _Mapping | _Dtype | _Array):
-            raise NotTensors("changes what it was given")
-        self.stack[-1].set_state(state)
 
-    def load_bytearray(self) -> None:
-        """Refuse a bytearray, for which memory of any size that the file claims would be taken."""
-        raise NotTensors("holds a bytearray")
+def _load_build(unpickler):
+    """Give a stand-in its state; a pickle can change nothing else."""
+    state = unpickler.stack.pop()
+    if not isinstance(unpickler.stack[-1], _Mapping | _Dtype | _Array):
+        raise NotTensors("changes what it was given")
+    unpickler.stack[-1].set_state(state)
+
+
+def _load_bytearray(unpickler):
+    """Refuse a bytearray, for which memory of any size that the file claims would be taken."""
+    raise NotTensors("holds a bytearray")
 
 
 def _as_list(load):
@@ -207,8 +209,8 @@ _TUPLES = (pickle.EMPTY_TUPLE, pickle.TUPLE, pickle.TUPLE1, pickle.TUPLE2, pickl
 TensorUnpickler.dispatch = {
     **pickle._Unpickler.dispatch,
     **{code[0]: _as_list(pickle._Unpickler.dispatch[code[0]]) for code in _TUPLES},
-    pickle.BUILD[0]: TensorUnpickler.load_build,
-    pickle.BYTEARRAY8[0]: TensorUnpickler.load_bytearray,
+    pickle.BUILD[0]: _load_build,
+    pickle.BYTEARRAY8[0]: _load_bytearray,
 }
 
 

@@ -30,7 +30,7 @@ def read_vocab(path: str | os.PathLike) -> list[str]:
     try:
         text = Path(path).read_bytes().decode("utf-8")
     except OSError as error:
-        raise ValueError(f"{path}: cannot be read ({error.strerror}); give a vocabulary, one token a line") from None
+        raise ValueError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from None
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: is not UTF-8 ({error}); give a vocabulary in UTF-8, one token a line") from None
     lines = text.split("\n")  # splitlines() would also split at U+2028, which BERT's vocabularies hold as a token

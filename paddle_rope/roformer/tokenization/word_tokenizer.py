@@ -137,28 +137,14 @@ def jieba_cutter() -> jieba.Tokenizer:
     """jieba with its own dictionary, imported and read at the first text, without its messages.
 
     jieba would load ``jieba.cache`` from the temporary folder, where any user can write. Its dictionary is read from
-    the installed package instead, which takes about as long.
+    the installed package instead.
     """
     import jieba  # sets the level of its logger
 
     cutter = jieba.Tokenizer()
-    with cutter.get_dict_file() as file:
-        cutter.FREQ, cutter.total = _frequencies(file.read().decode("utf-8"))
+    cutter.FREQ, cutter.total = cutter.gen_pfdict(cutter.get_dict_file())
     cutter.initialized = True
     return cutter
-
-
-def _frequencies(text):
-    """Frequencies from jieba's ``dict.txt``, lines "word frequency part-of-speech".
-
-    Returns:
-        (dict from words to their frequencies and from what only begins words to 0, sum of the frequencies of all
-        lines).
-    """
-    fields = text.split()
-    words, frequencies = fields[::3], list(map(int, fields[1::3]))
-    beginnings = {word[:end] for word in words for end in range(1, len(word))}
-    return {**dict.fromkeys(beginnings, 0), **dict(zip(words, frequencies))}, sum(frequencies)
 
 
 def _normalize(chunk):

@@ -215,14 +215,13 @@ def test_changes_count_more_than_what_a_file_of_before_holds():
 
 
 @pytest.mark.parametrize(
-    "error, arguments, message",
+    "changes, message",
     [
-        (ValueError, {"atention": "linear"}, "no option 'atention'; the nearest is 'attention'"),
-        (ValueError, {"vocab_size": 50}, r"token_embedding.weight is \[40, 24\] there and \[50, 24\] in the model"),
-        (TypeError, {"dtype": "float16"}, "weights are read as float32"),
-        (TypeError, {"config": RoFormerConfig(), "attention": "linear"}, "not both"),
+        ({"atention": "linear"}, "no option 'atention'; the nearest is 'attention'"),
+        ({"dtype": "float16"}, "no option 'dtype'"),
+        ({"vocab_size": 50}, r"token_embedding.weight is \[40, 24\] there and \[50, 24\] in the model"),
     ],
 )
-def test_options_that_do_not_exist_or_do_not_fit_are_errors(error, arguments, message):
-    with pytest.raises(error, match=message):
-        RoFormerModel.from_pretrained(DATA / "hf_tiny", **arguments)
+def test_changes_that_do_not_exist_or_do_not_fit_are_errors(changes, message):
+    with pytest.raises(ValueError, match=message):
+        RoFormerModel.from_pretrained(DATA / "hf_tiny", **changes)

@@ -1,5 +1,6 @@
 """Plans: which runs they name, and what is refused."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -112,36 +113,42 @@ def test_a_warm_start_takes_the_weights_of_the_same_case_and_seed_and_gives_no_s
 @pytest.mark.parametrize(
     "given, said",
     [
-        ({"variants": ["softmax", "other"]}, "variant 'other' has no settings, and is not in .*known.yaml"),
-        ({"variants": {"a/b": {}}}, "'a/b' names a folder"),
-        ({"variants": {"a": 5}}, "a of variants is 5, not a mapping"),
-        ({"variants": {"warm": {"start_from": "softmax"}, "softmax": None}}, "not a variant before it"),
-        ({"cases": {1: {}, 2: {}}, "report": "performer"}, "is of variants alone; leave cases or report out"),
-        ({"cases": {"a b": {}}}, "'a b' names a folder"),
-        ({"reference": "other"}, "the reference 'other'"),
-        ({"without_rope": ["other"]}, "without_rope has 'other'"),
-        ({"recipe": None}, "no 'recipe' in the plan"),
-        ({"variants": None, "variants_file": None}, "no 'variants' in the plan"),
-        ({"cases": {"a": {}}, "report": "positions"}, "leave cases or report out"),
-        ({"apart": 1}, "apart is 1; it has to be true or false"),
-        ({"cases": [512, 1024]}, r"cases is \[512, 1024\]; it has to be a mapping"),
-        ({"scores": ["dev.f1"]}, "scores is .*; it has to be a mapping"),
-        ({"variants": 7}, "variants is 7; it has to be a mapping or a list"),
-        ({"without_rope": 5}, "without_rope is 5; it has to be true or false or a list"),
-        ({"variants": {"a": {"recipe": 5}}}, "recipe of variant 'a' is 5; it has to be a text"),
-        ({"variants": {"a": {"config": ["b"]}}}, "config of variant 'a' is"),
-        ({"config": 5}, "config is 5; it has to be a text"),
-        ({"variants_file": ["x"]}, "variants_file is"),
-        ({"margin": "two"}, "margin is 'two'; it has to be a number"),
-        ({"margin": True}, "margin is True"),
-        ({"variants": {"..": {}}}, "'..' names a folder"),
         ({"variant": {}}, "unknown key 'variant'"),
+        ({"recipe": None}, "no 'recipe'"),
+        ({"variants": None, "variants_file": None}, "no 'variants'"),
+        ({"variants": ["softmax", "other"]}, "'other' has no settings"),
+        ({"variants": {"a/b": {}}}, "'a/b' names a folder"),
+        ({"variants": {"..": {}}}, "'..' names a folder"),
+        ({"variants": {"a": 5}}, "a of variants is 5"),
+        ({"variants": {"a": {"recipe": 5}}}, "recipe of variant 'a'"),
+        ({"variants": {"a": {"config": ["b"]}}}, "config of variant 'a'"),
+        ({"variants": {"a": {"start_from": ["b"]}}}, "start_from of variant 'a'"),
+        ({"variants": {"warm": {"start_from": "softmax"}, "softmax": None}}, "not a variant before it"),
+        ({"variants": [["softmax"]]}, "variants: ['softmax']"),
+        ({"variants": [{"softmax": {}}]}, "variants: {'softmax': {}}"),
+        ({"variants": 7}, "variants is 7"),
+        ({"variants_file": ["x"]}, "variants_file is"),
+        ({"cases": {"a b": {}}}, "'a b' names a folder"),
+        ({"cases": [512, 1024]}, "cases is [512, 1024]"),
+        ({"cases": {1: {}, 2: {}}, "report": "performer"}, "leave cases or report out"),
+        ({"reference": "other"}, "reference 'other'"),
+        ({"without_rope": ["other"]}, "without_rope has 'other'"),
+        ({"without_rope": [["softmax"]]}, "without_rope: ['softmax']"),
+        ({"without_rope": 5}, "without_rope is 5"),
+        ({"apart": 1}, "apart is 1"),
+        ({"scores": ["dev.f1"]}, "scores is ['dev.f1']"),
+        ({"scores": {"dev.f1": ["F1"]}}, "scores: 'dev.f1'"),
+        ({"scores": {1: "F1"}}, "scores: 1"),
+        ({"config": 5}, "config is 5"),
+        ({"config": "missing.yaml"}, "missing.yaml: no such"),
+        ({"margin": "two"}, "margin is 'two'"),
+        ({"margin": True}, "margin is True"),
         ({"seeds": [1, 1]}, "given twice"),
-        ({"config": "missing.yaml"}, "missing.yaml: no such configuration file"),
+        ({"seeds": "9" * 5000}, "a seed must be"),
     ],
 )
 def test_a_wrong_plan_is_refused(write, given, said):
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=re.escape(said)):
         read_plan(write(**given))
 
 
@@ -166,22 +173,3 @@ def test_the_length_plans_of_the_project_name_models(monkeypatch, name, first, l
     assert (plan["lengths"][0], plan["lengths"][-1]) == (first, last)
     for options in plan["variants"].values():
         assert MODELS[plan["task"]](**options).model.config.num_hidden_layers == 4
-
-
-@pytest.mark.parametrize(
-    "given, said",
-    [
-        ({"variants": [["softmax"]]}, "variants: ['softmax'] is not a text"),
-        ({"variants": [{"softmax": {}}]}, "variants: {'softmax': {}} is not a text"),
-        ({"without_rope": [["softmax"]]}, "without_rope: ['softmax'] is not a text"),
-        ({"scores": {"dev.f1": ["F1"]}}, "scores: 'dev.f1' and ['F1'] have to be texts"),
-        ({"scores": {1: "F1"}}, "scores: 1 and 'F1' have to be texts"),
-        ({"variants": {"a": {"start_from": ["b"]}}}, "start_from of variant 'a' is ['b']; it has to be a text"),
-        ({"seeds": "9" * 5000}, "a seed must be from 0 to "),
-    ],
-)
-def test_lists_in_place_of_names_are_refused(write, given, said):
-    path = write(**given)
-    with pytest.raises(InputError) as error:
-        read_plan(path)
-    assert said in str(error.value)

@@ -56,9 +56,9 @@ def rows_of(path, title):
     return {row[0]: dict(zip(rows[0], row)) for row in rows[2:]}
 
 
+@pytest.mark.slow
 def test_positions_are_reported_with_every_loss(plans):
-    results = plans / "positions/results.md"
-    losses = {}
+    results, losses = plans / "positions/results.md", {}
     for line in read(plans / "positions/runs.csv"):
         losses.setdefault(line["variant"], []).append(float(line["held-out loss"]))
     assert {variant: len(of_seeds) for variant, of_seeds in losses.items()} == dict.fromkeys(VARIANTS, 2)
@@ -71,46 +71,22 @@ def test_positions_are_reported_with_every_loss(plans):
     assert set(longer) == {"QK", "NoPE", "V", "learned positions", "QK, learned theta", *scaled}
     assert longer["QK"]["8"] == mean_and_deviation(losses["qk"]) and longer["QK"]["32"]
     assert longer["learned positions"]["8"] and longer["learned positions"]["16"] == ""
-    assert all(
-        float(cell.split()[0]) > 0 for cell in list(rows_of(results, "Learned frequencies").popitem()[1].values())[1:]
-    )
-    text = results.read_text(encoding="utf-8")
-    assert "3 placements" in text and "2 steps of 4 texts of 8 characters" in text
+    (changes,) = rows_of(results, "Learned frequencies").values()
+    assert all(float(cell.split()[0]) > 0 for cell in list(changes.values())[1:])
     for name in ("losses.png", "lengths.png", "theta.png"):
         assert is_drawn(plans / "positions" / name)
 
 
-def test_variants_are_reported_without_the_one_that_they_are_compared_with(plans, tmp_path):
-    words = ["--only", "alibi", "v", "--seeds", "1", "--output_dir", str(tmp_path / "run")]
-    assert run([str(plans / "positions.yaml"), *words]) == 0
-    losses = {line["variant"]: float(line["held-out loss"]) for line in read(tmp_path / "run/runs.csv")}
-    assert list(losses) == ["v", "alibi"]
-    text = (tmp_path / "run/results.md").read_text(encoding="utf-8")
-    assert f"| ALiBi | {losses['alibi']:.4f} |  |" in text
-    assert not (tmp_path / "run/theta.png").exists()
-
-
+@pytest.mark.slow
 def test_performers_have_curves_of_every_seed(plans):
     points = read(plans / "performer/curves.csv")
     assert {(line["variant"], line["seed"], line["text"]) for line in points} == {
         (row, seed, text) for row in ("rope", "none", "learned") for seed in "12" for text in ("training", "held_out")
     }
-    text = (plans / "performer/results.md").read_text(encoding="utf-8")
-    assert "| Performer with RoPE | " in text and "as many positive orthogonal random features" in text
+    assert "| Performer with RoPE | " in (plans / "performer/results.md").read_text(encoding="utf-8")
     assert is_drawn(plans / "performer/curves.png")
     config = yaml.safe_load((plans / "performer/runs/rope/seed_1/config.yaml").read_text(encoding="utf-8"))
     assert (config["attention"], config["feature_map"], config["normalizer"]) == ("linear", "favor", "unrotated")
-
-
-@pytest.mark.parametrize("name", ["positions", "performer"])
-def test_report_is_written_again_without_training(plans, name, capsys):
-    before = (plans / name / "results.md").read_bytes()
-    (plans / name / "results.md").unlink()
-    assert run([str(plans / f"{name}.yaml"), "--table"]) == 0
-    assert (plans / name / "results.md").read_bytes() == before
-    assert before.decode("utf-8") in capsys.readouterr().out
-    assert run([str(plans / f"{name}.yaml"), "--learning_rate", "0.5"]) == 2
-    assert "was run with learning_rate None, and the plan now has '0.5'" in capsys.readouterr().err
 
 
 def test_every_published_placement_is_a_variant_and_every_title_has_one():
@@ -136,8 +112,3 @@ def test_step_of_a_bound_lies_on_the_line_between_two_evaluations():
     assert first_step_below([10, 20, 30], [5.0, 4.0, 3.0], 2.0) is None
     assert first_step_below([10, 20, 30], [5.0, 4.0, 3.0], 5.5) == 10
     assert first_step_below([10], [5.0], 5.0) == 10
-
-
-def test_deviation_of_one_value_is_not_shown():
-    assert mean_and_deviation([1.23456]) == "1.2346"
-    assert mean_and_deviation([1.0, 2.0, 3.0], 1) == "2.0 ± 1.0"

@@ -44,6 +44,7 @@ def once_it_trains(folder, act):
     thread.join()
 
 
+@pytest.mark.slow
 def test_a_training_process_saves_before_the_one_that_started_it_ends(cell, tmp_path, capfd):
     folder = tmp_path / "run"
     with (
@@ -58,6 +59,7 @@ def test_a_training_process_saves_before_the_one_that_started_it_ends(cell, tmp_
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
+@pytest.mark.slow
 def test_a_process_of_its_own_finds_the_project_from_any_folder(tmp_path, monkeypatch, capfd):
     (tmp_path / "tasks.py").write_text("raise SystemExit(5)", encoding="utf-8")  # of the user's own
     monkeypatch.chdir(tmp_path)

@@ -12,6 +12,11 @@ from tasks.ner.features.gazetteer import BINS, SHARES
 LONGEST = 16  # characters of a word in jieba's dictionary
 
 
+def same(first, second):
+    """Whether two tuples of arrays are equal."""
+    return all(map(np.array_equal, first, second))
+
+
 @functools.cache
 def tagger():
     """jieba's tagger, with its dictionary read from its own file, not from its cache in the temporary folder."""

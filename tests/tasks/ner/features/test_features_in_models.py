@@ -7,18 +7,13 @@ import numpy as np
 import paddle
 import predict_ner
 import pytest
-import train_ner
 
-from tasks.common.errors import InputError
 from tasks.ner import NerPredictor
 from tasks.ner.feature_embedding import FeatureEmbedding
-from tasks.ner.features import FEATURE_KINDS, WordFeatures
+from tasks.ner.features import COLUMNS, FEATURE_KINDS, WordFeatures
 from tasks.ner.model import NerConfig, NerModel
 from tasks.recipes import get_recipe
-from tests.helpers.verbs import verb
-from tests.tasks.ner.arrays import same
-
-tune_threshold = verb("tune")
+from tests.tasks.ner.features.plain_features import same
 
 # ---- the model
 
@@ -54,15 +49,16 @@ def test_features_start_with_at_least_the_scale_of_the_tokens(version):
 @pytest.mark.parametrize("sizes", [ALL, {"tables": {"bigrams": 60}, "flags": 0}, {"tables": {}, "flags": 9}], ids=str)
 def test_every_parameter_of_the_features_gets_a_gradient(sizes):
     model = NerModel(NerConfig(features=sizes, **SIZES))
-    given = {"columns": 2 if sizes["flags"] == 0 else 6, "flags": sizes["flags"]}
-    batch = random_batch(**given)
-    if not sizes["tables"]:
-        del batch["columns"]
-    if not sizes["flags"]:
-        del batch["flags"]
+    shapes = {"columns": sum(COLUMNS[kind] for kind in sizes["tables"]), "flags": sizes["flags"]}
+    batch = random_batch(**shapes)
+    for name in [name for name, size in shapes.items() if not size]:
+        del batch[name]
     model(**batch).sum().backward()
     for name, parameter in model.feature_embedding.named_parameters():
         assert parameter.grad is not None and np.abs(parameter.grad.numpy()).sum() > 0, name
+    batch.popitem()  # flags, or columns
+    with pytest.raises(ValueError, match="columns and flags"):
+        model(**batch)
 
 
 def test_columns_of_a_kind_share_one_table():
@@ -70,27 +66,16 @@ def test_columns_of_a_kind_share_one_table():
     assert [tuple(p.shape) for p in layer.parameters()] == [(5, 64), (192, 8), (8,)]
 
 
-def test_model_with_features_without_them_is_an_error():
-    model = NerModel(NerConfig(features=ALL, **SIZES))
-    batch = random_batch()
-    del batch["flags"]
-    with pytest.raises(ValueError, match="needs the columns and flags"):
-        model(**batch)
-
-
 def seen_by(model, batch):
     """(token ids, columns) that reach the embeddings."""
-    seen = {}
-    ids_hook = model.roformer.token_embedding.register_forward_pre_hook(
-        lambda layer, given: seen.update(ids=given[0].numpy())
-    )
-    columns_hook = model.feature_embedding.register_forward_pre_hook(
-        lambda layer, given: seen.update(columns=given[0].numpy())
-    )
+    seen = []
+    layers = (model.roformer.token_embedding, model.feature_embedding)
+    hooks = [layer.register_forward_pre_hook(lambda _, given: seen.append(given[0].numpy())) for layer in layers]
     model(**batch)
-    ids_hook.remove()
-    columns_hook.remove()
-    return seen["ids"], seen["columns"]
+    for hook in hooks:
+        hook.remove()
+    columns, ids = seen
+    return ids, columns
 
 
 def test_dropouts_hide_tokens_and_values_at_their_rate_in_training_only():
@@ -146,36 +131,16 @@ def test_wrong_values_of_the_configuration_are_an_error(wrong, named):
 
 # ---- configuration keys
 
-FILES = {"train_file": "train", "dev_file": "dev", "output_dir": "run", "device": "cpu"}
-
-
-@pytest.mark.parametrize("given", [["words", "bigrams"], "words,bigrams", " words, bigrams ,"])
-def test_features_are_a_list_or_names_between_commas(given):
-    config, run, *_ = get_recipe("ner").resolve({**FILES, "features": given})
-    assert run.features == config["features"] == "bigrams,words"
-
-
-@pytest.mark.parametrize("given", [None, "", []])
-def test_no_features_are_the_default(given):
-    config, run, *_ = get_recipe("ner").resolve({**FILES, "features": given})
-    assert run.features is None and config["features"] is None
-
 
 @pytest.mark.parametrize(
-    "wrong, named",
-    [
-        ({"features": "words,lexicon"}, "segmentation, bigrams, words, dictionary, gazetteer, got 'lexicon'"),
-        ({"features": 3}, "got '3'"),
-        ({"character_dropout": 1}, "character_dropout must be a number of at least 0 and less than 1"),
-        ({"feature_dropout": -0.5}, "feature_dropout must be a number of at least 0"),
-        ({"embedding_dropout_prob": 1.5}, "embedding_dropout_prob must be a number of at least 0"),
-        ({"hidden_act": "swish"}, "hidden_act must be one of gelu, gelu_tanh, relu, tanh"),
-    ],
-    ids=str,
+    "given, features",
+    [(["words", "bigrams"], "bigrams,words"), (" words, bigrams ,", "bigrams,words")]
+    + [(empty, None) for empty in (None, "", [])],
 )
-def test_wrong_values_of_keys_are_an_error(wrong, named):
-    with pytest.raises(InputError, match=f"^configuration: .*{named}"):
-        get_recipe("ner").resolve({**FILES, **wrong})
+def test_features_are_a_list_or_names_between_commas(given, features):
+    files = {"train_file": "train", "dev_file": "dev", "output_dir": "run", "device": "cpu"}
+    config, keys, *_ = get_recipe("ner").resolve({**files, "features": given})
+    assert keys.features == config["features"] == features
 
 
 # ---- from training to prediction
@@ -212,15 +177,6 @@ def test_trained_folder_predicts_what_training_predicted(run, predict, evaluate,
     assert evaluate(corpus.dev, run.model)["f1"] == run.metrics["dev"]["f1"] > 0.1
 
 
-def test_features_matter_to_the_trained_model(run, monkeypatch):
-    texts = [record["text"] for record in dev_predictions(run)]
-    predictor = NerPredictor(run.model, "cpu")
-    with_features = predictor.find(texts)
-    original = predictor.features
-    monkeypatch.setattr(predictor, "features", lambda text, offsets: original("", [(0, 0)] * len(offsets)))
-    assert predictor.find(texts) != with_features
-
-
 def test_text_alone_is_predicted_as_in_a_batch_of_others(run):
     texts = ["", *(record["text"] for record in dev_predictions(run)[:12]), " \t"]
     predictor = NerPredictor(run.model, "cpu")
@@ -244,14 +200,6 @@ def test_configuration_of_the_run_holds_its_features_and_trains_again_to_the_sam
     again = train(tmp_path / "again", config=run.folder / "config.yaml")
     assert again.weights == run.weights
     assert (again.model / "features.json").read_bytes() == (run.model / "features.json").read_bytes()
-
-
-def test_thresholds_are_tuned(run, tmp_path, corpus):
-    shutil.copytree(run.model, tmp_path / "model")
-    assert tune_threshold.main([str(tmp_path / "model"), str(corpus.dev), "--device", "cpu"]) == 0
-    config = json.loads((tmp_path / "model" / "config.json").read_text(encoding="utf-8"))
-    assert len(config["thresholds"]) == 6 and config["features"] == run.model_config["features"]
-    assert NerPredictor(tmp_path / "model", "cpu").features is not None
 
 
 DAMAGES = {
@@ -284,8 +232,3 @@ def test_missing_file_is_named_for_a_model_with_features_only(run, trained, tmp_
     message = fails(predict_ner, tmp_path / "model", "--input", corpus.dev)
     assert "no model here (features.json missing)" in message
     assert not (trained.model / "features.json").exists()
-
-
-def test_unknown_feature_is_one_line(config_file, fails, tmp_path):
-    message = fails(train_ner, config_file, "--output_dir", tmp_path / "run", "--features", "words,lexicon")
-    assert message.startswith("configuration: features must be some of segmentation, bigrams, ")
