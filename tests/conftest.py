@@ -23,8 +23,6 @@ import pytest  # noqa: E402
 from paddle.jit.dy2static.program_translator import FunctionCache  # noqa: E402
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-BERT_VOCAB = "vocab/bert_base_chinese_vocab.txt"
-ROFORMER_VOCAB = "vocab/roformer_chinese_word_vocab.txt"
 # As the real one: special tokens, punctuation, digits, letters, pieces, Chinese characters; uncased.
 SMALL_BERT_VOCAB = [
     *["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"！，。：（）,.-%/+:()", *"0123456789"],
@@ -81,14 +79,6 @@ def pytest_assertrepr_compare(op, left, right):
     return None
 
 
-def _data_folder():
-    given = os.environ.get("PADDLE_ROPE_DATA")
-    if given:
-        return Path(given)
-    inside = REPOSITORY / "data"
-    return inside if inside.is_dir() else REPOSITORY.parent / "shared" / "data"
-
-
 @pytest.fixture(autouse=True)
 def seeds():
     """The same random numbers in every test, whatever ran before it."""
@@ -106,28 +96,31 @@ def without_drawings():
 
 @pytest.fixture(scope="session")
 def shared_data():
-    """The folder of the real data sets, which need not exist."""
-    return _data_folder()
+    """The folder of the real data sets, which PADDLE_ROPE_DATA names; without it the test is skipped."""
+    given = os.environ.get("PADDLE_ROPE_DATA")
+    if not given:
+        pytest.skip("PADDLE_ROPE_DATA names no folder of the real data sets")
+    return Path(given)
 
 
-@pytest.fixture(params=["small", *(["real"] if (_data_folder() / BERT_VOCAB).is_file() else [])])
-def bert_vocab_file(request, shared_data, tmp_path):
+def _vocab_file(request, tmp_path, real, small):
+    if request.param == "real":
+        return request.getfixturevalue("shared_data") / real
+    path = tmp_path / "small_vocab.txt"
+    path.write_bytes("".join(f"{token}\n" for token in small).encode("utf-8"))
+    return path
+
+
+@pytest.fixture(params=["small", "real"])
+def bert_vocab_file(request, tmp_path):
     """A vocabulary file in BERT's format: a small one of our own, and the real one where it is."""
-    if request.param == "real":
-        return shared_data / BERT_VOCAB
-    path = tmp_path / "small_bert_vocab.txt"
-    path.write_bytes("".join(f"{token}\n" for token in SMALL_BERT_VOCAB).encode("utf-8"))
-    return path
+    return _vocab_file(request, tmp_path, "vocab/bert_base_chinese_vocab.txt", SMALL_BERT_VOCAB)
 
 
-@pytest.fixture(params=["small", *(["real"] if (_data_folder() / ROFORMER_VOCAB).is_file() else [])])
-def word_vocab_file(request, shared_data, tmp_path):
+@pytest.fixture(params=["small", "real"])
+def word_vocab_file(request, tmp_path):
     """A vocabulary file in the format of RoFormer's: a small one of our own, and the real one where it is."""
-    if request.param == "real":
-        return shared_data / ROFORMER_VOCAB
-    path = tmp_path / "small_word_vocab.txt"
-    path.write_bytes("".join(f"{token}\n" for token in SMALL_WORD_VOCAB).encode("utf-8"))
-    return path
+    return _vocab_file(request, tmp_path, "vocab/roformer_chinese_word_vocab.txt", SMALL_WORD_VOCAB)
 
 
 @pytest.fixture

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Set-up, then the tests.
 # usage: bash tools/test.sh [--paddle VERSION] [--all] [arguments of pytest]
-#   --paddle VERSION   with this version of paddlepaddle, in an environment of its own; there is a requirements/paddle-VERSION.txt.
-#                      Without arguments of pytest only the tests run that another Paddle can change, and no style
-#   --all              all tests with that version too
+#   --all              every test; without it, and without arguments of pytest, the slow ones (training for long, servers,
+#                      many processes) are left out
+#   --paddle VERSION   with this version of paddlepaddle, in a separate environment; VERSION is 3.3.1 or 2.6.2 (see
+#                      requirements/). Unless --all is given, only the tests that another Paddle can change, and no linters
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -35,5 +36,6 @@ elif [ -z "$all" ] && [ $# -eq 0 ]; then
   # what calls Paddle: kernels, layers, models, graphs; checkpoints, and a recipe that is trained and resumed
   set -- tests/paddle_rope tests/tasks/common/training tests/tasks/common/test_home.py tests/tasks/ner/test_resume.py
 fi
+[ -n "$all" ] || [ $# -gt 0 ] || set -- -m "not slow"
 # one process a core, and the tests of a file in one of them: they share what they train; files in the order of conftest.py
 exec "$PYTHON" -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder "$@"

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from functools import reduce
+from operator import mul
 from typing import NamedTuple
 
 import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_rope.attention.arguments import by_head, check_placement, check_segments, rotate, rotate_back
-from paddle_rope.attention.chunked import ChunkedSums, decay_of_side
+from paddle_rope.attention.arguments import by_head, check_placement, check_segments, rotate_back, rotate_qkv
 from paddle_rope.attention.feature_maps import FeatureMapLike, as_feature_map, elu_plus_one
 from paddle_rope.layers import scaled
 from paddle_rope.native.attention import native_linear_attention
@@ -27,6 +27,8 @@ MIN_DENOMINATOR = {"unrotated": 1e-30, "rotated": 1e-6}
 MIN_OVERLAP = 0.01
 # Added to the mean square of an output without denominator.
 _MIN_MEAN_SQUARE = 1e-12
+# A text up to the first length is one chunk; longer ones are cut into chunks of the second.
+_ONE_CHUNK, _CHUNK = 128, 64
 
 
 @native_form(native_linear_attention, feature_map=elu_plus_one, segment_ids=None, placement="qk", chunk_size=None)
@@ -96,11 +98,11 @@ def linear_attention(
     check_segments(segment_ids, k.shape[0], k.shape[1], contiguous=True)
     decay = _checked_decay(decay, q.shape[2])
     with without_amp():  # which would take the sums in half precision
-        terms = _terms(q, k, v, rope, key_mask, feature_map, normalizer, placement)
+        numerator, denominators = _terms(q, k, v, rope, key_mask, feature_map, normalizer, placement)
         sums = _whole_sums
         if decay is not None or not sees_all:
-            sums = ChunkedSums(terms.numerator[2], decay, segment_ids, causal, chunk_size)
-        output = _quotient(sums(*terms.numerator), [sums(*one) for one in terms.denominators], normalizer)
+            sums = _ChunkedSums(numerator[2], decay, segment_ids, causal, chunk_size).sums
+        output = _quotient(sums(*numerator), [sums(*one) for one in denominators], normalizer)
         return rotate_back(by_head(output), rope, placement).astype(q.dtype)
 
 
@@ -158,29 +160,21 @@ def linear_attention_step(
         (3, (1, 1, 2, 4))
     """
     check_linear_options(feature_map, normalizer, placement)
-    seq, rates = q.shape[1], _checked_decay(decay, q.shape[2])
+    decay = _checked_decay(decay, q.shape[2])
     with without_amp():
-        terms = _terms(q, k, v, rope, key_mask, feature_map, normalizer, placement)
-        sums = ChunkedSums(terms.numerator[2], rates, causal=True)
-        numerator, denominators = sums(*terms.numerator), [sums(*one) for one in terms.denominators]
-        gamma = None if rates is None else rates.astype(numerator.dtype).reshape([1, -1, 1, 1])
-        index = paddle.arange(seq).astype(numerator.dtype).unsqueeze(1)
-        from_state, to_state, keep = decay_of_side(gamma, index + 1, seq - 1 - index, seq)
-        if state is not None:  # what the tokens before add
-            numerator = numerator + _times(paddle.matmul(terms.numerator[0], state.key_values), from_state)
-            known = (state.keys, None if state.keys is None else state.keys.sum(axis=2, keepdim=True))
-            denominators = [
-                sum_ + _times(paddle.matmul(term[0], keys), from_state)
-                for sum_, term, keys in zip(denominators, terms.denominators, known)
-            ]
-        _, turned_k, values = terms.numerator
-        key_values = paddle.matmul(_times(turned_k, to_state), values, transpose_x=True)
-        keys = _times(terms.denominators[0][1], to_state).sum(axis=2).unsqueeze(-1) if denominators else None
-        if state is not None:
-            key_values = key_values + _times(state.key_values, keep)
-            keys = None if keys is None else keys + _times(state.keys, keep)
-        output = rotate_back(by_head(_quotient(numerator, denominators, normalizer)), rope, placement).astype(q.dtype)
-    return LinearAttentionState(key_values, keys, (state.length if state else 0) + seq), output
+        numerator, denominators = _terms(q, k, v, rope, key_mask, feature_map, normalizer, placement)
+        chunked = _ChunkedSums(numerator[2], decay, causal=True)
+        known = (None, None) if state is None else state[:2]
+        above, key_values = chunked.after(known[0], *numerator)
+        below: list[Tensor] = []
+        keys = None
+        for one in denominators:  # with RoPE a second one, of keys that are replaced by the sum of their features
+            before = known[1] if known[1] is None or not below else known[1].sum(axis=2, keepdim=True)
+            found, behind = chunked.after(before, *one)
+            keys = keys if below else behind
+            below.append(found)
+        output = rotate_back(by_head(_quotient(above, below, normalizer)), rope, placement).astype(q.dtype)
+    return LinearAttentionState(key_values, keys, (state.length if state else 0) + q.shape[1]), output
 
 
 def check_linear_options(
@@ -205,39 +199,31 @@ def check_linear_options(
         raise ValueError(f"{name} looks at the whole sequence: it is neither causal nor for packed ones; take exp")
 
 
-class _Terms(NamedTuple):
-    """(q, k, v) of the sums sum_j (q_i . k_j) v_j, each ``[batch, heads, seq, size]``, 0 at masked keys."""
-
-    numerator: tuple[Tensor, Tensor, Tensor]
-    denominators: list[tuple[Tensor, Tensor, Tensor]]  # the largest sum divides; none without denominator
-
-
 def _terms(q, k, v, rope, key_mask, feature_map, normalizer, placement):
-    """The features of q and k; RoPE rotates the ones in the numerator."""
+    """What the sums sum_j (q_i . k_j) v_j are taken of, ``[batch, heads, seq, size]``, 0 at masked keys.
+
+    Returns:
+        (q, k, v) of the numerator, which RoPE rotates; and a list with (q, k, v) of each denominator, of which the
+        largest divides, empty without denominator.
+    """
     q, k, v = at_least_float32(q, k, v)
     phi = as_feature_map(feature_map)
     phi_q, phi_k = phi.query(q), phi.key(k, key_mask)
     if key_mask is not None:
         phi_k = scaled(phi_k, key_mask.unsqueeze([2, 3]))
-    rotated = "" if rope is None else placement
-    rotated_q = rotate(phi_q, rope) if "q" in rotated else phi_q
-    rotated_k = rotate(phi_k, rope) if "k" in rotated else phi_k
-    rotated_v = rotate(v, rope) if "v" in rotated else v
-    numerator = (
-        by_head(phi.after_rotation(rotated_q)),
-        by_head(phi.after_rotation(rotated_k, key_mask)),
-        by_head(rotated_v),
-    )
+    rotated_q, rotated_k, rotated_v = rotate_qkv(phi_q, phi_k, v, rope, placement)
+    rotated_q, rotated_k = phi.after_rotation(rotated_q), phi.after_rotation(rotated_k, key_mask)
+    numerator = by_head(rotated_q), by_head(rotated_k), by_head(rotated_v)
     ones, denominators = paddle.ones_like(numerator[2][..., :1]), []
     if normalizer == "rotated":
         denominators.append((*numerator[:2], ones))
     if normalizer == "unrotated":
         phi_q, phi_k = by_head(phi_q), by_head(phi_k)
         denominators.append((phi_q, phi_k, ones))
-        if "q" in rotated or "k" in rotated:
+        if rope is not None and ("q" in placement or "k" in placement):
             spread_q = phi_q.mean(axis=-1, keepdim=True) * MIN_OVERLAP
             denominators.append((spread_q, phi_k.sum(axis=-1, keepdim=True), ones))
-    return _Terms(numerator, denominators)
+    return numerator, denominators
 
 
 def _whole_sums(q, k, v):
@@ -252,9 +238,138 @@ def _quotient(numerator, denominators, normalizer):
     return numerator / paddle.clip(reduce(paddle.maximum, denominators), min=MIN_DENOMINATOR[normalizer])
 
 
+class _Side(NamedTuple):
+    """How far the tokens of a chunk are from the state on one side of it; None for a weight of 1."""
+
+    from_state: Tensor | None  # weight between the state and each token, [.., .., .., size, 1]
+    to_state: Tensor | None  # between each token and the state that the next chunk sees, alike
+    keep: Tensor | None  # between the state before the chunk and the one that the next chunk sees, [.., .., .., 1, 1]
+
+
+class _ChunkedSums:
+    r"""s_i = sum_j gamma^|i - j| (q_i . k_j) v_j, over the j <= i or all j, of the segment of i.
+
+    Within a chunk of tokens the weights are formed, ``[size, size]``. The tokens outside of it enter through a state
+    for each side, the matrix sum_j k_j v_j^T, which runs from chunk to chunk. No exponent of a gamma is negative.
+
+    Args:
+        like: ``[batch, heads, seq, size]``, which has the length and dtype of the sums. Where a static graph does not
+            know the length, one chunk has the weights of all tokens, quadratic in seq.
+        decay: gamma ``[heads]``, in (0, 1]; None for 1.
+        segment_ids: integer ``[batch, seq]``, equal ids side by side: j runs over the segment of i; None for one.
+        causal: over the j <= i only.
+        chunk_size: any positive number; None for one that is fast.
+    """
+
+    def __init__(
+        self,
+        like: Tensor,
+        decay: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        causal: bool = False,
+        chunk_size: int | None = None,
+    ) -> None:
+        seq, dtype = like.shape[2], like.dtype
+        self.seq = seq  # -1 where a static graph does not know it: one chunk
+        self.size = seq if seq <= (chunk_size or _ONE_CHUNK) else (chunk_size or _CHUNK)
+        size = self.size if seq >= 0 else paddle.shape(like)[2]
+        index = paddle.arange(size).astype(dtype).unsqueeze(1)
+        lag = index - index.transpose([1, 0])  # i - j
+        self.gamma = None if decay is None else decay.astype(dtype).reshape([1, -1, 1, 1])
+        gamma = None if self.gamma is None else self.gamma.unsqueeze(2)
+        ids = None if segment_ids is None else self._split(segment_ids.unsqueeze([1, 3]))  # [batch, 1, chunks, size, 1]
+        self.within = _product(
+            (lag >= 0).astype(dtype) if causal else None,
+            None if gamma is None else gamma ** lag.abs(),
+            None if ids is None else (ids == ids.transpose([0, 1, 2, 4, 3])).astype(dtype),
+        )
+        self.left = _side_of_powers(gamma, index + 1, size - 1 - index, size)
+        self.right = None if causal else _side_of_powers(gamma, size - index, index, size)
+        if ids is not None:
+            # Segments are contiguous: a state belongs to the segment at the edge of its chunk. The first one is 0
+            first, last = ids[:, :, :, :1], ids[:, :, :, -1:]
+            before = paddle.concat([last[:, :, :1], last[:, :, :-1]], axis=2)
+            after = paddle.concat([first[:, :, 1:], first[:, :, -1:]], axis=2)
+            self.left = _where(self.left, dtype, ids == before, ids == last, last == before)
+            if self.right is not None:
+                self.right = _where(self.right, dtype, ids == after, ids == first, first == after)
+
+    def sums(self, q, k, v):
+        """q, k ``[batch, heads, seq, features]``, v ``[batch, heads, seq, value_dim]`` -> as v."""
+        q, k, v = self._split(q), self._split(k), self._split(v)
+        if k.shape[-1] == 1 and not paddle.in_dynamic_mode():
+            # oneDNN's matrix product of one feature is wrong in graphs of paddle 3.3.1
+            products = q * k.transpose([0, 1, 2, 4, 3])
+        else:
+            products = paddle.matmul(q, k, transpose_y=True)
+        sums = paddle.matmul(_times(products, self.within), v)
+        if self.size == self.seq:
+            return sums.squeeze(2)
+        for side, reverse in ((self.left, False), (self.right, True)):
+            if side is not None:
+                updates = paddle.matmul(_times(k, side.to_state), v, transpose_x=True)
+                states = _running_states(updates, side.keep, reverse)
+                sums = sums + paddle.matmul(_times(q, side.from_state), states)
+        batch, heads, chunks, size, features = sums.shape
+        return sums.reshape([batch, heads, chunks * size, features])[:, :, : self.seq]
+
+    def after(self, state, q, k, v):
+        """The causal sums of tokens that follow those of ``state`` (None: none), and the state behind them."""
+        index = paddle.arange(self.seq).astype(q.dtype).unsqueeze(1)
+        side = _side_of_powers(self.gamma, index + 1, self.seq - 1 - index, self.seq)
+        sums, next_state = self.sums(q, k, v), paddle.matmul(_times(k, side.to_state), v, transpose_x=True)
+        if state is not None:
+            sums = sums + paddle.matmul(_times(q, side.from_state), state)
+            next_state = next_state + _times(state, side.keep)
+        return sums, next_state
+
+    def _split(self, x):
+        """``[batch, heads, seq, features]`` -> ``[batch, heads, chunks, size, features]``, zeros at the end."""
+        if self.size == self.seq:
+            return x.unsqueeze(2)
+        batch, heads, seq, features = x.shape
+        missing = -seq % self.size
+        if missing:
+            x = paddle.concat([x, paddle.zeros([batch, heads, missing, features], dtype=x.dtype)], axis=2)
+        return x.reshape([batch, heads, (seq + missing) // self.size, self.size, features])
+
+
+def _side_of_powers(gamma, from_state, to_state, keep):
+    """Powers of gamma by their exponents; None for a gamma of 1."""
+    return _Side(None, None, None) if gamma is None else _Side(gamma**from_state, gamma**to_state, gamma**keep)
+
+
+def _where(side, dtype, *conditions):
+    """A side whose weights are 0 where the conditions, one for each, do not hold."""
+    return _Side(*(_product(weight, condition.astype(dtype)) for weight, condition in zip(side, conditions)))
+
+
+def _product(*factors):
+    """The product of the factors that are not None; None if there are none."""
+    given = [factor for factor in factors if factor is not None]
+    return reduce(mul, given) if given else None
+
+
 def _times(x, factor):
     """x times the factor; None for 1."""
-    return x if factor is None else x * factor
+    return x if factor is None else scaled(x, factor)
+
+
+def _running_states(updates, keep, reverse):
+    """state_0 = 0, state_{c+1} = keep_c state_c + update_c: the state before each chunk, or behind it in ``reverse``.
+
+    ``updates`` are ``[batch, heads, chunks, features, value_dim]``, the last of which is in no state; ``keep`` has
+    these axes or 1, None for 1.
+    """
+    step = -1 if reverse else 1
+    if keep is not None:
+        keep = paddle.unbind(keep.expand([*updates.shape[:3], 1, 1]), axis=2)[::step]
+    updates = paddle.unbind(updates, axis=2)[::step]
+    states = [paddle.zeros_like(updates[0])]
+    for chunk, update in enumerate(updates[:-1]):
+        state = states[-1] if keep is None else states[-1] * keep[chunk]
+        states.append(state + update)
+    return paddle.stack(states[::step], axis=2)
 
 
 def _checked_decay(decay, heads):

@@ -8,14 +8,9 @@ from paddle import Tensor, nn
 
 from paddle_rope.attention.arguments import check_placement
 from paddle_rope.attention.feature_maps import FeatureMapLike, elu_plus_one
-from paddle_rope.attention.linear import (
-    LinearAttentionState,
-    check_linear_options,
-    linear_attention,
-    linear_attention_step,
-)
+from paddle_rope.attention.linear import check_linear_options, linear_attention, linear_attention_step
 from paddle_rope.attention.softmax import softmax_attention
-from paddle_rope.attention.window import KeyValueState, softmax_attention_step, window_attention
+from paddle_rope.attention.window import softmax_attention_step, window_attention
 from paddle_rope.convolution import DepthwiseConvolution
 from paddle_rope.layers import Dropout, Linear, first_two
 from paddle_rope.options import ATTENTION_KINDS, check_choice
@@ -30,7 +25,7 @@ class AttentionCache(NamedTuple):
         ('state', 'of_values', 'of_output')
     """
 
-    state: KeyValueState | LinearAttentionState | None = None
+    state: Any = None  # of linear_attention_step or softmax_attention_step
     of_values: Tensor | None = None  # what the convolutions remember
     of_output: Tensor | None = None
 
@@ -41,24 +36,20 @@ class MultiHeadAttention(nn.Layer):
     Args:
         hidden_size: size of the inputs and outputs.
         num_heads: number of heads; divides ``hidden_size``.
-        kind: ``"softmax"`` (quadratic in length), ``"linear"``, or ``"window"``: softmax attention to the tokens near
-            by, linear in length.
+        kind: ``"softmax"`` (quadratic in length), ``"linear"``, or ``"window"``, softmax over nearby tokens.
         dropout: on the attention weights; linear attention has none.
         placement: what RoPE rotates, some of the letters ``qkvo`` (:mod:`~paddle_rope.attention.arguments`).
-        share_kv: one projection gives keys and values; with RoPE on both of them, or on neither, the cache of softmax
-            attention is then one tensor.
+        share_kv: one projection gives keys and values; the cache of both is one tensor if RoPE turns both or neither.
         bias: whether the projections have biases.
         causal: no token sees a later one.
-        feature_map, normalizer: of linear attention, as :func:`~paddle_rope.linear_attention`.
-        decay: of linear attention, a number gamma in (0, 1] for each head; None for none.
+        feature_map, normalizer, decay: of linear attention, as :func:`~paddle_rope.linear_attention`.
         window: largest distance of a key that ``"window"`` sees (:func:`~paddle_rope.window_attention`).
         convolutions: v = SiLU(c(W_v x)), and attended + c(v) with v before any rotation (MILA, arXiv 2405.16605); each
             c is a :class:`~paddle_rope.convolution.DepthwiseConvolution`.
         output_gate: W_o [attended * SiLU(W_g x)] in the place of W_o attended (arXiv 2307.08621, eq. 8; MILA).
 
     Raises:
-        ValueError: sizes that do not fit, an unknown kind or placement, options of linear attention that contradict
-            each other.
+        ValueError: sizes that do not fit, an unknown kind or placement, contradicting options of linear attention.
 
     Example:
         >>> import paddle
@@ -90,19 +81,13 @@ class MultiHeadAttention(nn.Layer):
             raise ValueError(f"hidden_size {hidden_size} is not a multiple of num_heads {num_heads}")
         check_choice("attention", kind, ATTENTION_KINDS)
         check_placement(placement)
-        if window < 1:
-            raise ValueError(f"window must be at least 1, got {window}")
         if kind == "linear":
             check_linear_options(feature_map, normalizer, placement, whole_sequence=not causal)
-        self.num_heads = num_heads
-        self.kind = kind
-        self.placement = placement
-        self.causal = causal
+        self.num_heads, self.kind, self.causal, self.placement = num_heads, kind, causal, placement
+        self.window = window if kind == "window" else None
         self.dropout = Dropout(dropout)
-        self.window = window
         self.feature_map = feature_map  # a sublayer where it has tensors
-        self.normalizer = normalizer
-        self.decay = decay
+        self.linear_options: dict[str, Any] = {"feature_map": feature_map, "normalizer": normalizer, "decay": decay}
 
         def projection():
             return Linear(hidden_size, hidden_size, bias_attr=None if bias else False)
@@ -143,15 +128,13 @@ class MultiHeadAttention(nn.Layer):
         q, k, v = self._heads(query, key, value)
         options: dict[str, Any] = {"segment_ids": segment_ids, "causal": self.causal, "placement": self.placement}
         if self.kind == "linear":
-            attended = linear_attention(q, k, v, rope, key_mask, **options, **self._linear_options())
-        elif self.kind == "window":
+            attended = linear_attention(q, k, v, rope, key_mask, **options, **self.linear_options)
+        elif self.window is not None:
             attended = window_attention(q, k, v, self.window, rope, key_mask, self.dropout.rate, **options)
         else:
-            options["score_bias"] = score_bias
-            attended = softmax_attention(q, k, v, rope, key_mask, self.dropout.rate, **options)
-        added = None
-        if self.output_convolution is not None:
-            added = self.output_convolution(value, key_mask, segment_ids)
+            attended = softmax_attention(q, k, v, rope, key_mask, self.dropout.rate, **options, score_bias=score_bias)
+        convolution = self.output_convolution
+        added = None if convolution is None else convolution(value, key_mask, segment_ids)
         return self._merge(attended, added, hidden)
 
     def forward_with_cache(
@@ -178,7 +161,6 @@ class MultiHeadAttention(nn.Layer):
         """
         if not self.causal:
             raise ValueError("only causal attention continues from a cache")
-        state: Any
         state, of_values, of_output = cache or AttentionCache()
         new_keys = None if key_mask is None else key_mask[:, -hidden.shape[1] :]
         query, key, value = self._project(hidden)
@@ -186,13 +168,12 @@ class MultiHeadAttention(nn.Layer):
             value, of_values = self.value_convolution.forward_with_cache(value, of_values, new_keys)
             value = F.silu(value)
         q, k, v = self._heads(query, key, value)
-        options: dict[str, Any] = {"placement": self.placement}
         if self.kind == "linear":
-            state, attended = linear_attention_step(state, q, k, v, rope, new_keys, **options, **self._linear_options())
+            options = {"placement": self.placement, **self.linear_options}
+            state, attended = linear_attention_step(state, q, k, v, rope, new_keys, **options)
         else:
-            options |= {"window": self.window if self.kind == "window" else None, "score_bias": score_bias}
-            options["dropout"] = self.dropout.rate
-            state, attended = softmax_attention_step(state, q, k, v, rope, key_mask, **options)
+            options = {"placement": self.placement, "score_bias": score_bias, "window": self.window}
+            state, attended = softmax_attention_step(state, q, k, v, rope, key_mask, self.dropout.rate, **options)
         added = None
         if self.output_convolution is not None:
             added, of_output = self.output_convolution.forward_with_cache(value, of_output, new_keys)
@@ -202,9 +183,6 @@ class MultiHeadAttention(nn.Layer):
         """Query, key and value ``[batch, seq, hidden]``."""
         key = self.key(hidden)
         return self.query(hidden), key, key if self.value is None else self.value(hidden)
-
-    def _linear_options(self):
-        return {"feature_map": self.feature_map, "normalizer": self.normalizer, "decay": self.decay}
 
     def _heads(self, query, key, value):
         """``[batch, seq, heads, head_dim]`` each; v is k where the value is the key."""

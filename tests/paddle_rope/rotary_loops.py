@@ -21,10 +21,6 @@ HEAD_DIM = 10
 every_variant = pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
 
 
-def random_tensor(*shape, dtype="float32"):
-    return paddle.to_tensor(np.random.standard_normal(shape), dtype=dtype)
-
-
 def theta_of(rotary):
     """The frequencies in use, float64; parameters are float32."""
     return rotary.theta.numpy().astype(np.float64) if rotary.learned else rotary.theta
@@ -48,4 +44,4 @@ def turn_by_loops(x, positions, theta, layout="interleaved", gain=1.0, inverse=F
 
 def expected_of(rotary, x, positions, inverse=False):
     gain = 1 / rotary.amplitude if inverse else rotary.amplitude
-    return turn_by_loops(x.astype("float64"), positions, theta_of(rotary), rotary.layout, gain, inverse).numpy()
+    return turn_by_loops(x.astype("float64"), positions, theta_of(rotary), rotary.layout, gain, inverse)

@@ -24,26 +24,34 @@ def test_physical_cores_are_at_least_one_and_at_most_the_logical_ones_of_this_pr
     assert 1 <= physical_cores() <= len(os.sched_getaffinity(0))
 
 
-def test_two_threads_of_a_core_count_once(monkeypatch, tmp_path):
-    blocks = [f"processor\t: {i}\nphysical id\t: 0\ncore id\t\t: {i // 2}\n" for i in range(8)]
-    (tmp_path / "cpuinfo").write_text("\n".join(blocks))
-    monkeypatch.setattr("builtins.open", lambda *_, **__: Path.open(tmp_path / "cpuinfo", encoding="utf-8"))
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
-    assert physical_cores() == 4
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
-    assert physical_cores() == 3
+CORES = "\n".join(f"processor\t: {i}\nphysical id\t: 0\ncore id\t\t: {i // 2}\n" for i in range(8))
 
 
-@pytest.mark.parametrize("content", ["", "processor\t: 0\nmodel name\t: other\n", None])
-def test_logical_cores_count_where_the_system_does_not_tell(monkeypatch, content):
-    def unknown(*_, **__):
+def pretend(monkeypatch, content, cpus=(0, 1, 2)):
+    """Linux tells ``content`` of the processors, of which the process may use ``cpus``; None: it tells nothing."""
+
+    def opened(*_, **__):
         if content is None:
             raise FileNotFoundError
         return io.StringIO(content)
 
-    monkeypatch.setattr("builtins.open", unknown)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
-    assert physical_cores() == 3
+    monkeypatch.setattr("builtins.open", opened)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(cpus))
+
+
+@pytest.mark.parametrize(
+    "content, cpus, cores",
+    [
+        (CORES, range(8), 4),
+        (CORES, range(3), 3),
+        ("", range(3), 3),
+        ("processor: 0\n", range(3), 3),
+        (None, range(3), 3),
+    ],
+)
+def test_two_threads_of_a_core_count_once_where_the_system_tells(monkeypatch, content, cpus, cores):
+    pretend(monkeypatch, content, cpus)
+    assert physical_cores() == cores
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc alone")
@@ -87,8 +95,7 @@ def test_paddle_gets_the_physical_cores_unless_set(monkeypatch):
     ],
 )
 def test_amd_processors_with_avx2_are_told_to_use_it(monkeypatch, vendor, flags, expected):
-    content = f"processor\t: 0\nvendor_id\t: {vendor}\nflags\t\t: {flags}\n"
-    monkeypatch.setattr("builtins.open", lambda *_, **__: io.StringIO(content))
+    pretend(monkeypatch, f"processor\t: 0\nvendor_id\t: {vendor}\nflags\t\t: {flags}\n")
     monkeypatch.setenv("MKL_DEBUG_CPU_TYPE", "")  # restored after the test
     monkeypatch.delenv("MKL_DEBUG_CPU_TYPE")
     prepare_process()
@@ -137,19 +144,12 @@ def test_unusable_device_is_an_error_with_the_remedy(monkeypatch, name):
     assert paddle.get_device() == "cpu"
 
 
-def test_input_error_becomes_one_line_and_status_2(capsys):
+def test_input_errors_become_one_line_with_status_2_and_others_keep_their_traceback(capsys):
     @exit_on_input_error
-    def main(argv=None):
-        raise InputError(f"{argv[0]}:1: wrong; do this")
+    def main(error):
+        raise error
 
-    assert main(["file"]) == EXIT_BAD_INPUT == 2
+    assert main(InputError("file:1: wrong; do this")) == EXIT_BAD_INPUT == 2
     assert capsys.readouterr() == ("", "error: file:1: wrong; do this\n")
-
-
-def test_other_errors_keep_their_traceback():
-    @exit_on_input_error
-    def main(argv=None):
-        raise ZeroDivisionError
-
     with pytest.raises(ZeroDivisionError):
-        main([])
+        main(ZeroDivisionError())

@@ -1,7 +1,9 @@
 // activation(x + bias) over rows, and its gradients.
+#include <type_traits>
+
 #include "kernels.h"
 
-enum Activation { kNone, kRelu, kGelu, kGeluTanh, kTanh };  // as in activation.py
+enum Activation { kNone, kRelu, kGelu, kGeluTanh, kTanh };  // as in native/linear.py
 
 namespace {
 
@@ -94,23 +96,24 @@ void backward(int64_t rows, int64_t width, const float* kept, const float* d_y, 
   if (d_bias) bias_sums.write(d_bias);
 }
 
+template <typename Run>
+void with_kind(int kind, Run run) {
+  if (kind == kRelu) return run(std::integral_constant<int, kRelu>());
+  if (kind == kGelu) return run(std::integral_constant<int, kGelu>());
+  if (kind == kGeluTanh) return run(std::integral_constant<int, kGeluTanh>());
+  if (kind == kTanh) return run(std::integral_constant<int, kTanh>());
+  run(std::integral_constant<int, kNone>());
+}
+
 }  // namespace
 
 // x += bias, y = activation(x); y may be x, and is not written without an activation. bias may be null.
 EXPORT void activation_forward(int64_t rows, int64_t width, int kind, float* x, const float* bias, float* y) {
-  if (kind == kRelu) return forward<kRelu>(rows, width, x, bias, y);
-  if (kind == kGelu) return forward<kGelu>(rows, width, x, bias, y);
-  if (kind == kGeluTanh) return forward<kGeluTanh>(rows, width, x, bias, y);
-  if (kind == kTanh) return forward<kTanh>(rows, width, x, bias, y);
-  forward<kNone>(rows, width, x, bias, y);
+  with_kind(kind, [&](auto known) { forward<known>(rows, width, x, bias, y); });
 }
 
 // kept: x + bias, but of relu and tanh y; without an activation it and d_x are null. d_bias may be null.
 EXPORT void activation_backward(int64_t rows, int64_t width, int kind, const float* kept, const float* d_y, float* d_x,
                                 float* d_bias) {
-  if (kind == kRelu) return backward<kRelu>(rows, width, kept, d_y, d_x, d_bias);
-  if (kind == kGelu) return backward<kGelu>(rows, width, kept, d_y, d_x, d_bias);
-  if (kind == kGeluTanh) return backward<kGeluTanh>(rows, width, kept, d_y, d_x, d_bias);
-  if (kind == kTanh) return backward<kTanh>(rows, width, kept, d_y, d_x, d_bias);
-  backward<kNone>(rows, width, kept, d_y, d_x, d_bias);
+  with_kind(kind, [&](auto known) { backward<known>(rows, width, kept, d_y, d_x, d_bias); });
 }

@@ -9,54 +9,39 @@ struct Rotation {
   int interleaved;  // pairs (2i, 2i + 1), otherwise (i, i + dim / 2)
 
   // out = factor R row; in out pair i is (i, i + dim / 2), whatever the layout: products do not see the order
-  inline void turn(const float* row, float* out, int64_t text, int64_t position, int64_t dim, float factor) const {
-    const int64_t half = dim / 2;
-    if (!cosine) {
-#pragma omp simd
-      for (int64_t i = 0; i < dim; ++i) out[i] = factor * row[i];
-      return;
-    }
-    const float *c = cosine + text * text_stride + position * half, *s = sine + text * text_stride + position * half;
-    if (interleaved) {
-#pragma omp simd
-      for (int64_t i = 0; i < half; ++i) {
-        const float a = factor * row[2 * i], b = factor * row[2 * i + 1];
-        out[i] = a * c[i] - b * s[i];
-        out[i + half] = a * s[i] + b * c[i];
-      }
-    } else {
-#pragma omp simd
-      for (int64_t i = 0; i < half; ++i) {
-        const float a = factor * row[i], b = factor * row[i + half];
-        out[i] = a * c[i] - b * s[i];
-        out[i + half] = a * s[i] + b * c[i];
-      }
-    }
+  void turn(const float* row, float* out, int64_t text, int64_t position, int64_t dim, float factor) const {
+    apply<false>(row, out, text, position, dim, factor);
   }
 
   // out = factor R^T row, undoes the order of turn
-  inline void turn_back(const float* row, float* out, int64_t text, int64_t position, int64_t dim, float factor) const {
-    const int64_t half = dim / 2;
+  void turn_back(const float* row, float* out, int64_t text, int64_t position, int64_t dim, float factor) const {
+    apply<true>(row, out, text, position, dim, factor);
+  }
+
+ private:
+  template <bool back>
+  void apply(const float* row, float* out, int64_t text, int64_t position, int64_t dim, float factor) const {
+    const int64_t half = dim / 2, at = text * text_stride + position * half;
     if (!cosine) {
 #pragma omp simd
       for (int64_t i = 0; i < dim; ++i) out[i] = factor * row[i];
-      return;
-    }
-    const float *c = cosine + text * text_stride + position * half, *s = sine + text * text_stride + position * half;
-    if (interleaved) {
-#pragma omp simd
-      for (int64_t i = 0; i < half; ++i) {
-        const float a = factor * row[i], b = factor * row[i + half];
-        out[2 * i] = a * c[i] + b * s[i];
-        out[2 * i + 1] = b * c[i] - a * s[i];
-      }
+    } else if (interleaved) {
+      turn_pairs<back, 2>(row, out, cosine + at, sine + at, half, factor);
     } else {
+      turn_pairs<back, 1>(row, out, cosine + at, sine + at, half, factor);
+    }
+  }
+
+  // pair i is (step * i, step * i + apart) in the tensor: the input, or on the way back the output
+  template <bool back, int step>
+  static void turn_pairs(const float* x, float* y, const float* c, const float* s, int64_t half, float factor) {
+    const int64_t apart = step == 2 ? 1 : half, a_in = back ? 1 : step, b_in = back ? half : apart;
+    const int64_t a_out = back ? step : 1, b_out = back ? apart : half;
 #pragma omp simd
-      for (int64_t i = 0; i < half; ++i) {
-        const float a = factor * row[i], b = factor * row[i + half];
-        out[i] = a * c[i] + b * s[i];
-        out[i + half] = b * c[i] - a * s[i];
-      }
+    for (int64_t i = 0; i < half; ++i) {
+      const float a = factor * x[a_in * i], b = factor * x[a_in * i + b_in], sine = back ? -s[i] : s[i];
+      y[a_out * i] = a * c[i] - b * sine;
+      y[a_out * i + b_out] = b * c[i] + a * sine;
     }
   }
 };

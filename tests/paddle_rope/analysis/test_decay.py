@@ -59,14 +59,7 @@ def test_mean_partial_sums_equal_the_plain_loop(head_dim, base):
     pairs = head_dim // 2
     expected = [sum(abs(partial_sum(theta, j, x)) for j in range(1, pairs + 1)) / pairs for x in distances]
     np.testing.assert_allclose(mean_partial_sums(theta, distances), expected, rtol=0, atol=1e-11)
-
-
-@pytest.mark.equation("7.3")
-@pytest.mark.parametrize("head_dim", [2, 6, 64, 128])
-def test_mean_partial_sums_start_at_half_of_pairs_plus_one_and_are_never_larger(head_dim):
-    values = mean_partial_sums(frequencies(head_dim), np.arange(3000))
-    assert values[0] == (head_dim / 2 + 1) / 2
-    assert values.max() <= values[0] + 1e-12
+    assert mean_partial_sums(theta, np.arange(3000)).max() <= (pairs + 1) / 2 + 1e-12
 
 
 @pytest.mark.equation("7.3")
@@ -100,15 +93,6 @@ def test_pair_products_give_the_dot_product_of_any_vectors(query):
 
 
 @pytest.mark.equation("7.4")
-def test_summation_by_parts_gives_the_dot_product():
-    q, k = np.random.standard_normal((2, 10))
-    theta, h = frequencies(10), [*pair_products(q, k), 0]
-    distances = np.arange(-40, 41)
-    by_parts = [-sum(partial_sum(theta, i + 1, x) * (h[i + 1] - h[i]) for i in range(5)).real for x in distances]
-    np.testing.assert_allclose(by_parts, rotated_scores(q, k, 10000.0, 40, 40 - distances), rtol=0, atol=1e-12)
-
-
-@pytest.mark.equation("7.4")
 @pytest.mark.parametrize("head_dim, base", SHAPES)
 def test_abel_bound_holds_for_random_vectors_and_is_the_product_of_its_factors(head_dim, base):
     theta, keys = frequencies(head_dim, base), np.arange(400)
@@ -131,14 +115,6 @@ def test_abel_bound_can_be_reached():
 
 @pytest.mark.equation("7.8")
 @pytest.mark.parametrize("head_dim", [2, 128])
-def test_theta_zero_is_constant(head_dim):
-    theta, distances = np.zeros(head_dim // 2), np.arange(1000)
-    assert (ones_scores(theta, distances) == head_dim).all()
-    assert (mean_partial_sums(theta, distances) == (head_dim / 2 + 1) / 2).all()
-
-
-@pytest.mark.equation("7.8")
-@pytest.mark.parametrize("head_dim", [2, 128])
 def test_theta_one_is_periodic_without_decay(head_dim):
     theta, distances = np.ones(head_dim // 2), np.arange(1000)
     np.testing.assert_allclose(mean_partial_sums(theta, distances), (head_dim / 2 + 1) / 2, rtol=1e-12)
@@ -147,15 +123,6 @@ def test_theta_one_is_periodic_without_decay(head_dim):
     np.testing.assert_allclose(ones_scores(theta, distances + 2 * math.pi), scores, rtol=0, atol=1e-10)
     for block in scores.reshape(20, 50):
         assert block.max() > 0.98 * head_dim and block.min() < -0.98 * head_dim
-
-
-@pytest.mark.equation("7.6")
-@pytest.mark.parametrize("head_dim, base", SHAPES)
-def test_slowest_cosine_is_zero_at_the_quarter_period_and_positive_before(head_dim, base):
-    quarter = quarter_period(frequencies(head_dim, base))
-    slowest = base ** (-(head_dim - 2) / head_dim)
-    assert abs(math.cos(quarter * slowest)) < 1e-12
-    assert (np.cos(np.linspace(0, 0.999 * quarter, 500) * slowest) > 0).all()
 
 
 def test_quarter_period_of_a_pair_that_does_not_turn_is_infinite():
@@ -266,29 +233,17 @@ def test_smallest_figures_are_images_and_the_same_at_every_call(draw):
 
 
 @pytest.mark.parametrize("reach, verdict", [(146, "is in its"), (147, "has left its")])
-def test_printed_lines_tell_values_and_on_which_side_of_the_quarter_period_the_range_ends(
-    draw, reach, verdict, monkeypatch
-):
-    for name in ("draw_bound", "draw_ones"):  # what is printed does not come from the figures
-        monkeypatch.setattr(f"tasks.experiments.positions.decay.{name}", lambda *_: b"")
+def test_printed_lines_tell_on_which_side_of_the_quarter_period_the_range_ends(draw, reach, verdict):
     _, printed = draw("--base", 100, "--max_distance", reach)  # quarter period 146.17
-    assert f"g {verdict} decreasing part" in printed
-    assert "(theta = 0.01075): 146.2;" in printed
-    lines = {line[:10].strip(): line[10:].split() for line in printed.splitlines()[:3]}
-    assert lines["distance"] == ["0", "1", "4", "16", "64", str(reach)]
-    theta, at = frequencies(128, 100), [0, 1, 4, 16, 64, reach]
-    assert lines["mean |S_j|"] == [f"{value:.2f}" for value in mean_partial_sums(theta, at)]
-    assert lines["ones, g"] == [f"{value:.2f}" for value in ones_scores(theta, at)]
+    assert verdict in printed and "146.2" in printed
 
 
-def test_existing_files_stay_unless_overwriting_is_asked_for(draw, tmp_path, capsys):
+def test_existing_files_stay_unless_overwriting_is_asked_for(draw, fails):
     folder, _ = draw("--max_distance", 5, folder="out")
     (folder / "notes.txt").write_text("mine")
     before = {path: path.read_bytes() for path in folder.iterdir()}
-    assert plot_decay.main(["--max_distance", "6", "--output", str(folder)]) == 2
-    error = capsys.readouterr().err
-    assert "decay_bound.png: exists already" in error and "--overwrite" in error and error.count("\n") == 1
-    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+    error = fails(plot_decay, "--max_distance", "6", "--output", str(folder))
+    assert "decay_bound.png: exists already" in error and "--overwrite" in error
     draw("--max_distance", 6, "--overwrite", folder="out")
     after = {path: path.read_bytes() for path in folder.iterdir()}
     assert after.keys() == before.keys()
@@ -298,38 +253,20 @@ def test_existing_files_stay_unless_overwriting_is_asked_for(draw, tmp_path, cap
 @pytest.mark.parametrize(
     "words, message",
     [
-        (["--head_dim", "7"], "--head_dim 7: must be even"),
-        (["--head_dim", "0"], "--head_dim 0: must be from 2 to"),
-        (["--base", "0"], "--base 0: must be a finite number, 1 or more"),
-        (["--base", "nan"], "--base nan: must be"),
-        (["--base", "inf"], "--base inf: must be"),
-        (["--max_distance", "0"], "--max_distance 0: must be from 1 to"),
-        (["--max_distance", "9999999999"], "--max_distance 9999999999: must be from 1 to"),
-        (["--query_position", "-1"], "--query_position -1: must be from 0 to"),
-        (["--output", "file"], "file: is a file"),
-        (["--output", "file/below"], "file/below: cannot be made"),
-        (["--output", "taken", "--overwrite"], "taken/decay_ones.csv: is a folder"),
+        (["--head_dim", "7"], "--head_dim 7"),
+        (["--head_dim", "0"], "--head_dim 0"),
+        (["--head_dim", "many"], "--head_dim"),
+        (["--base", "0"], "--base 0"),
+        (["--base", "nan"], "--base nan"),
+        (["--max_distance", "0"], "--max_distance 0"),
+        (["--max_distance", "9999999999"], "--max_distance 9999999999"),
+        (["--query_position", "-1"], "--query_position -1"),
+        (["--output", "file"], "file"),
+        (["--output", "file/below"], "file/below"),
+        (["--output", "taken", "--overwrite"], "taken/decay_ones.csv"),
     ],
 )
-def test_bad_values_end_with_status_2_and_one_line_and_write_nothing(tmp_path, monkeypatch, capsys, words, message):
-    monkeypatch.chdir(tmp_path)
+def test_bad_values_are_refused_by_name_and_nothing_is_written(tmp_path, fails, words, message):
     (tmp_path / "file").write_text("")
     (tmp_path / "taken" / "decay_ones.csv").mkdir(parents=True)
-    before = sorted(tmp_path.rglob("*"))
-    assert plot_decay.main(["--output", "new", *words]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith(f"error: {message}") and error.count("\n") == 1
-    assert sorted(tmp_path.rglob("*")) == before
-
-
-@pytest.mark.parametrize(
-    "words, message",
-    [
-        ([], "the following arguments are required: --output"),
-        (["--output", "x", "--head_dim", "many"], "argument --head_dim: invalid int value: 'many'"),
-    ],
-)
-def test_missing_or_malformed_arguments_point_to_the_help(capsys, words, message):
-    assert plot_decay.main(words) == 2
-    error = capsys.readouterr().err
-    assert error.startswith(f"error: {message}") and error.endswith("--help\n") and error.count("\n") == 1
+    assert message in fails(plot_decay, "--output", "new", *words)

@@ -17,20 +17,14 @@ from tests.tasks.ner.reading import assert_error, error_of, json_line, tagged
 REPOSITORY = Path(__file__).resolve().parents[4]
 
 
-def find_ner_data():
-    """The folder ner/ of the real data sets, or None."""
-    given = os.environ.get("PADDLE_ROPE_DATA")
-    folders = ([Path(given)] if given else []) + [REPOSITORY.parent / "shared" / "data", REPOSITORY / "data"]
-    return next((folder / "ner" for folder in folders if (folder / "ner").is_dir()), None)
-
-
 def existing(rows):
-    """Those of (file, ...) whose file exists, as parameters; one skipped parameter if there is none."""
-    folder = find_ner_data()
-    rows_found = [row for row in rows if folder and (folder / row[0]).is_file()]
-    found = [pytest.param(folder / row[0], *row[1:], id=row[0]) for row in rows_found]
-    missing = pytest.param(*[None] * len(rows[0]), marks=pytest.mark.skip(reason="the real data are not here"))
-    return found or [missing]
+    """The rows (file, ...) as parameters, skipped unless PADDLE_ROPE_DATA names the folder of their file."""
+    folder = Path(os.environ.get("PADDLE_ROPE_DATA", "")) / "ner"
+    skip = pytest.mark.skip(reason="not in the folder that PADDLE_ROPE_DATA names")
+    return [
+        pytest.param(folder / row[0], *row[1:], id=row[0], marks=() if (folder / row[0]).is_file() else skip)
+        for row in rows
+    ]
 
 
 # ---- the types

@@ -1,0 +1,139 @@
+"""Frequencies scaled for longer texts, and learned ones."""
+
+import math
+
+import numpy as np
+import paddle
+import pytest
+
+from paddle_rope import LinearScaling, NTKScaling, RotaryPositionEmbedding, YaRNScaling
+from tests.helpers.comparison import assert_close, random_tensor
+from tests.paddle_rope.rotary_loops import HEAD_DIM, VARIANTS, turn_by_loops
+
+
+def plain_theta(rotary_dim, base=10000.0):
+    return [base ** (-2 * i / rotary_dim) for i in range(rotary_dim // 2)]
+
+
+@pytest.mark.equation("1.17")
+def test_linear_scaling_divides_positions():
+    x = random_tensor(1, 4, 8)
+    scaled = RotaryPositionEmbedding(8, scaling=LinearScaling(4.0))(x, offset=20)
+    positions = paddle.arange(20, 24).astype("float64") / 4
+    assert_close(scaled, RotaryPositionEmbedding(8)(x, positions=positions), 1e-13)
+
+
+@pytest.mark.equation("1.18")
+@pytest.mark.parametrize("rotary_dim", [4, 10])
+def test_ntk_scaling_changes_the_base_so_that_the_slowest_frequency_is_interpolated(rotary_dim):
+    scaled = RotaryPositionEmbedding(12, 500.0, rotary_dim=rotary_dim, scaling=NTKScaling(8.0)).theta
+    expected = plain_theta(rotary_dim, 500.0 * 8.0 ** (rotary_dim / (rotary_dim - 2)))
+    np.testing.assert_allclose(scaled, expected, rtol=1e-14)
+    assert scaled[0] == 1
+    np.testing.assert_allclose(scaled[-1], plain_theta(rotary_dim, 500.0)[-1] / 8, rtol=1e-14)
+
+
+@pytest.mark.equation("1.19")
+@pytest.mark.parametrize(
+    "factor, length, fast, slow, base, rotary_dim",
+    [(5.0, 200 * math.pi, 32.0, 1.0, 10000.0, 8), (7.0, 4096, 20.0, 2.5, 500_000.0, 66)],
+)
+def test_yarn_keeps_fast_frequencies_interpolates_slow_ones_and_mixes_between(
+    factor, length, fast, slow, base, rotary_dim
+):
+    expected, gammas = [], []
+    for theta in plain_theta(rotary_dim, base):
+        turns = length * theta / (2 * math.pi)
+        gammas.append(0.0 if turns < slow else 1.0 if turns > fast else (turns - slow) / (fast - slow))
+        expected.append((1 - gammas[-1]) * theta / factor + gammas[-1] * theta)
+    assert gammas[0] == 1 and gammas[-1] == 0 and any(0 < gamma < 1 for gamma in gammas)
+    scaling = YaRNScaling(factor, length, beta_fast=fast, beta_slow=slow)
+    np.testing.assert_allclose(RotaryPositionEmbedding(rotary_dim, base, scaling=scaling).theta, expected, rtol=1e-13)
+
+
+@pytest.mark.equation("1.20")
+def test_yarn_multiplies_scores_by_the_square_of_its_amplitude():
+    slow = YaRNScaling(4.0, original_length=1e-9, beta_slow=0.5)  # in every frequency, as LinearScaling(4)
+    q, k = random_tensor(1, 3, 6), random_tensor(1, 3, 6)
+    rotaries = [RotaryPositionEmbedding(6, scaling=scaling) for scaling in (LinearScaling(4.0), slow)]
+    linear, yarn = (paddle.matmul(rotary(q), rotary(k), transpose_y=True) for rotary in rotaries)
+    assert_close(yarn, linear * (0.1 * math.log(4.0) + 1) ** 2, 1e-12)
+
+
+@pytest.mark.equation("1.21")
+@pytest.mark.parametrize("scaling", [LinearScaling(1), NTKScaling(1), YaRNScaling(1, 512)], ids=str)
+def test_a_factor_of_one_changes_nothing(scaling):
+    rotary = RotaryPositionEmbedding(8, scaling=scaling)
+    np.testing.assert_allclose(rotary.theta, plain_theta(8), rtol=1e-15)
+    assert rotary.amplitude == 1
+
+
+IMPOSSIBLE = [
+    *(
+        (lambda one=one, factor=factor: one(factor), "at least 1")
+        for one in (LinearScaling, NTKScaling, lambda factor: YaRNScaling(factor, 512))
+        for factor in (0.5, 0, -2, math.inf, math.nan)
+    ),
+    *((lambda length=length: YaRNScaling(2.0, length), "original_length") for length in (0, math.nan)),
+    (lambda: YaRNScaling(2.0, 512, beta_fast=1.0), "beta_slow"),
+    (lambda: YaRNScaling(2.0, 512, beta_slow=-1.0), "beta_slow"),
+    (lambda: YaRNScaling(2.0, 512, beta_fast=math.nan), "beta_slow"),
+    (lambda: RotaryPositionEmbedding(8, rotary_dim=2, scaling=NTKScaling(2.0)), "LinearScaling"),
+]
+
+
+@pytest.mark.equation("1.18")
+@pytest.mark.parametrize("call, words", IMPOSSIBLE)
+def test_impossible_scalings_are_refused(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+# learned frequencies
+
+
+@pytest.mark.equation("1.7", "1.12")
+def test_theta_is_in_the_checkpoint_if_it_is_learned_and_only_then():
+    learned = RotaryPositionEmbedding(HEAD_DIM, rotary_dim=8, learned=True)
+    np.testing.assert_array_equal(learned.theta.numpy(), np.float32(plain_theta(8)))
+    for variant in VARIANTS.values():
+        rotary = RotaryPositionEmbedding(HEAD_DIM, **variant)
+        rotary(paddle.ones([1, 600, HEAD_DIM]))
+        assert list(rotary.state_dict()) == (["theta"] if "learned" in variant else [])
+        assert len(rotary.parameters()) == len(rotary.state_dict()) and len(rotary.buffers()) == 0
+    learned.theta.set_value(learned.theta * 1.5)
+    restored, x = RotaryPositionEmbedding(HEAD_DIM, rotary_dim=8, learned=True), random_tensor(1, 3, HEAD_DIM)
+    assert float((restored(x) - learned(x)).abs().max()) > 1e-3
+    restored.set_state_dict(learned.state_dict())
+    np.testing.assert_array_equal(restored(x).numpy(), learned(x).numpy())
+
+
+@pytest.mark.equation("1.11")
+@pytest.mark.parametrize("name", ["learned", "all"])
+@pytest.mark.parametrize("dtype, atol", [("float64", 1e-11), ("float32", 1e-3)])  # summed in float64 in both
+def test_gradients_of_theta_equal_the_loops(name, dtype, atol):
+    rotary = RotaryPositionEmbedding(HEAD_DIM, **VARIANTS[name]).to(dtype=dtype)
+    inputs, towards = [random_tensor(2, 150, HEAD_DIM, dtype=dtype) for _ in range(2)]
+    for inverse in (False, True):
+        (gradient,) = paddle.grad((rotary(inputs, offset=-3, inverse=inverse) * towards).sum(), rotary.theta)
+        assert gradient.dtype == rotary.theta.dtype
+        theta = rotary.theta.astype("float64").detach()
+        theta.stop_gradient = False
+        gain = 1 / rotary.amplitude if inverse else rotary.amplitude
+        exact, pairs = inputs.astype("float64"), [theta[i] for i in range(len(theta))]
+        expected = turn_by_loops(exact, range(-3, 147), pairs, rotary.layout, gain, inverse)
+        assert_close(gradient, paddle.grad((expected * towards.astype("float64")).sum(), theta)[0], atol)
+
+
+@pytest.mark.equation("1.11")
+def test_training_moves_theta():
+    rotary, x = RotaryPositionEmbedding(6, learned=True), random_tensor(1, 5, 6, dtype="float32")
+    optimizer, losses = paddle.optimizer.SGD(0.001, parameters=rotary.parameters()), []
+    goal = RotaryPositionEmbedding(6, scaling=LinearScaling(1.2))(x).detach()
+    for _ in range(40):
+        loss = ((rotary(x) - goal) ** 2).sum()
+        losses.append(float(loss))
+        loss.backward()
+        optimizer.step()
+        optimizer.clear_grad()
+    assert losses[-1] < 0.5 * losses[0]
