@@ -297,12 +297,12 @@ class SequenceClassificationConfig(RoFormerConfig):
         return super().from_dict(settings, **changes)
 
 
-# Of classifiers. Every config.json of version 0.2 has them, whatever its model.
+# Options of classifiers, which the config.json of every model of version 0.2 also has.
 HEAD_OPTIONS = {*SequenceClassificationConfig.names() - RoFormerConfig.names(), "label2id", "num_classes"}
 
 
 def _in_todays_terms(settings):
-    """Settings of any version without those that have no effect, and with ``rotary_base`` and the like in ``rotary``.
+    """Settings of any version without options that have no effect, and with ``rotary_base`` and the like in ``rotary``.
 
     Raises:
         RemovedOption: an option that was removed is used.

@@ -20,7 +20,7 @@ def generate(
 
     Args:
         model: a :class:`~paddle_rope.RoFormerForCausalLM`, a method of which this is; in training mode dropout acts.
-        input_ids: int64 ``[batch, seq]``; texts of unlike length are padded on the left.
+        input_ids: int64 ``[batch, seq]``; shorter texts are padded on the left.
         attention_mask: ``[batch, seq]``, 0 at padding; by default no padding.
         max_new_tokens: number of tokens to add, at least 1.
         temperature: 0 takes the best token each time; otherwise tokens are drawn from softmax(logits / temperature).

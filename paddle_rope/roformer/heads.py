@@ -80,7 +80,7 @@ class RoFormerLanguageModel(RoFormerPretrainedModel):
 
         Returns:
             Logits ``[batch, seq, vocab]``. With ``labels`` the pair (loss, logits ``[labeled, vocab]``): the mean
-            cross-entropy over the labeled tokens, and the logits of these alone, in the order of the batch.
+            cross-entropy over the labeled tokens, and the logits of these tokens, in the order of the batch.
 
         Raises:
             ValueError: no token is labeled.
@@ -93,7 +93,7 @@ class RoFormerLanguageModel(RoFormerPretrainedModel):
 
 
 class RoFormerForMaskedLM(RoFormerLanguageModel):
-    """Scores of the vocabulary at every token; ``labels`` are the true tokens where ``[MASK]`` or another stands.
+    """Scores of the vocabulary at every token; ``labels`` are the true tokens at masked or replaced places.
 
     Example:
         >>> config = RoFormerConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)

@@ -71,7 +71,7 @@ class RoFormerBlock(nn.Layer):
     def forward_with_cache(
         self, hidden: Tensor, cache: tuple | None, rope: Rope | None, key_mask: Tensor, score_bias: Tensor | None
     ) -> tuple[Tensor, tuple]:
-        """As :meth:`MultiHeadAttention.forward_with_cache`; the cache holds that of the convolution, too."""
+        """As :meth:`MultiHeadAttention.forward_with_cache`; the cache also holds the state of the convolution."""
         of_input, of_attention = cache or (None, None)
         if self.input_convolution is not None:
             new_keys = key_mask[:, -hidden.shape[1] :]
@@ -186,7 +186,7 @@ class RoFormerModel(RoFormerPretrainedModel):
             cache: the :class:`RoFormerCache` of the call before, None at the start. It is not changed.
 
         Returns:
-            Hidden states ``[batch, new, hidden]``, those that :meth:`forward` gives for the whole, and the new cache.
+            Hidden states ``[batch, new, hidden]``, equal to :meth:`forward` of the whole text, and the new cache.
 
         Raises:
             ValueError: the model is not causal; otherwise as :meth:`forward`.
@@ -247,7 +247,7 @@ class RoFormerModel(RoFormerPretrainedModel):
         return self.rotary.cos_sin(positions, dtype="float64" if hidden.dtype == paddle.float64 else "float32")
 
     def _score_bias(self, input_ids, *positions):
-        """ALiBi between the positions of queries and those of keys; None without ALiBi."""
+        """ALiBi between the positions of queries and keys; None without ALiBi."""
         if self.config.position_embedding != "alibi":
             return None
         places = (_arange(input_ids) if known is None else known for known in positions)

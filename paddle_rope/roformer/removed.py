@@ -8,7 +8,7 @@ from typing import Any
 
 from paddle_rope.options import shown
 
-# Option -> the values with which it does nothing: files of before write them.
+# Option -> the values without effect, which older files hold.
 OPTIONS = {
     "score_scaling_length": (None,),
     "convolution_size": (None, 3),
@@ -29,8 +29,8 @@ class RemovedOption(ValueError):
 
 
 def without_removed(given: Mapping[str, Any], removed: Mapping[str, tuple] = OPTIONS) -> dict[str, Any]:
-    """The options of a file of before in today's terms: options that were removed and do nothing are left out, and
-    ``convolutions`` is true or false.
+    """The options of an older file in today's terms: removed options without effect are left out, and ``convolutions``
+    is true or false.
 
     Raises:
         RemovedOption: an option of ``removed``, or one of :data:`VALUES`, is in use.

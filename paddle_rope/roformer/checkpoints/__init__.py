@@ -1,1 +1,1 @@
-"""Checkpoints: reads those of Hugging Face, PaddleNLP and TensorFlow, writes Hugging Face's."""
+"""Checkpoints of Hugging Face, PaddleNLP and TensorFlow are read; Hugging Face's are also written."""

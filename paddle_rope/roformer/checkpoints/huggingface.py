@@ -42,7 +42,7 @@ def write_huggingface(
 
     Args:
         model: :class:`RoFormerModel` or one of the RoFormers with a head.
-        folder: made if need be; files of the same names are replaced.
+        folder: made if it is missing; files of the same names are replaced.
         max_position_embeddings: rows of Hugging Face's table of positions.
 
     Raises:
@@ -81,7 +81,7 @@ def write_huggingface(
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(settings, ensure_ascii=False, indent=2, sort_keys=True)
     (folder / "config.json").write_text(text + "\n", encoding="utf-8")
-    # not save_file, which makes the file for its owner alone
+    # not save_file, whose file only its owner can read
     (folder / "model.safetensors").write_bytes(save(tensors, metadata={"format": "pt"}))
 
 

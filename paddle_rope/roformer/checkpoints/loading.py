@@ -20,6 +20,7 @@ _Model = TypeVar("_Model", bound="RoFormerPretrainedModel")
 
 logger = logging.getLogger(__name__)
 
+PREFIX = "roformer."  # of the encoder in a model with a head
 MOST_NEW_NUMBERS = 2**28  # of weights that a folder lacks: 1 GB
 _SMALL = 2**22  # numbers of a square matrix that fit anywhere
 _BUILDING = threading.Lock()  # LazyGuard is for all threads
@@ -27,7 +28,7 @@ _SHOWN = 10  # weights of another shape in a message
 
 
 def build_model(model_class: type[_Model], checkpoint: Checkpoint, where: object, **changes: Any) -> _Model:
-    """A model with the weights of a checkpoint; names those that are new and those that are left over in a warning.
+    """A model with the weights of a checkpoint; a warning names new weights and weights that are left over.
 
     Whether or not the encoder's weights have the prefix ``roformer.`` does not matter.
 
@@ -74,16 +75,9 @@ def _check_sizes(model_class, config, tensors, where):
 
 def _placed(model, tensors, where):
     """``{name in the model: name in tensors}``; raises ValueError as :func:`build_model`."""
-    prefix = "roformer."
     state = model.state_dict()
-    has_prefix = any(name.startswith(prefix) for name in tensors)
-    wants_prefix = any(name.startswith(prefix) for name in state)
-    names: dict[str, str | None] = {name: name for name in tensors}  # in the file -> in the model
-    if has_prefix and not wants_prefix:
-        names = {name: name.removeprefix(prefix) if name.startswith(prefix) else None for name in tensors}
-    elif wants_prefix and not has_prefix:
-        names = {name: prefix + name for name in tensors}
-    found = {names[name]: name for name in tensors if names[name] in state}
+    names = {name.removeprefix(PREFIX): name for name in state}
+    found = {names[bare]: name for name in tensors if (bare := name.removeprefix(PREFIX)) in names}
     wrong = [
         f"{name} is {list(tensors[source].shape)} there and {list(state[name].shape)} in the model"
         for name, source in found.items()
@@ -92,12 +86,12 @@ def _placed(model, tensors, where):
     if wrong:
         more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
         raise ValueError(f"{where}: its weights do not fit the model: {'; '.join(wrong[:_SHOWN])}{more}")
-    if f"{prefix if wants_prefix else ''}token_embedding.weight" not in found:
+    if names["token_embedding.weight"] not in found:
         raise ValueError(f"{where}: holds no weights of a RoFormer of this library")
     return found
 
 
 def _summary(names):
-    """Names in their order, those that differ in the number of the layer together."""
+    """Names in their order; names that differ only in the number of the layer are counted together."""
     counts = Counter(re.sub(r"([._/])\d+(?=[./])", r"\1*", name) for name in names)
     return ", ".join(f"{name} ({count})" if "*" in name else name for name, count in counts.items())

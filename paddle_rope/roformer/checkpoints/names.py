@@ -117,7 +117,7 @@ _TENSORFLOW_NAMES = {
 def weights_of(
     config: RoFormerConfig, layout: Layout, head: str | None = None, num_labels: int | None = None
 ) -> list[Weight]:
-    """The weights of an encoder, then those of its head: names here begin with ``roformer.``, names there with the
+    """The weights of an encoder, then of its head. Names here begin with ``roformer.``, names there with the
     layout's prefix.
 
     Args:

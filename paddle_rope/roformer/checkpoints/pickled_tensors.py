@@ -156,9 +156,8 @@ class TensorUnpickler(pickle._Unpickler):
     Tuples become lists. These have no hash, which for tuples in tuples can take forever to compute.
 
     Args:
-        file: bytes in memory as a file, which gives no more of them than there are, whatever size a pickle claims.
-        storages: torch's storages by their keys, to be filled with those that the pickle refers to; None where it may
-            not refer to any.
+        file: bytes in memory, so that reading allocates no more than there is, whatever size a pickle claims.
+        storages: receives torch's storages by the keys that the pickle refers to; None if it must not refer to any.
     """
 
     def __init__(self, file: io.BytesIO, storages: dict | None = None) -> None:
@@ -166,7 +165,7 @@ class TensorUnpickler(pickle._Unpickler):
         self.storages = storages
 
     def find_class(self, module: str, name: str) -> Any:
-        """The stand-in for a name, a type for those of torch's storages; NotTensors for any other name."""
+        """The stand-in for a name, or the dtype of a torch storage; raises NotTensors for any other name."""
         if module == "torch" and name in TORCH_STORAGES:
             return TORCH_STORAGES[name]
         stand_in = ADMITTED.get((module.replace("__builtin__", "builtins"), name))

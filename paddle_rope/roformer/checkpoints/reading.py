@@ -67,7 +67,7 @@ def read_checkpoint(folder: str | os.PathLike) -> Checkpoint:
 def read_tensorflow(folder: str | os.PathLike, open_checkpoint: Callable[[str], Any]) -> Checkpoint:
     """Read an original checkpoint: ``bert_config.json``, and ``NAME.index`` with its ``NAME.data-...``.
 
-    A checkpoint without weights of normalization is of version 2. Errors are those of :func:`read_checkpoint`.
+    A checkpoint without weights of normalization is of version 2. Errors as :func:`read_checkpoint`.
 
     Args:
         folder: of the checkpoint.
@@ -106,7 +106,7 @@ def _convert(folder, tensors, settings, layout, architecture, **known):
         raise ValueError(f"{folder}: {error}") from None
     tensors = {name: array for name, array in tensors.items() if not REDUNDANT.match(name)}
     weights, with_lm_head = weights_of(config, layout), weights_of(config, layout, "lm")
-    if weights[0].source.removeprefix(layout.prefix) in tensors:  # an encoder that was saved alone has no prefix
+    if weights[0].source.removeprefix(layout.prefix) in tensors:  # an encoder saved without a head has no prefix
         tensors = {name if name.startswith(HEADS) else layout.prefix + name: array for name, array in tensors.items()}
     _drop_copies(folder, tensors, layout)
     head = None
@@ -139,7 +139,7 @@ def _drop_copies(folder, tensors, layout):
         if original in tensors and not np.array_equal(array, tensors[original]):
             raise ValueError(
                 f"{folder}: {copy} is not equal to {original}, to which the language model head of this library ties "
-                "it. For the encoder alone, save it alone with the library that wrote this folder"
+                "it. If you need only the encoder, save it without the head in the library that wrote this folder"
             )
         tensors.setdefault(original, array)
 

@@ -22,7 +22,7 @@ class CharTokenizer(Tokenizer):
 
     A character is looked up as it is, then in its NFKC form (full-width to half-width), else it is ``[UNK]``.
 
-    ``do_lower_case`` looks up lower-cased characters, as uncased vocabularies (BERT's) want. Arguments, attributes and
+    ``do_lower_case`` looks up lower-cased characters, as uncased vocabularies (BERT's) need. Arguments, attributes and
     errors as for :class:`~paddle_rope.roformer.tokenization.tokenizer.Tokenizer`.
 
     Example:

@@ -198,8 +198,8 @@ class Tokenizer:
 
         Args:
             ids: sequence of token ids.
-            skip_special_tokens: leave out ``[PAD]``, ``[CLS]``, ``[SEP]`` and ``[MASK]``. ``[UNK]`` stands for
-                characters, and stays.
+            skip_special_tokens: leave out ``[PAD]``, ``[CLS]``, ``[SEP]`` and ``[MASK]``. ``[UNK]`` is kept, because
+                it represents text.
         """
         space_words = self._has_pieces and SPACE not in self.token_to_id
         text = ""
@@ -221,8 +221,8 @@ class Tokenizer:
         raise NotImplementedError
 
     def _pieces_of_word(self, word):
-        """WordPiece: (id, start, end) of the longest tokens from left to right, those within the word with ``##``; one
-        ``[UNK]`` for a word that tokens do not cover."""
+        """WordPiece: (id, start, end) of the longest tokens from left to right, with ``##`` within the word;
+        one ``[UNK]`` for a word that tokens do not cover."""
         pieces, start = [], 0
         while start < len(word):
             prefix = PIECE if start else ""

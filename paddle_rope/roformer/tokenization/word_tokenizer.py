@@ -26,7 +26,7 @@ _LETTERS_CUT_AS_SYMBOLS = frozenset("²µºØŋƱ〇")
 class WordTokenizer(Tokenizer):
     """Words of jieba that the vocabulary has; other words as characters and pieces.
 
-    The steps are those that PaddleNLP's ``RoFormerTokenizer`` takes with ``use_jieba=True``, and the ids are the same:
+    The steps and the ids are the same as in PaddleNLP's ``RoFormerTokenizer`` with ``use_jieba=True``:
 
     1. Control characters (Unicode category C) are removed; white space parts words and has no token.
     2. jieba cuts the text, with its own dictionary and without HMM. A word of the vocabulary is a chunk, and so is

@@ -12,6 +12,7 @@ from paddle_rope.roformer.checkpoints.pickled_tensors import TORCH_LEGACY_MAGIC
 STORAGE = (  # the persistent id of a torch storage of one number, on the stack
     b"(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x01tQ"
 )
+TWO = STORAGE.replace(b"K\x01tQ", b"K\x02tQ")  # of two numbers
 REBUILD = b"ctorch._utils\n_rebuild_tensor_v2\n"
 NESTED = b")" + b"2\x86" * 60  # a tuple of tuples that has 2^60 ends
 MILLION = b"J\x40\x42\x0f\x00"
@@ -61,6 +62,7 @@ HOSTILE = {
     "ordered.pdparams": (b"\x80\x02ccollections\nOrderedDict\n(]](" + NESTED + b"K\x01eatR.", "cut short"),
     "stored.bin": (archive(tensor(b"K\x01\x85", b"K\x01\x85", STORAGE.replace(b"X\x01\x00\x00\x000", NESTED))), "hash"),
     "stride.bin": (archive(tensor(MILLION + b"M\xe8\x03\x86", b"K\x00K\x00\x86")), "beyond its storage"),
+    "edge.bin": (archive(tensor(b"K\x02\x85", b"K\x02\x85", TWO), bytes(8)), "beyond its storage"),
     "view.bin": (archive(tensor(b"K\x02\x85", b"K\x01\x85")), "beyond its storage"),
     "inflated.bin": (archive(b"\x80\x02}." + bytes(2**26), compression=zipfile.ZIP_DEFLATED), "compressed"),
     "storage.bin": (archive(tensor(MILLION + b"\x85", b"K\x01\x85"), bytes(2**26), zipfile.ZIP_DEFLATED), "compressed"),

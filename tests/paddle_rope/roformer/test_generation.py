@@ -82,10 +82,17 @@ def test_drawing_repeats_with_its_seed_and_follows_temperature():
 
 
 @pytest.mark.parametrize(
-    "top_p, kept", [(0.45, {1}), (0.5, {1}), (0.51, {0, 1}), (0.75, {0, 1}), (0.8, {0, 1, 2}), (1.0, {0, 1, 2, 3})]
+    "probabilities, top_p, kept",
+    [
+        ([0.25, 0.5, 0.125, 0.125], 0.45, {1}),
+        ([0.25, 0.5, 0.125, 0.125], 0.7, {0, 1}),
+        ([0.25, 0.5, 0.125, 0.125], 1.0, {0, 1, 2, 3}),
+        ([1, 1, 1, 1], 0.5, {0, 1}),  # two of four hold exactly one half
+        ([1, 1, 1, 1], 0.51, {0, 1, 2}),
+    ],
 )
-def test_top_p_keeps_the_fewest_tokens_that_hold_it(top_p, kept):
-    model = Scripted(np.log([[[0.25, 0.5, 0.125, 0.125]]]) * np.ones((1, 500, 1)))
+def test_top_p_keeps_the_fewest_tokens_that_hold_it(probabilities, top_p, kept):
+    model = Scripted(np.log([[probabilities]]) * np.ones((1, 500, 1)))
     drawn = generate(model, random_ids(500, 1), max_new_tokens=1, temperature=1.0, top_p=top_p, seed=1).numpy()
     assert set(drawn[:, 0]) == kept
 
