@@ -10,9 +10,8 @@ import numpy as np
 from tasks.common.errors import InputError
 from tasks.common.inference import pad, pad_tokens
 from tasks.ner.data.cutting import cut_labeled
-from tasks.ner.examples import Entity, Example, align_entities
+from tasks.ner.examples import Entity, Example, TokenizedText, align_entities
 from tasks.ner.features import WordFeatures
-from tasks.ner.tokenized_text import TokenizedText
 
 
 def refuse_longer(examples, max_characters):

@@ -1,7 +1,10 @@
-"""The configuration of the NER model. Without paddle."""
+"""The configuration of the NER model, and what trained and exported models compute from it. Without paddle."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from numbers import Real
+from typing import Any, ClassVar
 
 from paddle_rope.options import (
     NAMES,
@@ -18,7 +21,6 @@ from paddle_rope.options import (
 )
 from paddle_rope.roformer.config import RoFormerConfig
 from tasks.ner.features import COLUMNS
-from tasks.ner.spans import check_of_types
 
 EFFICIENT, DENSE = SPAN_HEADS = ("efficient", "dense")
 _SIZE, _LENGTH, _LENGTH_OR_NONE = integer(1, 2**16), integer(1, 10**9), integer(1, 10**9, optional=True)
@@ -83,3 +85,31 @@ def _check_sizes(sizes):
         fits = False
     if not fits:
         raise ValueError(f'features must be {{"tables": {{kind: rows}}, "flags": number}}, got {sizes!r}')
+
+
+def check_of_types(name: str, value: Any, types: int, positive: bool = False) -> None:
+    """Raise ValueError unless ``value``, under ``name``, is a finite number or a list of one for each type."""
+    each = value if isinstance(value, (list, tuple)) else [value] * types
+    fits = len(each) == types and all(
+        isinstance(one, Real) and not isinstance(one, bool) and math.isfinite(one) and not (positive and one <= 0)
+        for one in each
+    )
+    if not fits:
+        kind = "a positive number" if positive else "a number"
+        raise ValueError(f"{name} must be {kind} or one for each of {types} types, got {value!r}")
+
+
+def of_types(value: float | Sequence[float], types: int) -> list[float]:
+    """A number for each type."""
+    return list(value) if isinstance(value, (list, tuple)) else [float(value)] * types
+
+
+def scores_of_text(config: Any, length: int) -> int:
+    """How many scores a text of ``length`` tokens has."""
+    return len(config.types) * length * (config.max_span_length or length)
+
+
+def probability(score: float, temperature: float) -> float:
+    """sigmoid(score / temperature)."""
+    x = score / temperature
+    return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))

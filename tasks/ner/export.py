@@ -14,11 +14,11 @@ from paddle_rope.global_pointer import MASKED_LOGIT
 from tasks.common.export.exporter import Exporter
 from tasks.common.inference import evaluated
 from tasks.ner.batching import SpanCollator
+from tasks.ner.config import of_types
 from tasks.ner.features import COLUMNS
 from tasks.ner.lengths import entity_bound, reading_of
 from tasks.ner.prediction.exported import ExportedNerModel
 from tasks.ner.recipe import NerRecipe
-from tasks.ner.spans import of_types
 
 EXACT = ("feature_embedding.flags.weight", "feature_embedding.projection.weight")
 CHECKED_SENTENCES = (

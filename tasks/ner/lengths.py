@@ -27,7 +27,7 @@ def training_lengths(texts: Sequence[Any]) -> TrainingLengths:
     """The lengths of training texts.
 
     Args:
-        texts: :class:`tasks.ner.batching.TokenizedText`, at least one, as training sees them.
+        texts: :class:`tasks.ner.examples.TokenizedText`, at least one, as training sees them.
     """
     lengths = [text.size for text in texts]
     entities = [last - first + 1 for text in texts for _, first, last in text.spans]

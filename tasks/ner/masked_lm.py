@@ -27,7 +27,7 @@ def pretrain(model, texts, tokenizer, arguments, epochs, folder, checkpoint_minu
 
     Args:
         model: :class:`tasks.ner.model.NerModel`; its weights change.
-        texts: list of :class:`tasks.ner.batching.TokenizedText`; labels are not looked at. Those without a token, such
+        texts: list of :class:`tasks.ner.examples.TokenizedText`; labels are not looked at. Those without a token, such
             as empty ones, are left out.
         tokenizer: with ``[MASK]``.
         arguments: PaddleNLP's ``TrainingArguments`` of the run, whose learning rate, batch size, precision and seed are

@@ -18,7 +18,8 @@ from paddle_rope.roformer import (
     RoFormerForSequenceClassification,
     SequenceClassificationConfig,
 )
-from tasks.ner.batching import SpanCollator, TokenizedText
+from tasks.ner.batching import SpanCollator
+from tasks.ner.examples import TokenizedText
 from tasks.ner.model import NerConfig, NerModel
 from tests.paddle_rope.roformer.small_models import SIZES
 

@@ -13,7 +13,8 @@ from paddle_rope.roformer import RoFormerForSequenceClassification, SequenceClas
 from tasks.common.errors import InputError
 from tasks.experiments.benchmarks.measuring import paddle_jobs, peak_megabytes, seconds_of
 from tasks.ner.arguments import NerArguments
-from tasks.ner.batching import SpanCollator, TokenizedText
+from tasks.ner.batching import SpanCollator
+from tasks.ner.examples import TokenizedText
 from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.prediction.finding import predict_entities
 

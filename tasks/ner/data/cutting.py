@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tasks.common.texts.documents import SENTENCE_END
-from tasks.ner.tokenized_text import TokenizedText
+from tasks.ner.examples import TokenizedText
 
 Span = tuple[int, int, int]
 

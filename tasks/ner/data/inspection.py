@@ -14,9 +14,8 @@ from paddle_rope.roformer import CharTokenizer
 from tasks.common.texts.text_files import shown
 from tasks.ner.arguments import NerArguments
 from tasks.ner.data.overlaps import overlapping_pairs
-from tasks.ner.examples import Example, align_entities, entity_types
+from tasks.ner.examples import Example, TokenizedText, align_entities, entity_types
 from tasks.ner.lengths import entity_bound, training_lengths
-from tasks.ner.tokenized_text import TokenizedText
 
 MAX_CHARACTERS = NerArguments.max_characters
 # name -> what was found; in the order of printing

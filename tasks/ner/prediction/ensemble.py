@@ -8,9 +8,9 @@ import numpy as np
 from paddle import nn
 
 from tasks.common.errors import InputError
+from tasks.ner.config import of_types
 from tasks.ner.features import FILE_NAME as FEATURES_FILE
 from tasks.ner.model import NerModel
-from tasks.ner.spans import of_types
 
 # What says how a text becomes the input of a model and its scores become entities.
 SAME_FILES = ("vocab.txt", "tokenizer_config.json", FEATURES_FILE)

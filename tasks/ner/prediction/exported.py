@@ -9,8 +9,7 @@ import numpy as np
 from paddle_rope.global_pointer.decoding import ScoredSpan, decode_spans
 from tasks.common.export.model import ExportedModel
 from tasks.common.inference import Batch
-from tasks.ner.config import NerConfig
-from tasks.ner.spans import of_types, scores_of_text
+from tasks.ner.config import NerConfig, of_types, scores_of_text
 
 ANY_LENGTH = np.array([np.iinfo(np.int64).max])  # for the graph: predictors have a bound of their own
 

@@ -8,11 +8,10 @@ from typing import Any
 
 from tasks.common.inference import batched_outputs
 from tasks.ner.batching import SpanCollator
-from tasks.ner.examples import Entity
+from tasks.ner.config import of_types, probability
+from tasks.ner.examples import Entity, TokenizedText
 from tasks.ner.lengths import reading_of
 from tasks.ner.prediction.windows import Window, merge_windows, windows_of
-from tasks.ner.spans import of_types, probability
-from tasks.ner.tokenized_text import TokenizedText
 
 Thresholds = float | list[float] | None
 # Scores of one batch held at once: bounds memory for long texts.

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tasks.ner.batching import TokenizedText
+from tasks.ner.examples import TokenizedText
 from tasks.ner.features import WordFeatures
 
 PART_CHARACTERS = 8192

@@ -13,7 +13,8 @@ from tasks.common.errors import InputError
 from tasks.common.export.folder import is_exported
 from tasks.common.model_folder import check_least, damage_reported, refuse_incomplete
 from tasks.common.predictor import Folder, Predictor
-from tasks.ner.examples import Entity, as_record, without_overlaps
+from tasks.ner.config import of_types
+from tasks.ner.examples import Entity, TokenizedText, as_record, without_overlaps
 from tasks.ner.features import FILE_NAME as FEATURES_FILE
 from tasks.ner.features import WordFeatures
 from tasks.ner.lengths import reading_of
@@ -21,8 +22,6 @@ from tasks.ner.prediction.exported import ExportedNerModel
 from tasks.ner.prediction.finding import entities_of_texts, predict_entities
 from tasks.ner.prediction.parts import read_parts
 from tasks.ner.prediction.windows import Bounds, Window, merge_windows, windows_of
-from tasks.ner.spans import of_types
-from tasks.ner.tokenized_text import TokenizedText
 
 
 class NerPredictor(Predictor):

@@ -9,9 +9,9 @@ from typing import TypeVar
 import numpy as np
 
 from tasks.common.errors import InputError
+from tasks.ner.config import of_types
 from tasks.ner.examples import Entity, Example, without_overlaps
 from tasks.ner.metrics import score_predictions
-from tasks.ner.spans import of_types
 
 # Spans that score less are not looked at: the loss trains for 0, and of lower ones there are as many as spans.
 LOWEST_THRESHOLD = -5.0

@@ -16,8 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from typing import NamedTuple
 
-from tasks.ner.examples import Entity
-from tasks.ner.tokenized_text import TokenizedText
+from tasks.ner.examples import Entity, TokenizedText
 
 Bounds = tuple[float, float]
 

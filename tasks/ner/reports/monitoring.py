@@ -127,7 +127,7 @@ def span_scores(model, text, characters):
 
     Args:
         model: :class:`tasks.ner.model.NerModel`.
-        text: :class:`tasks.ner.batching.TokenizedText`.
+        text: :class:`tasks.ner.examples.TokenizedText`.
         characters: how many of its first characters are drawn.
 
     Returns:

@@ -5,8 +5,8 @@ import pytest
 
 from paddle_rope.roformer import CharTokenizer
 from tasks.common.errors import InputError
-from tasks.ner.batching import NerDataset, SpanCollator, TokenizedText
-from tasks.ner.examples import Entity, Example, align_entities
+from tasks.ner.batching import NerDataset, SpanCollator
+from tasks.ner.examples import Entity, Example, TokenizedText, align_entities
 
 OFFSETS = [(0, 0), (0, 1), (1, 3), (4, 5), (0, 0)]  # special, one character, two, a gap, one, special
 TEXTS = [

@@ -10,10 +10,9 @@ import pytest
 from paddle_rope import CharTokenizer
 from tasks.ner import NerPredictor
 from tasks.ner.data.reading import read_examples, write_examples
-from tasks.ner.examples import Entity, make_example
+from tasks.ner.examples import Entity, TokenizedText, make_example
 from tasks.ner.lengths import reading_of, training_lengths
 from tasks.ner.metrics import score_predictions
-from tasks.ner.tokenized_text import TokenizedText
 
 
 def tokenized(length, spans=()):

@@ -10,7 +10,8 @@ from visualdl import LogReader
 from paddle_rope.roformer import CharTokenizer
 from paddle_rope.roformer.heads import IGNORED_LABEL
 from tasks.ner import masked_lm
-from tasks.ner.batching import SpanCollator, TokenizedText
+from tasks.ner.batching import SpanCollator
+from tasks.ner.examples import TokenizedText
 from tasks.ner.features import UNKNOWN, TokenFeatures
 from tasks.ner.masked_lm import MASK_PROBABILITY, SECOND_PROBABILITY, STRETCH_PROBABILITY, MaskingCollator
 from tasks.ner.model import NerConfig, NerModel

@@ -10,7 +10,8 @@ from paddle import nn
 
 from paddle_rope import RoFormerConfig, RoFormerModel, multilabel_categorical_crossentropy
 from paddle_rope.global_pointer import MASKED_LOGIT
-from tasks.ner.batching import SpanCollator, TokenizedText
+from tasks.ner.batching import SpanCollator
+from tasks.ner.examples import TokenizedText
 from tasks.ner.model import NerConfig, NerModel
 from tests.paddle_rope.roformer.small_models import SIZES, states_equal
 

@@ -8,8 +8,7 @@ from paddle_rope.roformer import CharTokenizer
 from tasks.common.errors import InputError
 from tasks.ner.batching import NerDataset, refuse_longer
 from tasks.ner.data.cutting import cut_labeled
-from tasks.ner.examples import Entity, make_example
-from tasks.ner.tokenized_text import TokenizedText
+from tasks.ner.examples import Entity, TokenizedText, make_example
 
 
 def tokenized(characters, spans):

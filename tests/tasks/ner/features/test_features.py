@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_rope import CharTokenizer
-from tasks.ner.batching import NerDataset, SpanCollator, TokenizedText
+from tasks.ner.batching import NerDataset, SpanCollator
 from tasks.ner.data.reading import read_examples
-from tasks.ner.examples import Entity, Example
+from tasks.ner.examples import Entity, Example, TokenizedText
 from tasks.ner.features import FEATURE_KINDS, WordFeatures
 from tasks.ner.features.chinese_words import TAG_CLASSES, tag_class
 from tasks.ner.features.jieba_dictionary import installed_words

@@ -9,9 +9,8 @@ import predict_ner
 import pytest
 
 from tasks.ner import NerPredictor
-from tasks.ner.feature_embedding import FeatureEmbedding
 from tasks.ner.features import COLUMNS, FEATURE_KINDS, WordFeatures
-from tasks.ner.model import NerConfig, NerModel
+from tasks.ner.model import FeatureEmbedding, NerConfig, NerModel
 from tasks.recipes import get_recipe
 from tests.tasks.ner.features.plain_features import same
 

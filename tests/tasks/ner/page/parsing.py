@@ -4,9 +4,9 @@ import io
 import re
 from html.parser import HTMLParser
 
+from tasks.ner.config import probability
 from tasks.ner.examples import Entity, as_record
 from tasks.ner.page.html import write_html
-from tasks.ner.spans import probability
 
 VOID = {"meta", "br", "img", "link", "input"}
 

@@ -6,10 +6,10 @@ import json
 import pytest
 
 from tasks.common.errors import InputError
+from tasks.ner.config import probability
 from tasks.ner.data.reading import read_examples
 from tasks.ner.examples import Entity, as_record
 from tasks.ner.prediction.output_formats import FORMATS, PredictionWriter
-from tasks.ner.spans import probability
 
 
 def record(text, *entities):

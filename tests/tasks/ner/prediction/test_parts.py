@@ -7,8 +7,7 @@ import pytest
 
 from paddle_rope import CharTokenizer
 from tasks.ner import NerPredictor
-from tasks.ner.batching import TokenizedText
-from tasks.ner.examples import Entity, make_example
+from tasks.ner.examples import Entity, TokenizedText, make_example
 from tasks.ner.features import FEATURE_KINDS, WordFeatures
 from tasks.ner.prediction.finding import find_in_windows
 from tasks.ner.prediction.parts import CONTEXT_CHARACTERS, PART_CHARACTERS, part_bounds, read_parts

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.ner.batching import TokenizedText
-from tasks.ner.examples import Entity
+from tasks.ner.examples import Entity, TokenizedText
 from tasks.ner.prediction.finding import TOKENS_AT_ONCE, entities_of_texts, find_in_windows
 from tasks.ner.prediction.windows import merge_windows, windows_of
 
