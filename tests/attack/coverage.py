@@ -15,15 +15,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.attack import findings
-from tests.attack.cases import write_case
-from tests.attack.targets import QUICK, TARGETS
+from tests.attack.attack import REGRESSIONS, keep, signature
+from tests.attack.targets import QUICK, TARGETS, write_case
 from tests.attack.watchdog import read_once
 
 MISSING = "SKIPPED: atheris is not installed; pip install --group fuzz"
-MODULES = ["tasks.ner.formats", "tasks.common.texts", "tasks.matching.data", "tasks.classification.data"]
 READERS = [
-    *MODULES,
+    *("tasks.ner.formats", "tasks.common.texts", "tasks.matching.data", "tasks.classification.data"),
     "paddle_rope.roformer.checkpoints.tensor_files",
     "paddle_rope.roformer.checkpoints.pickled_tensors",
 ]
@@ -31,14 +29,14 @@ LARGEST = 20_000  # bytes of a mutant
 OURS_IN_TEN = 5  # of ten mutants, those of the structure-aware mutators; the others are libFuzzer's
 
 
-def main(words=None):
+def main(argv=None):
     parser = argparse.ArgumentParser(prog="python -m tests.attack.coverage", description=__doc__.splitlines()[0])
     parser.add_argument("format", choices=QUICK)
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--runs", type=int, default=-1, help="mutants at most")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--findings", type=Path, default=findings.REGRESSIONS)
-    options = parser.parse_args(words)
+    parser.add_argument("--findings", type=Path, default=REGRESSIONS)
+    options = parser.parse_args(argv)
     try:
         import atheris
     except ImportError:
@@ -65,11 +63,9 @@ def _fuzz(atheris, target, samples, options):
         case = {name: content}
         write_case(folder, case)
         outcome = read_once(target, folder)
-        if not findings.passed(outcome):
-            wanted = findings.signature(outcome)
-            print(
-                f"{wanted}\n{outcome.detail}\n{findings.keep(target.name, wanted, case, options.findings)}", flush=True
-            )
+        if not outcome.passed:
+            wanted = signature(outcome)
+            print(f"{wanted}\n{outcome.detail}\n{keep(target.name, wanted, case, options.findings)}", flush=True)
             os._exit(1)
 
     def mutate(content, size, seed):

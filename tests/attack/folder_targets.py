@@ -7,14 +7,18 @@ from pathlib import Path
 import numpy as np
 
 from tasks.common.errors import InputError
-from tests.attack.binaries import change_safetensors
-from tests.attack.cases import SilentLossError, Target, json_bytes, read_case
 from tests.attack.mutators import OF_BYTES, OF_LINES, mutate
+from tests.attack.targets import SilentLossError, Target, json_bytes, read_case, write_case
+from tests.attack.tensor_targets import change_safetensors
 from tests.attack.trees import change_json
 
 TEXTS = ["浙商银行企业信贷部叶老桂博士", ""]
 FOREIGN = Path(__file__).resolve().parents[1] / "paddle_rope" / "roformer" / "data"
 CHECKSUMS = "SHA256SUMS"
+SIZES = {
+    "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32, "head_size": 8,
+    "max_tokens": 64,
+}  # fmt: skip
 BY_ENDING = {
     ".json": (*OF_BYTES[:3], *OF_LINES[:2], *[change_json] * 20),
     ".safetensors": (change_safetensors, change_safetensors, change_safetensors, *OF_BYTES),
@@ -44,17 +48,8 @@ def _model() -> dict[str, bytes]:
     prepare()
     paddle.seed(0)
     tokenizer = CharTokenizer.from_corpus(TEXTS)
-    config = NerConfig(
-        types=["name", "company"],
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        head_size=8,
-        max_tokens=64,
-        attention=["softmax", "linear"],
-    )
+    sizes = {**SIZES, "vocab_size": len(tokenizer)}
+    config = NerConfig(types=["name", "company"], **sizes, attention=["softmax", "linear"])
     with tempfile.TemporaryDirectory() as folder:
         NerModel(config).save_pretrained(folder)
         tokenizer.save_pretrained(folder)
@@ -67,8 +62,7 @@ def _exported(format) -> list[dict[str, bytes]]:
     with tempfile.TemporaryDirectory() as place:
         trained, exported = Path(place) / "model", Path(place) / "exported"
         trained.mkdir()
-        for name, content in _model().items():
-            (trained / name).write_bytes(content)
+        write_case(trained, _model())
         if verb("export").main([str(trained), "--output", str(exported), "--format", format]):
             raise RuntimeError("the small model cannot be exported")
         return [read_case(exported)]
@@ -100,10 +94,6 @@ def _forged(change):
         return {**changed, CHECKSUMS: b""} if changed[CHECKSUMS] == case[CHECKSUMS] else changed
 
     return mutated
-
-
-def _completed(samples):
-    return lambda case: {**samples()[0], **case}
 
 
 def read_foreign(folder: Path) -> None:
@@ -193,52 +183,33 @@ def read_checkpoint(folder: Path) -> None:
     np.random.seed(0)
 
 
+def _target(name, samples, change, read, *refusals, **added):
+    """A target whose regressions hold the files that differ from the first sample."""
+    return Target(name, samples, change, read, refusals, lambda case: {**samples()[0], **added, **case})
+
+
+def _exported_target(format, *graphs):
+    samples = functools.cache(lambda: _exported(format))
+    change = _forged(_change(*_SETTINGS, CHECKSUMS, weights=graphs * 2))
+    return _target(f"exported_{format}", samples, change, read_model, InputError, **{CHECKSUMS: b""})
+
+
 _SETTINGS = ("config.json", "tokenizer_config.json", "vocab.txt")
-_GRAPHS = ("model.onnx", "inference.json", "inference.pdmodel", "inference.pdiparams")
+_WEIGHTS = ("model.safetensors",)
+_BUNDLE = ("bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001") * 2
 _IN_CHECKPOINT = ("optimizer.json", "optimizer.safetensors", "random_state_0.json")
-_ONNX, _PADDLE = (functools.cache(functools.partial(_exported, format)) for format in ("onnx", "paddle"))
-_BUNDLE = ("bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001")
 TARGETS = [
-    Target(
+    _target(
         "tensorflow",
         lambda: [_bundle()],
-        _change("bert_config.json", weights=_BUNDLE * 2),
+        _change("bert_config.json", weights=_BUNDLE),
         read_bundle,
-        (ValueError, InputError),
-        _completed(lambda: [_bundle()]),
+        ValueError,
+        InputError,
     ),
-    Target(
-        "model",
-        lambda: [_model()],
-        _change(*_SETTINGS, "config.json", weights=("model.safetensors",)),
-        read_model,
-        (InputError,),
-        _completed(lambda: [_model()]),
-    ),
-    Target(
-        "foreign",
-        _foreign_samples,
-        _change("config.json", weights=("model.safetensors",)),
-        read_foreign,
-        (ValueError,),
-        _completed(_foreign_samples),
-    ),
-    *(
-        Target(
-            f"exported_{format}",
-            samples,
-            _forged(_change(*_SETTINGS, CHECKSUMS, weights=_GRAPHS * 2)),
-            read_model,
-            (InputError,),
-            _completed(lambda samples=samples: [{**samples()[0], CHECKSUMS: b""}]),
-        )
-        for format, samples in (("onnx", _ONNX), ("paddle", _PADDLE))
-    ),
-    Target(
-        "checkpoint",
-        _checkpoint_samples,
-        _change(*_IN_CHECKPOINT),
-        read_checkpoint,
-        (InputError,),
-    ),
+    _target("model", lambda: [_model()], _change(*_SETTINGS, "config.json", weights=_WEIGHTS), read_model, InputError),
+    _target("foreign", _foreign_samples, _change("config.json", weights=_WEIGHTS), read_foreign, ValueError),
+    _exported_target("onnx", "model.onnx"),
+    _exported_target("paddle", "inference.json", "inference.pdmodel", "inference.pdiparams"),
+    Target("checkpoint", _checkpoint_samples, _change(*_IN_CHECKPOINT), read_checkpoint, (InputError,)),
 ]

@@ -16,19 +16,11 @@ PIECES = (
     *(b"\x00", b"\x01", b"\x02", b"\x07", b"\x1b[31m", b"\x1b]0;x\x07", b"\x7f", b"\x80", b"\xff", b"\xfe\xff"),
     *(b"\xef\xbb\xbf", b"\xed\xa0\x80", b"\xed\xb0\x80", b"\xc0\x80", b"\xf4\x90\x80\x80", b"\xe4\xb8", b"\xf0\x9f"),
     *(b"\r", b"\n", b"\r\n", b"\n\n", b"\t", b" ", b"\x0b", b"\x0c", b"\x1c", b"\x1d", b"\x1e", b"\x85", b"\xc2\x85"),
-    *("\u2028".encode(), "\u2029".encode(), "\u3000".encode(), "\u00a0".encode(), "\u202e".encode()),
-    *(
-        "\u200d".encode(),
-        "\u0301".encode(),
-        "😀".encode(),
-        "👨‍👩‍👧".encode(),
-        "𠮷".encode(),
-        "ß".encode(),
-        "ﬁ".encode(),
-    ),
-    *(b"\\ud800", b"\\udc00\\ud800", b"\\u0000", b"\\n", b"\\", b'"', b"'", b"`", b"{", b"}", b"[", b"]", b":", b","),
-    *(b"O", b"B-", b"I-", b"B-X", b"I-X", b"E-X", b"S-X", b"M-X", b"-", b"%", b"%s", b"{0}", b"$(id)", b"../", b"/"),
-    *(b"label", b"labels", b"text", b"sentence", b"entities", b"data", b"score", b"A", b"null", b"NaN", b"# ", b"T1\t"),
+    *("\u2028".encode(), "\u2029".encode(), "\u3000".encode(), "\u00a0".encode(), "\u202e".encode(), "\u200d".encode()),
+    *("\u0301".encode(), "😀".encode(), "👨\u200d👩\u200d👧".encode(), "𠮷".encode(), "ß".encode(), "ﬁ".encode()),
+    *rb"""\ud800 \udc00\ud800 \u0000 \n \ " ' ` { } [ ] : , O B- I- B-X I-X E-X S-X M-X -""".split(),
+    *b"% %s {0} $(id) ../ / label labels text sentence entities data score A null NaN".split(),
+    *(b"# ", b"T1\t"),
 )
 ENCODINGS = ("utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "gb18030", "big5", "latin-1", "utf-7", "cp500")
 BRACKETS = ((b"[", b"]"), (b"{", b"}"), (b'{"a":', b"}"), (b"(", b")"), (b"- ", b""), (b"&a [", b"]"))
@@ -46,17 +38,13 @@ def _cut(content, rng, longest=None):
 
 
 def flip_bit(content, rng):
-    if not content:
-        return b"\x00"
-    changed = bytearray(content)
+    changed = bytearray(content or b"\x00")
     changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
     return bytes(changed)
 
 
 def replace_byte(content, rng):
-    if not content:
-        return b"\xff"
-    changed = bytearray(content)
+    changed = bytearray(content or b"\xff")
     changed[rng.randrange(len(changed))] = rng.choice((0, 1, 9, 10, 13, 32, 34, 44, 45, 48, 57, 91, 92, 123, 127, 255))
     return bytes(changed)
 
@@ -130,11 +118,8 @@ def swap_lines(lines, rng):
 @_of_lines
 def join_lines(lines, rng):
     place = rng.randrange(len(lines))
-    return [
-        *lines[:place],
-        rng.choice((b"", b" ", b"\t", b"\r", b"\x02")).join(lines[place : place + 2]),
-        *lines[place + 2 :],
-    ]
+    lines[place : place + 2] = [rng.choice((b"", b" ", b"\t", b"\r", b"\x02")).join(lines[place : place + 2])]
+    return lines
 
 
 @_of_lines
@@ -158,9 +143,8 @@ def columns(lines, rng):
     place = rng.randrange(len(lines))
     parts = re.split(rb"([ \t\x02])", lines[place])
     chosen = rng.randrange(len(parts))
-    parts[chosen] = rng.choice(
-        (b"", b" ", b"\t", b"\x02", b"  ", parts[chosen] * 2, rng.choice(parts), rng.choice(PIECES))
-    )
+    others = (b"", b" ", b"\t", b"\x02", b"  ", parts[chosen] * 2, rng.choice(parts), rng.choice(PIECES))
+    parts[chosen] = rng.choice(others)
     lines[place] = b"".join(parts)
     return lines
 
@@ -172,21 +156,20 @@ def line_ends(content, rng):
 # ---- numbers, encodings, nesting
 
 
-def replace_number(content, rng):
-    found = list(re.finditer(rb"-?\d+(\.\d+)?", content))
+def _of_number(content, rng, pattern, other):
+    found = list(re.finditer(pattern, content))
     if not found:
         return insert_piece(content, rng)
     one = rng.choice(found)
-    return content[: one.start()] + rng.choice(NUMBERS).encode() + content[one.end() :]
+    return content[: one.start()] + other(one[0]).encode() + content[one.end() :]
+
+
+def replace_number(content, rng):
+    return _of_number(content, rng, rb"-?\d+(\.\d+)?", lambda _: rng.choice(NUMBERS))
 
 
 def shift_number(content, rng):
-    found = list(re.finditer(rb"\d{1,9}", content))
-    if not found:
-        return insert_piece(content, rng)
-    one = rng.choice(found)
-    value = int(one[0]) + rng.choice((-2, -1, 1, 2, 10, 100))
-    return content[: one.start()] + str(value).encode() + content[one.end() :]
+    return _of_number(content, rng, rb"\d{1,9}", lambda number: str(int(number) + rng.choice((-2, -1, 1, 2, 10, 100))))
 
 
 def encode_otherwise(content, rng):
@@ -195,9 +178,7 @@ def encode_otherwise(content, rng):
 
 
 def nest(content, rng):
-    opening, closing = rng.choice(
-        ((b"[", b"]"), (b"{", b"}"), (b'{"a":', b"}"), (b"(", b")"), (b"- ", b""), (b"&a [", b"]"))
-    )
+    opening, closing = rng.choice(BRACKETS)
     depth = rng.choice(DEPTHS)
     start, end = _cut(content, rng)
     inner = content[start:end] if rng.random() < 0.5 else b"1"
@@ -206,20 +187,22 @@ def nest(content, rng):
 
 
 OF_BYTES = (
-    flip_bit,
-    replace_byte,
-    insert_piece,
-    replace_by_piece,
-    delete_part,
-    repeat_part,
-    move_part,
-    truncate,
-    cut_head,
+    *(flip_bit, replace_byte, insert_piece, replace_by_piece, delete_part, repeat_part, move_part, truncate, cut_head),
 )
 OF_LINES = (
     *(delete_line, repeat_line, swap_lines, join_lines, insert_line, lengthen_line, columns, line_ends),
     *(replace_number, replace_number, shift_number, shift_number, encode_otherwise, nest),
 )
+
+
+def mutator(*mutators):
+    """A mutator of cases: of one file, by some of the ``mutators``."""
+
+    def change(case, rng):
+        name = rng.choice(sorted(case))
+        return {**case, name: mutate(case[name], rng, mutators)}
+
+    return change
 
 
 def mutate(content, rng, mutators):

@@ -91,41 +91,29 @@ def _unquoted(cell):
 
 
 def cluener(text):
-    return [
-        (
-            one["text"],
-            {(a, b + 1, kind) for kind, of in one["label"].items() for spans in of.values() for a, b in spans},
-        )
-        for one in records(text)
-    ]
+    def spans(label):
+        return {(a, b + 1, kind) for kind, of in label.items() for pairs in of.values() for a, b in pairs}
+
+    return [(one["text"], spans(one["label"])) for one in records(text)]
 
 
 def doccano(text):
-    return [
-        (one["text"], {tuple(span) for span in (one["label"] if "label" in one else one["labels"])})
-        for one in records(text)
-    ]
+    return [(one["text"], set(map(tuple, one["label"] if "label" in one else one["labels"]))) for one in records(text)]
 
 
-def doccano_entities(text):
-    return [
-        (one["text"], {(e["start_offset"], e["end_offset"], e["label"]) for e in one["entities"]})
-        for one in records(text)
-    ]
+def _of_objects(start, end, kind):
+    return lambda text: [(one["text"], {(e[start], e[end], e[kind]) for e in one["entities"]}) for one in records(text)]
 
 
-def jsonl(text):
-    return [(one["text"], {(e["start"], e["end"], e["type"]) for e in one["entities"]}) for one in records(text)]
+doccano_entities = _of_objects("start_offset", "end_offset", "label")
+jsonl = _of_objects("start", "end", "type")
 
 
 def cmeee(text):
-    return [
-        (
-            one["text"],
-            {(e["start_idx"], e["start_idx"] + len(e["entity"]), e["type"]) for e in one["entities"]},
-        )
-        for one in records(text)
-    ]
+    def spans(entities):
+        return {(e["start_idx"], e["start_idx"] + len(e["entity"]), e["type"]) for e in entities}
+
+    return [(one["text"], spans(one["entities"])) for one in records(text)]
 
 
 def tokens(text):
@@ -280,19 +268,10 @@ def brat(text, annotation):
     return [(text, spans)]
 
 
-def documents(text):
-    """Characters of all texts of a plain file, without white space, as a set of lines."""
-    return {"".join(line.split()) for line in re.split(r"\n", text) if line.strip()}
-
-
 OF_FORMAT = {
-    "cluener": cluener,
-    "doccano": doccano,
+    **{one.__name__: one for one in (cluener, doccano, cmeee, tokens, spacy)},
     "doccano_entities": doccano_entities,
     "jsonl": jsonl,
-    "cmeee": cmeee,
-    "tokens": tokens,
-    "spacy": spacy,
     **dict.fromkeys(("bio", "bioes", "bmes"), columns),
     **dict.fromkeys(("bio_sentences", "bioes_sentences", "bmes_sentences"), sentences),
 }

@@ -5,8 +5,8 @@ import json
 import os
 from pathlib import Path
 
-from tests.attack.cases import SilentLossError, Target
 from tests.attack.mutators import OF_BYTES, OF_LINES, mutate
+from tests.attack.targets import SilentLossError, Target
 from tests.attack.trees import change_json
 
 HEAD, BODY = "head", "body"
@@ -84,11 +84,8 @@ def _scope(head, body):
     import h11
 
     connection = h11.Connection(h11.SERVER)
-    framing = (
-        b""
-        if b"transfer-encoding" in head.lower() or b"content-length" in head.lower()
-        else (f"Content-Length: {len(body)}\r\n".encode())
-    )
+    is_framed = b"transfer-encoding" in head.lower() or b"content-length" in head.lower()
+    framing = b"" if is_framed else f"Content-Length: {len(body)}\r\n".encode()
     try:
         connection.receive_data(head.removesuffix(b"\r\n") + b"\r\n" + framing + b"\r\n" + body)
         event = connection.next_event()

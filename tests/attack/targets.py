@@ -1,20 +1,99 @@
-"""The targets by name. Each is made only where it is attacked: some import paddle, or make a model."""
+"""What is attacked: a target, its samples, how it is read; and the targets by name.
+
+A case is a dict from names of files to their bytes: one file, or those of a folder.
+"""
 
 import importlib
 import importlib.util
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
-from tests.attack.cases import Target
+Case = dict[str, bytes]
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+
+
+class SilentLossError(AssertionError):
+    """A file was read without an error, and not as it is."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Something that reads what a stranger may have written.
+
+    Attributes:
+        name: also of its folder of regressions.
+        samples: gives cases that can be read, from which mutants are made. Called once a process.
+        mutate: from a case and a ``random.Random`` to a mutant, another dict.
+        read: of the folder with the case. It returns, raises one of ``refusals``, or has failed.
+        refusals: exceptions that say in one line what is wrong.
+        complete: adds to a case of a few files the others of the sample: regressions hold what differs from it.
+    """
+
+    name: str
+    samples: Callable[[], list[Case]]
+    mutate: Callable
+    read: Callable[[Path], None]
+    refusals: tuple
+    complete: Callable[[Case], Case] = dict
+
+
+def write_case(folder: Path, case: Case) -> None:
+    """Write the files of a case into a folder, in which no others are left."""
+    for path in sorted(folder.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+    for name, content in case.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+
+
+def read_case(folder: Path) -> Case:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def json_bytes(value) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8")
+
+
+def check_line(error: Exception) -> None:
+    """Raise SilentLossError unless a refusal is one line of a few hundred printable characters."""
+    message = str(error)
+    if not message or len(message) > 1500 or any(ord(one) < 32 or 127 <= ord(one) < 160 for one in message):
+        raise SilentLossError(f"the message is not one short line of printable characters: {message[:300]!r}")
+
+
+# ---- the target that tests the attack
+
+
+def _obey(folder):
+    order = (folder / "order").read_bytes()
+    if order == b"hang":
+        while True:
+            pass
+    if order == b"grow":
+        bytearray(2 << 30)
+    if order == b"die":
+        os.abort()
+    if order.startswith(b"fail"):
+        raise KeyError("x")
+
+
+MADE_UP = Target("made_up", lambda: [{"order": b"read"}], lambda case, rng: dict(case), _obey, (ValueError,))
+
+# ---- all targets, each made only where it is attacked: some import paddle, or make a model
 
 _TEXT = (
     *("bio", "bioes", "bmes", "bio_sentences", "bmes_sentences", "brat", "cluener", "doccano", "doccano_entities"),
-    *("tokens", "lists", "tables", "columns", "spacy", "gzip"),
-    *("cmeee", "jsonl", "labelstudio", "labelstudio_min", "matching", "classification", "stream", "plain"),
+    *("tokens", "lists", "tables", "columns", "spacy", "gzip", "cmeee", "jsonl", "labelstudio", "labelstudio_min"),
+    *("matching", "classification", "stream", "plain"),
 )
-_YAML = ("configuration", "plan")
 _TENSORS = ("safetensors", "torch_zip", "torch_pickle", "paddle_pickle", "index")
+_SETTINGS = ("configuration", "plan")
 _FOLDERS = ("model", "foreign", "exported_onnx", "exported_paddle", "checkpoint", "tensorflow")
-_RUN, _SERVER = ("run",), ("request",)
+QUICK = (*_TEXT, *_TENSORS, *_SETTINGS)  # need no model
 
 
 def _of(module, name) -> Target:
@@ -26,21 +105,18 @@ TARGETS = {
     name: partial(_of, module, name)
     for module, names in (
         ("text_targets", _TEXT),
-        ("yaml_targets", _YAML),
         ("tensor_targets", _TENSORS),
+        ("settings_targets", [*_SETTINGS, "run"]),
         ("folder_targets", _FOLDERS),
-        ("run_target", _RUN),
-        ("server_target", _SERVER),
-        ("made_up_target", ("made_up",)),
+        ("server_target", ["request"]),
     )
     for name in names
+} | {"made_up": lambda: MADE_UP}
+_REQUIRED = {  # by some targets: modules, and what pip installs for them
+    "exported_onnx": (["onnxruntime"], "'paddle_rope[onnx]'"),
+    "request": (["fastapi", "uvicorn", "prometheus_client", "fastapi_offline"], "'paddle_rope[serve]'"),
+    "tensorflow": (["tensorflow"], "'tensorflow-cpu<2.20'"),
 }
-REQUIRED = {  # by some targets: modules, and what pip installs for them
-    "exported_onnx": (("onnxruntime",), "'paddle_rope[onnx]'"),
-    "request": (("fastapi", "uvicorn", "prometheus_client", "fastapi_offline"), "'paddle_rope[serve]'"),
-    "tensorflow": (("tensorflow",), "'tensorflow-cpu<2.20'"),
-}
-QUICK = (*_TEXT, *_TENSORS, *_YAML)  # need no model
 
 
 def missing(name: str) -> str | None:
@@ -50,6 +126,6 @@ def missing(name: str) -> str | None:
 
         if "onnx" not in FORMATS:
             return "models cannot be exported as ONNX with this Paddle; install Paddle 3"
-    modules, packages = REQUIRED.get(name, ((), ""))
+    modules, packages = _REQUIRED.get(name, ([], ""))
     lacking = [module for module in modules if importlib.util.find_spec(module) is None]
     return f"{', '.join(lacking)} not installed; pip install {packages}" if lacking else None

@@ -1,19 +1,23 @@
-"""Files of tensors: safetensors, both formats of torch.save, paddle.save, and indices of several files."""
+"""Files of tensors: mutants by their structure, and the targets: safetensors, both formats of torch.save, paddle.save,
+and indices of several files."""
 
+import io
 import json
 import pickle
+import pickletools
 import struct
+import zipfile
 from pathlib import Path
 
 import numpy as np
 
 from paddle_rope.roformer.checkpoints.tensor_files import TensorFileError, read_tensors
-from tests.attack.binaries import change_pickle, change_safetensors, change_zip
-from tests.attack.cases import SilentLossError, Target, json_bytes
-from tests.attack.mutators import OF_BYTES, mutate
+from tests.attack.mutators import OF_BYTES, mutate, mutator
+from tests.attack.targets import SilentLossError, Target, json_bytes
 from tests.attack.trees import change_json
 
 DATA = Path(__file__).resolve().parents[1] / "paddle_rope" / "roformer" / "data" / "torch_files"
+INDEX = "model.safetensors.index.json"
 ARRAYS = {
     "a.weight": np.arange(12, dtype=np.float32).reshape(3, 4),
     "b": np.arange(5, dtype=np.float16),
@@ -21,13 +25,88 @@ ARRAYS = {
 }
 
 
-def _change(*mutators, share=0.2):
-    def change(case, rng):
-        name = rng.choice(sorted(case))
-        chosen = OF_BYTES if rng.random() < share else mutators
-        return {**case, name: mutate(case[name], rng, chosen)}
+# What a hostile pickle may hold: names that run something, sizes that take memory, recursion.
+OPCODES = (
+    *(b"cos\nsystem\n", b"cbuiltins\neval\n", b"cnumpy\nempty\n", b"cpaddle\nload\n", b"cbuiltins\nbytearray\n"),
+    *(b"cbuiltins\nbytes\n", b"ccollections\nOrderedDict\n", b"cnumpy\ndtype\n", b"L9999999999999999999L\n"),
+    *(b"cnumpy.core.multiarray\n_reconstruct\n", b"X\x02\x00\x00\x00os", b"K\x00", b"K\xff", b"h\x00", b"q\xff"),
+    *(bytes((one,)) for one in b"\x93Rb\x81\x92o()]}tldeusa012\x85\x86\x87\x94NQ.\x88\x8f"),
+    *(b"J\xff\xff\xff\x7f", b"J\x00\x00\x00\x80", b"r\xff\xff\xff\x7f", b"B\xff\xff\xff\x7f", b"T\xff\xff\xff\x7f"),
+    *(b"\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x80\x00", b"I1\n", b"F1e400\n", b"p4000000000\n", b"P0\n"),
+    *(b"\x8e\xff\xff\xff\xff\x00\x00\x00\x00", b"\x8d\xff\xff\xff\xff\x01\x00\x00\x00", b"\x80\x05", b"\x80\xff"),
+    *(b"\x96\xff\xff\xff\xff\x00\x00\x00\x00", b"\x95\xff\xff\xff\xff\x00\x00\x00\x00", b"\x82\x01"),
+)
 
-    return change
+
+def change_pickle(content, rng):
+    """Operations of a pickle dropped, doubled, moved, replaced or put in; what follows the pickle stays."""
+    try:
+        positions = [position for _, _, position in pickletools.genops(content)]
+    except Exception:  # a mutant of a mutant
+        return mutate(content, rng, OF_BYTES)
+    end = content.index(b".", positions[-1]) + 1
+    operations = [content[one:other] for one, other in zip(positions, [*positions[1:], end])]
+    place = rng.randrange(len(operations))
+    kind = rng.randrange(6)
+    if kind == 0:
+        operations.pop(place)
+    elif kind == 1:
+        operations.insert(place, operations[place])
+    elif kind == 2:
+        operations.insert(place, rng.choice(OPCODES) * rng.choice((1, 1, 1, 3, 2000)))
+    elif kind == 3:
+        operations[place] = rng.choice(OPCODES)
+    elif kind == 4:
+        other = rng.randrange(len(operations))
+        operations[place], operations[other] = operations[other], operations[place]
+    else:
+        operations[place] = mutate(operations[place], rng, OF_BYTES)
+    return b"".join(operations) + content[end:]
+
+
+def change_zip(content, rng):
+    """A zip archive written anew with a member changed, dropped, doubled, renamed, deflated or made large."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = [(info.filename, archive.read(info), zipfile.ZIP_STORED) for info in archive.infolist()]
+    except Exception:  # a mutant of a mutant
+        return mutate(content, rng, OF_BYTES)
+    if not members:
+        return mutate(content, rng, OF_BYTES)
+    place = rng.randrange(len(members))
+    name, data, how = members[place]
+    is_pickle = name.endswith(".pkl")
+    kind = rng.randrange(8)
+    if kind == 0:
+        members.pop(place)
+    elif kind == 1:
+        members.append(members[place])
+    elif kind == 2:
+        names = (name + "x", "../" + name, rng.choice(members)[0], "data.pkl", "archive/byteorder", "x" * 300)
+        members[place] = (rng.choice(names), data, how)
+    elif kind == 3:
+        members[place] = (name, data, zipfile.ZIP_DEFLATED)
+    elif kind == 4:
+        members[place] = (name, data + bytes(rng.choice((1, 1000, 1000, 1000, 100_000_000))), zipfile.ZIP_DEFLATED)
+    else:
+        members[place] = (name, change_pickle(data, rng) if is_pickle else mutate(data, rng, OF_BYTES), how)
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w") as archive:
+        for name, data, how in members:
+            archive.writestr(zipfile.ZipInfo(name), data, how, 1)
+    content = written.getvalue()
+    return mutate(content, rng, OF_BYTES) if rng.random() < 0.2 else content
+
+
+def change_safetensors(content, rng):
+    """The header of safetensors changed as JSON, with its true length or another."""
+    if len(content) < 8:
+        return mutate(content, rng, OF_BYTES)
+    size = min(struct.unpack("<Q", content[:8])[0], len(content))
+    header, data = content[8 : 8 + size], content[8 + size :]
+    header = change_json(header, rng) if rng.random() < 0.8 else mutate(header, rng, OF_BYTES)
+    length = len(header) if rng.random() < 0.9 else rng.choice((0, 1, 2**31, 2**32, 2**63, 2**64 - 1, len(header) + 1))
+    return struct.pack("<Q", length) + header + data
 
 
 def _safetensors(arrays=None):
@@ -47,7 +126,7 @@ def _paddle_pickles():
 
 def read_file(folder: Path) -> None:
     """The file of tensors in ``folder``; of safetensors the names, shapes and bytes are compared with the header."""
-    path = folder / ("model.safetensors.index.json" if len(list(folder.iterdir())) > 1 else next(folder.iterdir()).name)
+    path = folder / (INDEX if len(list(folder.iterdir())) > 1 else next(folder.iterdir()).name)
     tensors = read_tensors(path)
     for name, array in tensors.items():
         array.sum(dtype=np.float64) if array.size < 1000 else None  # its memory is there
@@ -65,42 +144,21 @@ def _index_samples():
     parts = {"one.safetensors": {"a.weight": ARRAYS["a.weight"]}, "two.safetensors": {"b": ARRAYS["b"]}}
     index = {"metadata": {"total_size": 100}, "weight_map": {"a.weight": "one.safetensors", "b": "two.safetensors"}}
     files = {name: _safetensors(arrays) for name, arrays in parts.items()}
-    return [{**files, "model.safetensors.index.json": json_bytes(index)}]
+    return [{**files, INDEX: json_bytes(index)}]
 
 
 def _change_index(case, rng):
-    name = "model.safetensors.index.json"
-    return {**case, name: mutate(case[name], rng, (*OF_BYTES, *[change_json] * 9))}
+    return {**case, INDEX: mutate(case[INDEX], rng, (*OF_BYTES, *[change_json] * 9))}
+
+
+def _target(name, file, contents, *mutators):
+    return Target(name, lambda: [{file: one} for one in contents()], mutator(*mutators), read_file, (TensorFileError,))
 
 
 TARGETS = [
-    Target(
-        "safetensors",
-        lambda: [{"m.safetensors": _safetensors()}],
-        _change(change_safetensors),
-        read_file,
-        (TensorFileError,),
-    ),
-    Target(
-        "torch_zip",
-        lambda: [{"m.bin": (DATA / "zip.bin").read_bytes()}],
-        _change(change_zip, share=0.1),
-        read_file,
-        (TensorFileError,),
-    ),
-    Target(
-        "torch_pickle",
-        lambda: [{"m.bin": (DATA / "legacy.bin").read_bytes()}],
-        _change(change_pickle),
-        read_file,
-        (TensorFileError,),
-    ),
-    Target(
-        "paddle_pickle",
-        lambda: [{"m.pdparams": content} for content in _paddle_pickles()],
-        _change(change_pickle),
-        read_file,
-        (TensorFileError,),
-    ),
+    _target("safetensors", "m.safetensors", lambda: [_safetensors()], *OF_BYTES, *[change_safetensors] * 36),
+    _target("torch_zip", "m.bin", lambda: [(DATA / "zip.bin").read_bytes()], *OF_BYTES, *[change_zip] * 81),
+    _target("torch_pickle", "m.bin", lambda: [(DATA / "legacy.bin").read_bytes()], *OF_BYTES, *[change_pickle] * 36),
+    _target("paddle_pickle", "m.pdparams", _paddle_pickles, *OF_BYTES, *[change_pickle] * 36),
     Target("index", _index_samples, _change_index, read_file, (TensorFileError,)),
 ]

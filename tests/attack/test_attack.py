@@ -4,11 +4,9 @@ import random
 
 import pytest
 
-from tests.attack import findings, large_cases, watchdog
-from tests.attack.attack import attack
-from tests.attack.cases import SilentLossError, Target, write_case
+from tests.attack import attack, large_cases, watchdog
 from tests.attack.mutators import OF_BYTES, OF_LINES
-from tests.attack.targets import QUICK, TARGETS, missing
+from tests.attack.targets import QUICK, TARGETS, SilentLossError, Target, missing, write_case
 from tests.attack.watchdog import READ, REFUSED, Watchdog, read_once
 
 MUTANTS = 40
@@ -23,17 +21,18 @@ def test_mutants_are_read_as_they_stand_or_refused_in_a_line(name, tmp_path):
         rng = random.Random(f"{name}-slice-{number}")
         write_case(tmp_path, target.mutate(rng.choice(samples), rng))
         outcome = read_once(target, tmp_path)
-        assert findings.passed(outcome), f"{number}: {outcome}"
+        assert outcome.passed, f"{number}: {outcome}"
 
 
-@pytest.mark.parametrize("name", [name for name in TARGETS if findings.regressions(name) or name in large_cases.CASES])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in TARGETS if attack.regressions(name) or name in large_cases.CASES])
 def test_findings_of_before_stay_mended(name):
     if lacking := missing(name):
         pytest.skip(lacking)
-    cases = {**findings.regressions(name), **{key: make() for key, make in large_cases.CASES.get(name, {}).items()}}
+    cases = {**attack.regressions(name), **{key: make() for key, make in large_cases.CASES.get(name, {}).items()}}
     with Watchdog(name) as dog:
         outcomes = {key: dog.read(case) for key, case in cases.items()}
-    assert not {key: outcome for key, outcome in outcomes.items() if not findings.passed(outcome)}
+    assert not {key: outcome for key, outcome in outcomes.items() if not outcome.passed}
 
 
 # ---- the attack itself
@@ -83,7 +82,7 @@ def test_what_passes_and_what_fails(read, kind, tmp_path):
 
 def test_a_long_message_leaves_the_place_of_a_failure(tmp_path):
     outcome = read_once(_target(_fail(KeyError("x" * 5000))), tmp_path)
-    assert findings.signature(outcome).startswith("traceback KeyError attack/test_attack.py:")
+    assert attack.signature(outcome).startswith("traceback KeyError attack/test_attack.py:")
 
 
 def test_hangs_growth_and_deaths_are_seen_and_the_attack_goes_on(monkeypatch):
@@ -97,15 +96,15 @@ def test_hangs_growth_and_deaths_are_seen_and_the_attack_goes_on(monkeypatch):
 def test_a_finding_is_made_smaller_and_kept(tmp_path):
     with Watchdog("made_up") as dog:
         case = {"order": b"fail" + b"x" * 100, "other": b"y"}
-        wanted = findings.signature(dog.read(case))
-        small = findings.minimize(dog, case, wanted)
+        wanted = attack.signature(dog.read(case))
+        small = attack.minimize(dog, case, wanted)
     assert small == {"order": b"fail"}
-    place = findings.keep("made_up", wanted, small, tmp_path)
-    assert findings.regressions("made_up", tmp_path) == {place.name: small}
-    assert findings.keep("made_up", wanted, {"order": bytes(findings.LARGEST_KEPT + 1)}, tmp_path) is None
+    place = attack.keep("made_up", wanted, small, tmp_path)
+    assert attack.regressions("made_up", tmp_path) == {place.name: small}
+    assert attack.keep("made_up", wanted, {"order": bytes(attack.LARGEST_KEPT + 1)}, tmp_path) is None
 
 
 def test_the_attack_counts_what_it_finds():
-    result = attack("made_up", 12, seed=0)
+    result = attack.attack("made_up", 12, seed=0)
     assert result.counts.total() == 12 and result.counts["traceback"] == 0
     assert result.row().startswith("made_up") and "12 mutants" in result.row()

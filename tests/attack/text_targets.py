@@ -17,34 +17,24 @@ from tasks.ner.data.reading import EntityTextStream, read_labeled, write_example
 from tasks.ner.examples import Entity, Example
 from tasks.ner.formats import TEXT_FORMATS, brat
 from tests.attack import second_readings
-from tests.attack.cases import SilentLossError, Target, json_bytes
-from tests.attack.mutators import OF_BYTES, OF_LINES, mutate
+from tests.attack.mutators import OF_BYTES, OF_LINES, mutator
+from tests.attack.targets import SilentLossError, Target, json_bytes
 from tests.attack.trees import change_json
 
 EXAMPLES = [
-    Example(
-        "浙商银行企业信贷部叶老桂博士在杭州。",
-        (Entity(0, 4, "company"), Entity(9, 12, "name"), Entity(15, 17, "占比%")),
-        "1",
-    ),
-    Example("今天 no entity 😀", (), "2"),
-    Example("𠮷野家在北京大学", (Entity(0, 3, "company"), Entity(4, 8, "地/点")), "3"),
+    ("浙商银行企业信贷部叶老桂博士在杭州。", (0, 4, "company"), (9, 12, "name"), (15, 17, "占比%")),
+    ("今天 no entity 😀",),
+    ("𠮷野家在北京大学", (0, 3, "company"), (4, 8, "地/点")),
+    ("北京大学附属中学", (0, 2, "address"), (0, 4, "school"), (0, 8, "school")),
 ]
-NESTED = Example("北京大学附属中学", (Entity(0, 2, "address"), Entity(0, 4, "school"), Entity(0, 8, "school")), "4")
+EXAMPLES = [Example(text, tuple(Entity(*one) for one in entities), "") for text, *entities in EXAMPLES]
+FLAT = EXAMPLES[:3]
 BYTES = "mutant"
 
 
-def _mutate(*mutators):
-    def change(case, rng):
-        name = rng.choice(sorted(case))
-        return {**case, name: mutate(case[name], rng, mutators)}
-
-    return change
-
-
 LARGEST_AGAIN = 10**7  # characters
-OF_TEXT = _mutate(*OF_BYTES, *OF_LINES, *OF_LINES)
-OF_JSON = _mutate(*OF_BYTES, *OF_LINES, *[change_json] * 24)
+OF_TEXT = mutator(*OF_BYTES, *OF_LINES, *OF_LINES)
+OF_JSON = mutator(*OF_BYTES, *OF_LINES, *[change_json] * 24)
 
 
 def _text(path):
@@ -113,7 +103,7 @@ def _tables():
     """Labels as JSON in cells, tokens in rows, and tags in cells."""
     labels = [["id", "text", "label"]]
     tokens = [["Sentence #", "Word", "POS", "Tag"]]
-    for number, one in enumerate(EXAMPLES):
+    for number, one in enumerate(FLAT):
         spans = [[entity.start, entity.end, entity.type] for entity in one.entities]
         labels.append([number, one.text, json.dumps(spans, ensure_ascii=False)])
         of_example = "".join(TEXT_FORMATS["bio"].write([one])).splitlines()[:-1]
@@ -124,34 +114,16 @@ def _tables():
 
 CONLL = "-DOCSTART- -X- -X- O\n\n# id 1\nEU NNP B-NP B-ORG\n在 P O O\n京 NR B-NP B-LOC\n\n的 DEG O O\n"
 WEIBO = "科0\tO\n技1\tO\n\n北0\tB-GPE.NAM\n京1\tI-GPE.NAM\n20\tO\n"
-SPACY = [
-    {
-        "id": 0,
-        "paragraphs": [
-            {
-                "raw": "王明 在北京",
-                "sentences": [
-                    {"tokens": [{"orth": "王", "ner": "B-PER"}, {"orth": "明", "ner": "L-PER"}]},
-                    {"tokens": [{"orth": "在", "ner": "O"}, {"orth": "北京", "ner": "U-LOC"}]},
-                ],
-            },
-            {"raw": "北京", "entities": [[0, 2, "LOC"]]},
-        ],
-    }
-]
+_SENTENCES = [("王", "B-PER"), ("明", "L-PER")], [("在", "O"), ("北京", "U-LOC")]
+_TOKENS = [{"tokens": [{"orth": orth, "ner": ner} for orth, ner in sentence]} for sentence in _SENTENCES]
+SPACY = [{"paragraphs": [{"raw": "王明 在北京", "sentences": _TOKENS}, {"raw": "北京", "entities": [[0, 2, "LOC"]]}]}]
 
 
 def _brat_samples():
     ann = "T1\tcompany 0 4\t浙商银行\nT2\tname 9 12\t叶老桂\nR1\tworks Arg1:T2 Arg2:T1\n#1\tnote T1\tx\n"
     one = {"1.txt": EXAMPLES[0].text.encode(), "1.ann": ann.encode()}
-    return [
-        one,
-        {
-            **one,
-            "2.txt": "第一行\n第二行".encode(),
-            "2.ann": "T1\tx 2 5\t行 第\nT2\tx 0 3;4 6\t第一行 第二\nT3\tx 0 1;2 3\t第 行\n".encode(),
-        },
-    ]
+    pieces = "T1\tx 2 5\t行 第\nT2\tx 0 3;4 6\t第一行 第二\nT3\tx 0 1;2 3\t第 行\n"
+    return [one, {**one, "2.txt": "第一行\n第二行".encode(), "2.ann": pieces.encode()}]
 
 
 def _is_whole(lines):
@@ -162,8 +134,21 @@ def _is_whole(lines):
     )
 
 
-def _with_usual_names(record):
-    return {key.lower() if key.lower().startswith("sentence") else key: value for key, value in record.items()}
+def _records(text, lines, is_whole):
+    """The records of a list, a table or JSON lines; None for lines of text."""
+    try:
+        if is_whole:
+            return second_readings.records(text)
+        if lines[0].strip(" \t").startswith("{"):
+            return [second_readings.loads(line) for line in lines]
+    except (ValueError, second_readings.RepeatedKey):  # brackets that are no JSON
+        pass
+    return None
+
+
+def _texts_of_pair(record):
+    record = {key.lower() if key.lower().startswith("sentence") else key: value for key, value in record.items()}
+    return tuple(record[key] for key in ("ABC" if "A" in record else ("sentence1", "sentence2")))
 
 
 def read_matching(folder: Path) -> None:
@@ -171,24 +156,12 @@ def read_matching(folder: Path) -> None:
     path = folder / BYTES
     streamed = [one.texts for chunk in matching.ExampleStream(path) for one in chunk]
     lines = [line for line in second_readings.lines_of(_text(path)) if line.strip(" \t")]
-    if _is_whole(lines):
-        plain = [
-            tuple(one[key] for key in ("ABC" if "A" in one else ("sentence1", "sentence2")))
-            for one in map(_with_usual_names, second_readings.records(_text(path)))
-        ]
-    elif lines[0].strip(" \t").startswith("{") and len(streamed) == len(lines):
-        try:
-            plain = [tuple(second_readings.loads(line).get(key) for key in "ABC") for line in lines]
-            plain = (
-                plain
-                if plain[0][0] is not None
-                else [tuple(second_readings.loads(line)[key] for key in ("sentence1", "sentence2")) for line in lines]
-            )
-        except (ValueError, second_readings.RepeatedKey):
-            plain = [tuple(line.split("\t")[:2]) for line in lines]
-    else:
+    records = _records(_text(path), lines, _is_whole(lines))
+    if records is None:
         has_header = lines[0].split("\t")[-1].strip().lower() in matching.HEADERS
         plain = [tuple(line.split("\t")[:2]) for line in lines[has_header:]]
+    else:
+        plain = list(map(_texts_of_pair, records))
     if streamed != plain:
         raise SilentLossError(f"{len(streamed)} texts, {len(plain)} read plainly: {str(streamed)[:100]}")
     labeled = matching.read_labeled(path)
@@ -201,18 +174,11 @@ def read_classes(folder: Path) -> None:
     path = folder / BYTES
     examples = classification.read_examples(path)
     lines = [line for line in second_readings.lines_of(_text(path)) if line.strip(" \t")]
-    by_tabs = [line.split("\t")[0] for line in lines]
-    if not lines[0].strip(" \t").startswith("{") and (_is_whole(lines) or header_of(lines[0])):
-        try:
-            of_lines = second_readings.records(_text(path))
-            plain = [one["text"] if "text" in one else one["sentence"] for one in of_lines]
-        except ValueError:  # brackets that are no list
-            plain = by_tabs
-    elif lines[0].strip(" \t").startswith("{"):
-        of_lines = [second_readings.loads(line) for line in lines]
-        plain = [one["text"] if "text" in one else one["sentence"] for one in of_lines]
+    records = _records(_text(path), lines, _is_whole(lines) or header_of(lines[0]))
+    if records is None:
+        plain = [line.split("\t")[0] for line in lines]
     else:
-        plain = by_tabs
+        plain = [one["text"] if "text" in one else one["sentence"] for one in records]
     if [one.text for one in examples] != plain:
         raise SilentLossError(f"{len(examples)} texts, {len(plain)} read plainly")
     classification.class_names(examples)
@@ -260,106 +226,69 @@ def read_plain(folder: Path) -> None:
         raise SilentLossError("characters of documents are lost")
 
 
-def _entity_target(name, format, examples, mutator):
-    content = "".join(TEXT_FORMATS[format].write(examples)).encode("utf-8")
-    return Target(name, lambda: [{BYTES: content}], mutator, read_entities, (InputError,))
-
-
 def _lines(*records):
     return b"".join(json_bytes(record) + b"\n" for record in records)
 
 
-def _samples(*contents):
-    return lambda: [{BYTES: content if isinstance(content, bytes) else content.encode()} for content in contents]
+def _target(name, mutate, read, *contents):
+    samples = [{BYTES: content if isinstance(content, bytes) else content.encode()} for content in contents]
+    return Target(name, lambda: samples, mutate, read, (InputError,))
 
 
+def _written(format, examples=EXAMPLES):
+    return "".join(TEXT_FORMATS[format].write(examples))
+
+
+OF_TAGS = ("bio", "bioes", "bmes", "bio_sentences", "bmes_sentences")
+OF_RECORDS = ("cluener", "doccano", "doccano_entities", "jsonl")
 PAIRS = "句子一\t句子二\t1\n花呗如何还款\t花呗怎么还钱\t0\na\tb\t3.5\n"
+PAIR_RECORDS = [
+    {"sentence1": "甲", "sentence2": "乙", "label": "0"},
+    {"sentence1": "b", "sentence2": "c", "score": 4.5},
+]
+PAIR_ROWS = [["id", "sentence1", "sentence2", "label"], [1, "甲,", "乙", 1], [2, "b", '"c"', 0]]
 TRIPLES = [{"A": "原告", "B": "被告", "C": "第三人"}, {"A": "甲", "B": "乙", "C": "丙"}]
+CLASSES = [{"text": "甲", "label": "10"}, {"sentence": "乙", "label": "9"}]
 TARGETS = [
+    *(_target(name, OF_TEXT, read_entities, _written(name, FLAT)) for name in OF_TAGS),
     *(
-        _entity_target(name, name, EXAMPLES, OF_TEXT)
-        for name in ("bio", "bioes", "bmes", "bio_sentences", "bmes_sentences")
+        _target(name, OF_JSON, read_entities, _written(name))
+        for name in (*OF_RECORDS, "cmeee", "labelstudio", "labelstudio_min")
     ),
-    *(
-        _entity_target(name, name, [*EXAMPLES, NESTED], OF_JSON)
-        for name in ("cluener", "doccano", "doccano_entities", "cmeee", "jsonl", "labelstudio", "labelstudio_min")
+    _target("tokens", OF_JSON, read_entities, _written("tokens", FLAT)),
+    _target(
+        *("lists", OF_JSON, read_entities),
+        *(_as_list(name, EXAMPLES) for name in OF_RECORDS),
+        _as_list("tokens", FLAT),
     ),
-    _entity_target("tokens", "tokens", EXAMPLES, OF_JSON),
-    Target(
-        "lists",
-        _samples(
-            *(_as_list(name, [*EXAMPLES, NESTED]) for name in ("cluener", "doccano", "doccano_entities", "jsonl")),
-            _as_list("tokens", EXAMPLES),
-        ),
-        *(OF_JSON, read_entities, (InputError,)),
-    ),
-    Target("tables", _samples(*_tables()), OF_JSON, read_entities, (InputError,)),
-    Target(
-        "columns",
-        _samples(CONLL, CONLL.replace(" ", "\t").replace("#\tid", "# id"), WEIBO),
-        OF_TEXT,
-        read_entities,
-        (InputError,),
-    ),
-    Target(
-        "spacy",
-        _samples("".join(TEXT_FORMATS["spacy"].write([*EXAMPLES, NESTED])), json_bytes(SPACY)),
-        *(OF_JSON, read_entities, (InputError,)),
-    ),
-    Target(
-        "gzip",
-        _samples(gzip.compress("".join(TEXT_FORMATS["jsonl"].write(EXAMPLES)).encode(), mtime=0)),
-        *(OF_TEXT, read_packed, (InputError,)),
-    ),
+    _target("tables", OF_JSON, read_entities, *_tables()),
+    _target("columns", OF_TEXT, read_entities, CONLL, CONLL.replace(" ", "\t").replace("#\tid", "# id"), WEIBO),
+    _target("spacy", OF_JSON, read_entities, _written("spacy"), json_bytes(SPACY)),
+    _target("gzip", OF_TEXT, read_packed, gzip.compress(_written("jsonl", FLAT).encode(), mtime=0)),
     Target("brat", _brat_samples, OF_TEXT, read_brat, (InputError,)),
-    Target(
-        "matching",
-        _samples(
-            PAIRS,
-            "sentence1\tsentence2\tlabel\n" + PAIRS,
-            _lines(
-                {"sentence1": "甲", "sentence2": "乙", "label": "0"}, {"sentence1": "b", "sentence2": "c", "score": 4.5}
-            ),
-            _lines(*TRIPLES),
-            _lines(*({**one, "label": "C"} for one in TRIPLES)),
-            json_bytes(TRIPLES),
-            _table(",", ["sentence1", "sentence2", "label"], ["甲,", "乙", 1], ["b", '"c"', 0]),
-            _table("\t", ["id", "sentence1", "sentence2", "label"], [1, "甲,", "乙", 1], [2, "b", '"c"', 0]),
-        ),
-        OF_JSON,
-        read_matching,
-        (InputError,),
+    _target(
+        *("matching", OF_JSON, read_matching, PAIRS, "sentence1\tsentence2\tlabel\n" + PAIRS, _lines(*PAIR_RECORDS)),
+        *(_lines(*TRIPLES), _lines(*({**one, "label": "C"} for one in TRIPLES)), json_bytes(TRIPLES)),
+        *(_table(",", *(row[1:] for row in PAIR_ROWS)), _table("\t", *PAIR_ROWS)),
     ),
-    Target(
-        "classification",
-        _samples(
+    _target(
+        *(
+            "classification",
+            OF_JSON,
+            read_classes,
             "今天天气很好\t好\n下雨\t坏\n",
-            _lines(
-                {"sentence": "甲", "label": 1, "label_des": "体育"}, {"text": "乙", "label": 2, "label_des": "财经"}
-            ),
-            _lines({"text": "甲", "label": "10"}, {"text": "乙", "label": "9"}),
-            json_bytes([{"text": "甲", "label": "10"}, {"sentence": "乙", "label": "9"}]),
-            _table(",", ["id", "text", "label"], [1, "甲,\n乙", "好"], [2, "[丙]", "坏"]),
-            _table("\t", ["text", "label"], ["甲,", "好"], ["[丙]", "坏"]),
+            _lines(*CLASSES),
+            json_bytes(CLASSES),
         ),
-        OF_JSON,
-        read_classes,
-        (InputError,),
+        _lines({"sentence": "甲", "label": 1, "label_des": "体育"}, {"text": "乙", "label": 2, "label_des": "财经"}),
+        _table(",", ["id", "text", "label"], [1, "甲,\n乙", "好"], [2, "[丙]", "坏"]),
+        _table("\t", ["text", "label"], ["甲,", "好"], ["[丙]", "坏"]),
     ),
-    Target(
-        "stream",
-        _samples(
-            "第一行\n\n第三行\n",
-            _lines({"text": "甲", "id": 1}, {"text": ""}, {"text": "丙\n丁"}),
-            json_bytes([{"text": "甲", "entities": []}, {"text": "乙"}, "丙"]),
-            _table(",", ["id", "text"], [1, "甲,\n乙"], [2, "[丙]"]),
-            "甲 O\n乙 B-X\n\n丙 O\n",
-        ),
-        OF_JSON,
-        read_stream,
-        (InputError,),
+    _target(
+        *("stream", OF_JSON, read_stream, "第一行\n\n第三行\n", "甲 O\n乙 B-X\n\n丙 O\n"),
+        _lines({"text": "甲", "id": 1}, {"text": ""}, {"text": "丙\n丁"}),
+        json_bytes([{"text": "甲", "entities": []}, {"text": "乙"}, "丙"]),
+        _table(",", ["id", "text"], [1, "甲,\n乙"], [2, "[丙]"]),
     ),
-    Target(
-        "plain", _samples("第一行\n第二行\n", "一篇\n文章\n\n另一篇\n \n第三篇"), OF_TEXT, read_plain, (InputError,)
-    ),
+    _target("plain", OF_TEXT, read_plain, "第一行\n第二行\n", "一篇\n文章\n\n另一篇\n \n第三篇"),
 ]

@@ -8,19 +8,9 @@ import json
 from tests.attack.mutators import DEPTHS, NUMBERS
 
 STRINGS = (
+    *('""', '" "', r'"\u0000"', r'"\ud800"', r'"\udc00\ud83d"', r'"\u001b[31m"', r'"\n"', r'"\u2028"', r'"\ufeff"'),
     *(
-        '""',
-        '" "',
-        '"\\u0000"',
-        '"\\ud800"',
-        '"\\udc00\\ud83d"',
-        '"\\u001b[31m"',
-        '"\\n"',
-        '"\\u2028"',
-        '"\\ufeff"',
         '"%"',
-    ),
-    *(
         '"😀"',
         '"a/b"',
         '"../../x"',
@@ -29,10 +19,21 @@ STRINGS = (
         '"D"',
         '"nan"',
         '"1e400"',
+        '"<b>&"',
+        r'"\""',
+        r'"\r"',
+        r'"\t"',
+    ),
+    *(
+        '"__class__"',
+        r'"\u0002"',
+        '"label"',
+        '"0"',
+        '"float32"',
+        '"softmax"',
         '"' + "9" * 5000 + '"',
         '"' + "长" * 50_000 + '"',
     ),
-    *('"<b>&"', '"\\""', '"__class__"', '"\\r"', '"\\t"', '"\\u0002"', '"label"', '"0"', '"float32"', '"softmax"'),
 )
 MANY = (10, 3000, 30_000)
 
@@ -142,61 +143,28 @@ def change_json(content, rng):
 
 
 YAML_VALUES = (
+    *("!!int x", "!!float x", "!!timestamp 2020-02-31", "!!binary =", "!!set {a, a}", "!!omap [a]", "!!bool x", "!x y"),
+    *("!!python/object/apply:os.system [id]", "!!python/name:os.system", "&a [*a]", "&a 1", "? a", "{a: {b: c}}"),
+    *("{[1]: 2}", "{{a: 1}: 2}", "|\n    x", ">\n    x", "' '", "[1, a, null]", "- a", "a: b", "\t", "\x00", "\x85"),
     *(
-        "!!int x",
-        "!!float x",
-        "!!timestamp 2020-02-31",
         "2020-02-31",
         "2020-01-01",
-        "!!binary =",
-        "!!set {a, a}",
-        "!!omap [a]",
-    ),
-    *(
-        "!!python/object/apply:os.system [id]",
-        "!!python/name:os.system",
-        "!x y",
         "*a",
-        "&a [*a]",
-        "&a 1",
-        "? a",
-        "!!bool x",
-    ),
-    *(
         "[[[[[]]]]]",
-        "{a: {b: c}}",
-        "{[1]: 2}",
-        "{{a: 1}: 2}",
-        "|\n    x",
-        ">\n    x",
         "'",
         '"',
-        '"\\ud800"',
+        "''",
         "~",
         "yes",
         "0o17",
         "1:30",
-    ),
-    *(
         ".nan",
         ".inf",
         "-.inf",
-        "1e400",
-        "9" * 5000,
-        "-1",
-        "0",
-        "1.5",
-        "null",
-        "[]",
-        "{}",
-        "''",
-        "' '",
-        "😀",
-        "\x1b[31m",
-        "../x",
-        "/",
     ),
-    *("[1, a, null]", "- a", "a: b", "true", "2" * 30, "[" * 2000, "%", "@", "`", "\t", "\x00", "\x85", "x" * 100_000),
+    *("1e400", "-1", "0", "1.5", "null", "[]", "{}"),
+    *('"\\ud800"', "😀", "\x1b[31m", "../x", "/", "true", "%", "@", "`"),
+    *("9" * 5000, "2" * 30, "[" * 2000, "x" * 100_000),
 )
 _BOMB = "a{}: &a{} [{}]\n"
 
@@ -210,10 +178,8 @@ def change_yaml(content, rng):
     if kind <= 2 and colon:
         lines[place] = f"{key}: {rng.choice(YAML_VALUES)}"
     elif kind == 3:
-        lines.insert(
-            place,
-            rng.choice((f"? {rng.choice(YAML_VALUES)}", f"<<: {rng.choice(YAML_VALUES)}", "---", "...", "%YAML 9.9")),
-        )
+        value = rng.choice(YAML_VALUES)
+        lines.insert(place, rng.choice((f"? {value}", f"<<: {value}", "---", "...", "%YAML 9.9")))
     elif kind == 4 and colon:
         lines[place] = f"{rng.choice(YAML_VALUES)}: 1"
     elif kind == 5:

@@ -8,7 +8,7 @@ import pytest
 
 from tasks.common.errors import InputError
 from tasks.ner.data import download as module
-from tasks.ner.data.download import PART, check_file, download, file_sha256, read_zip_member
+from tasks.ner.data.download import PART, download, read_zip_member
 from tests.helpers.local_server import LocalServer, serve
 
 CONTENT = bytes(range(256)) * 1000
@@ -21,10 +21,7 @@ def no_waiting(monkeypatch):
 
 
 @pytest.fixture
-def server(monkeypatch):
-    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
+def server():
     with serve(LocalServer({"/file": CONTENT})) as server:
         yield server
 
@@ -96,16 +93,6 @@ def test_proxy_of_the_environment_is_used(server, tmp_path, monkeypatch):
     monkeypatch.setenv("http_proxy", server.url)
     download("http://publisher.invalid/file", tmp_path / "file", sha256=SHA256)
     assert server.asked == ["http://publisher.invalid/file"]
-
-
-def test_file_is_checked_by_size_and_sha256(tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(b"abc")
-    assert file_sha256(path) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    check_file(path, "it", 3, file_sha256(path))
-    check_file(path, "it")
-    with pytest.raises(InputError, match="^it: has 3 bytes instead of 4; "):
-        check_file(path, "it", 4, file_sha256(path))
 
 
 # ---- zip archives

@@ -3,7 +3,6 @@
 import hashlib
 import io
 import re
-import socket
 import zipfile
 from dataclasses import replace
 
@@ -32,13 +31,9 @@ def archive(**members):
 
 
 @pytest.fixture
-def server(monkeypatch):
-    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
-    with serve(
-        LocalServer({"/set.zip": archive(train=TRAIN, test=TEST), "/dev.bmes": BMES, "/w.dev": WEIBO})
-    ) as server:
+def server():
+    members = {"/set.zip": archive(train=TRAIN, test=TEST), "/dev.bmes": BMES, "/w.dev": WEIBO}
+    with serve(LocalServer(members)) as server:
         yield server
 
 
@@ -126,22 +121,6 @@ def test_wrong_file_of_the_publisher_never_gets_the_name(server, files, tmp_path
         assert set(content(folder)) <= {"set.zip"}
 
 
-def test_missing_file_and_closed_network_are_one_line_with_address_and_place(server, files, tmp_path, capsys):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        closed = f"http://127.0.0.1:{free.getsockname()[1]}"
-    folder = tmp_path / "ner" / "resume"
-    for file, place in ((files[2], "dev.bmes"), (files[0], "set.zip"), (files[3], "w.dev")):
-        for host in (f"{server.url}/gone", closed):
-            url = f"{host}/{file.source_name}"
-            DATASETS["resume"] = [replace(file, url=url)]
-            assert download_data.main(["resume", "--output", str(tmp_path)]) == 2
-            error = capsys.readouterr().err
-            assert error.startswith(f"error: {url}: cannot be downloaded (") and error.count("\n") == 1
-            assert str(folder / place) in error
-    assert content(folder) == {}
-
-
 def test_interruption_is_said_in_one_line(files, monkeypatch, capsys):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
@@ -164,6 +143,7 @@ def test_published_files_are_described_completely():
             assert (known and file.size > 0) or file.entities or not file.labeled
 
 
+@pytest.mark.slow
 def test_real_files_where_they_are_are_as_published(shared_data):
     present = [
         (file, path)

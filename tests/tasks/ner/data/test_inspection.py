@@ -5,14 +5,11 @@ import json
 import pytest
 
 from tasks.ner.data.inspection import FINDINGS, inspect, length_distribution, quantile
-from tasks.ner.data.reading import Entity, Example, write_examples
+from tasks.ner.data.reading import write_examples
 from tests.helpers.verbs import verb
+from tests.tasks.ner.reading import example
 
 inspect_data = verb("inspect")
-
-
-def example(text, *entities, where="x:1"):
-    return Example(text, tuple(sorted(Entity(*entity) for entity in entities)), where)
 
 
 def found(name, *examples, **others):

@@ -39,7 +39,8 @@ def test_any_format_is_read_and_written(source, target, capsys):
     assert convert_data.main(["source", "target", "--to", target]) == 0
     assert contents("target") == ([(example.text, example.entities) for example in EXAMPLES], target)
     counts = "2 texts, 10 characters, 2 entities"
-    assert capsys.readouterr().out == f"source ({source}) -> target ({target}): {counts}\n"
+    printed = capsys.readouterr().out
+    assert source in printed and target in printed and counts in printed
 
 
 def test_dashes_are_the_standard_streams(monkeypatch, capsys):
@@ -74,40 +75,26 @@ def test_named_source_format_wins_over_the_recognized_one():
     assert json.loads(Path("target").read_text(encoding="utf-8")) == {"text": "甲", "entities": []}
 
 
-def test_nested_entities_do_not_fit_into_tags(fails):
-    write_examples(NESTED, "source", "cluener")
-    message = fails(convert_data, "source", "target", "--to", "bmes")
-    assert message.startswith("source:1: LOC '北京' [0, 2] and ORG '北京大学' [0, 4] overlap, and tags are flat; ")
-
-
 @pytest.mark.parametrize(
     "words, message",
     [
-        (["none", "out", "--to", "bio"], "none: no such file; check the path"),
-        (["source", "./source", "--to", "bio"], "./source: is the source too; give another TARGET"),
+        (["none", "out", "--to", "bio"], "none: no such file"),
+        (["source", "out", "--to", "bmes"], "source:1: LOC '北京' [0, 2] and ORG '北京大学' [0, 4] overlap"),
+        (["source", "./source", "--to", "bio"], "./source: is the source"),
         (["source", "no/out", "--to", "jsonl"], "no/out: cannot be written ("),
-        (["source", "out", "--to", "bmes", "--from", "jsonl"], 'source:1: no "entities", the file is unlabeled'),
+        (["source", "out", "--to", "bmes", "--from", "jsonl"], 'source:1: no "entities"'),
         (["source", "out", "--to", "conll"], "argument --to: invalid choice: 'conll'"),
         (["source", "-", "--to", "brat"], "brat documents need a folder"),
+        (["docs", "docs", "--to", "jsonl"], "docs: is the source"),
+        (["docs", "docs/new.bio", "--to", "jsonl"], "docs/new.bio: is the source"),
+        (["docs/000001.ann", "docs/000001.txt", "--to", "jsonl"], "docs/000001.txt: is the source"),
+        (["docs/000001.txt", "docs/000001.ann", "--to", "jsonl"], "docs/000001.ann: is the source"),
     ],
 )
 def test_what_a_user_gets_wrong_is_one_line(fails, words, message):
     write_examples(NESTED, "source", "cluener")
-    assert fails(convert_data, *words).startswith(message)
-
-
-@pytest.mark.parametrize(
-    "source, target",
-    [
-        ("docs", "docs"),
-        ("docs", "docs/new.bio"),
-        ("docs/000001.ann", "docs/000001.txt"),
-        ("docs/000001.txt", "docs/000001.ann"),
-    ],
-)
-def test_source_of_brat_is_not_written_into(fails, source, target):
     write_examples(NESTED, "docs", "brat")
-    assert fails(convert_data, source, target, "--to", "jsonl") == f"{target}: is the source too; give another TARGET"
+    assert fails(convert_data, *words).startswith(message)
 
 
 def test_file_beside_an_annotation_can_be_written():

@@ -1,28 +1,29 @@
-"""Every format: what is written reads back the same, what it cannot hold is refused."""
+"""The contract of every format: what is written reads back the same, what it cannot hold is refused in a line."""
 
+import csv
+import gzip
 import io
-import random
+import json
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from tasks.ner.data.reading import FORMATS, Entity, Example, read_examples, read_labeled, write_examples
-from tasks.ner.formats.brat import NAME as BRAT
+from tasks.common.errors import InputError
+from tasks.ner.data.inspection import inspect
+from tasks.ner.data.reading import FORMATS, Entity, read_examples, read_labeled, read_texts, write_examples
 from tasks.ner.formats.label_studio import labeling_configuration
-from tests.tasks.ner.reading import contents, error_of
+from tasks.ner.page.html import write_html
+from tasks.ner.prediction.output_formats import PredictionWriter
+from tasks.ner.reports.inspection import print_inspection
+from tasks.ner.reports.printed import print_scores
+from tests.tasks.ner.reading import contents, error_of, example
 
-TAGS = ["bio", "bioes", "bmes", "bio_sentences", "bioes_sentences", "bmes_sentences"]
-NESTED = ["cluener", "doccano", "doccano_entities", "cmeee", "labelstudio", "labelstudio_min", "jsonl", "spacy", BRAT]
-
+TAGS = [format for format in FORMATS if format.startswith(("bio", "bmes"))]
+FLAT_ONLY = [*TAGS, "tokens"]
 LONG = "很长的文本，" * 3000
-
-
-def example(text, *entities, where="given:1"):
-    return Example(text, tuple(sorted(Entity(*entity) for entity in entities)), where)
-
-
 FLAT = [
     example("王明在北京", (0, 2, "PER"), (3, 5, "LOC")),
     example("北京上海广州", (0, 2, "LOC"), (2, 4, "LOC"), (4, 5, "LOC"), (5, 6, "LOC")),
@@ -46,83 +47,160 @@ DEEP = [
 ]
 
 
-def write_and_read(examples, path, format, name=None):
-    write_examples(examples, path, format)
-    return read_labeled(path, name)
-
-
-# ---- round trips
+def held(format):
+    """The examples that a format can hold."""
+    return FLAT if format in FLAT_ONLY else FLAT + DEEP
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_what_is_written_reads_back_the_same_named_and_recognized(tmp_path, format):
-    examples = FLAT + (DEEP if format in NESTED else [])
+def test_what_is_written_reads_back_the_same_named_and_recognized(tmp_path, caplog, format):
+    write_examples(held(format), tmp_path / "all", format)
     for name in (format, None):
-        again, found = write_and_read(examples, tmp_path / str(name), format, name)
-        assert contents(again) == contents(examples)
-        assert found == format
-
-
-@pytest.mark.parametrize("format", FORMATS)
-def test_each_example_alone_reads_back_the_same(tmp_path, format):
-    for index, one in enumerate(FLAT):
-        again, _ = write_and_read([one], tmp_path / f"out {index}", format, format)
-        assert contents(again) == contents([one])
-
-
-@pytest.mark.parametrize("format", NESTED)
-def test_each_nested_example_alone_reads_back_the_same_without_naming_the_format(tmp_path, format):
-    for index, one in enumerate(DEEP):
-        again, found = write_and_read([one], tmp_path / f"out {index}", format)
-        assert contents(again) == contents([one]) and found == format
-
-
-def random_example(draw, flat):
-    text = "".join(draw.choices("中国北京a1 　-O{[，。👍\u2028", k=draw.randint(2, 12)))
-    entities, start = set(), 0
-    for _ in range(draw.randint(0, 5)):
-        start = start if flat else draw.randrange(len(text))
-        if start < len(text):
-            end = draw.randint(start + 1, len(text))
-            entities.add((start, end, draw.choice(["PER", "LOC", "类-型"])))
-            start = end
-    return example(text, *entities)
-
-
-@pytest.mark.parametrize("format", FORMATS)
-def test_random_examples_read_back_the_same(tmp_path, format):
-    draw = random.Random(format)
-    examples = [random_example(draw, flat=format not in NESTED) for _ in range(300)]
-    assert sum(len(one.entities) for one in examples) > 300
-    again, found = write_and_read(examples, tmp_path / "out", format)
-    assert contents(again) == contents(examples) and found == format
-
-
-@pytest.mark.parametrize("format", [format for format in FORMATS if format != BRAT])
-def test_an_open_file_gets_what_a_path_gets(tmp_path, format):
-    stream = io.StringIO()
-    write_examples(FLAT, stream, format)
-    write_examples(FLAT, tmp_path / "out", format)
-    assert stream.getvalue().encode("utf-8") == (tmp_path / "out").read_bytes()
-
-
-@pytest.mark.parametrize("format", TAGS)
-def test_tags_that_are_written_are_well_formed(tmp_path, caplog, format):
-    write_and_read(FLAT, tmp_path / "out", format)
+        again, found = read_labeled(tmp_path / "all", name)
+        assert contents(again) == contents(held(format)) and found == format
+    for number, one in enumerate(held(format)):
+        write_examples([one], tmp_path / str(number), format)
+        assert contents(read_examples(tmp_path / str(number), format)) == contents([one])
     assert not caplog.records
 
 
-GOLDEN = yaml.safe_load(Path(__file__).with_name("written.yaml").read_text(encoding="utf-8"))
+@st.composite
+def some_examples(draw, is_flat):
+    examples = []
+    for text in draw(
+        st.lists(st.text("中国北京a1 　-O{[，。👍\u2028", min_size=2, max_size=12), min_size=1, max_size=9)
+    ):
+        entities, start = set(), 0
+        for _ in range(draw(st.integers(0, 5))):
+            start = start if is_flat else draw(st.integers(0, len(text) - 1))
+            if start < len(text):
+                end = draw(st.integers(start + 1, len(text)))
+                entities.add((start, end, draw(st.sampled_from(["PER", "LOC", "类-型"]))))
+                start = end
+        examples.append(example(text, *entities))
+    return [*examples, FLAT[4]]  # by its entities the format is recognized
 
 
-@pytest.mark.parametrize("format", FORMATS)
-def test_what_is_written_has_not_changed(tmp_path, format):
-    examples = [example("王小明在京。", (0, 3, "PER"), (4, 5, "LOC")), example("没有")]
+@pytest.mark.parametrize("format", [format for format in FORMATS if format != "brat"])
+@settings(max_examples=30, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_any_examples_read_back_the_same(tmp_path, format, data):
+    examples = data.draw(some_examples(format in FLAT_ONLY))
+    stream = io.StringIO()
+    write_examples(examples, stream, format)
     write_examples(examples, tmp_path / "out", format)
-    if format == BRAT:
-        assert {path.name: path.read_text("utf-8") for path in (tmp_path / "out").iterdir()} == GOLDEN[format]
+    assert stream.getvalue().encode("utf-8") == (tmp_path / "out").read_bytes()
+    again, found = read_labeled(tmp_path / "out")
+    assert contents(again) == contents(examples) and found == format
+
+
+def as_table(records, delimiter):
+    stream = io.StringIO()
+    names = list(dict.fromkeys(name for record in records for name in record))
+    writer = csv.DictWriter(stream, names, delimiter=delimiter, lineterminator="\n")
+    writer.writeheader()
+    for record in records:
+        writer.writerow({k: v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for k, v in record.items()})
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    "format", ["cluener", "doccano", "doccano_entities", "cmeee", "labelstudio_min", "jsonl", "tokens", "labelstudio"]
+)
+def test_records_are_read_as_lines_as_a_list_as_a_table_and_packed(tmp_path, write, format):
+    examples = [FLAT[0], FLAT[2]]
+    write_examples(examples, tmp_path / "written", format)
+    content = (tmp_path / "written").read_text(encoding="utf-8")
+    records = json.loads(content) if content[0] == "[" else [json.loads(line) for line in content.splitlines()]
+    forms = ["".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)]
+    forms += [json.dumps(records), json.dumps(records, ensure_ascii=False, indent=1)]
+    forms += [as_table(records, delimiter) for delimiter in ",\t" if format != "labelstudio"]
+    for data in (*map(str.encode, forms), *(gzip.compress(form.encode()) for form in forms)):
+        path = write(data)
+        assert [(contents(read), found) for read, found in [read_labeled(path)]] == [(contents(examples), format)]
+        assert contents(read_examples(path, format)) == contents(examples)
+        assert [text for text, _ in read_texts(path)] == [one.text for one in examples]
+
+
+def test_a_folder_is_its_files_each_in_its_format(write, tmp_path):
+    write('{"text": "甲", "label": [[0, 1, "a"]]}\n', "data/2.jsonl")
+    write("王 B-P\n明 I-P\n", "data/1.bio")
+    for name in (".hidden", "README.md", "deeper/file"):
+        write("no data", f"data/{name}")
+    examples, format = read_labeled(tmp_path / "data")
+    assert contents(examples) == [("王明", (Entity(0, 2, "P"),)), ("甲", (Entity(0, 1, "a"),))]
+    assert format == "bio, doccano"
+    assert [one.where for one in examples] == [f"{tmp_path}/data/1.bio:1", f"{tmp_path}/data/2.jsonl:1"]
+    write("甲\n", "data/3.txt")
+    assert error_of(read_examples, tmp_path / "data").startswith(f"{tmp_path}/data/3.txt:1: no tag")
+
+
+def test_a_file_of_brat_is_its_document(write):
+    files = [write(*file) for file in (("甲", "docs/a.txt"), ("T1\tt 0 1\t甲\n", "docs/a.ann"))]
+    write("乙", "docs/b.txt")
+    folder = write("", "docs/b.ann").parent
+    assert [read_labeled(file) for file in files] == 2 * [([read_examples(folder)[0]], "brat")]
+    assert read_labeled(write("甲 O\n", "plain.txt"))[1] == "bio"
+    (folder / "c.ann").touch()
+    (folder / "c.txt").symlink_to("/proc/self/mem")  # can be opened and not read
+    assert error_of(read_examples, folder).startswith(f"{folder}/c.txt: cannot be read (")
+
+
+# ---- characters
+
+
+@pytest.mark.parametrize("token", list(" \t\u3000\u00a0\u2028\u0085\x0b\r\x00\ufeff{𠮷👍Ａ"), ids=ascii)
+def test_any_character_can_be_a_token(write, token):
+    for separator in " \t":
+        (one,) = read_examples(write(f"甲{separator}O\n{token}{separator}B-X\n"))
+        assert (one.text, one.entities) == ("甲" + token, (Entity(1, 2, "X"),))
+
+
+@pytest.mark.parametrize("end", list("\r\x0b\x0c\x1c\u0085\u2028\u2029"), ids=ascii)
+@pytest.mark.parametrize("content", ["卢 B-P\n海 I-P\n在 O\n", "卢\tB-P\n海\tI-P", "甲 n O\n乙 n B-P\n"])
+def test_other_line_ends_after_a_tag_are_an_error(write, content, end):
+    path = write(content.replace("\n", end))
+    message = error_of(read_examples, path)
+    assert message.startswith(f"{path}:1: ") and "LF" in message
+
+
+TYPES = ["\x1b[31m", "\x00", "\x07", "a\rb", "a\nb", "a\tb", "\x7f", "\x9b2J", "a\u2028b", "\u202ea", "a\x02b", "a b"]
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=repr)
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_format_holds_a_type_with_strange_characters_or_refuses_it(tmp_path, format, kind):
+    one = example("王明在", (0, 2, kind), where="memory:1")
+    separators = "\n\t\r \u2028" if format == "brat" else "\n\t\r \x02\u2028" if format in FLAT_ONLY else ""
+    if set(kind) & set(separators):
+        assert error_of(write_examples, [one], tmp_path / "data", format).startswith("memory:1: ")
+        assert list(tmp_path.iterdir()) == []
     else:
-        assert (tmp_path / "out").read_text(encoding="utf-8") == GOLDEN[format]
+        write_examples([one], tmp_path / "data", format)
+        assert contents(read_examples(tmp_path / "data", format)) == contents([one])
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=repr)
+def test_pages_tables_and_predictions_show_such_a_type_in_a_line(capsys, kind):
+    found = {"start": 0, "end": 2, "type": kind, "text": "王明", "score": 1.0, "probability": 0.75}
+    page, lines = io.StringIO(), io.StringIO()
+    write_html(page, [{"text": "王明在", "entities": [found]}], [kind], "\udcff\x1b")
+    page.getvalue().encode("utf-8")
+    assert "\\udcff\\x1b" in page.getvalue() and "\x1b" not in page.getvalue()
+    with PredictionWriter(lines, "labelstudio", "model \udcff") as writer:
+        writer.write([{"text": "王明在", "entities": [found]}], ["x:1"])
+    (task,) = json.loads(lines.getvalue().encode("utf-8"))
+    assert task["predictions"][0]["result"][0]["value"]["labels"] == [kind]
+    row = {"precision": 1.0, "recall": 1.0, "f1": 1.0, "support": 1, "predicted": 1, "correct": 1}
+    print_scores("dev", {"per_type": {kind: row}, **row})
+    one = example("王明在", (0, 2, kind), where="\x1b[2J:1")
+    result = inspect({"train": [one], "dev": [one]})
+    for split in result["splits"].values():
+        split.update(file="\x1b[5m", format="bio")
+    print_inspection(result)
+    printed = capsys.readouterr().out
+    assert repr(kind)[1:-1] in printed or kind.isprintable() or "\x02" in kind
+    assert not set("\x1b\x00\x07\r\x7f\x9b\u2028\u202e\t") & set(printed)
 
 
 def test_the_labeling_configuration_has_the_types_and_the_names_that_are_written():
@@ -130,90 +208,48 @@ def test_the_labeling_configuration_has_the_types_and_the_names_that_are_written
     assert [label.get("value") for label in labels] == ["name", 'a"<&b']
     names = (labels.get("name"), labels.get("toName"), text.get("name"), text.get("value"))
     assert names == ("label", "text", "text", "$text")
+    with pytest.raises(InputError, match="XML"):
+        labeling_configuration(["name", "a\x00"])
 
 
 # ---- what a format cannot hold
 
 
-@pytest.mark.parametrize("format", TAGS)
-@pytest.mark.parametrize(
-    "bad, reason",
-    [
-        (example("北京大", (0, 2, "L"), (0, 3, "O"), where="a:7"), "L '北京' [0, 2] and O '北京大' [0, 3] overlap"),
-        (example("北京大学", (0, 3, "LOC"), (2, 4, "ORG"), where="a:7"), "overlap, and tags are flat"),
-        (example("北京", (0, 1, "a"), (0, 1, "b"), where="a:7"), "overlap, and tags are flat"),
-        (example("第一\n行", where="a:7"), "the text has '\\n' (character 2)"),
-        (example("北", (0, 1, "a b"), where="a:7"), "the entity type 'a b' cannot be part of a tag"),
-        (example("北", (0, 1, "a\r"), where="a:7"), "the entity type 'a\\r' cannot"),
-    ],
-)
-def test_tags_refuse_what_they_cannot_hold_and_write_nothing(tmp_path, format, bad, reason):
-    message = error_of(write_examples, [*FLAT, bad], tmp_path / "out", format)
-    assert message.startswith("a:7: ") and reason in message
-    assert message.endswith("or write cluener, doccano, cmeee, jsonl or brat")
-    stream = io.StringIO()
-    error_of(write_examples, [*FLAT, bad], stream, format)
-    assert stream.getvalue() == "" and list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("character", ["\t", "\x02"])
-def test_sentence_layout_refuses_its_separators(tmp_path, character):
-    message = error_of(write_examples, [example(f"甲{character}")], tmp_path / "out", "bio_sentences")
-    assert f"the text has {character!r} (character 1), which separates" in message
-    assert contents(write_and_read([example(f"甲{character}")], tmp_path / "out", "bio")[0]) == [(f"甲{character}", ())]
-
-
-def test_brat_refuses_what_it_cannot_hold_and_makes_no_folder(tmp_path):
-    bad = example("甲", (0, 1, "a b"))
-    assert "'a b' has white space" in error_of(write_examples, [example("乙"), bad], tmp_path / "out", BRAT)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("name", ["x" * 250, "y" * 300, "."])
-def test_brat_says_in_one_line_which_folder_it_cannot_write(tmp_path, monkeypatch, name):
-    monkeypatch.chdir(tmp_path)
-    assert "give another folder" in error_of(write_examples, [example("乙")], name, BRAT)
-    assert list(tmp_path.iterdir()) == []
+def is_refused(bad, path, format, *words):
+    message = error_of(write_examples, [*FLAT, *bad], path, format)
+    assert all(word in message for word in words), message
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_only_jsonl_holds_an_empty_text(tmp_path, format):
-    texts = [example("乙"), example("", where="a:7")]
-    if format == "jsonl":
-        assert contents(write_and_read(texts, tmp_path / "out", format)[0]) == [("乙", ()), ("", ())]
-        return
-    assert error_of(write_examples, texts, tmp_path / "out", format).startswith("a:7: an empty text, which only jsonl")
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("format", FORMATS)
-def test_no_examples_are_not_written(tmp_path, format):
-    assert "no examples to write" in error_of(write_examples, [], tmp_path / "out", format)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_unknown_format_names_the_formats(tmp_path, write):
-    for call, *arguments in ((read_examples, write("甲 O\n")), (write_examples, FLAT, tmp_path / "out")):
-        message = error_of(call, *arguments, "conll")
-        assert message.startswith("unknown format 'conll'; the formats are cluener, bio, ") and message.endswith("brat")
-
-
-@pytest.mark.parametrize("format", FORMATS)
-def test_old_file_is_kept_when_writing_fails(write, tmp_path, format):
+def test_what_a_format_cannot_hold_is_refused_and_an_old_file_stays(tmp_path, write, format):
     old = write("old")
-    bad = example("甲\n", (0, 1, "a b")) if format not in NESTED or format == BRAT else None
-    if bad is not None:
-        error_of(write_examples, [bad], old, format)
-    error_of(write_examples, FLAT, tmp_path / "no" / "file", format)
-    assert old.read_text() == "old"
+    is_refused([], tmp_path / "no" / "file", format)
+    assert "no examples" in error_of(write_examples, [], old, format)
+    if format == "jsonl":
+        write_examples([example("")], tmp_path / "empty", format)
+        assert contents(read_examples(tmp_path / "empty")) == [("", ())]
+        return
+    is_refused([example("", where="a:7")], old, format, "a:7: ", "jsonl")
+    if format in FLAT_ONLY:
+        is_refused([example("北京大", (0, 2, "L"), (0, 3, "O"), where="a:7")], old, format, "a:7: ", "[0, 2]", "[0, 3]")
+        is_refused([example("北京大学", (0, 3, "LOC"), (2, 4, "ORG"), where="a:7")], old, format, "a:7: ", "overlap")
+        is_refused([example("北京", (0, 1, "a"), (0, 1, "b"), where="a:7")], old, format, "a:7: ", "overlap")
+    if format in TAGS:
+        is_refused([example("第一\n行", where="a:7")], old, format, "a:7: ", "'\\n' (character 2)")
+    assert [path.name for path in tmp_path.iterdir()] == [old.name] and old.read_text() == "old"
 
 
-def test_brat_is_written_into_a_new_or_empty_folder_only(tmp_path, write):
-    (tmp_path / "empty").mkdir()
-    write_examples(FLAT[:2], tmp_path / "empty", BRAT)
+def test_an_unknown_format_names_the_formats(tmp_path, write):
+    for call, *arguments in ((read_examples, write("甲 O\n")), (write_examples, FLAT, tmp_path / "out")):
+        assert "cluener" in error_of(call, *arguments, "conll")
+
+
+def test_brat_is_written_into_a_new_or_empty_folder_only(tmp_path, write, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    write_examples(FLAT[:2], "empty", "brat")
     names = ["000001.ann", "000001.txt", "000002.ann", "000002.txt"]
-    assert sorted(path.name for path in (tmp_path / "empty").iterdir()) == names
-    assert "is not empty" in error_of(write_examples, FLAT, tmp_path / "empty", BRAT)
-    assert "is a file" in error_of(write_examples, FLAT, write("x", "file"), BRAT)
-    assert "need a folder" in error_of(write_examples, FLAT, io.StringIO(), BRAT)
+    assert sorted(path.name for path in Path("empty").iterdir()) == names
+    for target in ("empty", write("x", "file"), "x" * 250, "y" * 300, ".", io.StringIO()):
+        is_refused([], target, "brat", "folder")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file"]

@@ -79,16 +79,3 @@ def test_white_space_before_a_mark_is_searched_once(run):
     bounds = list(part_bounds(text, PART_CHARACTERS))
     assert [start for start, _ in bounds[1:]] == [end for _, end in bounds[:-1]]
     assert (bounds[0][0], bounds[-1][1]) == (0, len(text))
-
-
-def test_blank_lines_before_the_first_record_are_no_records(read, monkeypatch):
-    parsed = []
-    original = json.loads
-
-    def counted(line, **options):
-        parsed.append(line)
-        return original(line, **options)
-
-    monkeypatch.setattr(json, "loads", counted)
-    read("\n" * 1000 + '{"text": "天", "label": {}}')
-    assert len(parsed) == 2  # to recognize it, and to read it

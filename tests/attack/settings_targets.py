@@ -1,18 +1,45 @@
-"""The folder of an interrupted run, and of a series: what resuming it reads beside the weights."""
+"""Configurations of runs, plans of experiments, and the folder of an interrupted run or series: what resuming reads
+besides the weights."""
 
 import contextlib
 import functools
 from pathlib import Path
 
 from tasks.common.errors import InputError
-from tests.attack.cases import Target, json_bytes
-from tests.attack.mutators import OF_BYTES, OF_LINES, mutate
+from tests.attack.mutators import OF_BYTES, OF_LINES, mutate, mutator
+from tests.attack.targets import CONFIGS, Target, json_bytes
 from tests.attack.trees import change_json, change_yaml
 
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+NAME = "mutant.yaml"
+RECIPES = ("ner", "matching", "classification")
 STEP = 2
 STATE = f"checkpoints/checkpoint-{STEP}/trainer_state.json"
-BY_ENDING = {".json": [change_json] * 20, ".yaml": [change_yaml] * 20}
+
+
+def read_configuration(folder: Path) -> None:
+    """A configuration file up to the arguments of the first recipe that takes it."""
+    from tasks.common.cli.run_config import read_run_config
+    from tasks.common.process import quiet_paddlenlp
+    from tasks.recipes import get_recipe
+
+    quiet_paddlenlp()
+    config = read_run_config(folder / NAME)
+    for name in RECIPES:
+        try:
+            get_recipe(name).resolve({"output_dir": "unused", **config})
+            return
+        except InputError as error:
+            refused = error
+    raise refused
+
+
+def read_plan(folder: Path) -> None:
+    """A plan up to the configuration of each of its runs."""
+    from tasks.experiments.engine import check_kept_keys
+    from tasks.experiments.plan import read_plan
+
+    plan = read_plan(folder / NAME, output_dir=folder / "output")
+    check_kept_keys(plan.cells[:3])
 
 
 @functools.cache
@@ -34,9 +61,10 @@ def _run() -> dict[str, bytes]:
     }
 
 
-def _mutate(case, rng):
+def _change_run(case, rng):
     name = rng.choice(sorted(case))
-    return {**case, name: mutate(case[name], rng, (*OF_BYTES, *OF_LINES, *BY_ENDING[Path(name).suffix]))}
+    of_structure = change_yaml if name.endswith(".yaml") else change_json
+    return {**case, name: mutate(case[name], rng, (*OF_BYTES, *OF_LINES, *[of_structure] * 20))}
 
 
 def read_run(folder: Path) -> None:
@@ -49,7 +77,7 @@ def read_run(folder: Path) -> None:
     from tasks.recipes import get_recipe
 
     quiet_paddlenlp()
-    mark_complete((folder / STATE).parent)  # what a forger does
+    mark_complete((folder / STATE).parent)  # as a forger does
     checkpoint = last_checkpoint(folder / run_folder.CHECKPOINTS_FOLDER)
     config = {**read_run_config(folder / run_folder.CONFIG_FILE), "output_dir": str(folder)}
     with contextlib.ExitStack() as stack:
@@ -59,4 +87,17 @@ def read_run(folder: Path) -> None:
         matching.resolve(member.config)
 
 
-TARGETS = [Target("run", lambda: [_run()], _mutate, read_run, (InputError,), lambda case: {**_run(), **case})]
+def _target(name, read, *files):
+    change = mutator(*OF_BYTES, *OF_LINES, *[change_yaml] * 30)
+    return Target(name, lambda: [{NAME: (CONFIGS / f).read_bytes()} for f in files], change, read, (InputError,))
+
+
+TARGETS = [
+    _target("configuration", read_configuration, "ner/cluener.yaml", *(f"{name}/demo.yaml" for name in RECIPES)),
+    _target(
+        "plan",
+        read_plan,
+        *(f"experiments/{name}.yaml" for name in ("demo", "scm", "few_texts_cluener", "positions", "order")),
+    ),
+    Target("run", lambda: [_run()], _change_run, read_run, (InputError,), lambda case: {**_run(), **case}),
+]

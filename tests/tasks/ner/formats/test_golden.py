@@ -1,0 +1,88 @@
+"""What labeled files read as, and what each format writes: ``golden/`` has the cases.
+
+A case has the content of a file (a dict: of a folder of brat; a list: of a JSON list with an item a line), and the
+examples that are read, or the error. Messages are given by their place and words: "PATH:LINE ... WORD ... WORD".
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tasks.ner.data.reading import FORMATS, read_examples, read_labeled, read_texts, write_examples
+from tests.tasks.ner.reading import error_of, example
+
+GOLDEN = {path.stem: yaml.safe_load(path.read_text("utf-8")) for path in Path(__file__).parent.glob("golden/*.yaml")}
+WRITTEN = GOLDEN.pop("written")
+CASES = [
+    pytest.param(case, id=f"{family}-{group['title']}-{number}".replace(" ", "-"))
+    for family, groups in sorted(GOLDEN.items())
+    for group in groups
+    for number, case in enumerate(group["cases"])
+]
+
+
+def says(message, expected):
+    place, *words = expected.split(" ... ")
+    return message.startswith(place) and all(word in message for word in words)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_file_reads_as_expected(write, caplog, case):
+    content = case.get("content")
+    if isinstance(content, dict):
+        path = [write(text, f"docs/{name}") for name, text in content.items()][0].parent
+    else:
+        items = ",\n".join(json.dumps(item, ensure_ascii=False) for item in case.get("list", ()))
+        path = write(f"[\n{items}\n]" if content is None else content, "sample")
+
+    def shortened(text):
+        return text.replace(f"{path}:", "").replace(f"{path}/", "")
+
+    if "error" in case:
+        message = shortened(error_of(read_examples, path, case.get("format")))
+        assert says(message, case["error"]) and "; " in message, message
+        return
+    examples, format = read_labeled(path, case.get("format"))
+    assert [[one.text, [list(span[:3]) for span in one.entities], shortened(one.where)] for one in examples] == [
+        [text, entities, str(where)] for text, entities, where in case["examples"]
+    ]
+    assert format == case.get("recognized", case.get("format"))
+    logged = [shortened(record.getMessage()) for record in caplog.records]
+    assert len(logged) == len(case.get("log", ())) and all(map(says, logged, case.get("log", ()))), logged
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_what_is_written_has_not_changed(tmp_path, format):
+    examples = [example("王小明在京。", (0, 3, "PER"), (4, 5, "LOC")), example("没有")]
+    path = tmp_path / "out"
+    write_examples(examples, path, format)
+    files = (
+        {file.name: file.read_text("utf-8") for file in path.iterdir()} if path.is_dir() else path.read_text("utf-8")
+    )
+    assert files == WRITTEN[format]
+
+
+@pytest.mark.parametrize(
+    "content, expected",
+    [
+        ("甲 O\n乙 B-X\n\n丙 O\n", [("甲乙", 1), ("丙", 4)]),
+        ("word,tag\n甲,O\n乙,O\n", [("甲乙", 2)]),
+        ('{"tokens": ["王", "明"], "ner_tags": [1, 2], "id": "0"}\n', [("王明", 1)]),
+        ('[["王明", {"entities": [[0, 2, "PER"]]}],\n ["甲", {"entities": []}]]', [("王明", 1), ("甲", 2)]),
+        ('[{"paragraphs": [{"raw": "甲"}, {"sentences": [{"tokens": [{"orth": "乙"}]}]}]}]', [("甲", 1), ("乙", 1)]),
+        ('[{"data": {"text": "甲"}},\n {"data": {"body": "乙"}, "annotations": []}]', [("甲", 1), ("乙", 2)]),
+        ('[{"id": 1}]', "text"),
+        ("text,label\n", "a table with a header"),
+        ("[]", "a JSON list"),
+        ("sentence,text\na\n", "1 values"),
+        ("sentence1,sentence2\na,b\n", "text"),
+    ],
+)
+def test_labeled_files_give_their_texts_to_predict(write, content, expected):
+    path = write(content)
+    if isinstance(expected, str):
+        assert expected in error_of(read_texts, path)
+    else:
+        assert read_texts(path) == [(text, f"{path}:{line}") for text, line in expected]
