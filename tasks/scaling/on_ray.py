@@ -10,6 +10,7 @@ import logging
 import os
 import socket
 from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 
 from tasks.common.errors import InputError
@@ -21,10 +22,11 @@ OBJECT_STORE_BYTES = 200 << 20  # of a cluster started here, through which only 
 ROOT = str(Path(__file__).resolve().parents[2])
 
 
-def run_on_ray(job: Job, parts: list[Part], events, count: int, address: str = LOCAL) -> None:
-    """Do all parts; arguments and errors as in :func:`tasks.scaling.processes.run_in_processes`.
+def run_on_ray(job: Job, parts: list[Part], count: int, address: str = LOCAL) -> Iterator[Done | None]:
+    """Do all parts; yields and raises as :func:`tasks.scaling.processes.run_in_processes`.
 
     Args:
+        job, parts: the work.
         count: number of actors. Actors that the cluster cannot place, or not yet, get no part.
         address: of a cluster, as for ``ray.init``; ``"local"`` starts one on this machine, for this call.
     """
@@ -38,18 +40,19 @@ def run_on_ray(job: Job, parts: list[Part], events, count: int, address: str = L
         max_task_retries=MOST_DEATHS - 1,
     )(_Actor)
     try:
-        waiting, left = deque(parts), len(parts)
+        waiting, left, is_open = deque(parts), len(parts), False
         workers = [actor.remote(job) for _ in range(min(count, len(parts)))]
         calls = {worker.open.remote(): (worker, None) for worker in workers}
         while left:
             (call,), _ = ray.wait(list(calls))
             worker, part = calls.pop(call)
             done = _result(ray, call, part)
-            if part is None:
-                events.ready()
-            else:
+            if part is not None:
                 left -= 1
-                events.done(done)
+                yield done
+            elif not is_open:
+                is_open = True
+                yield None
             if waiting:
                 part = waiting.popleft()
                 calls[worker.do.remote(part)] = (worker, part)

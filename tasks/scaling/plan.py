@@ -1,4 +1,4 @@
-"""What a run is to do, checked, and whether it is what its folder was begun with."""
+"""The plan of a run, checked, and compared with the plan with which its folder was begun."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FREE_OPTIONS = {"device", "batch_size"}  # of predictors: a run may go on with o
 
 
 def make_plan(job: Job, inputs: list[str], part_records: int) -> tuple[dict, list[Part]]:
-    """What goes into the manifest, and the parts.
+    """The content of the manifest, and the parts.
 
     Raises:
         InputError: an input, a model's folder or the output is not there or does not fit. Nothing is written.
@@ -67,10 +67,14 @@ def is_begun(output: str, plan: dict) -> bool:
         before = json.loads(path.read_text(encoding="utf-8"))
         before["options"] = _given(before["options"])
         changed = next((key for key in plan if before[key] != plan[key]), None)
-        if changed:
-            raise InputError(f"{output}: {_difference(changed, before[changed], plan[changed])}, {_REMEDY}")
     except (ValueError, KeyError, AttributeError, TypeError):
         raise InputError(f"{path}: is damaged; give another folder as --output or remove this one") from None
+    if changed:
+        difference = _first_difference(before[changed], plan[changed])
+        raise InputError(
+            f"{output}: was begun with other {changed}{difference}, so it cannot go on; give the run what it began "
+            "with, or another folder as --output"
+        )
     return True
 
 
@@ -83,23 +87,13 @@ def begun_options(output: str) -> dict:
 
 
 def _given(options):
-    """The options that are not None: versions differ in those that there are."""
+    """The options that are not None, because versions differ in their options."""
     return {name: value for name, value in options.items() if value is not None}
 
 
-_REMEDY = "so it cannot go on; give the run what it began with, or another folder as --output"
-
-
-def _difference(key, before, now):
-    if key == "task":
-        return f"was begun for {before}"
-    if key == "parts":
-        return "was begun with other parts"
+def _first_difference(before, now):
+    """The first option, model or input that differs, and its value in the manifest."""
+    if not isinstance(now, dict):
+        return ""
     name = next(name for name in [*before, *now] if before.get(name) != now.get(name))
-    if key == "options":
-        return f"was begun with --{name} {before.get(name)}, not {now.get(name)}"
-    if name not in now:
-        return f"was begun with {name} too"
-    if name in before:
-        return f"{name} has changed since it was begun"
-    return f"was begun without {name}"
+    return f" ({name}: {before.get(name)}, not {now.get(name)})"

@@ -10,9 +10,10 @@ import signal
 import sys
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool
 
-from pebble import ProcessExpired, ProcessPool
+from pebble import CONSTS, ProcessExpired, ProcessPool
 from tqdm import tqdm
 
 from tasks.common.errors import InputError
@@ -20,28 +21,29 @@ from tasks.scaling.formats import Part
 from tasks.scaling.worker import MOST_DEATHS, Done, Job, PartWorker
 
 SPAWN = multiprocessing.get_context("spawn")  # a forked process with threads of paddle would hang
+CONSTS.channel_lock_timeout = 10  # seconds that a pool waits for the lock of a killed process; pebble's default is 60
 _worker: PartWorker | InputError  # of this process, or why it has none
 
 
-def run_in_processes(job: Job, parts: list[Part], events, count: int) -> None:
-    """Do all parts. When a process dies, another one replaces it and computes its part again.
-
-    Args:
-        job, parts: the work.
-        count: number of processes.
-        events: object with the methods ``ready()``, called when a model is open, and ``done(done)``, called with the
-            :class:`~tasks.scaling.worker.Done` of each part.
+def run_in_processes(job: Job, parts: list[Part], count: int) -> Iterator[Done | None]:
+    """Do all parts in ``count`` processes: yields None when a model is open, then the result of each part. When a
+    process dies, another one replaces it and computes its part again.
 
     Raises:
         InputError: the model cannot be opened, a file cannot be read or written, or several processes have died over
             the same part.
     """
     left, deaths = dict.fromkeys(parts), Counter()
+    is_open = False
     while left:
         before = len(left)
         try:
-            with _threads_of_children(job.threads):
-                _run_pool(job, left, deaths, events, count)
+            with _threads_of_children(job.threads), _new_pool(job, min(count, len(left))) as pool:
+                pool.schedule(_check_model).result()
+                if not is_open:
+                    yield None
+                    is_open = True
+                yield from _run_parts(pool, left, deaths)
         except (BrokenProcessPool, ProcessExpired):  # a process has died while it was not at work on a part
             if len(left) == before:
                 raise InputError(
@@ -50,36 +52,39 @@ def run_in_processes(job: Job, parts: list[Part], events, count: int) -> None:
             tqdm.write("a process has died between two parts; the processes are started again", file=sys.stderr)
 
 
-def _run_pool(job, left, deaths, events, count):
-    """Do the parts ``left``, and take each out of them when it is done."""
+@contextlib.contextmanager
+def _new_pool(job, count):
+    pool = ProcessPool(count, initializer=_open_model, initargs=(job,), context=SPAWN)
+    try:
+        yield pool
+    finally:
+        pool.stop()
+        pool.join()
+
+
+def _run_parts(pool, left, deaths):
+    """Do the parts ``left``, and remove each of them when it is done."""
     parts_of_futures, finished = {}, queue.SimpleQueue()
-    pool = ProcessPool(min(count, len(left)), initializer=_open_model, initargs=(job,), context=SPAWN)
 
     def start(part):
         future = pool.schedule(_write_part, [part])
         parts_of_futures[future] = part
         future.add_done_callback(finished.put)
 
-    try:
-        pool.schedule(_check_model).result()
-        events.ready()
-        for part in list(left):
+    for part in list(left):
+        start(part)
+    while parts_of_futures:
+        future = finished.get()
+        part = parts_of_futures.pop(future)
+        try:
+            done = future.result()
+        except ProcessExpired as error:
+            deaths[part] += 1
+            _report_death(part, error.exitcode, deaths[part])
             start(part)
-        while parts_of_futures:
-            future = finished.get()
-            part = parts_of_futures.pop(future)
-            try:
-                done = future.result()
-            except ProcessExpired as error:
-                deaths[part] += 1
-                _report_death(part, error.exitcode, deaths[part])
-                start(part)
-            else:
-                del left[part]
-                events.done(done)
-    finally:
-        pool.stop()
-        pool.join()
+        else:
+            del left[part]
+            yield done
 
 
 _REMEDY = "use fewer --processes or a smaller --batch_size if memory was short"
@@ -104,12 +109,12 @@ def _open_model(job):
         _worker = PartWorker(job)
     except InputError as error:
         _worker = error
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # paddle takes it when it is imported
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # importing Paddle replaces it
 
 
 def _end_with_parent():
     multiprocessing.parent_process().join()
-    os._exit(1)  # in the midst of a part: another run may be at work on it
+    os._exit(1)  # even within a part, because another run may be at work on it
 
 
 def _check_model() -> None:

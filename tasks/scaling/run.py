@@ -37,14 +37,13 @@ INTERRUPTED = 130  # exit status, as shells have it
 
 
 def run_documents(job: Job, inputs: list[str], part_records: int, run_parts: Callable) -> int:
-    """Do what is not finished yet of a run; returns the exit status.
+    """Do the unfinished parts of a run; returns the exit status.
 
     Args:
-        job: what is to be done.
+        job: the work.
         inputs: files, or folders of files.
-        part_records: records of a part at most.
-        run_parts: called with the job, the parts and the events, as
-            :func:`tasks.scaling.processes.run_in_processes` takes them.
+        part_records: most records of a part.
+        run_parts: called with the job and the parts; yields as :func:`tasks.scaling.processes.run_in_processes`.
 
     Raises:
         InputError: see :func:`tasks.scaling.plan.make_plan` and :func:`~tasks.scaling.plan.is_begun`; another process
@@ -53,23 +52,58 @@ def run_documents(job: Job, inputs: list[str], part_records: int, run_parts: Cal
     job = _with_precision(job)
     plan, parts = make_plan(job, inputs, part_records)
     is_begun(job.output, plan)
-    left = _unfinished(job, parts)
-    with _Call(job, plan, parts, left) as call:
+    left, finished, seconds = _unfinished(job, parts), [], 0.0
+    try:
+        if left:
+            with contextlib.closing(run_parts(job, left)) as results:
+                next(results)  # a model is open: now files may be written
+                # the processes end before the folder is released
+                with _begun_folder(job, plan), contextlib.closing(results), _progress_bar(parts, left) as bar:
+                    started = time.perf_counter()
+                    for done in results:
+                        finished.append(done)
+                        bar.update(_records([parts[done.number]]))
+                        seconds = time.perf_counter() - started
+    except KeyboardInterrupt:
+        count = len(parts) - len(left) + len(finished)
+        note = f"stopped: {count} of {len(parts)} parts are finished; run the same command again to go on"
+        print(note, file=sys.stderr)
+        return INTERRUPTED
+    return _finish(job, parts, finished, seconds)
+
+
+@contextlib.contextmanager
+def _begun_folder(job, plan):
+    """The folder of the run, locked, with the manifest; without unfinished files of processes that were killed."""
+    folder = Path(job.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder) as is_ours:
+        if not is_ours:
+            raise InputError(f"{folder}: another process works on this run; wait for its end")
+        if not is_begun(job.output, plan):
+            write_json(folder / MANIFEST_FILE, plan)
+        _remove_unfinished_files(job)
         try:
-            if left:
-                run_parts(job, left, call)
-        except KeyboardInterrupt:
-            call.close()
-            count = len(parts) - len(left) + len(call.finished)
-            note = f"stopped: {count} of {len(parts)} parts are finished; run the same command again to go on"
-            print(note, file=sys.stderr)
-            return INTERRUPTED
-    return _finish(job, parts, call)
+            yield
+        finally:
+            _remove_unfinished_files(job)
+
+
+def _remove_unfinished_files(job):
+    for folder in (Path(job.output), rejected_file(job, 0).parent):
+        for path in folder.glob(".part-*.tmp"):
+            path.unlink(missing_ok=True)
+
+
+def _progress_bar(parts, left):
+    total, remaining = map(_records, (parts, left))
+    options = {"unit": " documents", "disable": not sys.stderr.isatty(), "smoothing": 0.05}
+    return tqdm(total=total, initial=total - remaining, **options)
 
 
 def _with_precision(job):
-    """The job with ``--bf16`` decided: as the run was begun, or else what is faster here. The decision is in the
-    manifest, so that all processes and all calls of a run use the same precision."""
+    """The job with ``--bf16`` decided: as the run was begun, or else as it is faster here. The manifest keeps the
+    decision, so that all processes and all calls of a run use the same precision."""
     if not job.options.get("bf16"):
         return job
     prepare_process()
@@ -83,64 +117,6 @@ def _with_precision(job):
             print(FLOAT32_NOTE, file=sys.stderr)
     os.environ[DECISION] = str(int(is_on))
     return dataclasses.replace(job, options={**job.options, "bf16": is_on})
-
-
-class _Call:
-    """One call of a run and its events: from the opening of the model it locks the folder and counts finished parts."""
-
-    def __init__(self, job, plan, parts, left):
-        self.job, self.plan = job, plan
-        self.finished = []  # tasks.scaling.worker.Done
-        self._records_of_part = {part.number: _records([part]) for part in parts}
-        total, remaining = map(_records, (parts, left))
-        self._bar = tqdm(
-            total=total,
-            initial=total - remaining,
-            unit=" documents",
-            disable=not sys.stderr.isatty(),
-            smoothing=0.05,
-        )
-        self._stack = contextlib.ExitStack()
-        self._is_ready = False
-        self._started = self.seconds = 0.0
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-    def ready(self):
-        """The model is open: write the manifest of a new run."""
-        if self._is_ready:
-            return
-        folder = Path(self.job.output)
-        folder.mkdir(parents=True, exist_ok=True)
-        if not self._stack.enter_context(locked(folder)):
-            raise InputError(f"{folder}: another process works on this run; wait for its end")
-        if not is_begun(self.job.output, self.plan):
-            write_json(folder / MANIFEST_FILE, self.plan)
-        self._remove_begun_files()
-        self._stack.callback(self._remove_begun_files)
-        self._is_ready = True
-        self._started = time.perf_counter()
-
-    def done(self, done):
-        """A part is finished."""
-        self.finished.append(done)
-        self._bar.update(self._records_of_part[done.number])
-        self.seconds = time.perf_counter() - self._started
-
-    def close(self):
-        """Release the folder."""
-        self._bar.close()
-        self._stack.close()
-
-    def _remove_begun_files(self):
-        """Remove the unfinished files of killed processes."""
-        for folder in (Path(self.job.output), rejected_file(self.job, 0).parent):
-            for path in folder.glob(".part-*.tmp"):
-                path.unlink(missing_ok=True)
 
 
 def _unfinished(job, parts):
@@ -171,7 +147,7 @@ def _records(parts):
     return sum(part.last - part.first + 1 for part in parts)
 
 
-def _finish(job, parts, call):
+def _finish(job, parts, finished, seconds):
     """Join the files of rejected records, write the summary and print it; returns the exit status."""
     folder = Path(job.output)
     answered = sum(_lines(part_file(job, part.number)) for part in parts)
@@ -183,25 +159,19 @@ def _finish(job, parts, call):
                 with open(path, "rb") as report:
                     shutil.copyfileobj(report, file)
     summary = {"records": _records(parts), "answered": answered, "rejected": rejected, "parts": len(parts)}
-    if call.finished:
-        documents = sum(done.answered for done in call.finished)
-        megabytes = [done.megabytes for done in call.finished]
-        summary["last_call"] = {
-            "answered": documents,
-            "seconds": round(call.seconds, 1),
-            "documents_per_second": round(documents / call.seconds, 1),
-            "megabytes_first": max(megabytes[: len(megabytes) // 4 or 1]),
-            "megabytes_last": max(megabytes[-(len(megabytes) // 4) or -1 :]),
-        }
-    if call.finished or not (folder / SUMMARY_FILE).exists():
+    speed = "nothing was left to do"
+    if finished:
+        megabytes = [done.megabytes for done in finished]
+        quarter = len(megabytes) // 4 or 1
+        call = {"answered": sum(done.answered for done in finished), "seconds": round(seconds, 1)}
+        call["documents_per_second"] = round(call["answered"] / seconds, 1)
+        call |= {"megabytes_first": max(megabytes[:quarter]), "megabytes_last": max(megabytes[-quarter:])}
+        summary["last_call"] = call
+        speed = f"{call['answered']:,} in this call in {call['seconds']} s, {call['documents_per_second']} a second"
+    if finished or not (folder / SUMMARY_FILE).exists():
         write_json(folder / SUMMARY_FILE, summary)
     if not answered and rejected:
         raise InputError(f"{folder / REJECTED_FILE}: every record was rejected; see the reasons there")
-    speed = "nothing was left to do"
-    if call.finished:
-        speed = "{answered:,} in this call in {seconds} s, {documents_per_second} a second".format(
-            **summary["last_call"]
-        )
     note = f", {rejected:,} rejected (see {folder / REJECTED_FILE})" if rejected else ""
     print(f"{folder}: {answered:,} documents in {len(parts):,} part{'s' * (len(parts) > 1)}{note}; {speed}")
     return 0

@@ -1,7 +1,8 @@
-"""One part of the work: records are read, answered and written. Processes and Ray share it."""
+"""One part of the work: read records, predict, write results. Processes and Ray share it."""
 
 from __future__ import annotations
 
+import itertools
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,8 +11,8 @@ from typing import NamedTuple
 from paddle_rope.machine import prepare_process
 from tasks.common.errors import InputError, missing_paddle_named
 from tasks.common.files import atomic_writer
-from tasks.scaling.answers import Answers, answerable, keys_of
-from tasks.scaling.formats import Found, Part, as_json
+from tasks.scaling.answers import answers, keys_of, texts_of
+from tasks.scaling.formats import Part, as_json
 from tasks.scaling.sources import open_source
 
 REJECTED_FOLDER = ".rejected"  # in the output: a file for each part with rejected records
@@ -62,16 +63,6 @@ def rejected_file(job: Job, number: int) -> Path:
     return Path(job.output) / REJECTED_FOLDER / f"part-{number:0{DIGITS}}.jsonl"
 
 
-def open_job_predictor(job: Job):
-    """The predictor of a job; raises InputError as predictors do."""
-    prepare_process()
-    from tasks.recipes import get_predictor
-
-    models = list(job.models) if job.task == "ner" else job.models[0]
-    with missing_paddle_named():
-        return get_predictor(job.task)(models, show_progress=False, **job.options)
-
-
 class PartWorker:
     """Turns parts into finished files, with its own predictor. Used by one thread.
 
@@ -82,8 +73,13 @@ class PartWorker:
     def __init__(self, job: Job):
         self.job = job
         self._keys = keys_of(job.task, job.text_column)
-        self._answers = Answers(job.task, open_job_predictor(job), self._keys)
         self._source = None  # stays open: the next part of a packed file begins where this one ends
+        prepare_process()
+        from tasks.recipes import get_predictor
+
+        models = list(job.models) if job.task == "ner" else job.models[0]
+        with missing_paddle_named():
+            self._predictor = get_predictor(job.task)(models, show_progress=False, **job.options)
 
     def __call__(self, part: Part) -> Done:
         """Write the files of a part, see :func:`part_file`."""
@@ -99,13 +95,16 @@ class PartWorker:
             for chunk in self._chunks(part):
                 items = []
                 for found in chunk:
-                    if found.record is None and not found.reason:  # a blank line
-                        continue
+                    where = f"{part.path}:{found.line}"
                     try:
-                        items.append(answerable(found, part.path, self._keys))
+                        if found.record is not None:
+                            items.append((found.record, texts_of(found.record, where, self._keys)))
+                        elif found.reason:  # otherwise it is a blank line
+                            raise InputError(found.reason)
                     except InputError as error:
-                        rejected.append(_report(part, found, error))
-                file.writelines(map(as_json, self._answers(items)))
+                        reason = str(error).removeprefix(f"{where}: ")
+                        rejected.append({"place": where, "reason": reason, "record": found.raw})
+                file.writelines(map(as_json, answers(self._predictor, self._keys, items)))
                 answered += len(items)
             if rejected:
                 path = rejected_file(self.job, part.number)
@@ -119,22 +118,12 @@ class PartWorker:
             if self._source is not None:
                 self._source.close()
             self._source = open_source(part.path, self._keys)
-        chunk, count = [], 0
-        for found in self._source.read(part):
-            chunk.append(found)
-            count += 1
-            if len(chunk) == self.job.chunk_records:
-                yield chunk
-                chunk = []
-        if chunk:
+        records, count = self._source.read(part), 0
+        while chunk := list(itertools.islice(records, self.job.chunk_records)):
+            count += len(chunk)
             yield chunk
         if count != part.last - part.first + 1:
             raise InputError(f"{part.path}: has changed while it was read; give it again as it was")
-
-
-def _report(part, found: Found, error):
-    place = f"{part.path}:{found.line}"
-    return {"place": place, "reason": str(error).removeprefix(f"{place}: "), "record": found.raw}
 
 
 def _megabytes():

@@ -68,9 +68,7 @@ def run_length_plan(path: str | Path, output_dir: str | Path | None = None, devi
     measured = [rows[key] for key in planned]
     table = as_markdown(slope_rows(plan, measured), SLOPE_COLUMNS)
     slopes = f"{machine_in_words()}\n\nAgainst {plan['reference']}:\n\n{table}"
-    write_files(
-        folder, {"speed.md": f"{slopes}\n{as_markdown(measured, COLUMNS)}", "speed.png": draw(plan, measured)}
-    )
+    write_files(folder, {"speed.md": f"{slopes}\n{as_markdown(measured, COLUMNS)}", "speed.png": draw(plan, measured)})
     return slopes
 
 

@@ -11,17 +11,17 @@ from tasks.serving.refusal import Refusal
 from tasks.serving.settings import Settings
 
 
-def batcher_of(batch_size, max_wait_ms, max_queue, max_queue_characters):
+def new_batcher(batch_size=4, max_queue=100, max_queue_characters=1_000_000):
     queue = {"max_queue": max_queue, "max_queue_characters": max_queue_characters}
-    return Batcher(Settings((), batch_size=batch_size, max_wait_ms=max_wait_ms, **queue))
+    return Batcher(Settings((), batch_size=batch_size, max_wait_ms=0.0, **queue))
 
 
 class Recorder:
-    """Work that notes its batches, and waits before the first one until it may begin."""
+    """Work that notes its batches, and waits before the first one until it may begin. ``more`` goes to the work."""
 
-    def __init__(self, model="m"):
+    def __init__(self, *more, model="m"):
         self.batches, self.begin = [], threading.Event()
-        self.work = Work(model, "predict", self.compute)
+        self.work = Work(model, "predict", self.compute, *more)
 
     def compute(self, items):
         assert self.begin.wait(60)
@@ -31,76 +31,73 @@ class Recorder:
         return [f"<{item}>" for item in items]
 
 
-def batches_of(requests, batch_size=4, max_wait=0.0, drop=()):
-    """Batches and results (or exceptions) of lists of items that come while a first batch, ``first``, is computed."""
-    recorder = Recorder()
+def compute(requests, batch_size=4, drop=()):
+    """The result (or the words of the exception) of each request, a pair of a recorder and items. All are submitted
+    before the first batch begins, and those at the places ``drop`` are dropped then."""
 
     async def run():
-        batcher = batcher_of(batch_size, max_wait, 100, 1_000_000)
-        running = asyncio.create_task(batcher.run())
-        first = batcher.submit(recorder.work, ["first"])
-        while batcher.waiting:
-            await asyncio.sleep(0)
-        jobs = [batcher.submit(recorder.work, items) for items in requests]
+        batcher = new_batcher(batch_size)
+        jobs = [batcher.submit(recorder.work, items) for recorder, items in requests]
         for place in drop:
             batcher.drop(jobs[place])
-        recorder.begin.set()
+        running = asyncio.create_task(batcher.run())
+        for recorder, _ in requests:
+            recorder.begin.set()
         kept = [job for place, job in enumerate(jobs) if place not in drop]
-        outcomes = await asyncio.gather(first.done, *(job.done for job in kept), return_exceptions=True)
+        outcomes = await asyncio.gather(*(job.done for job in kept), return_exceptions=True)
         running.cancel()
         assert batcher.waiting == 0
-        return [job.results if outcome is None else outcome for job, outcome in zip(kept, outcomes[1:])]
+        return [job.results if outcome is None else str(outcome) for job, outcome in zip(kept, outcomes)]
 
-    results = asyncio.run(run())
-    return recorder.batches[1:], results
-
-
-def test_requests_fill_batches_in_turn():
-    batches, results = batches_of([["a", "b"], ["c", "d", "e"], ["f"]])
-    assert batches == [["a", "b", "c", "f"], ["d", "e"]]
-    assert results == [["<a>", "<b>"], ["<c>", "<d>", "<e>"], ["<f>"]]
+    return asyncio.run(run())
 
 
-def test_a_request_larger_than_a_batch_is_computed_in_several():
-    batches, results = batches_of([[*"abcdefghi"], ["z"]])
-    assert batches == [[*"abcz"], [*"defg"], [*"hi"]]
-    assert results[0] == [f"<{item}>" for item in "abcdefghi"]
+LONG = "x" * (BATCH_TOKENS // 2)
+PAIR = ("x" * (BATCH_TOKENS // 2), "y" * (BATCH_TOKENS // 2))
 
 
-def test_large_requests_do_not_hold_up_small_ones():
-    batches, _ = batches_of([[*"abcdefghi"], [*"jklmnopqr"], *([letter] for letter in "123456")])
-    assert batches[:3] == [[*"aj12"], [*"3456"], [*"bckl"]]
+@pytest.mark.parametrize(
+    "requests, batches",
+    [
+        (["ab", "cde", "f"], [[*"abcf"], [*"de"]]),
+        (["abcdefghi", "z"], [[*"abcz"], [*"defg"], [*"hi"]]),
+        (["abcdefghi", "jklmnopqr", *"123456"], [[*"aj12"], [*"3456"], [*"bckl"]]),
+        ([[LONG, "a", "b"], [LONG]], [[LONG, LONG], ["a", "b"]]),
+        ([["a", "b", LONG, "c"]], [["a", "b"], [LONG, "c"]]),
+        ([[PAIR, PAIR]], [[PAIR], [PAIR]]),
+    ],
+    ids=["filled in turn", "large request", "small ones first", "padding", "padding of a request", "pairs"],
+)
+def test_requests_fill_batches_in_turn(requests, batches):
+    recorder = Recorder()
+    results = compute([(recorder, list(items)) for items in requests])
+    assert recorder.batches[: len(batches)] == batches
+    assert results == [[f"<{item}>" for item in items] for items in requests]
 
 
-def test_a_batch_is_bounded_with_its_padding():
-    long = "x" * (BATCH_TOKENS // 2)
-    assert batches_of([[long, "a", "b"], [long]])[0] == [[long, long], ["a", "b"]]
-    assert batches_of([["a", "b", long, "c"]])[0] == [["a", "b"], [long, "c"]]
-    pair = ("x" * (BATCH_TOKENS // 2), "y" * (BATCH_TOKENS // 2))
-    assert batches_of([[pair, pair]])[0] == [[pair], [pair]]
+def test_dropped_requests_are_not_computed():
+    recorder = Recorder()
+    assert compute([(recorder, [*items]) for items in ("a", "bc", "d")], drop=[1]) == [["<a>"], ["<d>"]]
+    assert recorder.batches == [["a", "d"]]
+
+
+def test_models_do_not_share_batches():
+    one, other = Recorder(model="one"), Recorder(model="other")
+    compute(list(zip([one, other] * 2, "abcd")))
+    assert (one.batches, other.batches) == ([["a", "c"]], [["b", "d"]])
 
 
 def test_long_texts_are_computed_by_windows_in_turn_with_others():
     def windows(text):
         return [(text[start : start + 2], 2) for start in range(0, len(text), 2)]
 
-    recorder = Recorder()
-    work = Work("m", "predict", recorder.compute, windows, lambda text, found: f"{text}: {'+'.join(found)}")
-
-    async def run():
-        batcher = batcher_of(3, 0.0, 100, 1000)
-        jobs = [batcher.submit(work, items) for items in (["abcdefgh"], ["ij", "kl"], ["mn"])]
-        running = asyncio.create_task(batcher.run())
-        recorder.begin.set()
-        await asyncio.gather(*(job.done for job in jobs))
-        running.cancel()
-        return [job.results for job in jobs]
-
-    assert asyncio.run(run()) == [["abcdefgh: <ab>+<cd>+<ef>+<gh>"], ["ij: <ij>", "kl: <kl>"], ["mn: <mn>"]]
+    recorder = Recorder(windows, lambda text, found: f"{text}: {'+'.join(found)}")
+    results = compute([(recorder, items) for items in (["abcdefgh"], ["ij", "kl"], ["mn"])], batch_size=3)
+    assert results == [["abcdefgh: <ab>+<cd>+<ef>+<gh>"], ["ij: <ij>", "kl: <kl>"], ["mn: <mn>"]]
     assert recorder.batches == [["ab", "ij", "mn"], ["cd", "ef", "kl"], ["gh"]]
 
 
-def test_a_text_that_cannot_be_read_or_joined_fails_alone():
+def test_an_error_is_only_that_of_its_request():
     def fails_at(text):
         def function(item, *found):
             if item == text:
@@ -109,42 +106,17 @@ def test_a_text_that_cannot_be_read_or_joined_fails_alone():
 
         return function
 
-    recorder = Recorder()
-    work = Work("m", "predict", recorder.compute, fails_at("unread"), fails_at("unjoined"))
-
-    async def run():
-        batcher = batcher_of(4, 0.0, 100, 1000)
-        jobs = [batcher.submit(work, items) for items in (["a"], ["b", "unread"], ["unjoined"], ["c"])]
-        running = asyncio.create_task(batcher.run())
-        recorder.begin.set()
-        outcomes = await asyncio.gather(*(job.done for job in jobs), return_exceptions=True)
-        running.cancel()
-        return [job.results if outcome is None else str(outcome) for job, outcome in zip(jobs, outcomes)]
-
-    assert asyncio.run(run()) == [["<a>"], "unread", "unjoined", ["<c>"]]
-
-
-def test_dropped_requests_are_not_computed():
-    assert batches_of([["a"], ["b", "c"], ["d"]], drop=[1])[0] == [["a", "d"]]
-
-
-def test_an_error_is_that_of_its_request():
-    batches, results = batches_of([["a"], ["b", "bad"], ["c"]])
-    assert batches == [["a", "b", "bad", "c"], ["a"], ["b", "bad"], ["c"]]
-    assert results[::2] == [["<a>"], ["<c>"]] and isinstance(results[1], ValueError)
-
-
-def test_what_is_left_of_a_request_that_failed_is_not_computed():
-    batches, results = batches_of([["bad", *"abcdef"], ["z"]])
-    assert [*"cdef"] not in [batch[:4] for batch in batches] and isinstance(results[0], ValueError)
-    assert results[1] == ["<z>"]
+    recorder = Recorder(fails_at("unread"), fails_at("unjoined"))
+    requests = (["a"], ["b", "unread"], ["unjoined"], ["bad", *"defghi"], ["c"])
+    results = compute([(recorder, items) for items in requests], batch_size=5)
+    assert results == [["<a>"], "unread", "unjoined", "bad", ["<c>"]]
+    assert not {*"fghi"} & {item for batch in recorder.batches for item in batch}  # the rest of the failed request
 
 
 @pytest.mark.parametrize("max_queue, max_queue_characters", [(3, 1000), (1000, 3)])
 def test_a_full_queue_refuses_but_a_request_is_taken_whole(max_queue, max_queue_characters):
     async def run():
-        batcher = batcher_of(4, 0.0, max_queue, max_queue_characters)
-        work = Recorder().work
+        batcher, work = new_batcher(4, max_queue, max_queue_characters), Recorder().work
         batcher.submit(work, ["a", "b"])
         batcher.submit(work, [*"cdefg"])
         with pytest.raises(Refusal) as refusal:
@@ -155,11 +127,10 @@ def test_a_full_queue_refuses_but_a_request_is_taken_whole(max_queue, max_queue_
     assert asyncio.run(run()) == 7
 
 
-def test_a_request_of_many_items_does_not_fill_the_queue():
+def test_a_request_of_many_items_counts_as_one_batch_in_the_queue():
     async def run():
-        batcher = batcher_of(4, 0.0, 9, 1000)
-        work = Recorder().work
-        large = [batcher.submit(work, [*"abcdefghijkl"]) for _ in range(2)]  # a batch of each counts
+        batcher, work = new_batcher(4, 9, 1000), Recorder().work
+        large = [batcher.submit(work, [*"abcdefghijkl"]) for _ in range(2)]
         batcher.submit(work, ["m"])
         with pytest.raises(Refusal):
             batcher.submit(work, ["n"])
@@ -168,19 +139,3 @@ def test_a_request_of_many_items_does_not_fill_the_queue():
         return batcher.waiting
 
     assert asyncio.run(run()) == 14
-
-
-def test_models_do_not_share_batches():
-    one, other = Recorder("one"), Recorder("other")
-
-    async def run():
-        batcher = batcher_of(4, 0.0, 100, 1000)
-        jobs = [batcher.submit(recorder.work, [item]) for recorder, item in zip([one, other] * 2, "abcd")]
-        running = asyncio.create_task(batcher.run())
-        one.begin.set()
-        other.begin.set()
-        await asyncio.gather(*(job.done for job in jobs))
-        running.cancel()
-
-    asyncio.run(run())
-    assert (one.batches, other.batches) == ([["a", "c"]], [["b", "d"]])

@@ -9,26 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from paddle_rope import CharTokenizer
 from tasks.common.errors import InputError
 from tasks.ner import NerPredictor
 from tasks.ner.demo import UNSEEN_SENTENCES
-from tasks.ner.model import NerConfig, NerModel
-from tests.paddle_rope.roformer.small_models import randomise
+from tasks.ner.examples import Entity, Example
+from tests.helpers.small_ner import write_small_ner
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'paddle_rope[ray]'")
+pytestmark = pytest.mark.slow
 REPOSITORY = Path(__file__).resolve().parents[3]
 TEXTS = [text[start:] for text in UNSEEN_SENTENCES for start in range(4)]
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    folder, tokenizer = tmp_path_factory.mktemp("ray_serve"), CharTokenizer.from_corpus(UNSEEN_SENTENCES)
-    tokenizer.save_pretrained(folder)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-    config = NerConfig(vocab_size=len(tokenizer), types=["a", "b"], head_size=8, thresholds=0.5, **sizes)
-    randomise(NerModel(config)).save_pretrained(folder)
-    return folder
+    examples = [Example(text, (Entity(0, 1, "a"),), "x:1") for text in UNSEEN_SENTENCES]
+    return write_small_ner(tmp_path_factory.mktemp("ray_serve"), examples, types=["a", "b"], thresholds=0.5)
 
 
 @pytest.fixture(scope="module")
@@ -83,10 +79,10 @@ def test_a_replica_answers_as_the_predictor(service, model):
         ("/ready", None, 200, "ready"),
         ("/metrics", None, 200, "paddle_rope_ready_workers 1.0"),
         ("/docs", None, 200, "swagger"),
-        ("/nothing", None, 404, "no such path: /nothing"),
+        ("/nothing", None, 404, "/nothing"),
         ("/predict", {"texts": "x"}, 422, "texts: "),
         ("/predict", {"texts": ["x"] * 51}, 422, "at most 50"),
-        ("/predict", {"texts": ["x" * 10_001]}, 413, "larger than 10000 bytes"),
+        ("/predict", {"texts": ["x" * 10_001]}, 413, "10000 bytes"),
     ],
 )
 def test_paths_and_limits_are_those_of_the_application(service, path, body, status, message):

