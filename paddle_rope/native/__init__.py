@@ -1,4 +1,4 @@
-"""Optional operators for the CPU in C++, each each with a plain form: faster, with less memory, in float32.
+"""Optional operators for the CPU in C++, each with a plain form: faster, with less memory, in float32.
 
 ``python -m paddle_rope.native`` builds them once for this machine with the C++ compiler that it finds. Where they are
 not built, with ``PADDLE_ROPE_NATIVE=0``, in static graphs, on other devices and in other dtypes the plain forms

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +27,7 @@ class ClassificationDataset:
 
     Args:
         examples: list of :class:`tasks.classification.data.Example`.
-        tokenizer: with ``encode(text)``.
+        tokenizer: of the model.
         classes: names of the classes, numbered in this order.
         max_characters: characters of each text that are read, from its beginning.
 
@@ -66,17 +65,10 @@ class ClassificationDataset:
         return self.texts[index]
 
 
-@dataclass
-class TextCollator:
-    """Pads a list of :class:`TokenizedText` for :class:`tasks.classification.model.ClassificationModel`."""
-
-    pad_token_id: int  # id of padding
-    with_labels: bool = True  # whether to add ``labels``
-
-    def __call__(self, texts):
-        """dict of arrays: ``input_ids`` int64 and ``attention_mask`` bool ``[batch, seq]``, ``labels`` int64
-        ``[batch]``."""
-        batch = pad_tokens([text.ids for text in texts], self.pad_token_id)
-        if self.with_labels:
-            batch["labels"] = np.array([text.label for text in texts], dtype=np.int64)
-        return batch
+def pad_texts(texts, pad_token_id):
+    """The batch of a list of :class:`TokenizedText`: dict of arrays ``input_ids`` int64 and ``attention_mask`` bool
+    ``[batch, seq]``, and ``labels`` int64 ``[batch]`` of texts that have them."""
+    batch = pad_tokens([text.ids for text in texts], pad_token_id)
+    if texts[0].label is not None:
+        batch["labels"] = np.array([text.label for text in texts], dtype=np.int64)
+    return batch

@@ -35,7 +35,7 @@ class Example:
     where: str  # "path:line", for error messages
 
 
-def read_examples(path: str | os.PathLike) -> list[Example]:
+def read_labeled(path: str | os.PathLike) -> list[Example]:
     """The labeled texts of a file in its order; ``-`` is standard input.
 
     Raises:
@@ -46,7 +46,7 @@ def read_examples(path: str | os.PathLike) -> list[Example]:
 
 
 def read_lines(lines: list[str], name: str) -> list[Example]:
-    """As :func:`read_examples`, from the lines of a file called ``name``, or of records in memory."""
+    """As :func:`read_labeled`, from the lines of a file called ``name``, or of records in memory."""
     first = first_non_blank(lines)
     if first is None:
         raise InputError(f"{name}:1: there is no text in it; give labeled texts")
@@ -55,6 +55,11 @@ def read_lines(lines: list[str], name: str) -> list[Example]:
     if not examples:
         raise InputError(f"{name}:1: there is no text in it; give labeled texts")
     return examples
+
+
+def labeled_record(example: Example) -> dict[str, str]:
+    """The JSON object of an :class:`Example`, which :func:`read_lines` reads."""
+    return {"text": example.text, "label": example.label}
 
 
 def class_names(examples: Iterable[Example]) -> list[str]:
@@ -73,7 +78,7 @@ def read_splits(run, memory=None):
     Raises:
         InputError: a file is wrong, or the training data have less than two classes or a different one for each text.
     """
-    splits, names = read_files(run, read_examples, memory)
+    splits, names = read_files(run, read_labeled, memory)
     note_repeated(splits, names, lambda example: (example.text, example.label))
     classes = class_names(splits["train"])
     if len(classes) < 2:

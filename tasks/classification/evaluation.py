@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections import Counter
 
 from tasks.classification.batching import ClassificationDataset
-from tasks.classification.data import Example, read_examples
+from tasks.classification.data import Example, read_labeled
 from tasks.classification.prediction import Classifier, predict_probabilities
 from tasks.common.errors import visible
 from tasks.common.reports.tables import print_score_rows
 from tasks.common.scores import f1_row
 
+__all__ = ["evaluate_predictor", "read_labeled"]
 MOST_CLASSES = 40  # rows of a table
 MOST_CONFUSIONS = 15  # lines of the list
-
-read_labeled = read_examples
 
 
 def evaluate_predictor(predictor: Classifier, examples: list[Example], title: str) -> dict:

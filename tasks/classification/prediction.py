@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from tasks.classification.batching import TextCollator, TokenizedText, tokenize
+from tasks.classification.batching import TokenizedText, pad_texts, tokenize
 from tasks.classification.config import ClassificationConfig
 from tasks.common.errors import InputError
 from tasks.common.export.model import ExportedModel
-from tasks.common.inference import Batch, batched_outputs, numbers_of_encoder
+from tasks.common.inference import Batch, encoder_outputs
 from tasks.common.model_folder import check_least
 from tasks.common.predictor import Predictor
 
@@ -79,13 +79,7 @@ def as_record(text, classes, probabilities):
 def predict_probabilities(model, texts, batch_size, show_progress=False):
     """Probabilities of a list of :class:`tasks.classification.batching.TokenizedText`, computed in batches of like
     length: float32 array ``[texts, classes]``."""
-    found = np.zeros([len(texts), len(model.config.classes)], dtype=np.float32)
-    collate = TextCollator(model.config.pad_token_id, with_labels=False)
-
-    numbers_of = functools.partial(numbers_of_encoder, model.config)
-    outputs = batched_outputs(
-        model.find_probabilities, texts, collate, batch_size, numbers_of, show_progress=show_progress
-    )
-    for rows, probabilities in outputs:
-        found[rows] = probabilities
-    return found
+    texts = [text._replace(label=None) for text in texts]
+    collate = functools.partial(pad_texts, pad_token_id=model.config.pad_token_id)
+    shape = [len(model.config.classes)]
+    return encoder_outputs(model.find_probabilities, texts, collate, batch_size, model.config, shape, show_progress)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 from tasks.classification.arguments import ClassificationArguments
-from tasks.classification.batching import ClassificationDataset, TextCollator
-from tasks.classification.data import Example, class_names, read_examples, read_lines, read_splits
+from tasks.classification.batching import ClassificationDataset, pad_texts
+from tasks.classification.data import Example, class_names, labeled_record, read_labeled, read_lines, read_splits
 from tasks.classification.evaluation import evaluate_predictor, print_data_report, print_scores, score_probabilities
 from tasks.classification.model import ClassificationModel
 from tasks.classification.prediction import Classifier, as_record, predict_probabilities
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
 from tasks.common.training.memory import LabeledData
-
-
-def _record(example: Example) -> dict:
-    return {"text": example.text, "label": example.label}
 
 
 class ClassificationRecipe(Recipe):
@@ -24,7 +23,7 @@ class ClassificationRecipe(Recipe):
     model_class = ClassificationModel
     scores = ("accuracy", "macro_f1")
     next_step = "predict:  {command} predict {model}"
-    labeled = LabeledData(read_examples, read_lines, Example, _record)
+    labeled = LabeledData(read_labeled, read_lines, Example, labeled_record)
     predictor = Classifier
     report = staticmethod(print_scores)
     evaluate_predictor = staticmethod(evaluate_predictor)
@@ -33,8 +32,7 @@ class ClassificationRecipe(Recipe):
         run.examples = read_splits(run.keys, run.memory.examples)
 
     def model_options(self, run: Run) -> dict:
-        classes = class_names(example for split in run.examples.values() for example in split)
-        return {"classes": classes}
+        return {"classes": class_names(example for split in run.examples.values() for example in split)}
 
     def dataset(self, run: Run, split: str) -> ClassificationDataset:
         dataset = ClassificationDataset(
@@ -43,8 +41,8 @@ class ClassificationRecipe(Recipe):
         run.facts.setdefault("texts_cut", {})[split] = dataset.cut
         return dataset
 
-    def collator(self, run: Run) -> TextCollator:
-        return TextCollator(run.tokenizer.pad_token_id)
+    def collator(self, run: Run) -> Callable:
+        return functools.partial(pad_texts, pad_token_id=run.tokenizer.pad_token_id)
 
     def describe(self, run: Run) -> None:
         print_data_report(run.datasets)

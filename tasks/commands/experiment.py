@@ -83,7 +83,7 @@ def decay(argv):
     options = parser.parse_args(argv)
     check_decay(options)
     prepare()
-    from tasks.experiments.positions.decay import contents
+    from tasks.experiments.decay import contents
 
     files, lines = contents(options)
     options.output.mkdir(parents=True, exist_ok=True)

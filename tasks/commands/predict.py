@@ -41,7 +41,7 @@ A classifier reads JSON lines with a "text" or "sentence", and writes {"text": .
 Results come in the order of the input: what a pipe has brought so far is read, computed in batches of like length and
 written, and then more is read. A file given as --output appears when all of it is written."""
 WAITING = "waiting for texts on standard input, one a line; Ctrl-D ends them, and --input FILE reads a file"
-CHUNK_BATCHES = {"ner": 64, "matching": 16, "classification": 16}  # whose texts are sorted by length together
+CHUNK_BATCHES = 32  # whose texts are sorted by length together
 
 
 def predict(argv):
@@ -51,7 +51,7 @@ def predict(argv):
         predict_many.refuse_options(options, "--whole_files reads one file after another")
         options.input = options.input or [STDIN]
     elif predict_many.is_asked_for(options):
-        return predict_many.predict_many(recipe, options, chunk_size(recipe, options))
+        return predict_many.predict_many(recipe, options, chunk_size(options))
     else:
         (options.input,) = options.input or [STDIN]
     work = {"ner": find_entities, "matching": score, "classification": classify}[recipe]
@@ -95,16 +95,16 @@ def check_files(options):
     """Raise InputError if a file to write cannot be written or is another file of the command line."""
     inputs = [options.input] if isinstance(options.input, str) else options.input
     taken = {os.path.realpath(path): "the input" for path in inputs if path != STDIN}
+    if options.output == STDIN:
+        check_standard_output()
     for name, path in (("--output", options.output), ("--html", getattr(options, "html", None))):
-        if name == "--output" and path == STDIN:
-            check_standard_output()
-            continue
-        if path is None:
+        if path is None or (name, path) == ("--output", STDIN):
             continue
         check_output_file(path)
-        if os.path.realpath(path) in taken:
-            raise InputError(f"{path}: is {taken[os.path.realpath(path)]} too; give another {name}")
-        taken[os.path.realpath(path)] = "the --output"
+        place = os.path.realpath(path)
+        if place in taken:
+            raise InputError(f"{path}: is {taken[place]} too; give another {name}")
+        taken[place] = f"the {name}"
 
 
 def open_model(recipe, model, options, **more):
@@ -112,9 +112,9 @@ def open_model(recipe, model, options, **more):
     return get_predictor(recipe)(model, show_progress=sys.stderr.isatty(), **computing(options), **more)
 
 
-def chunk_size(recipe, options):
+def chunk_size(options):
     """Items that are read together."""
-    return CHUNK_BATCHES[recipe] * max(1, options.batch_size)
+    return CHUNK_BATCHES * max(1, options.batch_size)
 
 
 def open_output(output):
@@ -122,19 +122,14 @@ def open_output(output):
     return standard_output() if output == STDIN else atomic_writer(output)
 
 
-def answer(stream, output, write):
-    """Call ``write(chunk, file)`` for the chunks of a :class:`tasks.common.texts.streams.LineStream`; the file is
-    that of the path ``output``, or standard output for ``-``."""
-    with open_output(output) as file:
-        for chunk in chunks(stream):
-            write(chunk, file)
-            file.flush()
-
-
-def chunks(stream):
-    """The chunks of a stream, with a progress bar."""
+def chunks(stream, longest=None, longer=""):
+    """The chunks of a stream, with a progress bar. A note says once what is done with texts of more than ``longest``
+    characters."""
     with progress_bar(stream) as progress:
         for chunk in stream:
+            if longest is not None and any(len(text) > longest for text, _ in chunk):
+                print(f"note: longer texts are {longer}", file=sys.stderr)
+                longest = None
             yield chunk
             progress.update(stream.position - progress.n if stream.size else len(chunk))
 
@@ -143,43 +138,29 @@ def find_entities(options):
     from tasks.ner.data.reading import EntityTextStream
     from tasks.ner.prediction.output_formats import PredictionWriter
 
-    if options.whole_files:
-        stream = FileStream(options.input)
-    else:
-        stream = EntityTextStream(options.input, chunk_size("ner", options))
+    stream = FileStream(options.input) if options.whole_files else EntityTextStream(options.input, chunk_size(options))
     predictor = open_model("ner", options.model_dirs, options, overlap=options.overlap)
-    drawn, left_out, has_windows = [], 0, False
+    longest = max(predictor.max_tokens, predictor.longest_text)
+    drawn, name = [], ", ".join(options.model_dirs)
     try:
         with (
             open_output(options.output) as file,
-            PredictionWriter(file, options.format or "jsonl", ", ".join(options.model_dirs)) as writer,
+            PredictionWriter(file, options.format or "jsonl", name) as writer,
         ):
-            for chunk in chunks(stream):
+            for chunk in chunks(stream, longest, f"{predictor.reading.windows} (--max_tokens)"):
                 texts, where = zip(*chunk)
-                if not has_windows and any(
-                    len(text) > max(predictor.max_tokens, predictor.longest_text) for text in texts
-                ):
-                    has_windows = True
-                    print(
-                        f"note: longer texts are {predictor.reading.windows} (--max_tokens)",
-                        file=sys.stderr,
-                    )
                 records = predictor(texts, where)
                 writer.write(records, where)
                 file.flush()
                 if options.html:
                     drawn.extend(records)
-            left_out = writer.left_out
     except SystemExit:  # the reader of standard output, such as head, has left
         if options.html:
             raise InputError(f"{options.html}: not written, as not all results were read; give an --output") from None
         raise
-    if left_out:
-        note = (
-            f"note: {left_out} nested or overlapping entities are left out, as BIO cannot hold them; --format jsonl "
-            "keeps all"
-        )
-        print(note, file=sys.stderr)
+    if writer.left_out:
+        note = f"note: {writer.left_out} nested or overlapping entities are left out, as BIO cannot hold them"
+        print(f"{note}; --format jsonl keeps all", file=sys.stderr)
     if options.html:
         from tasks.ner.page.html import write_html
 
@@ -190,40 +171,34 @@ def find_entities(options):
 def classify(options):
     from tasks.classification.data import TEXT_KEYS
 
-    stream = TextStream(options.input, chunk_size("classification", options), TEXT_KEYS)
+    stream = TextStream(options.input, chunk_size(options), TEXT_KEYS)
     classifier = open_model("classification", options.model_dirs[0], options)
-    is_told = False
-
-    def write(chunk, file):
-        nonlocal is_told
-        if not is_told and any(len(text) > classifier.max_characters for text, _ in chunk):
-            is_told = True
-            print(f"note: longer texts are cut to --max_characters {classifier.max_characters}", file=sys.stderr)
-        file.writelines(map(json_line, classifier([text for text, _ in chunk])))
-
-    answer(stream, options.output, write)
+    longest = classifier.max_characters
+    with open_output(options.output) as file:
+        for chunk in chunks(stream, longest, f"cut to --max_characters {longest}"):
+            file.writelines(map(json_line, classifier([text for text, _ in chunk])))
+            file.flush()
 
 
 def score(options):
     """Scores of pairs or triples as JSON lines."""
     from tasks.matching.data import ExampleStream, prediction_records
 
-    stream = ExampleStream(options.input, chunk_size("matching", options))
+    stream = ExampleStream(options.input, chunk_size(options))
     predictor = open_model("matching", options.model_dirs[0], options)
-
-    def write(chunk, file):
-        tuples = [example.texts for example in chunk]
-        scores = predictor.score_triples(tuples) if len(tuples[0]) == 3 else predictor.score(tuples)[:, None]
-        file.writelines(map(json_line, prediction_records(tuples, scores, predictor.threshold)))
-
-    answer(stream, options.output, write)
+    with open_output(options.output) as file:
+        for chunk in chunks(stream):
+            tuples = [example.texts for example in chunk]
+            scores = predictor.score_triples(tuples) if len(tuples[0]) == 3 else predictor.score(tuples)[:, None]
+            file.writelines(map(json_line, prediction_records(tuples, scores, predictor.threshold)))
+            file.flush()
 
 
 def embed(options):
     """Vectors of texts as a file of NumPy."""
     import numpy as np
 
-    stream = TextStream(options.input, chunk_size("matching", options))
+    stream = TextStream(options.input, chunk_size(options))
     predictor = open_model("matching", options.model_dirs[0], options)
     predictor.encode([])  # a cross-encoder is refused before the texts are read
     vectors = [predictor.encode([text for text, _ in chunk]) for chunk in chunks(stream)]

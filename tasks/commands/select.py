@@ -63,7 +63,7 @@ def _select(options, known):
     from tasks.ner.prediction.selection import rank, uncertainty
     from tasks.ner.prediction.thresholds import LOWEST_THRESHOLD
 
-    stream = EntityTextStream(options.input, chunk_size("ner", options))
+    stream = EntityTextStream(options.input, chunk_size(options))
     predictor = open_model("ner", options.model_dirs, options)
     texts, places, uncertainties = [], [], []
     for chunk in chunks(stream):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +89,24 @@ def batched_outputs(
             rows, order = order[:size], order[size:]
             yield rows, forward(collate([items[row] for row in rows]))
             progress.update(len(rows))
+
+
+def encoder_outputs(
+    forward: Callable[[Batch], np.ndarray],
+    items: Sequence[Any],
+    collate: Callable[[list], Batch],
+    batch_size: int,
+    config: Any,
+    shape: Sequence[int] = (),
+    show_progress: bool = False,
+) -> np.ndarray:
+    """Outputs of an encoder for tokenized texts: float32 ``[items, *shape]``; ``config`` is the encoder's, the other
+    arguments are as of :func:`batched_outputs`."""
+    found = np.zeros([len(items), *shape], dtype=np.float32)
+    numbers_of = functools.partial(numbers_of_encoder, config)
+    for rows, output in batched_outputs(forward, items, collate, batch_size, numbers_of, show_progress=show_progress):
+        found[rows] = output
+    return found
 
 
 def numbers_of_encoder(config: Any, length: int) -> int:

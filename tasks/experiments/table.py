@@ -24,8 +24,8 @@ COLORS = [ORANGE, BLUE, GREEN, "#8a3fa0", "#b5891c", "#3aa0a0", "#a03a55", "#5a6
 # Further reports by name: functions of what the finished runs left (the labels, ``config`` and ``metrics.json`` of each
 # in one dict) that return the content of their files; ``results.md`` among them is printed.
 REPORTS = {
-    "positions": "tasks.experiments.positions.report:report",
-    "performer": "tasks.experiments.performer.report:report",
+    "positions": "tasks.experiments.reports.positions:report",
+    "performer": "tasks.experiments.reports.performer:report",
 }
 
 

@@ -7,7 +7,7 @@ from typing import Optional
 
 from tasks.common.errors import InputError
 from tasks.common.training.arguments import POSITIVE, RecipeArguments, model_option, option
-from tasks.matching.config import CROSS_ENCODER, MatchingConfig
+from tasks.matching.config import MatchingConfig
 
 MOST_FOLDS = 1000
 
@@ -34,18 +34,11 @@ class MatchingArguments(RecipeArguments):
     def ranges(self):
         return {
             **super().ranges(),
-            "folds": (
-                lambda value: value is None or 2 <= value <= MOST_FOLDS,
-                f"from 2 to {MOST_FOLDS}",
-            ),
+            "folds": (lambda value: value is None or 2 <= value <= MOST_FOLDS, f"from 2 to {MOST_FOLDS}"),
             "fold": POSITIVE,
         }
 
     def check(self, config):
-        if self.token_type_ids and self.architecture != CROSS_ENCODER:
-            raise InputError(
-                "configuration: token_type_ids tell the texts of a cross_encoder apart; leave token_type_ids out"
-            )
         if self.fold is not None and not (self.folds and self.fold <= self.folds):
             raise InputError(
                 f"configuration: fold must be from 1 to folds, got {self.fold} of {self.folds or 'no'} folds"

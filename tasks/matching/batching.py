@@ -6,7 +6,6 @@ are dropped one by one from the longer: each text has half of the room, and what
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +31,7 @@ class MatchingDataset:
     """Tokenized examples. A sequence that several examples have in common is kept, and scored, once.
 
     Args:
-        examples: list of :class:`tasks.matching.examples.Example`, all pairs or all triples.
+        examples: list of :class:`tasks.matching.data.Example`, all pairs or all triples.
         tokenizer: with ``encode(text, pair, max_tokens)``.
         config: :class:`tasks.matching.model.MatchingConfig`.
         max_tokens: longest sequence in tokens; None takes that of ``config``.
@@ -85,19 +84,12 @@ class MatchingDataset:
         return Item([self.sequences[row] for row in self.rows[index]], self.examples[index].label)
 
 
-@dataclass
-class ItemCollator:
-    """Pads a list of :class:`Item` to the inputs of :class:`tasks.matching.model.MatchingModel`."""
-
-    pad_token_id: int  # id of padding
-
-    def __call__(self, items):
-        """dict of arrays: of :func:`pad_sequences`, with the first sequences of all items first, and ``labels``
-        float32 ``[batch]``."""
-        parts = range(len(items[0].sequences))
-        batch = pad_sequences([item.sequences[part] for part in parts for item in items], self.pad_token_id)
-        batch["labels"] = np.array([item.label for item in items], dtype=np.float32)
-        return batch
+def pad_items(items, pad_token_id):
+    """The inputs of :class:`tasks.matching.model.MatchingModel` for a list of :class:`Item`: dict of arrays as of
+    :func:`pad_sequences`, the first sequences of all items first, and ``labels`` float32 ``[batch]``."""
+    sequences = [sequence for part in zip(*(item.sequences for item in items)) for sequence in part]
+    labels = np.array([item.label for item in items], dtype=np.float32)
+    return {**pad_sequences(sequences, pad_token_id), "labels": labels}
 
 
 def pad_sequences(sequences, pad_token_id):

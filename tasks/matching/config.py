@@ -5,8 +5,9 @@ from typing import ClassVar
 
 from paddle_rope.options import POOLINGS, TRUTH, choice, integer, list_of, number, option, shown
 from paddle_rope.roformer.config import SequenceClassificationConfig
-from tasks.matching.examples import TASKS
 
+# What is to be learned: whether two texts match, how much they do, which of two texts is closer to a third.
+PAIRS, GRADES, TRIPLES = TASKS = ("pairs", "grades", "triples")
 CROSS_ENCODER, BI_ENCODER = ARCHITECTURES = ("cross_encoder", "bi_encoder")
 SHORTEST = 5  # tokens of a pair: a token of each text, [CLS] and twice [SEP]
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from tasks.common.texts.forms import Form, form_of, records
 from tasks.common.texts.json_records import check_encodable, json_text, parse_line
 from tasks.common.texts.streams import LineStream
 from tasks.common.texts.text_files import BLANKS, first_non_blank, place, read_text, shown, split_lines
-from tasks.matching.examples import Example
+from tasks.matching.config import GRADES, PAIRS, TRIPLES
 
 HEADERS = {
     *("label", "labels", "score", "similarity", "grade", "is_duplicate"),
@@ -36,6 +37,33 @@ TRIPLE_KEYS = ("A", "B", "C")
 LABEL_KEYS = ("label", "score", "similarity", "grade", "is_duplicate")  # all but the first: of grades
 EXCHANGE_SEED = 0
 FORMAT = 'give two texts and a label between tabs, or JSON lines with "sentence1" and "sentence2", or "A", "B" and "C"'
+
+
+class Example(NamedTuple):
+    """Two texts, or a text A and its candidates B and C.
+
+    Attributes:
+        texts: tuple of two or three strings.
+        label: of a pair 0 or 1, or a grade; of a triple 1 where the first candidate is closer and 0 where the second
+            is. None where it is not known.
+        where: "path:line".
+    """
+
+    texts: tuple
+    label: float | None
+    where: str
+
+    @property
+    def text(self):
+        """The first text: examples that have it in common stay on one side where data are split."""
+        return self.texts[0]
+
+
+def task_of(examples):
+    """One of :data:`tasks.matching.config.TASKS`: what labeled examples teach."""
+    if len(examples[0].texts) == 3:
+        return TRIPLES
+    return PAIRS if all(example.label in (0, 1) for example in examples) else GRADES
 
 
 def read_labeled(path):

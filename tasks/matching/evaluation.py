@@ -10,8 +10,8 @@ import numpy as np
 from tasks.common.errors import visible
 from tasks.common.scores import f1_row, scores_line
 from tasks.matching.batching import MatchingDataset
-from tasks.matching.data import read_labeled
-from tasks.matching.examples import GRADES, PAIRS, TRIPLES, Example, task_of
+from tasks.matching.config import GRADES, PAIRS, TRIPLES
+from tasks.matching.data import Example, read_labeled, task_of
 from tasks.matching.prediction import MatchingPredictor, score_dataset
 
 __all__ = ["evaluate_predictor", "read_labeled"]
@@ -76,8 +76,8 @@ def matching_scores(task, labels, scores, threshold=None):
     """Accuracy, F1 and correlation of scored examples.
 
     Args:
-        task: task of the labels, one of :data:`tasks.matching.examples.TASKS`.
-        labels: ``[examples]``, as of :class:`tasks.matching.examples.Example`.
+        task: task of the labels, one of :data:`tasks.matching.config.TASKS`.
+        labels: ``[examples]``, as of :class:`tasks.matching.data.Example`.
         scores: ``[examples, candidates]``.
         threshold: of pairs: the score from which the model says 1; None if it does not say so.
 

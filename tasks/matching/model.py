@@ -6,8 +6,7 @@ from paddle_rope.precision import without_amp
 from paddle_rope.roformer import RoFormerModel, RoFormerPretrainedModel
 from paddle_rope.roformer.heads import ClassificationHead, pool
 from tasks.common.inference import evaluated
-from tasks.matching.config import MatchingConfig
-from tasks.matching.examples import TRIPLES
+from tasks.matching.config import TRIPLES, MatchingConfig
 from tasks.matching.losses import cosent_loss, grade_loss, ranking_loss
 
 
@@ -52,7 +51,7 @@ class MatchingModel(RoFormerPretrainedModel):
             input_ids, attention_mask, token_type_ids: as of :meth:`represent`. Each example has several sequences, and
                 the rows are the first of all examples, then the second of all, and so on. A pair: (a, b) of a
                 cross-encoder, a and b of a bi-encoder. A triple: (A, B), (A, C), and A, B, C.
-            labels: ``[batch]``, as of :class:`tasks.matching.examples.Example`.
+            labels: ``[batch]``, as of :class:`tasks.matching.data.Example`.
 
         Returns:
             Logits or cosines ``[candidates, batch]``, one candidate of a pair and two of a triple; with ``labels`` the

@@ -10,12 +10,12 @@ import numpy as np
 
 from tasks.common.errors import InputError
 from tasks.common.export.model import ExportedModel
-from tasks.common.inference import Batch, batched_outputs, numbers_of_encoder
+from tasks.common.inference import Batch, encoder_outputs
 from tasks.common.model_folder import check_least
 from tasks.common.predictor import Predictor
 from tasks.matching.batching import MatchingDataset, pad_sequences
 from tasks.matching.config import SHORTEST, MatchingConfig
-from tasks.matching.examples import Example
+from tasks.matching.data import Example
 
 
 class ExportedMatchingModel(ExportedModel):
@@ -149,17 +149,7 @@ def score_dataset(model, dataset, batch_size, show_progress=False):
 def represent_sequences(model, sequences, batch_size, show_progress=False):
     """:meth:`tasks.matching.model.MatchingModel.represent` of many sequences: float32 ``[sequences, hidden]`` or
     ``[sequences]``."""
-    shape = [len(sequences)] if model.config.is_cross_encoder else [len(sequences), model.config.hidden_size]
-    found = np.zeros(shape, dtype=np.float32)
-
-    outputs = batched_outputs(
-        model.find_representations,
-        sequences,
-        functools.partial(pad_sequences, pad_token_id=model.config.pad_token_id),
-        batch_size,
-        functools.partial(numbers_of_encoder, model.config),
-        show_progress=show_progress,
-    )
-    for rows, represented in outputs:
-        found[rows] = represented
-    return found
+    config, forward = model.config, model.find_representations
+    collate = functools.partial(pad_sequences, pad_token_id=config.pad_token_id)
+    shape = [] if config.is_cross_encoder else [config.hidden_size]
+    return encoder_outputs(forward, sequences, collate, batch_size, config, shape, show_progress)

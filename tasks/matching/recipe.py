@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from paddle_rope.roformer import CharTokenizer
@@ -10,9 +11,10 @@ from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
 from tasks.common.training.memory import LabeledData
-from tasks.matching.arguments import CROSS_ENCODER, MatchingArguments
-from tasks.matching.batching import ItemCollator, MatchingDataset
-from tasks.matching.data import labeled_record, read_labeled, read_lines
+from tasks.matching.arguments import MatchingArguments
+from tasks.matching.batching import MatchingDataset, pad_items
+from tasks.matching.config import CROSS_ENCODER, PAIRS, TRIPLES
+from tasks.matching.data import Example, labeled_record, read_labeled, read_lines, task_of
 from tasks.matching.evaluation import (
     SCORES,
     choosing_score,
@@ -21,7 +23,6 @@ from tasks.matching.evaluation import (
     evaluate_predictor,
     scores_in_words,
 )
-from tasks.matching.examples import PAIRS, TRIPLES, Example, task_of
 from tasks.matching.model import MatchingModel
 from tasks.matching.prediction import MatchingPredictor
 from tasks.matching.splits import read_splits
@@ -61,8 +62,8 @@ class MatchingRecipe(Recipe):
     def dataset(self, run: Run, split: str) -> MatchingDataset:
         return MatchingDataset(run.examples[split], run.tokenizer, run.model.config)
 
-    def collator(self, run: Run) -> ItemCollator:
-        return ItemCollator(run.tokenizer.pad_token_id)
+    def collator(self, run: Run) -> Callable:
+        return functools.partial(pad_items, pad_token_id=run.tokenizer.pad_token_id)
 
     def describe(self, run: Run) -> None:
         config = run.model.config

@@ -4,9 +4,8 @@ import numpy as np
 
 from tasks.common.errors import InputError
 from tasks.common.training.splits import hold_out_dev, note_repeated, read_files
-from tasks.matching.config import BI_ENCODER
-from tasks.matching.data import read_labeled
-from tasks.matching.examples import PAIRS, task_of
+from tasks.matching.config import BI_ENCODER, PAIRS
+from tasks.matching.data import read_labeled, task_of
 
 
 def read_splits(run, seed, memory=None):

@@ -1,13 +1,13 @@
 """Batches of a run of several stages. Each follows from the seed and its number alone, so a run resumes exactly."""
 
 import functools
+import itertools
 
 import numpy as np
 from paddle.io import Dataset
 
 from paddle_rope.roformer.heads import IGNORED_LABEL
 from tasks.pretraining.packing import CLS, PADDING_SEGMENT, SEP, PackedRows
-from tasks.pretraining.stages import stage_ends
 
 # purposes of random numbers, which follow the seed
 PACKING, ORDER, HIDING = range(3)
@@ -34,7 +34,7 @@ class StageBatches(Dataset):
         self.masking = masking
         self.seed = seed
         self.batches_per_step = batches_per_step
-        self.ends = stage_ends(stages)
+        self.ends = list(itertools.accumulate(stage.steps for stage in stages))  # the last step of each stage
         lengths = sorted({stage.max_tokens for stage in stages})
         self.rows = {n: PackedRows(stream, n, np.random.default_rng([seed, PACKING, n])) for n in lengths}
         self._order = functools.lru_cache(maxsize=2)(self._draw_order)

@@ -1,6 +1,5 @@
 """Stages of pretraining: how long the rows are, how many make a batch, and for how many steps."""
 
-import itertools
 from typing import NamedTuple
 
 from tasks.common.errors import InputError
@@ -54,8 +53,3 @@ def parse_stages(value):
             raise InputError(f"{where} is {given!r}; max_tokens must be {SHORTEST} or more, the others 1 or more")
         stages.append(stage)
     return stages
-
-
-def stage_ends(stages):
-    """The step with which each stage ends, counted from the beginning of the run."""
-    return list(itertools.accumulate(stage.steps for stage in stages))

@@ -8,7 +8,7 @@ import yaml
 
 from tasks.classification.data import class_names
 from tasks.common.errors import InputError
-from tasks.matching.examples import task_of
+from tasks.matching.data import task_of
 from tasks.recipes import get_evaluation
 
 REFUSED = yaml.safe_load(Path(__file__).with_name("refused_examples.yaml").read_text(encoding="utf-8"))

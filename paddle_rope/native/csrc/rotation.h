@@ -39,9 +39,9 @@ struct Rotation {
     const int64_t a_out = back ? step : 1, b_out = back ? apart : half;
 #pragma omp simd
     for (int64_t i = 0; i < half; ++i) {
-      const float a = factor * x[a_in * i], b = factor * x[a_in * i + b_in], sine = back ? -s[i] : s[i];
-      y[a_out * i] = a * c[i] - b * sine;
-      y[a_out * i + b_out] = b * c[i] + a * sine;
+      const float a = factor * x[a_in * i], b = factor * x[a_in * i + b_in];
+      y[a_out * i] = back ? a * c[i] + b * s[i] : a * c[i] - b * s[i];
+      y[a_out * i + b_out] = back ? b * c[i] - a * s[i] : a * s[i] + b * c[i];
     }
   }
 };

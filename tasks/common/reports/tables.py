@@ -13,7 +13,6 @@ from tasks.common.errors import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
 
@@ -41,18 +40,6 @@ def mean_and_deviation(values: Sequence[float], digits: int = 4) -> str:
     return f"{mean} ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else mean
 
 
-def terminal_table(title: str, first_column: str, columns: Iterable[str]) -> Table:
-    """An empty table of rich for :func:`as_cells`; all columns but the first are set to the right."""
-    from rich.table import Table
-
-    title, first_column, *others = as_cells(title, first_column, *columns)
-    table = Table(title=title, title_justify="left")
-    table.add_column(first_column)
-    for name in others:
-        table.add_column(name, justify="right")
-    return table
-
-
 def as_cells(*texts: str) -> list[Text]:
     """Texts as cells of a table of rich: brackets are no markup, and control characters are escaped."""
     from rich.text import Text
@@ -74,7 +61,12 @@ def terminal(width: int | None = None) -> Console:
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str] | None]) -> None:
     """Print rows of texts, None for a line between; all columns but the first are set to the right. The table is as
     wide as its texts, since one of rich's would be cut at the width of the terminal."""
-    table = terminal_table(title, columns[0], columns[1:])
+    from rich.table import Table
+
+    title, *columns = as_cells(title, *columns)
+    table = Table(title=title, title_justify="left")
+    for number, name in enumerate(columns):
+        table.add_column(name, justify="right" if number else "left")
     for row in rows:
         if row is None:
             table.add_section()

@@ -51,22 +51,18 @@ class PredictionWriter:
             InputError: a text or a type cannot be written in the format.
         """
         for record, place in zip(records, where):
-            self._write_one(record, place)
+            self._file.writelines(self._written(record, place))
 
-    def _write_one(self, record, place):
+    def _written(self, record: dict, place: str) -> Iterable[str]:
         if self._format == "jsonl":
-            self._file.write(json_line(record))
-            return
+            return [json_line(record)]
         if self._format == "labelstudio":
-            task = json.dumps(prediction_task(record, self._model_version), ensure_ascii=False)
-            self._file.write(self._between + task)
-            self._between = ",\n"
-            return
+            between, self._between = self._between, ",\n"
+            return [between, json.dumps(prediction_task(record, self._model_version), ensure_ascii=False)]
         entities = entities_of(record)
         if self._format == "bio":
             entities = without_overlaps(entities)
             self.left_out += len(record["entities"]) - len(entities)
             if not record["text"]:
-                self._file.write("\n")  # a sentence without characters
-                return
-        self._file.writelines(TEXT_FORMATS[self._format].write([make_example(record["text"], entities, place)]))
+                return ["\n"]  # a sentence without characters
+        return TEXT_FORMATS[self._format].write([make_example(record["text"], entities, place)])

@@ -30,12 +30,8 @@ def uncertainty(candidates: Iterable[Entity]) -> float:
             :data:`~tasks.ner.prediction.thresholds.LOWEST_THRESHOLD`, overlapping ones too, as of
             :meth:`tasks.ner.prediction.predictor.NerPredictor.find` with that threshold.
     """
-    return math.fsum(_entropy(entity.probability) for entity in candidates)
-
-
-def _entropy(probability: float) -> float:
-    """Entropy of a yes with this probability; 0 for 0 and 1."""
-    return -math.fsum(p * math.log(p) for p in (probability, 1 - probability) if p > 0)
+    shares = (p for entity in candidates for p in (entity.probability, 1 - entity.probability))
+    return -math.fsum(p * math.log(p) for p in shares if p > 0)
 
 
 def rank(texts: list[str], uncertainties: list[float], count: int, known: Iterable[str] = ()) -> list[int]:
@@ -51,37 +47,29 @@ def rank(texts: list[str], uncertainties: list[float], count: int, known: Iterab
         Indices of at most ``count`` texts, the most uncertain first, the first one among equals. Empty texts and near
         duplicates of known texts, or of texts taken before, are left out.
     """
-    kept = DistinctTexts()
+    sizes: list[int] = []  # number of distinct pairs of each text that is kept
+    holders: dict[str, list[int]] = defaultdict(list)  # pair -> the kept texts that have it
+
+    def keep(text: str) -> bool:
+        """Keep a text unless it is a near duplicate of a kept one; returns whether it is kept."""
+        pairs = _pairs(text)
+        shared = Counter(index for pair in pairs for index in holders.get(pair, ()))
+        if any(both >= NEAR_DUPLICATE * (len(pairs) + sizes[index] - both) for index, both in shared.items()):
+            return False
+        for pair in pairs:
+            holders[pair].append(len(sizes))
+        sizes.append(len(pairs))
+        return True
+
     for text in known:
-        kept.add(text)
+        keep(text)
     chosen: list[int] = []
     for index in sorted(range(len(texts)), key=lambda index: (-uncertainties[index], index)):
         if len(chosen) == count:
             break
-        if texts[index].strip() and kept.add(texts[index]):
+        if texts[index].strip() and keep(texts[index]):
             chosen.append(index)
     return chosen
-
-
-class DistinctTexts:
-    """Texts, no two of which are near duplicates."""
-
-    def __init__(self):
-        self._sizes: list[int] = []  # number of distinct pairs of each text
-        self._holders: dict[str, list[int]] = defaultdict(list)  # pair -> the texts that have it
-
-    def add(self, text: str) -> bool:
-        """Add a text unless it is a near duplicate of one that is here; returns whether it was added."""
-        pairs = _pairs(text)
-        shared = Counter(index for pair in pairs for index in self._holders.get(pair, ()))
-        if any(
-            both >= NEAR_DUPLICATE * (len(pairs) + self._sizes[index] - both) for index, both in shared.most_common()
-        ):
-            return False
-        for pair in pairs:
-            self._holders[pair].append(len(self._sizes))
-        self._sizes.append(len(pairs))
-        return True
 
 
 def _pairs(text):

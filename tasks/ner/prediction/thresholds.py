@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -18,11 +18,10 @@ LOWEST_THRESHOLD = -5.0
 MOST_CANDIDATES, LEAST_BOUND = 20, 1000  # a character; so many are never too many
 FIRST_TEXTS, TEXTS_AT_ONCE = 16, 256
 LEAST_FOR_F1 = -3.0
-Text = TypeVar("Text")
 
 
 def find_candidates(
-    find: Callable[[list[Text]], list[list[Entity]]], texts: list[Text], lengths: Sequence[int]
+    find: Callable[[list[Any]], list[list[Entity]]], texts: list[Any], lengths: Sequence[int]
 ) -> list[list[Entity]]:
     """For each text its entities that score above ``LOWEST_THRESHOLD``.
 

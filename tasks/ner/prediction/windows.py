@@ -54,7 +54,7 @@ def windows_of(parts: Iterable[TokenizedText], length: int, overlap: int) -> Ite
         while held.size > first + length:
             window = _window(held.part(first, first + length), reached, begins=first == 0, ends=False)
             yield window
-            reached = max(reached, window.text.offsets[-2][1])
+            reached = window.text.offsets[-2][1]
             last, first = first, first + step
     assert held is not None, "a text has at least one part"
     first = max(0, held.size - length)
@@ -64,7 +64,7 @@ def windows_of(parts: Iterable[TokenizedText], length: int, overlap: int) -> Ite
 def _window(text, reached, begins, ends):
     """``begins`` and ``ends`` say whether it begins and ends as its text does."""
     start, end = -inf if begins else text.offsets[1][0], text.offsets[-2][1]
-    return Window(text, start, inf if ends else end, max(0, end - reached))
+    return Window(text, start, inf if ends else end, end - reached)
 
 
 def merge_windows(bounds: Sequence[Bounds], found: Sequence[Sequence[Entity]]) -> list[Entity]:

@@ -2,16 +2,18 @@
 
 import contextlib
 import functools
+import itertools
 import math
 import sys
 import warnings
 
 import numpy as np
 from matplotlib import font_manager
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+
+from tasks.common.reports.figures import pixels
 
 MAX_CHARACTERS = 40
 MAX_PANELS = 4  # more would be too small to read in VisualDL
@@ -41,25 +43,27 @@ def draw_scores(text, scores, gold, types, title):
     matrices = dict(zip(types, scores))
     shown = _chosen(types, matrices, gold)
     font = chinese_font()
-    colors = TwoSlopeNorm(0, LOWEST, HIGHEST)
+    style = {"fontfamily": font or "sans-serif", "parse_math": False}  # a $ of a user begins no formula
+    labels = [symbol if font and symbol.isprintable() else str(index) for index, symbol in enumerate(text)]
     columns = min(2, len(shown))
     rows = math.ceil(len(shown) / columns)
     side = max(0.2 * len(text), 2.0) + 0.4  # inches of a panel with what is around it
     width, height = columns * side + 1.3, rows * side + 1.2
     figure = Figure(figsize=(width, height), dpi=100, facecolor="white")
-    labels = [symbol if font and symbol.isprintable() else str(index) for index, symbol in enumerate(text)]
-    for place, kind in enumerate(shown):
-        row, column = divmod(place, columns)
-        left, bottom = 0.45 + column * side, height - 0.85 - (row + 1) * side + 0.3
-        axes = figure.add_axes([left / width, bottom / height, (side - 0.2) / width, (side - 0.4) / height])
+    edges = {"left": 0.45 / width, "right": 1 - 1.05 / width, "bottom": 0.4 / height, "top": 1 - 0.95 / height}
+    panels = figure.subplots(
+        *(rows, columns), sharex=True, sharey=True, squeeze=False, gridspec_kw={**edges, "hspace": 0.16, "wspace": 0.08}
+    )
+    for axes, kind in itertools.zip_longest(panels.flat, shown):
+        if kind is None:
+            axes.remove()
+            continue
+        colors = TwoSlopeNorm(0, LOWEST, HIGHEST)
         image = axes.imshow(matrices[kind], cmap="RdBu_r", norm=colors, interpolation="nearest")
         axes.set_facecolor("#e8e8e8")
-        axes.set_title(_printable(kind[:MAX_CHARACTERS]), pad=4, **_style(font, 12))
-        is_last_of_column = place + columns >= len(shown)
-        for axis, labeled in ((axes.xaxis, is_last_of_column), (axes.yaxis, column == 0)):
-            axis.set_ticks(range(len(text)) if labeled else [])
-            if labeled:
-                axis.set_ticklabels(labels, **_style(font, 11))
+        axes.set_title(_printable(kind[:MAX_CHARACTERS]), pad=4, fontsize=12, **style)
+        axes.set_xticks(range(len(text)), labels, fontsize=11, **style)
+        axes.set_yticks(range(len(text)), labels, fontsize=11, **style)
         axes.tick_params(length=0, pad=2)
         for start, end, of_kind in gold:
             if of_kind == kind and end <= len(text):
@@ -67,15 +71,12 @@ def draw_scores(text, scores, gold, types, title):
                 axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor="black", linewidth=1.4))
     bar = figure.add_axes([1 - 0.75 / width, 0.45 / height, 0.13 / width, (height - 1.35) / height])
     figure.colorbar(image, cax=bar).set_label("logit; above 0 is an entity", fontsize=10)
-    bar.tick_params(labelsize=9)
-    figure.text(0.45 / width, 1 - 0.28 / height, _printable(title), **_style(font, 13))
     axes_named = "down: first character, to the right: last character; framed: gold"
-    figure.text(0.45 / width, 1 - 0.52 / height, axes_named, **_style(font, 10))
-    canvas = FigureCanvasAgg(figure)
+    figure.text(0.45 / width, 1 - 0.28 / height, _printable(title), fontsize=13, **style)
+    figure.text(0.45 / width, 1 - 0.52 / height, axes_named, fontsize=10, **style)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # drawn as an empty box
-        canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+        return pixels(figure)
 
 
 def _chosen(types, matrices, gold):
@@ -112,8 +113,3 @@ def _listed_font():
 
 def _printable(text):
     return "".join(symbol if symbol.isprintable() else "\ufffd" for symbol in text)
-
-
-def _style(font, size):
-    # in what a user gives, a $ is a $ and begins no formula
-    return {"fontfamily": font or "sans-serif", "fontsize": size, "parse_math": False}

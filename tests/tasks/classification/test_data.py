@@ -4,7 +4,7 @@ import pytest
 
 from paddle_rope.roformer import CharTokenizer
 from tasks.classification.arguments import ClassificationArguments
-from tasks.classification.batching import ClassificationDataset, TextCollator
+from tasks.classification.batching import ClassificationDataset, pad_texts
 from tasks.classification.config import ClassificationConfig
 from tasks.classification.data import Example, class_names, read_splits
 from tasks.classification.evaluation import classification_scores, print_data_report
@@ -37,7 +37,7 @@ def test_text_is_read_from_its_beginning_and_padded_at_its_end(capsys):
     dataset = ClassificationDataset(examples, tokenizer, ["x", "y"], max_characters=2)
     assert [text.ids for text in dataset.texts] == [tokenizer.encode(text)[0] for text in ("甲乙", "甲", "丁丙")]
     assert (dataset.cut, dataset.cut_characters, dataset.lengths) == (2, 3, [4, 3, 4])
-    batch = TextCollator(tokenizer.pad_token_id)(dataset.texts)
+    batch = pad_texts(dataset.texts, tokenizer.pad_token_id)
     assert batch["attention_mask"].tolist() == [[True] * 4, [True] * 3 + [False], [True] * 4]
     assert batch["input_ids"][1, 3] == tokenizer.pad_token_id and batch["labels"].tolist() == [0, 1, 1]
     print_data_report({"train": dataset})

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from tasks.classification.data import read_examples
+from tasks.classification.data import read_labeled
 from tasks.classification.prediction import Classifier
 from tasks.common.errors import InputError
 from tasks.recipes import open_predictor
@@ -26,14 +26,14 @@ def classifier(trained):
 
 @pytest.fixture(scope="module")
 def texts(demo):
-    return [example.text for example in read_examples(demo)][:64]
+    return [example.text for example in read_labeled(demo)][:64]
 
 
 def test_run_leaves_scores_classes_and_predictions(trained, demo):
     metrics, config = trained.metrics, trained.model_config
     assert metrics["dev"]["accuracy"] > 0.7 and metrics["dev"]["texts"] == len(trained.predictions) == 40
     assert (config["classes"], config["pooling"], config["attention"]) == (CLASSES, "mean", "linear")
-    assert sum(metrics["texts_cut"].values()) == sum(len(example.text) > 48 for example in read_examples(demo))
+    assert sum(metrics["texts_cut"].values()) == sum(len(example.text) > 48 for example in read_labeled(demo))
     right = [record["label"] == record["gold"] for record in trained.predictions]
     assert np.mean(right) == metrics["dev"]["accuracy"]
 

@@ -11,8 +11,8 @@ from PIL import Image
 from tasks.commands.experiment import experiment
 from tasks.common.errors import exit_on_input_error
 from tasks.common.reports.tables import mean_and_deviation
-from tasks.experiments.performer.report import first_step_below, smoothed
-from tasks.experiments.positions.report import PUBLISHED, TITLES, rank_correlation
+from tasks.experiments.reports.performer import first_step_below, smoothed
+from tasks.experiments.reports.positions import PUBLISHED, TITLES, rank_correlation
 from tests.tasks.language_model.conftest import TINY
 
 FOLDER = Path(__file__).resolve().parents[3] / "configs" / "experiments"

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from paddle_rope.roformer import CharTokenizer
-from tasks.matching.batching import ItemCollator, MatchingDataset
-from tasks.matching.examples import Example
+from tasks.matching.batching import MatchingDataset, pad_items
+from tasks.matching.data import Example
 from tasks.matching.model import MatchingConfig
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -32,7 +32,7 @@ def test_cross_encoder_reads_two_texts_as_one_sequence_with_types_on_demand(toke
     assert data.sequences[0].token_type_ids.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
     data = dataset(tokenizer, [("ab", "xyz")], type_vocab_size=2)
     assert data.sequences[0].token_type_ids is None
-    assert "token_type_ids" not in ItemCollator(0)([data[0]])
+    assert "token_type_ids" not in pad_items([data[0]], 0)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_sequences_in_common_are_kept_once(tokenizer):
 
 def test_batches_have_the_first_sequences_of_all_items_first_and_are_padded(tokenizer):
     data = dataset(tokenizer, [("a", "bcd"), ("ef", "g")], architecture="bi_encoder")
-    batch = ItemCollator(tokenizer.pad_token_id)([data[0], data[1]])
+    batch = pad_items([data[0], data[1]], tokenizer.pad_token_id)
     rows = ["".join(tokenizer.vocab[i].strip("[]")[0] for i in row) for row in batch["input_ids"]]
     assert rows == ["CaSPP", "CefSP", "CbcdS", "CgSPP"]
     assert batch["attention_mask"].tolist() == [[token != "P" for token in row] for row in rows]

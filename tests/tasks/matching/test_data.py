@@ -8,8 +8,7 @@ import pytest
 
 from tasks.common.errors import InputError
 from tasks.matching.arguments import MatchingArguments
-from tasks.matching.data import ExampleStream, prediction_records, read_labeled
-from tasks.matching.examples import Example, task_of
+from tasks.matching.data import Example, ExampleStream, prediction_records, read_labeled, task_of
 from tasks.matching.splits import cut_fold, read_splits
 
 TRIPLE = '{{"A": "甲", "B": "乙{0}", "C": "丙{0}"{1}}}\n'

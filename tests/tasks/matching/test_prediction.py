@@ -120,7 +120,7 @@ def test_other_things_than_texts_are_refused(predictors, call, said):
 
 @pytest.mark.parametrize("batch_size", [1, 32])
 def test_pairs_are_written_with_their_score_and_label(bi_encoder, pairs, data, tmp_path, batch_size):
-    assert len(pairs) > CHUNK_BATCHES["matching"]
+    assert len(pairs) > CHUNK_BATCHES
     words = [bi_encoder.model, "--input", data.pairs_dev, "--output", tmp_path / "out", "--batch_size", batch_size]
     assert predict.main([*map(str, words), "--device=cpu"]) == 0
     records = read_json_lines(tmp_path / "out")

@@ -73,7 +73,7 @@ def test_a_text_has_a_record_whatever_holds_it(run, records, dev_texts, tmp_path
 
 def test_empty_lines_and_chunks_keep_their_place(run, dev_texts, records, tmp_path):
     (tmp_path / "in").write_text("\n" + "\n\n".join(dev_texts) + "\n\n", encoding="utf-8")
-    found = json_lines(run(tmp_path / "in", "--batch_size", 1))  # 64 texts are read together
+    found = json_lines(run(tmp_path / "in", "--batch_size", 1))  # 32 texts are read together
     assert [record["text"] for record in found] == ["", *(line for text in dev_texts for line in (text, ""))]
     assert spans_of(found[1::2]) == spans_of(records) and not any(record["entities"] for record in found[::2])
 

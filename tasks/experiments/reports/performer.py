@@ -6,7 +6,7 @@ import numpy as np
 
 from tasks.common.reports.figures import BLUE, GREEN, ORANGE, new_figure, png
 from tasks.common.reports.tables import as_csv, as_markdown, mean_and_deviation
-from tasks.experiments.language_models import by_variant, final_loss, setting
+from tasks.experiments.reports.language_models import by_variant, final_loss, setting
 
 TITLES = {
     "rope": "Performer with RoPE",

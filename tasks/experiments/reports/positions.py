@@ -11,8 +11,8 @@ from scipy.stats import spearmanr
 
 from tasks.common.reports.figures import png
 from tasks.common.reports.tables import as_markdown, mean_and_deviation
-from tasks.experiments.language_models import by_variant, final_loss, setting
-from tasks.experiments.positions import figures
+from tasks.experiments.reports import position_figures as figures
+from tasks.experiments.reports.language_models import by_variant, final_loss, setting
 from tasks.language_model.evaluation import UNSCALED
 
 # kexue.fm 10862: losses of a language model of about 1e9 parameters, by where RoPE turns.

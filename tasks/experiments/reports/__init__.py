@@ -1,0 +1,1 @@
+"""Further reports of plans, by name: see :data:`tasks.experiments.table.REPORTS`."""
