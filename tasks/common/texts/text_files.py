@@ -30,31 +30,32 @@ _GZIP = b"\x1f\x8b"
 # gzip may unpack to this many times its size (texts: 3 to 10 times), or to this many bytes
 MAX_GZIP_RATIO = 100
 MIN_GZIP_BYTES = 1 << 24
-_SAVE_TABLE = "save the table as CSV in UTF-8"
 _DOCBIN = (
-    "zlib data, as spaCy's DocBin; write it as JSON lines with spaCy: for doc in DocBin().from_disk(FILE).get_docs("
+    "write it as JSON lines with spaCy: for doc in DocBin().from_disk(FILE).get_docs("
     'spacy.blank("zh").vocab): print(json.dumps({"text": doc.text, "entities": [[e.start_char, e.end_char, e.label_] '
     "for e in doc.ents]}))"
 )
-# offset of the bytes that identify a kind of file, these bytes, the kind and the remedy
-_SIGNATURES = (
-    (0, b"PK\x03\x04", f"a zip archive or an Office document; unpack it, or {_SAVE_TABLE}"),
-    (0, b"\xd0\xcf\x11\xe0", f"an old Office document; {_SAVE_TABLE}, or its text"),
-    (0, b"BZh", "packed by bzip2; unpack it with bunzip2, or pack it with gzip"),
-    (0, b"\xfd7zXZ\x00", "packed by xz; unpack it with unxz, or pack it with gzip"),
-    (0, b"\x28\xb5\x2f\xfd", "packed by zstd; unpack it with unzstd, or pack it with gzip"),
-    (0, b"7z\xbc\xaf", "a 7z archive; unpack it"),
-    (0, b"Rar!", "a rar archive; unpack it"),
-    (257, b"ustar", "a tar archive; unpack it, and give the files or their folder"),
-    (0, b"PAR1", "Parquet, which predict reads with --output FOLDER; for labels write it as JSON lines"),
-    (0, b"ARROW1", "Arrow; write it as JSON lines, with to_json of Hugging Face's datasets"),
-    (0, b"%PDF-", "PDF; save its text"),
-    (0, b"\x89PNG\r\n\x1a\n", "a PNG image; give a file of text"),
-    (0, b"\xff\xd8\xff", "a JPEG image; give a file of text"),
-    (0, b"GIF8", "a GIF image; give a file of text"),
-    (0, b"SQLite format 3\x00", "a database of SQLite; write the records as JSON lines"),
-    *((0, bytes((0x78, second)), _DOCBIN) for second in (0x01, 0x5E, 0x9C, 0xDA)),
-)
+_TABLE = "save the table as CSV in UTF-8"
+_IMAGE = "give a file of text"
+# kind of file -> the bytes that it begins with, and the remedy
+_SIGNATURES = {
+    "a zip archive or an Office document": (b"PK\x03\x04", f"unpack it, or {_TABLE}"),
+    "an old Office document": (b"\xd0\xcf\x11\xe0", f"{_TABLE}, or its text"),
+    "packed by bzip2": (b"BZh", "unpack it with bunzip2"),
+    "packed by xz": (b"\xfd7zXZ\x00", "unpack it with unxz"),
+    "packed by zstd": (b"\x28\xb5\x2f\xfd", "unpack it with unzstd"),
+    "a 7z archive": (b"7z\xbc\xaf", "unpack it"),
+    "a rar archive": (b"Rar!", "unpack it"),
+    "Parquet": (b"PAR1", "predict reads it with --output FOLDER; for labels write it as JSON lines"),
+    "Arrow": (b"ARROW1", "write it as JSON lines, with to_json of Hugging Face's datasets"),
+    "PDF": (b"%PDF-", "save its text"),
+    "a PNG image": (b"\x89PNG\r\n\x1a\n", _IMAGE),
+    "a JPEG image": (b"\xff\xd8\xff", _IMAGE),
+    "a GIF image": (b"GIF8", _IMAGE),
+    "a database of SQLite": (b"SQLite format 3\x00", "write the records as JSON lines"),
+    "zlib data, as spaCy's DocBin": ((b"x\x01", b"x\x5e", b"x\x9c", b"x\xda"), _DOCBIN),
+}
+_TAR, _TAR_AT = b"ustar", 257
 
 
 class RecordsName(str):
@@ -133,9 +134,11 @@ def unpacked(file: BinaryIO, name: str) -> BinaryIO:
     if file.peek(_HEAD_BYTES).startswith(_GZIP):
         file = _Unpacked(file, name)
     head = file.peek(_HEAD_BYTES)[:_HEAD_BYTES]
-    kind = next((kind for offset, mark, kind in _SIGNATURES if head.startswith(mark, offset)), None)
-    if kind is not None and not _is_text(head):
-        raise InputError(f"{name}: is {kind}")
+    if head.startswith(_TAR, _TAR_AT) and not _is_text(head):
+        raise InputError(f"{name}: is a tar archive; unpack it, and give the files or their folder")
+    for kind, (mark, remedy) in _SIGNATURES.items():
+        if head.startswith(mark) and not _is_text(head):
+            raise InputError(f"{name}: is {kind}; {remedy}")
     return file
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -91,18 +91,13 @@ def check_there(path: str) -> None:
     raise InputError(f"{path}: no such file; {command} downloads it")
 
 
-def fetch_dataset(
-    files: Iterable[PublishedFile],
-    folder: str | os.PathLike,
-    report: Callable[[str], object] = print,
-    show_progress: bool = False,
-) -> None:
-    """Put the files of a data set into a folder. Files that are there already are checked and kept.
+def fetch_dataset(files: Iterable[PublishedFile], folder: str | os.PathLike, show_progress: bool = False) -> None:
+    """Put the files of a data set into a folder, and print a line for each. Files that are there already are checked
+    and kept.
 
     Args:
         files: of the data set.
         folder: where to put them; is made.
-        report: called with one line for each file.
         show_progress: show a progress bar.
 
     Raises:
@@ -114,7 +109,7 @@ def fetch_dataset(
         path, source = folder / file.name, folder / file.source_name
         if path.exists():
             _check_given(path, file.check)
-            report(f"{path}: is there already, and as published")
+            print(f"{path}: is there already, and as published")
             continue
         if file.is_member:
             if not source.exists():
@@ -128,7 +123,7 @@ def fetch_dataset(
                 file.check(target.name, path)
         else:
             download(file.url, path, file.size, file.sha256, file.check, show_progress)
-        report(f"{path}: {path.stat().st_size} bytes from {file.url}")
+        print(f"{path}: {path.stat().st_size} bytes from {file.url}")
     for source in archives:
         source.unlink()
 

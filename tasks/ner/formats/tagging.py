@@ -130,12 +130,3 @@ def join_tokens(tokens: list[str]) -> tuple[str, list[tuple[int, int]]]:
         offsets.append((end, end + len(token)))
         end, before = end + len(token), token
     return "".join(parts), offsets
-
-
-def scheme_of(prefixes: Iterable[str]) -> Scheme | None:
-    """The scheme of tags with these prefixes, or None if no scheme has them all.
-
-    The first that fits: tags without I and M are BIO if they are O and B only, and BIOES otherwise, which read the
-    same as in the other schemes.
-    """
-    return next((scheme for scheme in SCHEMES if set(scheme.prefixes) >= set(prefixes)), None)

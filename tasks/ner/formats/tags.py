@@ -29,7 +29,6 @@ from tasks.ner.formats.tagging import (
     encode_tags,
     join_tokens,
     parse_tag,
-    scheme_of,
 )
 
 HEADER_ENDS = ("label", "labels")  # what a header ends with, which is no tag
@@ -104,7 +103,11 @@ def read_sentences(lines: list[str], name: str, scheme: Scheme) -> list[Example]
 
 
 def find_scheme(sentences: Iterable[Sentence], name: str) -> Scheme:
-    """The scheme that has all tags of a file; raises InputError if none has."""
+    """The first scheme that has all tags of a file; raises InputError if none has.
+
+    Tags without I and M are BIO if they are O and B only, and BIOES otherwise, which read the same as in the other
+    schemes.
+    """
     first_of: dict[str, tuple[str, str]] = {}  # prefix -> tag and "path:line" of its first occurrence, in order
     seen = set()
     for sentence in sentences:
@@ -115,7 +118,7 @@ def find_scheme(sentences: Iterable[Sentence], name: str) -> Scheme:
             parsed = parse_tag(tag)
             if parsed is not None and parsed[0] not in first_of:
                 first_of[parsed[0]] = tag, sentence.place(index, name)
-    scheme = scheme_of(first_of)
+    scheme = next((scheme for scheme in SCHEMES if set(scheme.prefixes) >= set(first_of)), None)
     if scheme is None:
         (earlier, at), (tag, where) = [first_of[prefix] for prefix in first_of if prefix in "IM"]
         raise InputError(

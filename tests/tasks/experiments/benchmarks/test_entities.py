@@ -96,6 +96,7 @@ def test_joined_entities_keep_their_texts_and_only_ascii_words_are_kept_apart(te
 def test_groups_are_all_texts_in_order_and_only_one_text_alone_is_longer():
     examples = [Example(text, (), "x:1") for text in ("一二三", "a", "b", "四五六七八九", "十", "")]
     assert group_neighbors(examples, 5) == [[0, 1], [2], [3], [4, 5]]
+    assert group_neighbors([Example(text, (), "x:1") for text in "abc"], 4) == [[0, 1], [2]]  # "a b", "c"
     assert [len(one.text) for one in join_groups(examples, group_neighbors(examples, 6))] == [6, 6, 1]
 
 

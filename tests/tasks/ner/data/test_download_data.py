@@ -70,13 +70,13 @@ def test_data_set_is_fetched_checked_and_then_kept(server, files, tmp_path, caps
 def test_only_what_is_missing_is_fetched(server, files, tmp_path):
     (tmp_path / "train.json").write_bytes(TRAIN)
     (tmp_path / "test.json").write_bytes(TEST)
-    fetch_dataset(files, tmp_path, report=lambda line: None)
+    fetch_dataset(files, tmp_path)
     assert server.asked == ["/dev.bmes", "/w.dev"]
 
 
 def test_source_put_there_by_hand_is_used_and_kept(server, files, tmp_path):
     (tmp_path / "set.zip").write_bytes(server.files["/set.zip"])
-    fetch_dataset(files, tmp_path, report=lambda line: None)
+    fetch_dataset(files, tmp_path)
     assert server.asked == ["/dev.bmes", "/w.dev"]
     assert sorted(content(tmp_path)) == ["dev.bmes", "set.zip", "test.json", "train.json", "w.dev"]
 

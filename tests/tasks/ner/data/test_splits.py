@@ -64,6 +64,7 @@ def test_one_text_cannot_be_cut(texts):
         hold_out(examples_of(texts), 0.5)
 
 
+@pytest.mark.slow
 def test_run_without_a_dev_file_holds_a_part_out(train, few_texts, tmp_path, without_pictures, capsys):
     runs = []
     for seed in (1, 2):
@@ -183,6 +184,7 @@ def test_the_same_texts_in_memory_are_drawn(few_texts):
     assert read_splits(keys, 7, {"train": whole}) == splits
 
 
+@pytest.mark.slow
 def test_runs_of_several_seeds_have_other_texts_and_no_score_together(few_texts, tmp_path, without_pictures):
     files = {"train_file": str(few_texts.train), "dev_file": str(few_texts.dev), "output_dir": str(tmp_path / "runs")}
     config = {"recipe": "ner", **files, "train_texts": 30, **TINY, "num_train_epochs": 1}
@@ -273,6 +275,7 @@ def test_entities_may_overlap_as_in_train_unless_told(train, tmp_path, without_p
     assert run.config["allow_overlap"] == (expected if words else None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("allow_overlap", [True, False])
 def test_scores_of_a_run_and_of_its_model_heed_allow_overlap(
     train, few_texts, predict, tmp_path, without_pictures, allow_overlap
