@@ -60,7 +60,7 @@ class LanguageModelArguments(common.EncoderArguments):
     evaluation_times: Optional[list[int]] = option(
         None,
         "at the end, losses in texts of so many times the length, such as 1,2,4",
-        Kind("some of 1, 2, 4", {1, 2, 4}.issuperset),
+        TIMES,
     )
     scaling_factors: Optional[list[float]] = option(
         None, "these also with frequencies scaled by NTK and YaRN, such as 2,4", FACTORS
