@@ -8,23 +8,29 @@ from typing import Any, ClassVar
 
 from paddle_rope.options import (
     NAMES,
+    NUMBER,
+    OBJECT,
+    POSITIVE,
+    SHARE,
     TRUTH,
     WIDEST_BAND,
+    Kind,
     choice,
     either,
     integer,
     list_of,
-    number,
-    one_of,
     option,
-    share,
+    optional,
 )
 from paddle_rope.roformer.config import RoFormerConfig
 from tasks.ner.features import COLUMNS
 
 EFFICIENT, DENSE = SPAN_HEADS = ("efficient", "dense")
-_SIZE, _LENGTH, _LENGTH_OR_NONE = integer(1, 2**16), integer(1, 10**9), integer(1, 10**9, optional=True)
-_OF_TYPES = either(number(), list_of(number(), 10**6))
+_LENGTH = integer(1, 10**9)
+
+
+def _of_types(kind: Kind) -> Kind:
+    return either(kind, list_of(kind, 10**6))
 
 
 @dataclass
@@ -33,33 +39,33 @@ class NerConfig(RoFormerConfig):
 
     types: list[str] = option([], "names of the entity types, in the order of the head's outputs", NAMES)
     span_head: str = option(EFFICIENT, "`efficient` or `dense` GlobalPointer", choice(*SPAN_HEADS))
-    head_size: int = option(64, "width of the queries and keys of the span head", _SIZE)
+    head_size: int = option(64, "width of the queries and keys of the span head", integer(1, 2**16))
     max_tokens: int = option(512, "longest text, in characters, that its training took", _LENGTH)
     max_span_length: int | None = option(
-        None, "longest entity in tokens; empty: any", integer(1, WIDEST_BAND, optional=True)
+        None, "longest entity in tokens; empty: any", optional(integer(1, WIDEST_BAND))
     )
     thresholds: float | list = option(
-        0.0, "the logit above which a span is an entity, one number or one per type", _OF_TYPES
+        0.0, "the logit above which a span is an entity, one number or one per type", _of_types(NUMBER)
     )
     temperatures: float | list = option(
         1.0, "a span's probability is sigmoid(logit / temperature); one number or one per type",
-        _OF_TYPES,
+        _of_types(POSITIVE),
     )  # fmt: skip
     span_rope: bool = option(True, "RoPE in the span head; `false` for comparisons", TRUTH)
     allow_overlap: bool = option(True, "may entities overlap; else the one that scores highest is taken", TRUTH)
     features: dict | None = option(
-        None, "sizes of the word features; empty: none", one_of("an object", dict, optional=True)
+        None, "sizes of the word features; empty: none", optional(OBJECT)
     )
-    character_dropout: float = option(0.0, "share of characters that training hides", share())
-    feature_dropout: float = option(0.0, "share of feature values that training hides", share())
-    unk_token_id: int | None = option(None, "id of [UNK], for `character_dropout`", integer(0, 2**24, optional=True))
+    character_dropout: float = option(0.0, "share of characters that training hides", SHARE)
+    feature_dropout: float = option(0.0, "share of feature values that training hides", SHARE)
+    unk_token_id: int | None = option(None, "id of [UNK], for `character_dropout`", optional(integer(0, 2**24)))
     window_tokens: int | None = option(
         None,
         "tokens that prediction reads at once, a length that training covered well; empty: `max_tokens`",
-        _LENGTH_OR_NONE,
+        optional(_LENGTH),
     )
-    longest_text: int | None = option(None, "tokens of the longest training text", _LENGTH_OR_NONE)
-    longest_entity: int | None = option(None, "tokens of the longest training entity", _LENGTH_OR_NONE)
+    longest_text: int | None = option(None, "tokens of the longest training text", optional(_LENGTH))
+    longest_entity: int | None = option(None, "tokens of the longest training entity", optional(_LENGTH))
 
     model_type: ClassVar[str] = "paddle_rope_ner"
     RENAMED: ClassVar[dict[str, str]] = {"max_length": "max_tokens"}  # names of version 0.1
@@ -67,8 +73,9 @@ class NerConfig(RoFormerConfig):
     def __post_init__(self):
         self.types = list(self.types) if isinstance(self.types, tuple) else self.types
         super().__post_init__()
-        check_of_types("thresholds", self.thresholds, len(self.types))
-        check_of_types("temperatures", self.temperatures, len(self.types), positive=True)
+        for name in ("thresholds", "temperatures"):
+            if len(of_types(getattr(self, name), len(self.types))) != len(self.types):
+                raise ValueError(f"{name} must be one number or one for each of {len(self.types)} types")
         if self.features is not None:
             _check_sizes(self.features)
         if self.character_dropout and self.unk_token_id is None:
