@@ -139,7 +139,7 @@ def check_run(config: dict[str, Any]) -> None:
     seeds = config.pop("seeds", None)
     if seeds is not None:
         parse_seeds(seeds)
-    checked, _ = check_config(config, get_arguments(name), {recipe: get_arguments(recipe) for recipe in RECIPES})
+    checked = check_config(config, get_arguments(name), {recipe: get_arguments(recipe) for recipe in RECIPES})
     if name == "ner":
         from tasks.ner.data.published import check_there
 

@@ -68,7 +68,7 @@ def check_new_folder(path):
     if path.exists() and not path.is_dir():
         raise InputError(f"{path}: is a file; give another folder")
     parent = path.absolute().parent
-    if not parent.is_dir() or not os.access(parent, os.W_OK):
+    if not _is_writable(parent):
         raise InputError(f"{path}: cannot be made ({parent} is not a writable folder); give another folder")
 
 
@@ -160,13 +160,17 @@ def check_makeable(path, option):
     if path.exists() and not path.is_dir():
         raise InputError(f"{path}: is a file; give another {option}")
     existing = next(parent for parent in [path, *path.absolute().parents] if parent.exists())
+    if not _is_writable(existing):
+        raise InputError(f"{path}: cannot be made ({existing} is not a writable folder); give another {option}")
+
+
+def _is_writable(folder):
+    """Whether files can be made in ``folder``. Permissions alone do not tell: root has them on /proc, too."""
     try:
-        with tempfile.TemporaryFile(dir=existing):  # permissions alone do not tell: root has them on /proc too
-            pass
+        with tempfile.TemporaryFile(dir=folder):
+            return True
     except OSError:
-        raise InputError(
-            f"{path}: cannot be made ({existing} is not a writable folder); give another {option}"
-        ) from None
+        return False
 
 
 def file_sha256(path):

@@ -7,7 +7,7 @@ import textwrap
 from typing import Any, NamedTuple
 
 from tasks.common.training.arguments import EncoderArguments, RecipeArguments
-from tasks.common.training.paddlenlp_keys import usable_keys
+from tasks.common.training.paddlenlp_keys import DOCUMENTED, usable_keys
 
 WIDTH = 110
 _DEFAULT_WIDTH = 13
@@ -36,8 +36,8 @@ def training_rows(arguments_class: type[EncoderArguments]) -> list[Row]:
     """The keys of PaddleNLP that do something in it."""
     required = arguments_class.REQUIRED
     return [
-        Row(name, REQUIRED if name in required else key.default, key.help)
-        for name, key in usable_keys(arguments_class).items()
+        Row(name, REQUIRED if name in required else default, DOCUMENTED[name].metadata["help"])
+        for name, default in usable_keys(arguments_class).items()
     ]
 
 
@@ -46,7 +46,7 @@ def listing(recipe: str, arguments_class: type[EncoderArguments]) -> str:
     groups = {
         f"Keys of {recipe}": own_rows(arguments_class),
         "Keys that recipes share": shared_rows(arguments_class),
-        "Keys of PaddleNLP's TrainingArguments that do something here": training_rows(arguments_class),
+        "Keys of PaddleNLP's TrainingArguments that are documented; it takes others": training_rows(arguments_class),
     }
     width = max(len(row.key) for rows in groups.values() for row in rows)
     lines = ["Columns: key, default (- for none), meaning.\n"]

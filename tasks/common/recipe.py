@@ -29,11 +29,12 @@ from tasks.common.run import Run
 from tasks.common.runs import run_folder
 from tasks.common.runs.interruption import interruptible
 from tasks.common.scores import scores_line
-from tasks.common.training.arguments import BY_EPOCHS, EncoderArguments
+from tasks.common.training.arguments import EncoderArguments
 from tasks.common.training.complete import has_checkpoint, last_checkpoint
 from tasks.common.training.failures import explained
 from tasks.common.training.memory import LabeledData, MemoryData, check_resumed, config_with, read_memory
 from tasks.common.training.monitor import VisualDLMonitor
+from tasks.common.training.plans import BY_EPOCHS
 from tasks.common.training.settings import Settings, resolve_config
 from tasks.common.training.trainer import RecipeTrainer, dev_scores_so_far
 

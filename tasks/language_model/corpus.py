@@ -70,5 +70,5 @@ class Corpus:
 
 def load_corpus(keys):
     """The :class:`Corpus` of :class:`tasks.language_model.arguments.LanguageModelArguments`."""
-    documents = demo_documents() if keys.text_files == DEMO else read_documents(keys.files)
+    documents = demo_documents() if keys.text_files == [DEMO] else read_documents(keys.text_files)
     return Corpus(documents, keys.vocab_min_count, keys.length, keys.held_out_windows, keys.held_out_length)

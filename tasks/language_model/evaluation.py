@@ -65,12 +65,12 @@ def measure(model, windows, keys):
     """
     result = {}
     scalings = {UNSCALED: None}
-    for factor in keys.factors:
+    for factor in keys.scaling_factors or ():
         scalings[f"NTK x{factor:g}"] = {"type": "ntk", "factor": factor}
         scalings[f"YaRN x{factor:g}"] = {"type": "yarn", "factor": factor, "original_length": keys.length}
-    for scaling, settings in scalings.items() if keys.times else ():
+    for scaling, settings in scalings.items() if keys.evaluation_times else ():
         scaled = with_scaling(model, settings)
-        for time in keys.times:
+        for time in keys.evaluation_times:
             losses = held_out_losses(scaled, windows, time * keys.length)
             parts = np.array_split(losses.mean(axis=0), min(STRETCHES, keys.length) * time)
             entry = {"scaling": scaling, "length": time * keys.length, "loss": float(losses.mean())}

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional
 
+from paddle_rope.options import Kind
 from tasks.common.errors import InputError
 from tasks.common.training.arguments import POSITIVE, RecipeArguments, model_option, option
 from tasks.matching.config import MatchingConfig
 
 MOST_FOLDS = 1000
+FOLDS = Kind(f"from 2 to {MOST_FOLDS}", lambda value: 2 <= value <= MOST_FOLDS)
 
 
 @dataclass
@@ -28,15 +30,8 @@ class MatchingArguments(RecipeArguments):
     pooling: str = model_option(MatchingConfig, "pooling")
     token_type_ids: bool = model_option(MatchingConfig, "token_type_ids")
     scale: float = model_option(MatchingConfig, "scale")
-    folds: Optional[int] = option(None, "cut `train_file` into so many folds, test on each")
-    fold: Optional[int] = option(None, "test on this fold only, counted from 1")
-
-    def ranges(self):
-        return {
-            **super().ranges(),
-            "folds": (lambda value: value is None or 2 <= value <= MOST_FOLDS, f"from 2 to {MOST_FOLDS}"),
-            "fold": POSITIVE,
-        }
+    folds: Optional[int] = option(None, "cut `train_file` into so many folds, test on each", FOLDS)
+    fold: Optional[int] = option(None, "test on this fold only, counted from 1", POSITIVE)
 
     def check(self, config):
         if self.fold is not None and not (self.folds and self.fold <= self.folds):

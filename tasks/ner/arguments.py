@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional
 
+from paddle_rope.options import Kind
 from tasks.common.errors import InputError
-from tasks.common.training.arguments import POSITIVE, RecipeArguments, model_option, option, with_commas
+from tasks.common.training.arguments import NOT_NEGATIVE, POSITIVE, RecipeArguments, model_option, option
 from tasks.ner.config import NerConfig
-from tasks.ner.features import FEATURE_KINDS, check_kinds
+from tasks.ner.features import FEATURE_KINDS
+
+OF_FEATURES = Kind(f"some of {', '.join(FEATURE_KINDS)}", set(FEATURE_KINDS).issuperset)
 
 
 @dataclass
@@ -22,9 +25,9 @@ class NerArguments(RecipeArguments):
     recipe: str = option("ner", "what is trained")
     train_file: Optional[str] = option(None, "labeled data in any of the supported formats")
     train_texts: Optional[int] = option(
-        None, "take so many texts of `train_file` only, drawn with the seed; empty: all"
+        None, "take so many texts of `train_file` only, drawn with the seed; empty: all", POSITIVE
     )
-    max_characters: int = option(512, "longest training text in characters; a longer one is an error or cut")
+    max_characters: int = option(512, "longest training text in characters; a longer one is an error or cut", POSITIVE)
     cut_long_texts: bool = option(False, "cut longer training texts into windows of so many tokens")
     span_head: str = model_option(NerConfig, "span_head")
     head_size: int = model_option(NerConfig, "head_size")
@@ -35,29 +38,16 @@ class NerArguments(RecipeArguments):
     threshold_for_f1: bool = option(
         False, "after training, lower the threshold of all types to half of the dev F1, as a probability"
     )
-    features: Optional[str] = option(None, f"word features, separated by commas: {', '.join(FEATURE_KINDS)}")
+    features: Optional[list[str]] = option(
+        None, f"word features, separated by commas: {', '.join(FEATURE_KINDS)}", OF_FEATURES
+    )
     character_dropout: float = model_option(NerConfig, "character_dropout")
     feature_dropout: float = model_option(NerConfig, "feature_dropout")
-    masked_lm_epochs: int = option(0, "epochs of masked language modeling before")
-    texts: Optional[str] = option(
+    masked_lm_epochs: int = option(0, "epochs of masked language modeling before", NOT_NEGATIVE)
+    texts: Optional[list[str]] = option(
         None, "files of unlabeled texts for it, separated by commas: one text per line, or JSON Lines"
     )
     fit_to_data: bool = option(False, "choose by the size of the training data what is not given")
-
-    def ranges(self):
-        return {
-            **super().ranges(),
-            "train_texts": POSITIVE,
-            "max_characters": POSITIVE,
-            "masked_lm_epochs": (lambda value: value >= 0, "at least 0"),
-        }
-
-    @classmethod
-    def normalized(cls, config):
-        config = with_commas(super().normalized(config), "texts", "features")
-        if config.get("features") is not None:
-            config["features"] = feature_names(config["features"])
-        return config
 
     def check(self, config):
         chosen = self.fit_to_data and "masked_lm_epochs" not in config
@@ -67,16 +57,3 @@ class NerArguments(RecipeArguments):
         self.check_dev("threshold_for_f1")
         if self.tune_thresholds and self.threshold_for_f1:
             raise InputError("configuration: tune_thresholds and threshold_for_f1; give one of them")
-
-
-def feature_names(value):
-    """Names of kinds of word features between commas, in the order of the kinds; None if there are none.
-
-    Raises:
-        InputError: a name is unknown.
-    """
-    names = [name.strip() for name in str(value).split(",")]
-    try:
-        return ",".join(check_kinds([name for name in names if name])) or None
-    except ValueError as error:
-        raise InputError(f"configuration: {error}") from None

@@ -24,7 +24,7 @@ from tasks.ner.data.reading import entity_types, read_examples, read_lines
 from tasks.ner.data.splits import has_overlap, read_more_texts, read_splits
 from tasks.ner.evaluation import evaluate_model, evaluate_predictor
 from tasks.ner.examples import Example, as_record
-from tasks.ner.features import WordFeatures
+from tasks.ner.features import WordFeatures, check_kinds
 from tasks.ner.fitting import FEWEST_STEPS, fit_keys
 from tasks.ner.lengths import TrainingLengths, describe_lengths, training_lengths
 from tasks.ner.masked_lm import pretrain
@@ -83,8 +83,8 @@ class NerRecipe(Recipe):
         if not run.keys.cut_long_texts:
             refuse_longer(run.examples["train"], run.keys.max_characters)
         run.more_texts = read_more_texts(run.keys)
-        if run.keys.features is not None:
-            kinds = run.keys.features.split(",")
+        if run.keys.features:
+            kinds = check_kinds(run.keys.features)
             run.features = WordFeatures.from_examples(run.examples["train"], kinds, more=run.more_texts)
             run.saved.append(run.features)
         if run.keys.fit_to_data:

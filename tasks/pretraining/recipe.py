@@ -32,7 +32,7 @@ class PretrainingRecipe(Recipe):
     next_step = "use it:   {command} train CONFIG.yaml --pretrained {model}"
 
     def read(self, run: Run) -> None:
-        documents = read_documents([path.strip() for path in run.keys.text_files.split(",")])
+        documents = read_documents(run.keys.text_files)
         run.examples = dict(zip(("train", "dev"), hold_out(documents, run.keys.dev_fraction)))
 
     def new_tokenizer(self, run: Run) -> Tokenizer:
@@ -56,7 +56,7 @@ class PretrainingRecipe(Recipe):
         shows = is_first_process() and sys.stderr.isatty()
         stream = tokenize(run.examples[split], run.tokenizer, f"words of {split}", shows)
         if not len(stream.ids):
-            raise InputError(f"{run.keys.text_files}: the {split} documents have no token of the vocabulary")
+            raise InputError(f"{', '.join(run.keys.text_files)}: the {split} documents have no token of the vocabulary")
         run.facts.setdefault("tokens", {})[split] = len(stream.ids)
         masking = WholeWordMasking(run.tokenizer)
         if split == "dev":

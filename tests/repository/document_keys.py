@@ -18,7 +18,7 @@ from paddle_rope.roformer import RoFormerConfig, SequenceClassificationConfig
 from tasks.classification.arguments import ClassificationArguments
 from tasks.common.key_listing import REQUIRED, Row, as_yaml
 from tasks.common.training.arguments import EncoderArguments
-from tasks.common.training.paddlenlp_keys import KEYS, usable_keys
+from tasks.common.training.paddlenlp_keys import DOCUMENTED, usable_keys
 from tasks.matching.arguments import MatchingArguments
 from tasks.ner.arguments import NerArguments
 from tasks.pretraining.arguments import BY_STAGES, PretrainingArguments
@@ -45,13 +45,13 @@ def keys_of(name):
         return [Row(one.name, one.default, one.metadata["help"]) for one in own]
     if name == "shared":
         arguments = NerArguments
-        others = {key: value.default for key, value in usable_keys(arguments).items() if value.is_common}
+        others = usable_keys(arguments)
     else:
         arguments, others = RECIPES[name]
     shared = vars(EncoderArguments)["__dataclass_fields__"]
     fields = [one for one in dataclasses.fields(arguments) if (shared.get(one.name) is one) == (name == "shared")]
     rows = [Row(one.name, one.default, one.metadata["help"]) for one in fields]
-    rows += [Row(key, default, KEYS[key].help) for key, default in others.items()]
+    rows += [Row(key, default, DOCUMENTED[key].metadata["help"]) for key, default in others.items()]
     rows = [row._replace(default=REQUIRED) if row.key in arguments.REQUIRED else row for row in rows]
     return sorted(rows, key=lambda row: row.default is not REQUIRED)
 

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 from pathlib import Path
-from typing import get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import yaml
 
@@ -97,7 +97,7 @@ def parse_arguments(config, *dataclass_types):
     """Turn a configuration into dataclasses.
 
     Args:
-        config: dict of keys and values; None leaves a key at its default, as does "" where the default is None.
+        config: dict of keys and values; None leaves a key at its default, as do "" and [] where the default is None.
         dataclass_types: the dataclasses; each key belongs to one of them.
 
     Returns:
@@ -115,26 +115,34 @@ def parse_arguments(config, *dataclass_types):
     given = {
         key: value
         for key, value in config.items()
-        if value is not None and (value != "" or known[key].default is not None)
+        if value is not None and (value not in ("", []) or known[key].default is not None)
     }
     return tuple(
-        cls(**{key: _typed(key, value, of_class[key]) for key, value in given.items() if key in of_class})
+        cls(**{key: typed(key, value, of_class[key]) for key, value in given.items() if key in of_class})
         for cls, of_class in zip(dataclass_types, kinds)
     )
 
 
-def _typed(key, value, kind):
-    """A value of YAML or of the command line as the type of its key, such as ``Optional[int]`` or ``list[str]``."""
-    inner = next((one for one in get_args(kind) if one is not type(None)), kind)
-    if get_origin(kind) is list:
-        return [_typed(key, one, inner) for one in (value if isinstance(value, (list, tuple)) else [value])]
-    if isinstance(value, (list, tuple)):
+def typed(key, value, kind):
+    """A value of YAML or of the command line in the type of its key: ``bool``, ``int``, ``float`` or ``str``, a list of
+    them, which the command line writes with commas, ``Union[str, list[str]]`` for one or several, or ``Optional``."""
+    if kind is Any:
+        return value
+    kinds = [one for one in get_args(kind) if one is not type(None)] if get_origin(kind) is not list else [kind]
+    kind = kinds[-1] if kinds else kind
+    is_list = isinstance(value, (list, tuple))
+    if get_origin(kind) is list and (is_list or len(kinds) == 1 or "," in str(value)):
+        values = value if is_list else [word.strip() for word in str(value).split(",") if word.strip()]
+        return [typed(key, one, get_args(kind)[0]) for one in values]
+    if is_list:
         raise InputError(f"key {key!r}: {shown(value)} is a list; give one value")
+    kind = kinds[0] if kinds else kind
+    kind = kind if kind in (*KINDS, str) else str  # PaddleNLP's enumerations
     try:
-        return TRUTH[str(value).lower()] if inner is bool else inner(str(value))
+        return TRUTH[str(value).lower()] if kind is bool else kind(str(value))
     except (ValueError, KeyError):
         raise InputError(
-            f"configuration: {key} must be {KINDS[inner]}, got {shown(value)}; "
+            f"configuration: {key} must be {KINDS[kind]}, got {shown(value)}; "
             "correct the value in the YAML file or on the command line"
         ) from None
 

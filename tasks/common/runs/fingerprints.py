@@ -14,11 +14,13 @@ _NOT_FILES = (STDIN, IN_MEMORY, "demo")  # the last: generated text for the reci
 
 def data_files(config):
     """The paths that a configuration names as data."""
-    named = {key: value for key, value in config.items() if isinstance(value, str)}
-    paths = [value for key, value in named.items() if key.endswith(_FILE)]
-    several = [value for key, value in named.items() if key.endswith(_FILES) or key == _TEXTS]
-    paths += [path.strip() for value in several for path in value.split(",")]
-    return [path for path in paths if path and path not in _NOT_FILES]
+    paths = []
+    for key, value in config.items():
+        if key.endswith(_FILE) and isinstance(value, str):
+            paths.append(value)
+        elif key.endswith(_FILES) or key == _TEXTS:  # a list, or with commas as in the configurations of earlier runs
+            paths += value.split(",") if isinstance(value, str) else value or []
+    return [path.strip() for path in paths if path and path not in _NOT_FILES]
 
 
 def check_readable(config):

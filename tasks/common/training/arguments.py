@@ -1,88 +1,29 @@
-"""Configuration keys that all recipes have: files, encoder, how training goes."""
+"""Configuration keys that all recipes have, each declared once: its type, default, meaning and range."""
 
 from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional
+from typing import Any, Optional, Union
 
+from paddle_rope.options import Kind, choice
 from paddle_rope.roformer.config import RoFormerConfig
 from tasks.common.errors import InputError
-
-if TYPE_CHECKING:
-    pass
+from tasks.common.training.plans import BY_EPOCHS, NOT_EVALUATED
 
 DEV_SPLITS = ("stratified", "random", "contiguous")
-MOST_WORKERS = 64  # processes that prepare batches
-SCHEDULERS = ("linear", "cosine", "constant", "constant_with_warmup", "polynomial")  # PaddleNLP's
 LARGEST_SEED = 2**32 - 1  # numpy's
-
-# Keys of PaddleNLP's TrainingArguments with which the recipes start; a configuration may set others.
-TRAINING_DEFAULTS = {
-    "num_train_epochs": 14,
-    "per_device_train_batch_size": 32,
-    "per_device_eval_batch_size": 32,
-    "learning_rate": 1e-3,
-    "lr_scheduler_type": "linear",
-    "warmup_ratio": 0.1,
-    "weight_decay": 0.01,
-    "max_grad_norm": 1.0,
-    "logging_steps": 20,
-    "seed": 42,
-}
-# What the recipes rely on: one evaluation and checkpoint an epoch, the best one kept.
-FIXED_TRAINING_ARGUMENTS = {
-    "do_train": True,
-    "do_eval": True,
-    "evaluation_strategy": "epoch",
-    "save_strategy": "epoch",
-    "load_best_model_at_end": True,
-    "greater_is_better": True,
-    "save_total_limit": 1,
-    "report_to": "none",
-}
-NOT_EVALUATED = {"do_eval": False, "evaluation_strategy": "no"}  # else PaddleNLP evaluates in between
-# Keys of TrainingArguments that the recipes set themselves or do not heed.
-CLOSED_KEYS = (
-    *FIXED_TRAINING_ARGUMENTS,
-    "metric_for_best_model", "logging_dir", "resume_from_checkpoint", "dataloader_drop_last",
-)  # fmt: skip
-# Of recipes that count in steps: a trainer of theirs evaluates, and the last weights are kept.
-FIXED_BY_STEPS = {
-    "do_train": True,
-    **NOT_EVALUATED,
-    "save_total_limit": 1,
-    "report_to": "none",
-    "ignore_data_skip": True,  # the batches of a resumed run begin where it stopped
-}
-CLOSED_BY_STEPS = (
-    *CLOSED_KEYS, "ignore_data_skip", "num_train_epochs", "per_device_eval_batch_size", "dataloader_num_workers"
-)  # fmt: skip
-
-
-class TrainingPlan(NamedTuple):
-    """What a recipe makes of PaddleNLP's ``TrainingArguments``."""
-
-    defaults: dict  # keys with which it starts; a configuration may set others
-    fixed: dict  # what it relies on
-    closed: tuple  # keys that cannot be set
-    reason: str  # why
-
-
-BY_EPOCHS = TrainingPlan(
-    TRAINING_DEFAULTS, FIXED_TRAINING_ARGUMENTS, (*CLOSED_KEYS, "eval_steps", "save_steps"),
-    "the recipe evaluates each epoch and keeps the best by dev {metric}, or the last with keep_best false",
-)  # fmt: skip
-LAST_KEPT = BY_EPOCHS._replace(fixed={**FIXED_TRAINING_ARGUMENTS, "load_best_model_at_end": False})
-# Without dev data nothing is evaluated, and the last weights are kept.
-WITHOUT_DEV = LAST_KEPT._replace(fixed={**LAST_KEPT.fixed, **NOT_EVALUATED})
-
 SIZE_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+POSITIVE = Kind("greater than 0", lambda value: 0 < value < float("inf"))
+FRACTION = Kind("greater than 0 and less than 1", lambda value: 0 < value < 1)
+SHARE = Kind("at least 0 and less than 1", lambda value: 0 <= value < 1)
+NOT_NEGATIVE = Kind("at least 0", lambda value: 0 <= value < float("inf"))
+SEED = Kind(f"from 0 to {LARGEST_SEED}", lambda value: 0 <= value <= LARGEST_SEED)
 
 
-def option(default, help):
-    """A configuration key: its default, and its meaning and unit as shown in help and documents."""
-    return field(default=default, metadata={"help": help})
+def option(default, help, kind=None):
+    """A configuration key: its default, its meaning and unit as help and documents show them, and its range."""
+    return field(default=default, metadata={"help": help, "kind": kind})
 
 
 def model_option(config_class, name, default=..., note=""):
@@ -94,7 +35,7 @@ def model_option(config_class, name, default=..., note=""):
         note: continues the meaning, such as the form that the option has in a configuration.
     """
     declared = config_class.__dataclass_fields__[name]
-    metadata = {**declared.metadata, "help": declared.metadata["help"] + note}
+    metadata = {**declared.metadata, "help": declared.metadata["help"] + note, "of_model": True}
     return field(default=declared.default if default is ... else default, metadata=metadata)
 
 
@@ -106,13 +47,13 @@ class EncoderArguments:
     """Configuration keys of every recipe that trains an encoder, beside those of PaddleNLP's ``TrainingArguments``."""
 
     recipe: Optional[str] = option(None, "what is trained")
-    dev_fraction: float = option(0.1, "share of the training data held out for dev")
+    dev_fraction: float = option(0.1, "share of the training data held out for dev", FRACTION)
     pretrained: Optional[str] = option(None, "folder of weights and tokenizer to start from")
-    attention: str = of_encoder("attention", note=", separated by commas")
+    attention: Union[str, list[str]] = of_encoder("attention", note=", separated by commas")
     attention_window: int = of_encoder("attention_window")
     feature_map: str = of_encoder("feature_map")
     normalizer: str = of_encoder("normalizer")
-    decay: Optional[str] = of_encoder("decay", note=", separated by commas")
+    decay: Optional[list[float]] = of_encoder("decay", note=", separated by commas")
     convolutions: bool = of_encoder("convolutions")
     output_gate: bool = of_encoder("output_gate")
     position_embedding: str = of_encoder("position_embedding")
@@ -127,7 +68,9 @@ class EncoderArguments:
     vocab_min_count: int = option(2, "rarer characters become `[UNK]`")
     log_histograms: bool = option(False, "histograms of weights and gradients in VisualDL")
     checkpoint_minutes: float = option(
-        15.0, "minutes of training after which a checkpoint is due, to resume from; 0: only at evaluations"
+        15.0,
+        "minutes of training after which a checkpoint is due, to resume from; 0: only at evaluations",
+        NOT_NEGATIVE,
     )
 
     REQUIRED = ("output_dir",)  # keys without a default
@@ -142,11 +85,6 @@ class EncoderArguments:
     DEFAULTS = {}  # the recipe's own defaults of keys of ``TrainingArguments``
     PLAN = BY_EPOCHS
 
-    @classmethod
-    def normalized(cls, config):
-        """A configuration with each value in the form of the command line: YAML also has lists."""
-        return with_commas(config, "attention", "decay")
-
     def check(self, config):
         """Raise InputError for keys that contradict each other; ``config`` is the configuration as the user gave it."""
 
@@ -156,86 +94,69 @@ class EncoderArguments:
             return set()
         return {*self.SETTLED_BY_PRETRAINED, *(name for name in self.model_keys() if name in RoFormerConfig.names())}
 
-    def ranges(self):
-        """dict from key to (function of the value that says whether it fits, what is wanted in words)."""
-        recipe = type(self).recipe
-        return {
-            "recipe": (lambda value: value == recipe, str(recipe)),
-            "checkpoint_minutes": (lambda value: 0 <= value < float("inf"), "at least 0"),
-            "dev_fraction": (lambda value: 0 < value < 1, "greater than 0 and less than 1"),
-        }
+    def fixed_arguments(self):
+        """The keys of ``TrainingArguments`` that the recipe relies on, with their values."""
+        return self.PLAN.fixed
 
     @classmethod
     def model_keys(cls):
         """The keys that are options of the model, in order: dict from name to field."""
-        return {one.name: one for one in fields(cls) if "kind" in one.metadata}
+        return {one.name: one for one in fields(cls) if "of_model" in one.metadata}
 
     def model_options(self, config=None):
         """Options for the configuration of the recipe's model, in its types.
 
         Args:
             config: a configuration; only keys that are in it count. With ``pretrained`` the others come from there.
-
-        Raises:
-            ValueError: a list between commas holds something else than numbers.
         """
-        options = {name: getattr(self, name) for name in self.model_keys() if config is None or name in config}
-        if "," in options.get("attention", ""):
-            options["attention"] = words(options["attention"])
-        if options.get("decay") is not None:
-            options["decay"] = [float(word) for word in words(options["decay"])]
-        return options
+        return {name: getattr(self, name) for name in self.model_keys() if config is None or name in config}
 
-    def check_model(self, config):
-        """Raise InputError unless the options of the model are in their ranges, and those of a new encoder go together.
-
-        ``config`` is the configuration as the user gave it.
-        """
-        try:
-            options = self.model_options(None if self.pretrained is None else config)
-            for name, one in self.model_keys().items():
-                if name in options:
-                    one.metadata["kind"].check(name, options[name])
-            if self.pretrained is None:
+    def check_ranges(self):
+        """Raise InputError unless the values are in their ranges, and the options of a new encoder go together."""
+        recipe = type(self).recipe
+        if self.recipe != recipe:
+            raise InputError(f"configuration: recipe must be {recipe}, got {self.recipe}")
+        check_kinds(self)
+        if self.pretrained is None:
+            try:
+                options = self.model_options()
                 RoFormerConfig(**{name: value for name, value in options.items() if name in RoFormerConfig.names()})
-        except ValueError as error:
-            raise InputError(f"configuration: {error}") from None
+            except ValueError as error:
+                raise InputError(f"configuration: {error}") from None
 
 
 @dataclass
 class RecipeArguments(EncoderArguments):
     """Configuration keys of every recipe with labeled data, beside those of PaddleNLP's ``TrainingArguments``."""
 
-    dev_fraction: float = option(0.1, "share of `train_file` held out without a `dev_file`; 0: none")
+    dev_fraction: float = option(0.1, "share of `train_file` held out without a `dev_file`; 0: none", SHARE)
     dev_split: Optional[str] = option(
         None,
         "how it is drawn: `stratified`, with its share of each label; `random`; `contiguous`, the end of the file; "
         "empty: `stratified`, but for entities `contiguous` where neighboring texts share them",
+        choice(*DEV_SPLITS),
     )
     train_file: Optional[str] = option(None, "labeled data")
     dev_file: Optional[str] = option(None, "labeled data that choose the best epoch")
     test_file: Optional[str] = option(None, "labeled data, scored once at the end")
     keep_best: bool = option(True, "keep the weights of the epoch with the best dev score; `false`: of the last epoch")
-    ema_decay: float = option(0.0, "moving average of the weights, such as 0.998; 0: none")
+    ema_decay: float = option(0.0, "moving average of the weights, such as 0.998; 0: none", SHARE)
     early_stopping_patience: Optional[int] = option(
-        None, "stop after so many epochs without a better dev score; empty, or without dev data: never"
+        None, "stop after so many epochs without a better dev score; empty, or without dev data: never", POSITIVE
     )
 
     REQUIRED = ("train_file", "output_dir")
-
-    def ranges(self):
-        return {
-            **super().ranges(),
-            "early_stopping_patience": POSITIVE,
-            "dev_fraction": (lambda value: 0 <= value < 1, "at least 0 and less than 1"),
-            "dev_split": (lambda value: not value or value in DEV_SPLITS, one_of(DEV_SPLITS)[1]),
-            "ema_decay": SHARE,
-        }
 
     @property
     def has_dev(self):
         """Whether there are data to evaluate on; else training runs to its end and the last weights are kept."""
         return bool(self.dev_file) or self.dev_fraction > 0
+
+    def fixed_arguments(self):
+        if self.PLAN is not BY_EPOCHS:
+            return self.PLAN.fixed
+        evaluation = {} if self.has_dev else NOT_EVALUATED
+        return {**self.PLAN.fixed, **evaluation, "load_best_model_at_end": self.keep_best and self.has_dev}
 
     def check_dev(self, key):
         """Raise InputError if ``key``, which needs dev data, is set and there are none."""
@@ -259,34 +180,12 @@ def parse_seeds(value: Any) -> list[int]:
     return seeds
 
 
-def one_of(names):
-    """The range of a key that takes one of some names."""
-    return (lambda value: value in names), f"one of {', '.join(map(str, names))}"
-
-
-def words(value):
-    """The words between commas; of None or an empty string none."""
-    return [word.strip() for word in value.split(",")] if value else []
-
-
-POSITIVE = (lambda value: value is None or 0 < value < float("inf")), "greater than 0"
-SHARE = (lambda value: value is None or 0 <= value < 1), "at least 0 and less than 1"
-TRAINING_RANGES = {
-    "num_train_epochs": POSITIVE,
-    "per_device_train_batch_size": POSITIVE,
-    "per_device_eval_batch_size": POSITIVE,
-    "gradient_accumulation_steps": POSITIVE,
-    "learning_rate": POSITIVE,
-    "lr_scheduler_type": one_of(SCHEDULERS),
-    "warmup_ratio": (lambda value: 0 <= value <= 1, "from 0 to 1"),
-    "logging_steps": POSITIVE,
-    "eval_steps": POSITIVE,
-    "dataloader_num_workers": (lambda value: 0 <= value <= MOST_WORKERS, f"from 0 to {MOST_WORKERS}"),
-    "seed": (lambda value: 0 <= value <= LARGEST_SEED, f"from 0 to {LARGEST_SEED}"),
-}
-
-
-def with_commas(config, *keys):
-    """``config`` with the lists under ``keys`` as words between commas."""
-    lists = {key: config[key] for key in keys if isinstance(config.get(key), (list, tuple))}
-    return {**config, **{key: ",".join(map(str, value)) for key, value in lists.items()}}
+def check_kinds(values):
+    """Raise InputError unless the fields of a dataclass of options are in their ranges; None is that of no value."""
+    for one in fields(values):
+        value, kind = getattr(values, one.name), one.metadata.get("kind")
+        if kind is not None and value is not None:
+            try:
+                kind.check(one.name, value)
+            except ValueError as error:
+                raise InputError(f"configuration: {error}") from None

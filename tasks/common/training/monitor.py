@@ -83,11 +83,7 @@ class VisualDLMonitor(TrainerCallback):
         if self.settings is None or self._goes_on:
             return
         self.writer.add_text("configuration", as_lines(self.settings), step=0)
-        hyper_parameters = {
-            key: value if isinstance(value := self.settings[key], (int, float)) else visible(str(value))
-            for key in self.hyper_parameters
-            if key in self.settings
-        }
+        hyper_parameters = {key: _plain(self.settings[key]) for key in self.hyper_parameters if key in self.settings}
         self.writer.add_hparams(hyper_parameters, [f"dev/{name}" for name in self.metrics])
 
     def on_load_data_end(self, args, state, control, inputs=None, **kwargs):
@@ -149,6 +145,13 @@ class VisualDLMonitor(TrainerCallback):
             values = tensor.astype("float32").numpy().ravel() / scale
             if np.isfinite(values).all():  # gradients of mixed precision may overflow; that step is then left out
                 self.writer.add_histogram(f"{group}/{name}", values, step, buckets=HISTOGRAM_BUCKETS)
+
+
+def _plain(value):
+    """A value as the hyper-parameter view takes it."""
+    if isinstance(value, (int, float)):
+        return value
+    return visible(",".join(map(str, value)) if isinstance(value, list) else str(value))
 
 
 def as_lines(settings):

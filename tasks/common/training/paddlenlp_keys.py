@@ -1,72 +1,63 @@
-"""Keys of PaddleNLP's ``TrainingArguments`` that do something in the recipes. PaddleNLP is not imported, because that
-takes seconds: help and the first check of a configuration need this module."""
+"""Keys of PaddleNLP's ``TrainingArguments``: what the recipes document, refuse and pass through.
+
+PaddleNLP is not imported, because that takes seconds: help and the first check of a configuration need this module.
+"""
 
 from __future__ import annotations
 
+import importlib.util
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import field, make_dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Optional
 
+from paddle_rope.options import Kind, choice
 from tasks.common.errors import InputError, did_you_mean
-from tasks.common.training.arguments import TRAINING_DEFAULTS, EncoderArguments
+from tasks.common.training.arguments import POSITIVE, SEED, EncoderArguments, option
+
+SCHEDULERS = ("linear", "cosine", "constant", "constant_with_warmup", "polynomial")  # PaddleNLP's
+MOST_WORKERS = 64  # processes that prepare batches
+FROM_0_TO_1 = Kind("from 0 to 1", lambda value: 0 <= value <= 1)
+WORKERS = Kind(f"from 0 to {MOST_WORKERS}", lambda value: 0 <= value <= MOST_WORKERS)
 
 
-class Key(NamedTuple):
-    """A key that a user may set."""
+@dataclass
+class TrainingKeys:
+    """The keys that the recipes document, with their defaults in recipes that count epochs."""
 
-    default: Any  # PaddleNLP's; None where there is none
-    help: str  # meaning and unit
-    is_common: bool = True  # whether the tables of the documents have it
-    kind: Any = None  # type of its values; None: as the default has
-
-
-KEYS = {
-    "output_dir": Key(None, "folder of the run; must be new", kind=str),
-    "device": Key(None, "`cpu`, `gpu`, `gpu:1`, ...; empty: a GPU if there is one", kind=str),
-    "seed": Key(42, "seed of the initial weights, the order of the data, and dropout"),
-    "num_train_epochs": Key(1.0, "passes through the training data"),
-    "per_device_train_batch_size": Key(8, "examples per batch and process"),
-    "per_device_eval_batch_size": Key(8, "the same in evaluation"),
-    "gradient_accumulation_steps": Key(1, "batches per optimizer step, for larger batches than memory holds"),
-    "learning_rate": Key(5e-5, "peak learning rate of AdamW, reached after the warm-up"),
-    "lr_scheduler_type": Key(
-        "linear", "`linear`, `cosine`, `constant_with_warmup`, or `constant`, which has no warm-up"
-    ),
-    "warmup_ratio": Key(0.0, "share of the steps in which the learning rate rises from 0"),
-    "weight_decay": Key(0.0, "weight decay of AdamW"),
-    "max_grad_norm": Key(1.0, "longer gradients are scaled down to this norm"),
-    "recompute": Key(False, "recompute the layers in the backward pass: less memory, more time"),
-    "bf16": Key(
+    output_dir: Optional[str] = option(None, "folder of the run; must be new")
+    device: Optional[str] = option(None, "`cpu`, `gpu`, `gpu:1`, ...; empty: a GPU if there is one")
+    seed: int = option(42, "seed of the initial weights, the order of the data, and dropout", SEED)
+    num_train_epochs: float = option(14.0, "passes through the training data", POSITIVE)
+    per_device_train_batch_size: int = option(32, "examples per batch and process", POSITIVE)
+    per_device_eval_batch_size: int = option(32, "the same in evaluation", POSITIVE)
+    gradient_accumulation_steps: int = option(
+        1, "batches per optimizer step, for larger batches than memory holds", POSITIVE
+    )
+    learning_rate: float = option(1e-3, "peak learning rate of AdamW, reached after the warm-up", POSITIVE)
+    lr_scheduler_type: str = option(
+        "linear", "`linear`, `cosine`, `constant_with_warmup`, or `constant`, which has no warm-up", choice(*SCHEDULERS)
+    )
+    warmup_ratio: float = option(0.1, "share of the steps in which the learning rate rises from 0", FROM_0_TO_1)
+    weight_decay: float = option(0.01, "weight decay of AdamW")
+    max_grad_norm: float = option(1.0, "longer gradients are scaled down to this norm")
+    recompute: bool = option(False, "recompute the layers in the backward pass: less memory, more time")
+    bf16: bool = option(
         False,
-        (
-            "bfloat16 in training: on a CPU that has it, the products of linear layers by native operators; mixed "
-            "precision on a GPU (untested: nothing here has run on one)"
-        ),
-    ),
-    "fp16": Key(False, "float16 mixed precision on a GPU (untested as well)"),
-    "logging_steps": Key(500, "optimizer steps between two values of the loss in the log"),
-    "save_steps": Key(500, "optimizer steps between two checkpoints", is_common=False),
-    "eval_steps": Key(None, "optimizer steps between two evaluations", is_common=False, kind=int),
-    "max_steps": Key(-1, "optimizer steps in all, instead of `num_train_epochs`; -1: by epochs", is_common=False),
-    "warmup_steps": Key(0, "steps in which the learning rate rises, instead of `warmup_ratio`", is_common=False),
-    "num_cycles": Key(0.5, "waves of `cosine`", is_common=False),
-    "lr_end": Key(1e-7, "last learning rate of `polynomial`", is_common=False),
-    "power": Key(1.0, "exponent of `polynomial`", is_common=False),
-    "adam_beta1": Key(0.9, "decay of AdamW's mean of the gradients", is_common=False),
-    "adam_beta2": Key(0.999, "decay of AdamW's mean of their squares", is_common=False),
-    "adam_epsilon": Key(1e-8, "added to AdamW's denominator", is_common=False),
-    "logging_first_step": Key(False, "also log the loss of the first step", is_common=False),
-    "dataloader_num_workers": Key(0, "processes that prepare batches; 0: the run itself", is_common=False),
-    "fp16_opt_level": Key("O1", "of `fp16` and `bf16`: `O1` or `O2`", is_common=False),
-    "scale_loss": Key(32768, "first scale of the loss with `fp16`", is_common=False, kind=float),
-    "amp_master_grad": Key(False, "gradients in float32 with `O2`", is_common=False),
-    "amp_custom_black_list": Key(None, "operators that stay in float32", is_common=False, kind=list[str]),
-    "amp_custom_white_list": Key(None, "operators that do not", is_common=False, kind=list[str]),
-}
-# The same keys as fields of a dataclass, to be parsed and checked without PaddleNLP.
-TrainingKeys = make_dataclass(
-    "TrainingKeys", [(name, key.kind or type(key.default), field(default=key.default)) for name, key in KEYS.items()]
-)
+        "bfloat16 in training: on a CPU that has it, the products of linear layers by native operators; mixed "
+        "precision on a GPU (untested: nothing here has run on one)",
+    )
+    fp16: bool = option(False, "float16 mixed precision on a GPU (untested as well)")
+    logging_steps: int = option(20, "optimizer steps between two values of the loss in the log", POSITIVE)
+    save_steps: int = option(500, "optimizer steps between two checkpoints", POSITIVE)
+    eval_steps: Optional[int] = option(None, "optimizer steps between two evaluations", POSITIVE)
+    max_steps: int = option(-1, "optimizer steps in all, instead of `num_train_epochs`; -1: by epochs")
+    warmup_steps: int = option(0, "steps in which the learning rate rises, instead of `warmup_ratio`")
+    dataloader_num_workers: int = option(0, "processes that prepare batches; 0: the run itself", WORKERS)
+
+
+DOCUMENTED = {one.name: one for one in fields(TrainingKeys)}
 # Keys of PaddleNLP that would contradict a recipe, and what to use instead.
 INSTEAD = {
     "resume_from_checkpoint": "write --resume OUTPUT_DIR in place of the configuration file; the run keeps its own",
@@ -81,15 +72,20 @@ INSTEAD = {
 }
 
 
-def usable_keys(arguments_class: type[EncoderArguments]) -> dict[str, Key]:
-    """The keys of PaddleNLP that do something in a recipe, with the recipe's defaults."""
+def usable_keys(arguments_class: type[EncoderArguments]) -> dict[str, Any]:
+    """The documented keys that a recipe has: dict from their names to the recipe's defaults."""
     plan = arguments_class.PLAN
-    defaults = {**TRAINING_DEFAULTS, **plan.defaults, **arguments_class.DEFAULTS}
-    return {
-        name: key._replace(default=defaults.get(name, key.default))
-        for name, key in KEYS.items()
-        if name not in plan.closed
-    }
+    own = {**plan.defaults, **arguments_class.DEFAULTS}
+    return {name: own.get(name, one.default) for name, one in DOCUMENTED.items() if not plan.is_closed(name)}
+
+
+def paddlenlp_names() -> set[str]:
+    """The names of all fields of ``TrainingArguments``, read from its source; empty without PaddleNLP."""
+    spec = importlib.util.find_spec("paddlenlp")
+    if spec is None or spec.origin is None:
+        return set()
+    source = Path(spec.origin).with_name("trainer") / "training_args.py"
+    return set(re.findall(r"^    (\w+): .+= field\(", source.read_text(encoding="utf-8"), re.MULTILINE))
 
 
 def check_keys(
@@ -97,7 +93,7 @@ def check_keys(
     arguments_class: type[EncoderArguments],
     recipes: Mapping[str, type[EncoderArguments]] | None = None,
 ) -> None:
-    """Raise InputError unless every key does something in a recipe.
+    """Raise InputError unless every key is the recipe's, or one of PaddleNLP that does not contradict it.
 
     Args:
         config: names of the keys that were given.
@@ -111,7 +107,7 @@ def check_keys(
             raise InputError(f"key {key!r} is called {arguments_class.RENAMED[key]!r} now; rename it")
         if key in usable:
             continue
-        if key in plan.closed and (key not in INSTEAD or key in plan.reason):
+        if plan.is_closed(key) and (key not in INSTEAD or key in plan.reason):
             raise InputError(f"key {key!r} cannot be set: {plan.reason.format(metric=arguments_class.METRIC)}")
         if key in INSTEAD:
             raise InputError(f"key {key!r} of PaddleNLP does nothing here: {INSTEAD[key]}")
@@ -121,4 +117,7 @@ def check_keys(
             raise InputError(
                 f"key {key!r} is a key of {', '.join(others)}, not of this recipe; {suggestion or 'leave it out'}"
             )
-        raise InputError(f"unknown key {key!r}; {suggestion or 'paddle-rope train CONFIG.yaml --help lists the keys'}")
+        if key not in paddlenlp_names():
+            raise InputError(
+                f"unknown key {key!r}; {suggestion or 'paddle-rope train CONFIG.yaml --help lists the keys'}"
+            )

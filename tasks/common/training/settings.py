@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 from paddle_rope.roformer import removed
-from tasks.common.cli.run_config import parse_arguments
+from tasks.common.cli.run_config import parse_arguments, typed
 from tasks.common.errors import InputError
-from tasks.common.training.arguments import BY_EPOCHS, LAST_KEPT, TRAINING_RANGES, WITHOUT_DEV, EncoderArguments
-from tasks.common.training.paddlenlp_keys import TrainingKeys, check_keys
+from tasks.common.training.arguments import EncoderArguments, check_kinds
+from tasks.common.training.paddlenlp_keys import DOCUMENTED, TrainingKeys, check_keys, usable_keys
 
 if TYPE_CHECKING:
     from paddlenlp.trainer import TrainingArguments
@@ -44,25 +44,27 @@ def check_config(config, arguments_class, recipes=None):
         recipes: as of :func:`tasks.common.training.paddlenlp_keys.check_keys`.
 
     Returns:
-        :class:`Settings`, whose ``training`` is a :class:`~tasks.common.training.paddlenlp_keys.TrainingKeys`, and the
-        :class:`~tasks.common.training.arguments.TrainingPlan`.
+        :class:`Settings`, whose ``training`` is a :class:`~tasks.common.training.paddlenlp_keys.TrainingKeys`. Keys of
+        PaddleNLP that are not documented stay in ``config`` as they were given.
 
     Raises:
         InputError: a key is unknown or missing, or a value does not fit.
     """
-    given, plan = without_removed_keys(config), arguments_class.PLAN
+    given = without_removed_keys(config)
     check_keys(given, arguments_class, recipes)
-    config = arguments_class.normalized({**plan.defaults, **arguments_class.DEFAULTS, **given})
-    keys, training = parse_arguments(config, arguments_class, TrainingKeys)
-    _check_ranges(keys, training)
+    names = {*arguments_class.__dataclass_fields__, *DOCUMENTED}
+    more = {key: value for key, value in given.items() if key not in names}
+    usable = usable_keys(arguments_class)
+    known = {**usable, **{key: value for key, value in given.items() if key in names and value is not None}}
+    keys, training = parse_arguments(known, arguments_class, TrainingKeys)
+    keys.check_ranges()
+    check_kinds(training)
+    unused = keys.unused_keys() - given.keys()
+    config = {key: value for key, value in vars(keys).items() if key not in unused}
+    config = {**config, **{key: getattr(training, key) for key in usable}, **more}
     for key in arguments_class.REQUIRED:
         if not config.get(key):
             raise InputError(f"no {key!r}: name it in the configuration file or with --{key} PATH")
-    if plan is BY_EPOCHS and not keys.has_dev:
-        plan = WITHOUT_DEV
-    elif plan is BY_EPOCHS and not keys.keep_best:
-        plan = LAST_KEPT
-    keys.check_model(given)
     keys.check(given)
     if keys.pretrained is not None:
         for key in arguments_class.SETTLED_BY_PRETRAINED:
@@ -70,7 +72,7 @@ def check_config(config, arguments_class, recipes=None):
                 raise InputError(
                     f"key {key!r}: sizes and tokenizer come from the folder {keys.pretrained}; leave it out"
                 )
-    return Settings(config, keys, training, given), plan
+    return Settings(config, keys, training, given)
 
 
 def resolve_config(config, arguments_class):
@@ -89,29 +91,24 @@ def resolve_config(config, arguments_class):
 
     from tasks.common.process import choose_device
 
-    (config, keys, checked, given), plan = check_config(config, arguments_class)
+    config, keys, _, given = check_config(config, arguments_class)
     config["device"] = choose_device(config.get("device"))
-    options = {key: getattr(checked, key) for key in config if hasattr(checked, key) and config[key] is not None}
-    options.update(
-        plan.fixed,
-        device=config["device"],
-        metric_for_best_model=arguments_class.METRIC,
-        output_dir=f"{config['output_dir']}/checkpoints",
-        logging_dir=f"{config['output_dir']}/vdl",
-    )
+    kinds = get_type_hints(TrainingArguments)
+    for key in config.keys() - {*vars(keys), *DOCUMENTED}:
+        config[key] = typed(key, config[key], kinds[key])
+    of_paddlenlp = {key: value for key, value in config.items() if key not in vars(keys) and value is not None}
+    fixed = {
+        **keys.fixed_arguments(),
+        "metric_for_best_model": arguments_class.METRIC,
+        "output_dir": f"{config['output_dir']}/checkpoints",
+        "logging_dir": f"{config['output_dir']}/vdl",
+    }
     try:
-        training = TrainingArguments(**options)
+        training = TrainingArguments(**{**of_paddlenlp, **fixed})
     except ValueError as error:
         raise InputError(f"configuration: {' '.join(str(error).split())}") from None
     if config["device"] == "cpu":
         _check_precision(training)
-    unused = keys.unused_keys() - given.keys()
-    config = {**vars(keys), **config}
-    for key in unused:
-        config.pop(key, None)
-    for key, value in config.items():
-        typed = getattr(keys if hasattr(keys, key) else training, key)
-        config[key] = typed if isinstance(typed, (bool, int, float)) else _plain(value)  # "1e-3" -> 0.001
     return Settings(config, keys, training, given)
 
 
@@ -126,15 +123,3 @@ def _check_precision(training):
     why = why_no_bfloat16() if training.bf16 else None
     if why is not None:
         raise InputError(f"configuration: bf16 cannot be on this CPU: {why}; leave it out")
-
-
-def _check_ranges(keys, training):
-    for values, ranges in ((keys, keys.ranges()), (training, TRAINING_RANGES)):
-        for key, (fits, wanted) in ranges.items():
-            if not fits(getattr(values, key)):
-                raise InputError(f"configuration: {key} must be {wanted}, got {getattr(values, key)}")
-
-
-def _plain(value):
-    """A value as YAML and JSON know it."""
-    return value if value is None or isinstance(value, (bool, int, float, str, list)) else str(value)

@@ -6,17 +6,10 @@ from dataclasses import dataclass, fields
 from typing import Optional
 
 from tasks.common.errors import InputError
-from tasks.common.training.arguments import (
-    BY_EPOCHS,
-    POSITIVE,
-    TRAINING_DEFAULTS,
-    EncoderArguments,
-    RecipeArguments,
-    TrainingPlan,
-    option,
-    with_commas,
-)
-from tasks.ner.arguments import feature_names
+from tasks.common.training.arguments import NOT_NEGATIVE, POSITIVE, EncoderArguments, RecipeArguments, option
+from tasks.common.training.paddlenlp_keys import DOCUMENTED
+from tasks.common.training.plans import BY_EPOCHS, TrainingPlan
+from tasks.ner.arguments import OF_FEATURES
 from tasks.ner.features import FEATURE_KINDS
 
 # Keys that recipes with an encoder have and that mean nothing here.
@@ -24,9 +17,9 @@ UNUSED = {*(one.name for one in fields(EncoderArguments)), "keep_best", "ema_dec
     "recipe", "dev_fraction",
 }  # fmt: skip
 BY_LBFGS = TrainingPlan(
-    {"seed": TRAINING_DEFAULTS["seed"]},
+    {},
     BY_EPOCHS.fixed,
-    (*BY_EPOCHS.closed, *(key for key in TRAINING_DEFAULTS if key != "seed")),
+    (*BY_EPOCHS.closed, *DOCUMENTED.keys() - {"output_dir", "device", "seed"}),
     "a CRF is trained by L-BFGS on all texts at once",
 )
 
@@ -40,27 +33,14 @@ class CrfArguments(RecipeArguments):
 
     recipe: str = option("crf", "what is trained")
     train_texts: Optional[int] = option(
-        None, "take so many texts of `train_file` only, drawn with the seed; empty: all"
+        None, "take so many texts of `train_file` only, drawn with the seed; empty: all", POSITIVE
     )
-    features: Optional[str] = option(None, f"word features, separated by commas: {', '.join(FEATURE_KINDS)}")
-    c1: float = option(0.1, "penalty on the sum of the absolute weights")
-    c2: float = option(0.1, "penalty on the sum of the squared weights")
-    max_iterations: int = option(100, "iterations of L-BFGS at most")
-
-    def ranges(self):
-        penalty = (lambda value: 0 <= value < float("inf"), "at least 0")
-        return {
-            **super().ranges(),
-            **dict.fromkeys(("train_texts", "max_iterations"), POSITIVE),
-            **dict.fromkeys(("c1", "c2"), penalty),
-        }
-
-    @classmethod
-    def normalized(cls, config):
-        config = with_commas(super().normalized(config), "features")
-        if config.get("features") is not None:
-            config["features"] = feature_names(config["features"])
-        return config
+    features: Optional[list[str]] = option(
+        None, f"word features, separated by commas: {', '.join(FEATURE_KINDS)}", OF_FEATURES
+    )
+    c1: float = option(0.1, "penalty on the sum of the absolute weights", NOT_NEGATIVE)
+    c2: float = option(0.1, "penalty on the sum of the squared weights", NOT_NEGATIVE)
+    max_iterations: int = option(100, "iterations of L-BFGS at most", POSITIVE)
 
     def check(self, config):
         for key in config:

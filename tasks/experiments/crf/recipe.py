@@ -18,7 +18,7 @@ from tasks.experiments.crf.sequences import attributes, entities_of, longest_ent
 from tasks.ner.data.reading import entity_types
 from tasks.ner.data.splits import read_splits
 from tasks.ner.evaluation import scores_and_errors
-from tasks.ner.features import WordFeatures
+from tasks.ner.features import WordFeatures, check_kinds
 from tasks.ner.reports.printed import print_scores
 
 WEIGHTS_FILE = "model.crfsuite"
@@ -49,8 +49,8 @@ class CrfRecipe(Recipe):
 
     def read(self, run: CrfRun) -> None:
         run.examples = read_splits(run.keys, run.training.seed, run.memory.examples)
-        if run.keys.features is not None:
-            run.features = WordFeatures.from_examples(run.examples["train"], run.keys.features.split(","))
+        if run.keys.features:
+            run.features = WordFeatures.from_examples(run.examples["train"], check_kinds(run.keys.features))
         train = run.examples["train"]
         run.facts["not_learned"] = sum(len(one.entities) - len(longest_entities(one.entities)) for one in train)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from paddle_rope.options import Kind
 from tasks.common.errors import InputError
 from tasks.common.training.arguments import POSITIVE, RecipeArguments, of_encoder, option
 from tasks.experiments.relative_position.data import SHORTEST
@@ -20,9 +21,9 @@ class RelativePositionArguments(RecipeArguments):
     DEFAULTS = {"num_train_epochs": 4, "per_device_train_batch_size": 64, "learning_rate": 3e-3}
 
     recipe: str = option("relative_position", "what is trained")
-    length: int = option(256, "tokens of a sequence")
-    train_size: int = option(16384, "sequences to train on")
-    test_size: int = option(2048, "sequences of dev, and of test")
+    length: int = option(256, "tokens of a sequence", Kind(f"{SHORTEST} or more", lambda value: value >= SHORTEST))
+    train_size: int = option(16384, "sequences to train on", POSITIVE)
+    test_size: int = option(2048, "sequences of dev, and of test", POSITIVE)
     hidden_size: int = of_encoder("hidden_size", 32)
     num_hidden_layers: int = of_encoder("num_hidden_layers", 1)
     num_attention_heads: int = of_encoder("num_attention_heads", 2)
@@ -31,13 +32,6 @@ class RelativePositionArguments(RecipeArguments):
     attention_probs_dropout_prob: float = of_encoder("attention_probs_dropout_prob", 0.0)
 
     REQUIRED = ("output_dir",)
-
-    def ranges(self):
-        return {
-            **super().ranges(),
-            **dict.fromkeys(("train_size", "test_size"), POSITIVE),
-            "length": (lambda value: value >= SHORTEST, f"{SHORTEST} or more"),
-        }
 
     def check(self, config):
         for key in UNUSED:

@@ -124,7 +124,7 @@ def _drawn(examples, count, seed, name):
 
 def read_more_texts(run):
     """The texts of ``texts`` as examples without entities, cut into pieces of at most ``max_characters``."""
-    paths = [path.strip() for path in (run.texts or "").split(",") if path.strip()]
+    paths = run.texts or []
     return [
         Example(piece, (), path)
         for path in paths

@@ -247,7 +247,7 @@ def test_the_span_head_rotates_unless_span_rope_is_false(train_few, tmp_path, sp
         (["--character_dropout", "1"], "character_dropout must be a number of at least 0 and less than 1"),
         (["--feature_dropout=-1"], "feature_dropout must be a number of at least 0"),
         (["--hidden_act", "tan"], "hidden_act must be one of"),
-        (["--features", "words,lexicon"], "segmentation, bigrams, words, dictionary, gazetteer, got 'lexicon'"),
+        (["--features", "words,lexicon"], "words, dictionary, gazetteer, got ['words', 'lexicon']"),
         (["--position_embedding", "kq"], "position_embedding"),
         (["--position_embedding", "learned"], "max_position_embeddings"),
         (["--span_rope", "perhaps"], "span_rope must be true or false"),

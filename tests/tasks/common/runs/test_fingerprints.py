@@ -50,4 +50,4 @@ def test_folders_within_a_folder_do_not_count(config, tmp_path):
 
 
 def test_a_number_of_texts_is_no_file():
-    assert data_files({"train_texts": "32", "texts": "a, b", "train_file": "c"}) == ["c", "a", "b"]
+    assert data_files({"train_texts": "32", "texts": "a, b", "train_file": "c"}) == ["a", "b", "c"]

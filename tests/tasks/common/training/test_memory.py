@@ -1,20 +1,15 @@
-"""Training on data in memory: the same as on files, with the same checks."""
+"""Training on data in memory: checked as files are. That it gives the run of the files: tests/tasks/test_recipes.py."""
 
 import json
 
 import numpy as np
 import pytest
-import yaml
-from tqdm import tqdm
 
 from tasks.classification.data import Example as ClassificationExample
 from tasks.common.errors import InputError
-from tasks.common.training.monitor import VisualDLMonitor
-from tasks.matching.demo import write_demo_data
-from tasks.ner.demo import read_demo_corpus
 from tasks.ner.examples import Entity, Example
-from tasks.ner.reports.monitoring import NerMonitor
 from tasks.recipes import get_recipe
+from tests.helpers.power_cut import power_cut
 
 TINY = {
     "hidden_size": 16,
@@ -32,51 +27,16 @@ NER = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def without_pictures(monkeypatch):
-    monkeypatch.setattr(NerMonitor, "show", lambda *_: None)
-
-
-@pytest.fixture(scope="module")
-def records(tmp_path_factory):
-    """dict from a recipe to records of train and dev."""
-    train, dev = read_demo_corpus(train_size=40, dev_size=10)
-    pairs = write_demo_data(tmp_path_factory.mktemp("matching"))[0].read_text(encoding="utf-8").splitlines()[:60]
-    pairs = [dict(zip(("sentence1", "sentence2", "label"), line.split("\t"))) for line in pairs]
-    texts = [{"text": f"第{number}场{kind}很好", "label": kind} for number in range(20) for kind in ("球赛", "电影")]
-    return {"ner": (train, dev), "matching": (pairs[:40], pairs[40:]), "classification": (texts[:30], texts[30:])}
-
-
 def write_lines(path, rows):
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
     return str(path)
 
 
-@pytest.mark.parametrize("name", ["ner", "matching", "classification"])
-def test_it_is_the_run_of_the_files(records, name, tmp_path, monkeypatch):
-    recipe, (train, dev) = get_recipe(name), records[name]
-    files = {"train_file": write_lines(tmp_path / "train", train), "dev_file": write_lines(tmp_path / "dev", dev)}
-    expected = recipe.train({**TINY, **files, "output_dir": str(tmp_path / "files")})
-    examples = recipe.read_labeled(files["dev_file"])
-    result = recipe.train(
-        {**TINY, "output_dir": str(tmp_path / "memory")}, data={"train": iter(train), "dev": examples}
-    )
-    weights = [(tmp_path / run / "model" / "model.safetensors").read_bytes() for run in ("files", "memory")]
-    assert weights[0] == weights[1]
-    assert result["dev"] == expected["dev"]
-    assert result == json.loads((tmp_path / "memory" / "metrics.json").read_text(encoding="utf-8"))
-    config = yaml.safe_load((tmp_path / "memory" / "config.yaml").read_text(encoding="utf-8"))
-    assert config["train_file"] == config["dev_file"] == "(in memory)"
-    model = tmp_path / "memory" / "model"
-    bars, original = [], tqdm.__init__
-
-    def record(bar, *args, **given):
-        original(bar, *args, **given)
-        bars.append(bar.disable)
-
-    monkeypatch.setattr(tqdm, "__init__", record)
-    scores = [recipe.evaluate(model, data, device="cpu") for data in (dev, files["dev_file"])]
-    assert bars and all(bars)  # standard error is no terminal
+def test_evaluation_of_records_names_their_places(tmp_path):
+    recipe, folder = get_recipe("ner"), tmp_path / "run"
+    recipe.train({**TINY, "output_dir": str(folder)}, data={"train": iter(NER), "dev": NER})
+    file = write_lines(tmp_path / "data.jsonl", NER)
+    scores = [recipe.evaluate(folder / "model", data, device="cpu") for data in (NER, file)]
     places = [[example.pop("where") for example in one.pop("worst_examples", [])] for one in scores]
     assert scores[0] == scores[1]
     assert all(place.startswith("data[") for place in places[0])
@@ -151,22 +111,13 @@ def test_data_that_do_not_go_with_the_configuration(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_interrupted_run_resumes_with_the_same_data_only(tmp_path, monkeypatch):
+def test_an_interrupted_run_resumes_with_the_same_data_only(tmp_path):
     ner, config = get_recipe("ner"), {**TINY, "num_train_epochs": 3}
     data = {"train": NER * 4, "dev": NER}
     ner.train({**config, "output_dir": str(tmp_path / "whole")}, data=data)
 
-    class PowerCut(Exception):
-        pass
-
-    def cut(self, args, state, control, **kwargs):
-        if state.global_step > 1:
-            raise PowerCut
-
-    with monkeypatch.context() as patch:
-        patch.setattr(VisualDLMonitor, "on_step_end", cut)
-        with pytest.raises(PowerCut):
-            ner.train({**config, "output_dir": str(tmp_path / "run")}, data=data)
+    with power_cut("on_step_end", 2):
+        ner.train({**config, "output_dir": str(tmp_path / "run")}, data=data)
     run = tmp_path / "run"
     with pytest.raises(InputError, match="run: the run had train and dev in memory; resume it in Python with the same"):
         ner.resume(run)

@@ -1,0 +1,137 @@
+"""The contract of the verbs: a mistake ends with status 2 and one line that names it, before long work, and no file is
+written or changed.
+
+In the words MODEL stands for a NER model, DATA for a labeled file, and the others for what their names say.
+"""
+
+import shutil
+
+import pytest
+
+from tasks.commands.main import VERBS
+
+# verb -> words that work. What the rows below change in them is the mistake.
+WORKING = {
+    "train": "CONFIG --output_dir out",
+    "predict": "MODEL --input DATA --output out",
+    "serve": "MODEL",
+    "select": "MODEL --input DATA --count 1 --output out",
+    "evaluate": "MODEL DATA --output out",
+    "export": "MODEL --output out",
+    "tune": "MODEL DATA",
+    "inspect": "DATA --output out",
+    "convert": "DATA out --to bio",
+    "download": "cluener --output out",
+    "demo": "ner out",
+    "compare": "RUN",
+    "convert-weights": "ENCODER out --to huggingface",
+    "decay": "--output out",
+}
+OF_A_MODEL = [verb for verb, words in WORKING.items() if "MODEL" in words.split()]
+INPUTS = ("CONFIG", "DATA", "RUN", "ENCODER")
+FILES = [verb for verb, words in WORKING.items() if {*INPUTS} & {*words.split()}]
+WITH_OUTPUT = [verb for verb, words in WORKING.items() if "out" in words.split()]
+MAKE_PARENTS = ("train", "download", "demo", "decay")  # of the folder ``out``
+
+
+@pytest.fixture
+def call(refused, folders, labeled, tmp_path):
+    """``call(verb, OLD=new ...)``: the line of a verb's working words, with ``new`` in place of ``OLD``."""
+    (tmp_path / "config.yaml").write_text(f"recipe: ner\ntrain_file: {labeled['ner']}\n", encoding="utf-8")
+    names = {"MODEL": folders["ner"], "ENCODER": folders["encoder"], "DATA": labeled["ner"]}
+    names.update(CONFIG="config.yaml", RUN="run")
+
+    def call(verb, *more, **changes):
+        words = [changes.get(word, names.get(word, word)) for word in WORKING[verb].split()]
+        return refused(verb, *words, *more)
+
+    return call
+
+
+def test_every_verb_is_in_the_table():
+    assert {*VERBS} - {"benchmark", "experiment"} == {*WORKING}  # these two measure and train: tests/tasks/experiments
+
+
+@pytest.mark.parametrize("verb", FILES)
+def test_a_missing_file_is_named(call, verb):
+    message = call(verb, **dict.fromkeys(INPUTS, "nope"))
+    assert message.startswith("nope") and ("no such" in message or "nope/" in message or "missing" in message)
+
+
+@pytest.mark.parametrize("verb", OF_A_MODEL)
+@pytest.mark.parametrize("mistake", ["nope", "training run", "empty", "encoder", "damaged"])
+def test_a_folder_that_is_no_model_is_named(call, folders, tmp_path, verb, mistake):
+    (tmp_path / "empty").mkdir()
+    shutil.copytree(folders["ner"], tmp_path / "training run" / "model")
+    shutil.copytree(folders["encoder"], tmp_path / "encoder")
+    shutil.copytree(folders["ner"], tmp_path / "damaged")
+    (tmp_path / "damaged" / "config.json").write_text("{", encoding="utf-8")
+    message = call(verb, MODEL=mistake)
+    assert mistake in message
+    assert {"training run": "training run/model", "encoder": "is an encoder"}.get(mistake, "") in message
+
+
+@pytest.mark.parametrize("verb", WITH_OUTPUT)
+@pytest.mark.parametrize("place", ["no/folder/out", "file/out", "taken", "/proc/out"])
+def test_a_place_that_cannot_be_written_is_named(call, tmp_path, verb, place):
+    (tmp_path / "file").touch()
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "decay_ones.csv").write_text("old", encoding="utf-8")
+    if place == "no/folder/out" and verb in MAKE_PARENTS or (verb, place) == ("download", "taken"):
+        pytest.skip("such a folder is right")
+    assert place in call(verb, out=place)
+
+
+@pytest.mark.parametrize("verb", ["predict", "select", "evaluate", "inspect", "convert"])
+def test_the_input_is_not_written_over(call, labeled, tmp_path, verb):
+    shutil.copy(labeled["ner"], tmp_path / "data.jsonl")
+    assert "data.jsonl: is " in call(verb, DATA="data.jsonl", out="./data.jsonl")
+
+
+@pytest.mark.parametrize("verb", ["train", "predict", "select", "evaluate", "tune"])
+def test_a_device_that_is_not_there_is_named(call, verb):
+    assert "--device abacus" in call(verb, "--device", "abacus")
+
+
+SIZES = [
+    *((verb, "--batch_size") for verb in ("predict", "select", "evaluate", "tune", "serve")),
+    *((verb, "--max_tokens") for verb in ("predict", "select", "evaluate", "tune")),
+    ("predict", "--processes"), ("predict", "--threads"), ("predict", "--part_records"), ("select", "--count"),
+    ("serve", "--workers"), ("serve", "--max_queue"),
+    ("decay", "--head_dim"), ("decay", "--base"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("verb, option", SIZES)
+def test_a_size_of_0_is_refused(call, verb, option):
+    message = call(verb, option, "0")
+    assert option in message and "0" in message
+
+
+@pytest.mark.parametrize("verb", WORKING)
+def test_an_unknown_option_and_a_missing_argument_point_to_the_help(call, refused, verb):
+    assert "nonsense" in call(verb, "--nonsense", "1")
+    message = refused(verb)
+    assert "--help" in message or "usage" in message
+
+
+# ---- models of several recipes
+
+
+@pytest.mark.parametrize(
+    "recipe, words, said",
+    [
+        ("matching", "predict --format bio", "--format"),
+        ("classification", "predict --max_tokens 9", "--max_tokens"),
+        ("ner", "predict --embed", "--embed"),
+        ("matching", "predict --embed", "--output FILE.npy"),
+        ("matching", "tune DATA", "models of ner"),
+        ("classification", "select --count 1", "models of ner"),
+        ("matching", "predict MODEL", "only NER models compute together"),
+        ("ner", "evaluate DATA --examples -1", "--examples -1"),
+    ],
+)
+def test_what_a_recipe_does_not_have_is_refused(refused, folders, labeled, recipe, words, said):
+    names = {"DATA": labeled["ner"], "MODEL": folders[recipe]}
+    verb, *words = (names.get(word, word) for word in words.split())
+    assert said in refused(verb, folders[recipe], *words)

@@ -1,0 +1,190 @@
+"""The contract of all recipes, each on its smallest run (tiny_recipes.py).
+
+A run leaves the same files with the same meaning; the same seed gives the same bytes, and so does its saved
+configuration; a run that was cut ends as one that was not; data in memory give the run of the files; mistakes are one
+line with status 2, and nothing is written. A recipe's own tests need none of this again.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tasks import recipes
+from tasks.commands.main import main
+from tasks.common.cli.run_config import read_run_config
+from tasks.common.runs.locks import locked
+from tasks.recipes import RECIPES, get_arguments, get_recipe
+from tests.helpers.power_cut import power_cut
+from tests.tasks.tiny_recipes import ENDS, IS_MISSING, KEYS, LEFT, SETTINGS, WITH_LABELS, left_by, weights, write_data
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+CONFIGS = [path.relative_to(REPOSITORY) for path in sorted((REPOSITORY / "configs").glob("*/*.yaml"))]
+BY_STEPS = [name for name in RECIPES if name in ENDS]  # those with a Trainer
+
+
+def run_of(recipe):
+    return pytest.param(recipe, marks=pytest.mark.skipif(IS_MISSING.get(recipe, False), reason=f"no {recipe} here"))
+
+
+@pytest.fixture(scope="module")
+def config_of(tmp_path_factory):
+    """``config_of(recipe, output_dir)``: the configuration of its smallest run."""
+    data = write_data(tmp_path_factory.mktemp("data"))
+    return lambda recipe, folder, **more: {
+        "recipe": recipe, **KEYS[recipe], **data[recipe], "output_dir": str(folder), **more
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def whole(config_of, tmp_path_factory):
+    """``whole(recipe)``: the folder of its run. Do not change its files."""
+    folders = {}
+
+    def whole(recipe):
+        if recipe not in folders:
+            folders[recipe] = tmp_path_factory.mktemp(recipe) / "run"
+            metrics = recipes.train(config_of(recipe, folders[recipe]))
+            assert metrics == json.loads((folders[recipe] / "metrics.json").read_text(encoding="utf-8"))
+        return folders[recipe]
+
+    return whole
+
+
+def test_every_recipe_is_in_the_table():
+    assert {*KEYS} == {*LEFT} == {*RECIPES}
+    for name in RECIPES:
+        arguments = get_arguments(name)
+        assert get_recipe(name).arguments is arguments and arguments.recipe == name
+
+
+@pytest.mark.parametrize("recipe", map(run_of, RECIPES))
+def test_a_run_leaves_its_files(whole, recipe):
+    folder, (files, model) = whole(recipe), LEFT[recipe]
+    assert {path.name for path in folder.iterdir()} == {*SETTINGS, "model", *files}
+    assert {path.name for path in (folder / "model").iterdir()} == model
+    metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+    assert metrics["train_seconds"] >= 0 and metrics["seed"] == 42
+    assert {*metrics["dev"]} & {*get_recipe(recipe).scores}
+    if "model.safetensors" in model:
+        assert metrics["parameters"] == weights(folder).size
+    config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
+    assert (config["recipe"], config["output_dir"], config["seed"]) == (recipe, str(folder), 42)
+    assert {*json.loads((folder / "inputs.json").read_text(encoding="utf-8"))} <= {*map(str, config.values())} | {
+        one for value in config.values() if isinstance(value, list) for one in value
+    }
+
+
+@pytest.mark.parametrize("recipe", map(run_of, RECIPES))
+def test_the_saved_configuration_gives_the_same_run_and_another_seed_another(whole, config_of, recipe, tmp_path):
+    again, other, saved = tmp_path / "again", tmp_path / "other", whole(recipe) / "config.yaml"
+    assert main(["train", str(saved), "--output_dir", str(again)]) == 0
+    assert left_by(again) == left_by(whole(recipe))
+    first, second = (yaml.safe_load(path.read_text(encoding="utf-8")) for path in (saved, again / "config.yaml"))
+    assert {**first, "output_dir": ""} == {**second, "output_dir": ""}
+    if recipe in BY_STEPS:
+        recipes.train(config_of(recipe, other, seed=7))
+        assert (weights(other) != weights(again)).any()
+
+
+@pytest.mark.parametrize("recipe", BY_STEPS)
+def test_a_run_that_was_cut_ends_as_one_that_was_not(whole, config_of, recipe, tmp_path, capsys):
+    folder = tmp_path / "before" / "run"
+    with power_cut("on_step_end", ENDS[recipe] - 1):
+        recipes.train(config_of(recipe, folder, checkpoint_minutes=1e-9))
+    moved = shutil.copytree(folder, tmp_path / "run")
+    shutil.rmtree(folder)
+    capsys.readouterr()
+    assert main(["train", "--resume", str(moved)]) == 0
+    assert "resuming from" in capsys.readouterr().out
+    assert left_by(moved) == left_by(whole(recipe))
+
+
+@pytest.mark.parametrize("recipe", WITH_LABELS)
+def test_data_in_memory_give_the_run_of_the_files(whole, config_of, recipe, tmp_path):
+    config, folder = config_of(recipe, tmp_path / "run"), tmp_path / "run"
+    files = {split: config.pop(f"{split}_file") for split in ("train", "dev")}
+    data = {split: get_recipe(recipe).read_labeled(file) for split, file in files.items()}
+    get_recipe(recipe).train(config, data=data)
+    found, expected = left_by(folder), left_by(whole(recipe))
+    assert {*json.loads(found.pop("inputs.json"))} == {"train (in memory)", "dev (in memory)"}
+    del expected["inputs.json"]
+    if recipe == "matching":  # its predictions name the places
+        del found["predictions_dev.jsonl"], expected["predictions_dev.jsonl"]
+    assert found == expected
+
+
+# ---- refusals
+
+
+REFUSED = {  # keys in place of those of the smallest run -> words that the line has
+    "unknown key": ({"atention": "linear"}, ("atention", "did you mean 'attention'")),
+    "key of another recipe": ({"stages": "9x9x9", "span_head": "dense"}, ("is a key of", "not of this recipe")),
+    "key of PaddleNLP that contradicts": ({"overwrite_output_dir": True}, ("overwrite_output_dir",)),
+    "key that the recipe sets itself": ({"evaluation_strategy": "no"}, ("evaluation_strategy", "cannot be set")),
+    "wrong type": ({"seed": "many"}, ("seed must be", "'many'")),
+    "out of range": ({"seed": -1}, ("seed must be", "-1")),
+    "size 0": ({"hidden_size": 0}, ("hidden_size", "0")),
+    "sizes that contradict": ({"num_attention_heads": 3}, ("16", "3 heads")),
+    "device": ({"device": "abacus"}, ("--device abacus",)),
+    "removed option": ({"feature_map": "hedgehog"}, ("feature_map", "hedgehog")),
+    "weights that are not there": ({"pretrained": "nowhere"}, ("pretrained",)),
+    "no folder for the run": ({"output_dir": ""}, ("no 'output_dir'",)),
+    "folder that is a file": ({"output_dir": "taken/file"}, ("taken/file", "is a file")),
+    "folder within a file": ({"output_dir": "taken/file/run"}, ("taken/file/run", "cannot be made")),
+    "folder with another run": ({"output_dir": "taken"}, ("taken", "another --output_dir")),
+    "missing data": ({"train_file": "nope", "text_files": "nope"}, ("nope", "no such file")),
+    "seeds": ({"seeds": "1,1"}, ("--seeds 1,1", "twice")),
+}
+WITHOUT = {
+    "crf": ("size 0", "sizes that contradict", "removed option", "device"),  # no encoder
+    "relative_position": ("missing data",),
+}
+
+
+@pytest.mark.parametrize("mistake", REFUSED)
+@pytest.mark.parametrize("recipe", map(run_of, RECIPES))
+def test_a_mistake_is_one_line_and_writes_nothing(config_of, refused, recipe, mistake, tmp_path):
+    if mistake in WITHOUT.get(recipe, ()):
+        pytest.skip(f"{recipe} has no such key")
+    changes, said = REFUSED[mistake]
+    config = config_of(recipe, "run")
+    keys = {*get_arguments(recipe).__dataclass_fields__}
+    if mistake in ("missing data", "key of another recipe"):
+        changes = {key: value for key, value in changes.items() if (key in keys) == (mistake == "missing data")}
+    if mistake == "weights that are not there":
+        config = {key: value for key, value in config.items() if key not in get_arguments(recipe).SETTLED_BY_PRETRAINED}
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "file").touch()
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump({**config, **changes}), encoding="utf-8")
+    message = refused("train", "config.yaml")
+    assert [part for part in said if part not in message] == []
+
+
+@pytest.mark.parametrize("recipe", map(run_of, RECIPES))
+def test_a_run_is_not_resumed_where_it_cannot_go_on(whole, refused, recipe, tmp_path):
+    finished, run = whole(recipe), tmp_path / "run"
+    assert "is complete" in refused("train", "--resume", finished)
+    shutil.copytree(finished, run, ignore=shutil.ignore_patterns("checkpoints"))
+    (run / "metrics.json").unlink()
+    with locked(run):
+        assert "another process works on this run" in refused("train", "--resume", "run")
+    inputs = dict.fromkeys(json.loads((run / "inputs.json").read_text(encoding="utf-8")), "0" * 64)
+    if inputs:
+        (run / "inputs.json").write_text(json.dumps(inputs), encoding="utf-8")
+        assert "has changed since the run began" in refused("train", "--resume", "run")
+    (run / "vdl_elsewhere").symlink_to(tmp_path)
+    assert "symbolic links" in refused("train", "--resume", "run")
+    (run / "config.yaml").unlink()
+    assert "no config.yaml" in refused("train", "--resume", "run")
+
+
+@pytest.mark.parametrize("path", [path for path in CONFIGS if path.parent.name != "experiments"], ids=str)
+def test_configurations_of_the_project_are_valid(path, monkeypatch):
+    monkeypatch.chdir(REPOSITORY)
+    given = {"train_file": "train", "output_dir": "run", "device": "cpu", **read_run_config(path)}
+    given = {key: value for key, value in given.items() if key != "train_file" or given["recipe"] in WITH_LABELS}
+    settings = get_recipe(given["recipe"]).resolve({**given, "device": "cpu"})
+    assert {*given} <= {*settings.config} and settings.training.seed == settings.config["seed"]

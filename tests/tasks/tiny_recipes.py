@@ -1,0 +1,100 @@
+"""The smallest run of each recipe: keys, data, and what the run leaves."""
+
+import importlib.util
+import json
+
+import numpy as np
+
+from tasks.matching.demo import write_demo_data
+from tasks.ner.demo import write_demo_corpus
+from tasks.recipes import RECIPES
+
+ENCODER = {
+    "hidden_size": 16,
+    "intermediate_size": 32,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "learning_rate": 1e-2,
+    "logging_steps": 2,
+    "device": "cpu",
+}
+EPOCHS = {**ENCODER, "num_train_epochs": 2, "per_device_train_batch_size": 8}
+KEYS = {
+    "ner": {**EPOCHS, "head_size": 8, "ema_decay": 0.8, "character_dropout": 0.1, "features": "bigrams,dictionary"},
+    "matching": {**EPOCHS, "max_tokens": 40, "ema_decay": 0.8},
+    "classification": {**EPOCHS, "max_characters": 32, "ema_decay": 0.8},
+    "pretraining": {**ENCODER, "stages": "24x4x5,12x4x4", "dev_fraction": 0.2, "vocab_min_count": 1, "save_steps": 3},
+    "language_model": {
+        **ENCODER, "length": 8, "held_out_windows": 2, "vocab_min_count": 1, "max_steps": 9, "eval_steps": 4,
+        "per_device_train_batch_size": 4, "warmup_steps": 2,
+    },
+    "crf": {"max_iterations": 5},
+    "relative_position": {**EPOCHS, "length": 64, "train_size": 40, "test_size": 8},
+}  # fmt: skip
+ENDS = {"ner": 6, "matching": 6, "classification": 6, "pretraining": 9, "language_model": 9, "relative_position": 10}
+
+SETTINGS, VOCABULARY = {"config.yaml", "inputs.json", "metrics.json"}, {"vocab.txt", "tokenizer_config.json"}
+LOGS = {"vdl", "checkpoints"}
+BY_EPOCHS = {*LOGS, "epochs.csv", "epochs.md", "epochs.png", "predictions_dev.jsonl"}
+MODEL = {"config.json", "model.safetensors"}
+LEFT = {  # recipe -> files of the run and of its folder ``model``
+    "ner": (BY_EPOCHS, {*MODEL, *VOCABULARY, "features.json"}),
+    "matching": (BY_EPOCHS, {*MODEL, *VOCABULARY}),
+    "classification": (BY_EPOCHS, {*MODEL, *VOCABULARY}),
+    "pretraining": ({*LOGS, "stages.csv", "stages.md", "stages.png"}, {*MODEL, *VOCABULARY}),
+    "language_model": (LOGS, {*MODEL, *VOCABULARY}),
+    "crf": (set(), {"model.crfsuite"}),
+    "relative_position": (BY_EPOCHS, MODEL),
+}
+WITH_LABELS = [name for name, recipe in RECIPES.items() if recipe.predictor]
+IS_MISSING = {"crf": importlib.util.find_spec("pycrfsuite") is None}
+
+
+def write_data(folder):
+    """Write the data of all recipes into ``folder``: dict from a recipe to keys that name files."""
+    train, dev = write_demo_corpus(folder, train_size=24, dev_size=8)
+    pairs = write_demo_data(folder)[0].read_text(encoding="utf-8").splitlines(keepends=True)
+    texts = [{"text": f"第{number}场{kind}很好", "label": kind} for number in range(16) for kind in ("球赛", "电影")]
+    lines = [json.dumps(text, ensure_ascii=False) + "\n" for text in texts]
+    plain = [json.loads(line)["text"] + "\n" for line in train.read_text(encoding="utf-8").splitlines()]
+    files = {
+        "matching_train": pairs[:24], "matching_dev": pairs[24:36],
+        "classification_train": lines[:24], "classification_dev": lines[24:],
+        "plain.txt": plain,
+    }  # fmt: skip
+    for name, content in files.items():
+        (folder / name).write_text("".join(content), encoding="utf-8")
+    ner, plain = {"train_file": str(train), "dev_file": str(dev)}, {"text_files": str(folder / "plain.txt")}
+    labeled = {
+        name: {f"{split}_file": str(folder / f"{name}_{split}") for split in ("train", "dev")}
+        for name in ("matching", "classification")
+    }
+    of_recipes = {"ner": ner, "crf": ner, "pretraining": plain, "language_model": plain, "relative_position": {}}
+    return {**of_recipes, **labeled}
+
+
+def left_by(folder):
+    """What a run has left that an equal run leaves as well: dict from names to content, without times."""
+    metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+    found = {path.name: path.read_bytes() for path in (folder / "model").iterdir()}
+    for name in ("predictions_dev.jsonl", "epochs.csv", "inputs.json"):
+        if (folder / name).exists():
+            found[name] = (folder / name).read_bytes()
+    return {**found, "metrics.json": _without_times(metrics)}
+
+
+def _without_times(value):
+    if isinstance(value, dict):
+        return {
+            name: _without_times(one) for name, one in value.items() if "second" not in name and "minute" not in name
+        }
+    return [_without_times(one) for one in value] if isinstance(value, list) else value
+
+
+def weights(folder):
+    """The arrays of a run's model, as one vector."""
+    from safetensors.numpy import load_file
+
+    return np.concatenate([array.ravel() for array in load_file(folder / "model" / "model.safetensors").values()])
