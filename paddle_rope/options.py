@@ -127,10 +127,10 @@ NAMES = list_of(TEXT, MOST_CLASSES)
 TRUTH = Kind("true or false", lambda value: isinstance(value, bool))
 OBJECT = Kind("an object", lambda value: isinstance(value, dict))
 NUMBER = Kind("a number", _is_number)
-POSITIVE = Kind("a number greater than 0", lambda value: _is_number(value) and value > 0)
-NOT_NEGATIVE = Kind("a number of at least 0", lambda value: _is_number(value) and value >= 0)
-SHARE = Kind("a number of at least 0 and less than 1", lambda value: _is_number(value) and 0 <= value < 1)
-PART = Kind("a number greater than 0 and at most 1", lambda value: _is_number(value) and 0 < value <= 1)
+POSITIVE = Kind("greater than 0", lambda value: _is_number(value) and value > 0)
+NOT_NEGATIVE = Kind("at least 0", lambda value: _is_number(value) and value >= 0)
+SHARE = Kind("at least 0 and less than 1", lambda value: _is_number(value) and 0 <= value < 1)
+PART = Kind("greater than 0 and at most 1", lambda value: _is_number(value) and 0 < value <= 1)
 
 
 def option(default: Any, help: str, kind: Kind) -> Any:

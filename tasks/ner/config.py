@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, ClassVar
 
 from paddle_rope.options import (
@@ -53,9 +52,7 @@ class NerConfig(RoFormerConfig):
     )  # fmt: skip
     span_rope: bool = option(True, "RoPE in the span head; `false` for comparisons", TRUTH)
     allow_overlap: bool = option(True, "may entities overlap; else the one that scores highest is taken", TRUTH)
-    features: dict | None = option(
-        None, "sizes of the word features; empty: none", optional(OBJECT)
-    )
+    features: dict | None = option(None, "sizes of the word features; empty: none", optional(OBJECT))
     character_dropout: float = option(0.0, "share of characters that training hides", SHARE)
     feature_dropout: float = option(0.0, "share of feature values that training hides", SHARE)
     unk_token_id: int | None = option(None, "id of [UNK], for `character_dropout`", optional(integer(0, 2**24)))
@@ -92,18 +89,6 @@ def _check_sizes(sizes):
         fits = False
     if not fits:
         raise ValueError(f'features must be {{"tables": {{kind: rows}}, "flags": number}}, got {sizes!r}')
-
-
-def check_of_types(name: str, value: Any, types: int, positive: bool = False) -> None:
-    """Raise ValueError unless ``value``, under ``name``, is a finite number or a list of one for each type."""
-    each = value if isinstance(value, (list, tuple)) else [value] * types
-    fits = len(each) == types and all(
-        isinstance(one, Real) and not isinstance(one, bool) and math.isfinite(one) and not (positive and one <= 0)
-        for one in each
-    )
-    if not fits:
-        kind = "a positive number" if positive else "a number"
-        raise ValueError(f"{name} must be {kind} or one for each of {types} types, got {value!r}")
 
 
 def of_types(value: float | Sequence[float], types: int) -> list[float]:
