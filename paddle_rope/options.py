@@ -71,9 +71,9 @@ def integer(least: int, most: int) -> Kind:
     return Kind(f"an integer of {least} to {most:,}", fits)
 
 
-def _is_number(value):
-    # an integer of hundreds of digits has no float
-    return isinstance(value, Real) and not isinstance(value, bool) and -_LARGEST <= value <= _LARGEST
+def _is_number(value: Any) -> bool:
+    is_real = isinstance(value, Real) and not isinstance(value, bool)
+    return is_real and -_LARGEST <= value <= _LARGEST  # an integer of hundreds of digits has no float
 
 
 def number(least: float, most: float) -> Kind:
