@@ -84,7 +84,7 @@ def variants_table(plan: Plan, summary: list[dict[str, Any]]) -> list[dict[str, 
             points = None if reference is None else 100 * (means[entry["case"], entry["variant"]] - reference)
             row[f"points against {plan.reference}"] = "" if points is None else f"{points:+.1f}"
             if plan.margin is not None:
-                near = "" if points is None else "yes" if points >= plan.margin else "no"
+                near = "" if points is None else "yes" if points >= -plan.margin else "no"
                 row[f"within {plan.margin:g} points"] = near
         row["train minutes"] = f"{entry['train_seconds'] / 60:.1f}"
         rows.append(row)
