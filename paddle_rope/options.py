@@ -4,10 +4,9 @@ Values are checked before anything is computed with them, because files can hold
 """
 
 import dataclasses
-import math
 import reprlib
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
@@ -31,13 +30,9 @@ _short.maxlevel, _short.maxstring, _short.maxother = 2, 80, 80
 shown = _short.repr  # of any value, so that it fits into a line
 
 
+@dataclass(frozen=True)
 class Kind:
-    """A range of values.
-
-    Args:
-        description: continues "must be".
-        fits: whether a value other than None is of the kind.
-        optional: whether None is.
+    """A range of values: ``description`` continues "must be", ``fits`` says whether a value is in the range.
 
     Example:
         >>> Kind("an even number", lambda value: value % 2 == 0).check("rotary_dim", 7)
@@ -45,18 +40,25 @@ class Kind:
         ValueError: rotary_dim must be an even number, got 7
     """
 
-    def __init__(self, description: str, fits: Callable[[Any], bool], optional: bool = False) -> None:
-        self.description, self.fits, self.optional = description, fits, optional
+    description: str
+    fits: Callable[[Any], bool]
 
     def check(self, name: str, value: object) -> None:
         """Raise ValueError unless ``value``, called ``name``, is of this kind."""
-        if value is None and self.optional:
-            return
-        if value is None or not self.fits(value):
-            raise ValueError(f"{name} must be {self.description}{' or None' * self.optional}, got {shown(value)}")
+        if not self.fits(value):
+            raise ValueError(f"{name} must be {self.description}, got {shown(value)}")
 
 
-def integer(least: int, most: int, optional: bool = False) -> Kind:
+def optional(kind: Kind) -> Kind:
+    """A value of a kind, or None.
+
+    >>> optional(TRUTH).description
+    'true or false or None'
+    """
+    return Kind(f"{kind.description} or None", lambda value: value is None or kind.fits(value))
+
+
+def integer(least: int, most: int) -> Kind:
     """An integer within bounds, no boolean.
 
     >>> integer(1, 1000).description
@@ -66,62 +68,42 @@ def integer(least: int, most: int, optional: bool = False) -> Kind:
     def fits(value):
         return isinstance(value, Integral) and not isinstance(value, bool) and least <= int(value) <= most
 
-    return Kind(f"an integer of {least} to {most:,}", fits, optional)
+    return Kind(f"an integer of {least} to {most:,}", fits)
 
 
-def number(least: float = -math.inf, most: float = math.inf, optional: bool = False) -> Kind:
+def _is_number(value: Any) -> bool:
+    is_real = isinstance(value, Real) and not isinstance(value, bool)
+    return is_real and -_LARGEST <= value <= _LARGEST  # an integer of hundreds of digits has no float
+
+
+def number(least: float, most: float) -> Kind:
     """A finite number within bounds, no boolean.
 
-    >>> number(0).fits(float("nan"))
+    >>> number(0, 1).fits(float("nan"))
     False
     """
-
-    def fits(value):
-        # compared first: an integer of hundreds of digits has no float
-        is_number = isinstance(value, Real) and not isinstance(value, bool)
-        return is_number and -_LARGEST <= value <= _LARGEST and least <= value <= most
-
-    bounds = f" of {least:g} to {most:g}" if math.isfinite(most) else f" of at least {least:g}"
-    return Kind(f"a number{bounds if math.isfinite(least) else ''}", fits, optional)
+    return Kind(f"a number of {least:g} to {most:g}", lambda value: _is_number(value) and least <= value <= most)
 
 
-def share(optional: bool = False) -> Kind:
-    """A number of at least 0 and less than 1, such as the rate of a dropout.
-
-    >>> share().fits(1.0)
-    False
-    """
-    up_to_one = number(0, 1).fits
-    return Kind("a number of at least 0 and less than 1", lambda value: up_to_one(value) and value < 1, optional)
-
-
-def one_of(description: str, *kinds: type, optional: bool = False) -> Kind:
-    """A value of one of some types.
-
-    >>> one_of("an object", dict).fits({"base": 10000})
-    True
-    """
-    return Kind(description, lambda value: isinstance(value, kinds), optional)
-
-
-def list_of(kind: Kind, most: int, optional: bool = False) -> Kind:
+def list_of(kind: Kind, most: int) -> Kind:
     """A list of at most ``most`` values of a kind.
 
-    >>> list_of(number(), 2).fits([0.5, 1])
+    >>> list_of(NUMBER, 2).fits([0.5, 1])
     True
     """
 
     def fits(value):
         return isinstance(value, (list, tuple)) and len(value) <= most and all(map(kind.fits, value))
 
-    return Kind(f"a list of at most {most:,}, each {kind.description}", fits, optional)
+    return Kind(f"a list of at most {most:,}, each {kind.description}", fits)
 
 
 def choice(*known: Any) -> Kind:
     """One of some names or numbers.
 
-    >>> choice(1, 2).description
-    'one of 1, 2'
+    >>> choice("unrotated", "none").check("normalizer", "sum")
+    Traceback (most recent call last):
+    ValueError: normalizer must be one of unrotated, none, got 'sum'
     """
 
     def fits(value):
@@ -130,33 +112,25 @@ def choice(*known: Any) -> Kind:
     return Kind(f"one of {', '.join(map(str, known))}", fits)
 
 
-def either(first: Kind, second: Kind, optional: bool = False) -> Kind:
+def either(first: Kind, second: Kind) -> Kind:
     """A value of one of two kinds.
 
     >>> either(choice("softmax"), list_of(choice("softmax"), 12)).fits(["softmax"])
     True
     """
-    return Kind(
-        f"{first.description}, or {second.description}",
-        lambda value: first.fits(value) or second.fits(value),
-        optional,
-    )
-
-
-def check_choice(name: str, value: object, known: Collection) -> None:
-    """Raise ValueError unless ``value``, called ``name`` in the message, is one of the ``known``.
-
-    >>> check_choice("normalizer", "sum", NORMALIZERS)
-    Traceback (most recent call last):
-    ValueError: normalizer must be one of unrotated, rotated, none, got 'sum'
-    """
-    choice(*known).check(name, value)
+    return Kind(f"{first.description}, or {second.description}", lambda value: first.fits(value) or second.fits(value))
 
 
 # half of a surrogate pair cannot be written in UTF-8
 TEXT = Kind("a text", lambda value: isinstance(value, str) and value == value.encode(errors="ignore").decode())
-TRUTH = one_of("true or false", bool)
 NAMES = list_of(TEXT, MOST_CLASSES)
+TRUTH = Kind("true or false", lambda value: isinstance(value, bool))
+OBJECT = Kind("an object", lambda value: isinstance(value, dict))
+NUMBER = Kind("a number", _is_number)
+POSITIVE = Kind("greater than 0", lambda value: _is_number(value) and value > 0)
+NOT_NEGATIVE = Kind("at least 0", lambda value: _is_number(value) and value >= 0)
+SHARE = Kind("at least 0 and less than 1", lambda value: _is_number(value) and 0 <= value < 1)
+PART = Kind("greater than 0 and at most 1", lambda value: _is_number(value) and 0 < value <= 1)
 
 
 def option(default: Any, help: str, kind: Kind) -> Any:

@@ -10,7 +10,7 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_rope.layers import computes_on_cpu
-from paddle_rope.options import ROTARY_LAYOUTS, check_choice
+from paddle_rope.options import ROTARY_LAYOUTS, choice
 from paddle_rope.precision import Float32Layer, float64_tensor, without_amp
 from paddle_rope.rotary_frequencies import FrequencyScaling, check_even, rotary_frequencies
 
@@ -173,7 +173,7 @@ class RotaryPositionEmbedding(Float32Layer):
         check_even("rotary_dim", rotary_dim)
         if rotary_dim > head_dim:
             raise ValueError(f"rotary_dim must be at most head_dim = {head_dim}, got {rotary_dim}")
-        check_choice("layout", layout, ROTARY_LAYOUTS)
+        choice(*ROTARY_LAYOUTS).check("layout", layout)
         if scaling is not None and not isinstance(scaling, FrequencyScaling):
             raise ValueError(f"scaling must be None, LinearScaling, NTKScaling or YaRNScaling, got {scaling!r}")
         self.head_dim = head_dim

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from paddle_rope.options import ROTARY_LAYOUTS, TRUTH, check_choice, integer, number, one_of
+from paddle_rope.options import NOT_NEGATIVE, OBJECT, ROTARY_LAYOUTS, TRUTH, choice, integer, optional
 
 
 def rotary_frequencies(rotary_dim: int, base: float = 10000.0) -> np.ndarray:
@@ -188,7 +188,7 @@ def frequency_scaling(settings: dict[str, Any] | None) -> FrequencyScaling | Non
         return None
     arguments = dict(settings)
     kind = arguments.pop("type", None)
-    check_choice("the type of rotary scaling", kind, SCALINGS)
+    choice(*SCALINGS).check("the type of rotary scaling", kind)
     try:
         return SCALINGS[kind](**arguments)
     except TypeError:
@@ -207,11 +207,11 @@ def check_rotary(arguments: dict[str, Any]) -> FrequencyScaling | None:
         ValueError: an argument is unknown or out of its range, as far as that is known without ``head_dim``.
     """
     for name in arguments:
-        check_choice("a key of rotary", name, _ROTARY_ARGUMENTS)
+        choice(*_ROTARY_ARGUMENTS).check("a key of rotary", name)
     base, rotary_dim = arguments.get("base", 10000), arguments.get("rotary_dim")
-    number(0).check("rotary base", base)
-    integer(2, 2**16, optional=True).check("rotary rotary_dim", rotary_dim)
-    check_choice("rotary layout", arguments.get("layout", "interleaved"), ROTARY_LAYOUTS)
+    NOT_NEGATIVE.check("rotary base", base)
+    optional(integer(2, 2**16)).check("rotary rotary_dim", rotary_dim)
+    choice(*ROTARY_LAYOUTS).check("rotary layout", arguments.get("layout", "interleaved"))
     TRUTH.check("rotary learned", arguments.get("learned", False))
-    one_of("an object", dict, optional=True).check("rotary scaling", arguments.get("scaling"))
+    optional(OBJECT).check("rotary scaling", arguments.get("scaling"))
     return frequency_scaling(arguments.get("scaling"))

@@ -15,7 +15,7 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_rope.layers import scaled
-from paddle_rope.options import FEATURE_MAPS, check_choice
+from paddle_rope.options import FEATURE_MAPS, choice
 from paddle_rope.precision import Float32Layer
 
 # At its bound the slope of clip is 1 in paddle 3.x and 0 in 2.6.2: keep the bound off 0.
@@ -239,7 +239,7 @@ def make_feature_map(name: str, head_dim: int, seed: int = 0) -> FeatureMapLike:
         >>> make_feature_map("relu", head_dim=4)(paddle.to_tensor([-1.0])).tolist()
         [0.0]
     """
-    check_choice("feature_map", name, FEATURE_MAPS)
+    choice(*FEATURE_MAPS).check("feature_map", name)
     if name == "favor":
         return OrthogonalRandomFeatures(head_dim, seed=seed)
     classes = {"softmax_exp": SoftmaxExp, "one_plus_cosine": OnePlusCosine}

@@ -14,7 +14,7 @@ from paddle_rope.attention.feature_maps import FeatureMapLike, as_feature_map, e
 from paddle_rope.layers import scaled
 from paddle_rope.native.attention import native_linear_attention
 from paddle_rope.native.dispatch import native_form
-from paddle_rope.options import NORMALIZERS, check_choice
+from paddle_rope.options import NORMALIZERS, choice
 from paddle_rope.precision import at_least_float32, without_amp
 from paddle_rope.rotary import Rope
 
@@ -190,7 +190,7 @@ def check_linear_options(
         feature_map, normalizer, placement: as of the attention.
     """
     check_placement(placement)
-    check_choice("normalizer", normalizer, NORMALIZERS)
+    choice(*NORMALIZERS).check("normalizer", normalizer)
     phi = as_feature_map(feature_map)
     name = type(phi).__name__
     if normalizer == "unrotated" and phi.rotates_denominator:

@@ -13,7 +13,7 @@ from paddle_rope.attention.softmax import softmax_attention
 from paddle_rope.attention.window import softmax_attention_step, window_attention
 from paddle_rope.convolution import DepthwiseConvolution
 from paddle_rope.layers import Dropout, Linear, first_two
-from paddle_rope.options import ATTENTION_KINDS, check_choice
+from paddle_rope.options import ATTENTION_KINDS, choice
 from paddle_rope.rotary import Rope
 
 
@@ -79,7 +79,7 @@ class MultiHeadAttention(nn.Layer):
         super().__init__()
         if hidden_size % num_heads:
             raise ValueError(f"hidden_size {hidden_size} is not a multiple of num_heads {num_heads}")
-        check_choice("attention", kind, ATTENTION_KINDS)
+        choice(*ATTENTION_KINDS).check("attention", kind)
         check_placement(placement)
         if kind == "linear":
             check_linear_options(feature_map, normalizer, placement, whole_sequence=not causal)

@@ -14,7 +14,7 @@ from paddle_rope.global_pointer.losses import sorted_spans, span_crossentropy
 from paddle_rope.layers import Linear, first_two
 from paddle_rope.native.dispatch import is_enabled
 from paddle_rope.native.span_loss import native_span_loss
-from paddle_rope.options import WIDEST_BAND, integer
+from paddle_rope.options import WIDEST_BAND, integer, optional
 from paddle_rope.rotary import RotaryPositionEmbedding
 
 # Score of pairs that are no span: end before start, or padding. float16 holds it, and exp of it is 0.
@@ -80,7 +80,7 @@ class GlobalPointer(nn.Layer):
         max_span_length: int | None = None,
     ) -> None:
         super().__init__()
-        integer(1, WIDEST_BAND, optional=True).check("max_span_length", max_span_length)
+        optional(integer(1, WIDEST_BAND)).check("max_span_length", max_span_length)
         self.max_span_length = max_span_length
         self.num_types = num_types
         self.head_size = head_size

@@ -16,9 +16,12 @@ from paddle_rope.options import (
     MOST_CLASSES,
     MOST_LAYERS,
     NORMALIZERS,
+    OBJECT,
+    PART,
     PLACEMENTS,
     POOLINGS,
     POSITION_EMBEDDINGS,
+    SHARE,
     TRUTH,
     Kind,
     Options,
@@ -27,9 +30,8 @@ from paddle_rope.options import (
     integer,
     list_of,
     number,
-    one_of,
     option,
-    share,
+    optional,
     shown,
 )
 from paddle_rope.roformer.removed import without_removed
@@ -54,7 +56,6 @@ NAMED = Kind(
         and all(str(index).isdecimal() and isinstance(name, str | int) for index, name in value.items())
     ),
 )
-GAMMA = Kind("a number greater than 0 and at most 1", lambda value: number(0, 1).fits(value) and value > 0)
 _ALMOST = 0.85  # similarity, by difflib, of a misspelled name
 
 
@@ -105,13 +106,13 @@ class RoFormerConfig(Options):
         choice(*POSITION_EMBEDDINGS),
     )
     max_position_embeddings: int | None = option(
-        None, "number of positions of `learned`", integer(1, MOST_ROWS, optional=True)
+        None, "number of positions of `learned`", optional(integer(1, MOST_ROWS))
     )
     rotary: dict[str, Any] | None = option(
         None,
         "arguments of RotaryPositionEmbedding: `base`, `layout`, `rotary_dim`, `learned`, and `scaling` as in "
         '`{"type": "ntk", "factor": 4}`; empty: its defaults',
-        one_of("an object", dict, optional=True),
+        optional(OBJECT),
     )
     share_kv: bool = option(False, "one projection for keys and values", TRUTH)
     feature_map: str = option(
@@ -123,17 +124,17 @@ class RoFormerConfig(Options):
     decay: list[float] | None = option(
         None,
         "decay of linear attention: gamma^distance on its terms; empty: none, otherwise one gamma in (0, 1] per head",
-        list_of(GAMMA, WIDEST, optional=True),
+        optional(list_of(PART, WIDEST)),
     )
     convolutions: bool = option(
         False, "three short depthwise convolutions over neighboring tokens in each block (arXiv 2405.16605)", TRUTH
     )
     output_gate: bool = option(False, "gate the output of attention by its input", TRUTH)
-    hidden_dropout_prob: float = option(0.1, "dropout rate of embeddings and layers", share())
+    hidden_dropout_prob: float = option(0.1, "dropout rate of embeddings and layers", SHARE)
     embedding_dropout_prob: float | None = option(
-        None, "dropout rate of embeddings; empty: `hidden_dropout_prob`", share(optional=True)
+        None, "dropout rate of embeddings; empty: `hidden_dropout_prob`", optional(SHARE)
     )
-    attention_probs_dropout_prob: float = option(0.1, "dropout rate of the weights of softmax and window", share())
+    attention_probs_dropout_prob: float = option(0.1, "dropout rate of the weights of softmax and window", SHARE)
     layer_norm_eps: float = option(1e-12, "epsilon of the normalization", number(0, 0.001))
     pad_token_id: int = option(0, "id of padding", integer(0, MOST_ROWS))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional
 
-from paddle_rope.options import Kind
+from paddle_rope.options import POSITIVE, Kind
 from tasks.common.errors import InputError
 from tasks.common.training import arguments as common
-from tasks.common.training.arguments import POSITIVE, of_encoder, option
+from tasks.common.training.arguments import of_encoder, option
 from tasks.common.training.plans import CLOSED_BY_STEPS, FIXED_BY_STEPS, TrainingPlan
 
 # The held-out stretches have this many times the length of training: losses at 1, 2 and 4 times are of the same text.

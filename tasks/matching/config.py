@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from paddle_rope.options import POOLINGS, TRUTH, choice, integer, list_of, number, option, shown
+from paddle_rope.options import NUMBER, POOLINGS, TRUTH, choice, integer, list_of, number, option, optional, shown
 from paddle_rope.roformer.config import SequenceClassificationConfig
 
 # What is to be learned: whether two texts match, how much they do, which of two texts is closer to a third.
@@ -26,10 +26,10 @@ class MatchingConfig(SequenceClassificationConfig):
     max_tokens: int = option(512, "longest sequence in tokens; longer ones are cut", integer(SHORTEST, 10**9))
     token_type_ids: bool = option(False, "token type 1 for the second text of a cross-encoder", TRUTH)
     scale: float = option(20.0, "factor of the cosines in a bi-encoder's losses", number(1e-6, 1e6))
-    threshold: float | None = option(None, "score from which a pair matches; empty: none", number(optional=True))
+    threshold: float | None = option(None, "score from which a pair matches; empty: none", optional(NUMBER))
     grades: list[float] | None = option(
         None, "lowest and highest label of the training data; empty: scores without bounds",
-        list_of(number(), 2, optional=True),
+        optional(list_of(NUMBER, 2)),
     )  # fmt: skip
 
     model_type: ClassVar[str] = "paddle_rope_matching"

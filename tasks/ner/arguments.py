@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional
 
-from paddle_rope.options import Kind
+from paddle_rope.options import NOT_NEGATIVE, POSITIVE, Kind
 from tasks.common.errors import InputError
-from tasks.common.training.arguments import NOT_NEGATIVE, POSITIVE, RecipeArguments, model_option, option
+from tasks.common.training.arguments import RecipeArguments, model_option, option
 from tasks.ner.config import NerConfig
 from tasks.ner.features import FEATURE_KINDS
 

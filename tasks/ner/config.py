@@ -3,28 +3,33 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, ClassVar
 
 from paddle_rope.options import (
     NAMES,
+    NUMBER,
+    OBJECT,
+    POSITIVE,
+    SHARE,
     TRUTH,
     WIDEST_BAND,
+    Kind,
     choice,
     either,
     integer,
     list_of,
-    number,
-    one_of,
     option,
-    share,
+    optional,
 )
 from paddle_rope.roformer.config import RoFormerConfig
 from tasks.ner.features import COLUMNS
 
 EFFICIENT, DENSE = SPAN_HEADS = ("efficient", "dense")
-_SIZE, _LENGTH, _LENGTH_OR_NONE = integer(1, 2**16), integer(1, 10**9), integer(1, 10**9, optional=True)
-_OF_TYPES = either(number(), list_of(number(), 10**6))
+_LENGTH = integer(1, 10**9)
+
+
+def _of_types(kind: Kind) -> Kind:
+    return either(kind, list_of(kind, 10**6))
 
 
 @dataclass
@@ -33,33 +38,31 @@ class NerConfig(RoFormerConfig):
 
     types: list[str] = option([], "names of the entity types, in the order of the head's outputs", NAMES)
     span_head: str = option(EFFICIENT, "`efficient` or `dense` GlobalPointer", choice(*SPAN_HEADS))
-    head_size: int = option(64, "width of the queries and keys of the span head", _SIZE)
+    head_size: int = option(64, "width of the queries and keys of the span head", integer(1, 2**16))
     max_tokens: int = option(512, "longest text, in characters, that its training took", _LENGTH)
     max_span_length: int | None = option(
-        None, "longest entity in tokens; empty: any", integer(1, WIDEST_BAND, optional=True)
+        None, "longest entity in tokens; empty: any", optional(integer(1, WIDEST_BAND))
     )
     thresholds: float | list = option(
-        0.0, "the logit above which a span is an entity, one number or one per type", _OF_TYPES
+        0.0, "the logit above which a span is an entity, one number or one per type", _of_types(NUMBER)
     )
     temperatures: float | list = option(
         1.0, "a span's probability is sigmoid(logit / temperature); one number or one per type",
-        _OF_TYPES,
+        _of_types(POSITIVE),
     )  # fmt: skip
     span_rope: bool = option(True, "RoPE in the span head; `false` for comparisons", TRUTH)
     allow_overlap: bool = option(True, "may entities overlap; else the one that scores highest is taken", TRUTH)
-    features: dict | None = option(
-        None, "sizes of the word features; empty: none", one_of("an object", dict, optional=True)
-    )
-    character_dropout: float = option(0.0, "share of characters that training hides", share())
-    feature_dropout: float = option(0.0, "share of feature values that training hides", share())
-    unk_token_id: int | None = option(None, "id of [UNK], for `character_dropout`", integer(0, 2**24, optional=True))
+    features: dict | None = option(None, "sizes of the word features; empty: none", optional(OBJECT))
+    character_dropout: float = option(0.0, "share of characters that training hides", SHARE)
+    feature_dropout: float = option(0.0, "share of feature values that training hides", SHARE)
+    unk_token_id: int | None = option(None, "id of [UNK], for `character_dropout`", optional(integer(0, 2**24)))
     window_tokens: int | None = option(
         None,
         "tokens that prediction reads at once, a length that training covered well; empty: `max_tokens`",
-        _LENGTH_OR_NONE,
+        optional(_LENGTH),
     )
-    longest_text: int | None = option(None, "tokens of the longest training text", _LENGTH_OR_NONE)
-    longest_entity: int | None = option(None, "tokens of the longest training entity", _LENGTH_OR_NONE)
+    longest_text: int | None = option(None, "tokens of the longest training text", optional(_LENGTH))
+    longest_entity: int | None = option(None, "tokens of the longest training entity", optional(_LENGTH))
 
     model_type: ClassVar[str] = "paddle_rope_ner"
     RENAMED: ClassVar[dict[str, str]] = {"max_length": "max_tokens"}  # names of version 0.1
@@ -67,8 +70,9 @@ class NerConfig(RoFormerConfig):
     def __post_init__(self):
         self.types = list(self.types) if isinstance(self.types, tuple) else self.types
         super().__post_init__()
-        check_of_types("thresholds", self.thresholds, len(self.types))
-        check_of_types("temperatures", self.temperatures, len(self.types), positive=True)
+        for name in ("thresholds", "temperatures"):
+            if len(of_types(getattr(self, name), len(self.types))) != len(self.types):
+                raise ValueError(f"{name} must be one number or one for each of {len(self.types)} types")
         if self.features is not None:
             _check_sizes(self.features)
         if self.character_dropout and self.unk_token_id is None:
@@ -85,18 +89,6 @@ def _check_sizes(sizes):
         fits = False
     if not fits:
         raise ValueError(f'features must be {{"tables": {{kind: rows}}, "flags": number}}, got {sizes!r}')
-
-
-def check_of_types(name: str, value: Any, types: int, positive: bool = False) -> None:
-    """Raise ValueError unless ``value``, under ``name``, is a finite number or a list of one for each type."""
-    each = value if isinstance(value, (list, tuple)) else [value] * types
-    fits = len(each) == types and all(
-        isinstance(one, Real) and not isinstance(one, bool) and math.isfinite(one) and not (positive and one <= 0)
-        for one in each
-    )
-    if not fits:
-        kind = "a positive number" if positive else "a number"
-        raise ValueError(f"{name} must be {kind} or one for each of {types} types, got {value!r}")
 
 
 def of_types(value: float | Sequence[float], types: int) -> list[float]:

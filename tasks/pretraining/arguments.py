@@ -29,7 +29,7 @@ class PretrainingArguments(common.EncoderArguments):
 
     recipe: str = common.option("pretraining", "what is trained")
     text_files: Optional[list[str]] = common.option(None, "files of documents, separated by commas")
-    dev_fraction: float = common.option(0.02, "share of the documents held out for evaluation")
+    dev_fraction: float = common.option(0.02, "share of the documents held out for evaluation", common.FRACTION)
     stages: Optional[list[Any]] = common.option(None, "tokens per row x rows per batch x steps of each")
     tokenizer: str = common.option("char", "`char` or `word`", choice(*TOKENIZERS))
     vocab_file: Optional[str] = common.option(None, "`vocab.txt`; empty: the characters of the texts")

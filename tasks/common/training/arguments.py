@@ -6,7 +6,7 @@ import functools
 from dataclasses import dataclass, field, fields
 from typing import Any, Optional, Union
 
-from paddle_rope.options import Kind, choice
+from paddle_rope.options import NOT_NEGATIVE, POSITIVE, SHARE, Kind, choice
 from paddle_rope.roformer.config import RoFormerConfig
 from tasks.common.errors import InputError
 from tasks.common.training.plans import BY_EPOCHS, NOT_EVALUATED
@@ -14,10 +14,7 @@ from tasks.common.training.plans import BY_EPOCHS, NOT_EVALUATED
 DEV_SPLITS = ("stratified", "random", "contiguous")
 LARGEST_SEED = 2**32 - 1  # numpy's
 SIZE_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
-POSITIVE = Kind("greater than 0", lambda value: 0 < value < float("inf"))
 FRACTION = Kind("greater than 0 and less than 1", lambda value: 0 < value < 1)
-SHARE = Kind("at least 0 and less than 1", lambda value: 0 <= value < 1)
-NOT_NEGATIVE = Kind("at least 0", lambda value: 0 <= value < float("inf"))
 SEED = Kind(f"from 0 to {LARGEST_SEED}", lambda value: 0 <= value <= LARGEST_SEED)
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Optional
 
-from paddle_rope.options import Kind, choice
+from paddle_rope.options import POSITIVE, Kind, choice
 from tasks.common.errors import InputError, did_you_mean
-from tasks.common.training.arguments import POSITIVE, SEED, EncoderArguments, option
+from tasks.common.training.arguments import SEED, EncoderArguments, option
 
 SCHEDULERS = ("linear", "cosine", "constant", "constant_with_warmup", "polynomial")  # PaddleNLP's
 MOST_WORKERS = 64  # processes that prepare batches

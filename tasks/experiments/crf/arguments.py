@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Optional
 
+from paddle_rope.options import NOT_NEGATIVE, POSITIVE
 from tasks.common.errors import InputError
-from tasks.common.training.arguments import NOT_NEGATIVE, POSITIVE, EncoderArguments, RecipeArguments, option
+from tasks.common.training.arguments import EncoderArguments, RecipeArguments, option
 from tasks.common.training.paddlenlp_keys import DOCUMENTED
 from tasks.common.training.plans import BY_EPOCHS, TrainingPlan
 from tasks.ner.arguments import OF_FEATURES

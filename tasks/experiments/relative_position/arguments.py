@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from paddle_rope.options import Kind
+from paddle_rope.options import POSITIVE, Kind
 from tasks.common.errors import InputError
-from tasks.common.training.arguments import POSITIVE, RecipeArguments, of_encoder, option
+from tasks.common.training.arguments import RecipeArguments, of_encoder, option
 from tasks.experiments.relative_position.data import SHORTEST
 
 # Keys of every recipe that mean nothing where the data are drawn.
