@@ -23,7 +23,7 @@ KEYS = Stage._fields
 
 def parse_stages(value):
     """The list of :class:`Stage` that a configuration gives: mappings with ``max_tokens``, ``batch_size`` and
-    ``steps``, or text such as ``512x8x1000,128x32x500``. Raises InputError if it is neither, or a number does not fit."""
+    ``steps``, or text such as ``512x8x1000,128x32x500``. Raises InputError for anything else."""
     if not value:
         raise InputError("no 'stages': give a list of max_tokens, batch_size and steps, such as --stages 512x8x1000")
     stages = []
