@@ -190,7 +190,8 @@ def check_linear_options(
         feature_map, normalizer, placement: as of the attention.
     """
     check_placement(placement)
-    choice(*NORMALIZERS).check("normalizer", normalizer)
+    if normalizer not in NORMALIZERS:  # without Kind, whose methods to_static cannot read
+        raise ValueError(f"normalizer must be {choice(*NORMALIZERS).description}, got {normalizer!r}")
     phi = as_feature_map(feature_map)
     name = type(phi).__name__
     if normalizer == "unrotated" and phi.rotates_denominator:

@@ -18,8 +18,9 @@ from tasks.common.reports.figures import BLUE, GRAY, GREEN, ORANGE, new_figure, 
 from tasks.common.reports.tables import as_csv, as_markdown, mean_and_deviation
 from tasks.common.runs.run_folder import CONFIG_FILE
 from tasks.common.training.series import RUNS_CSV, SUMMARY_JSON, SUMMARY_MD, FinishedRun, is_finished, summarize
-from tasks.experiments.plan import TWIN, Plan
+from tasks.experiments.plan import Plan
 
+TWIN = "-no-rope"  # at the end of a variant's name: drawn dashed, in the color of the variant with RoPE
 COLORS = [ORANGE, BLUE, GREEN, "#8a3fa0", "#b5891c", "#3aa0a0", "#a03a55", "#5a6b2f", "#4a4a9a"]
 # Further reports by name: functions of what the finished runs left (the labels, ``config`` and ``metrics.json`` of each
 # in one dict) that return the content of their files; ``results.md`` among them is printed.
@@ -108,7 +109,6 @@ def _draw_lines(plan, summary):
     main, colors = next(iter(plan.scores)), {}
     for variant in plan.variants:
         entries = [entry for entry in summary if entry["variant"] == variant]
-        # a variant and its twin without RoPE have one color
         color = colors.setdefault(variant.removesuffix(TWIN), COLORS[len(colors) % len(COLORS)])
         scores = [entry["scores"][main] for entry in entries]
         axes.errorbar(
