@@ -5,7 +5,7 @@
 
 import numpy as np
 
-from paddle_rope.analysis import decay
+from paddle_rope import long_range_decay as decay
 from tasks.common.reports.figures import BLUE, GRAY, GREEN, ORANGE, new_figure, png
 from tasks.common.reports.tables import as_csv
 

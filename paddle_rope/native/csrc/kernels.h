@@ -15,20 +15,21 @@ inline int omp_get_thread_num() { return 0; }
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
+// c_0 x^n + c_1 x^(n-1) + ... + c_n
+template <typename... Coefficients>
+inline float polynomial(float x, float first, Coefficients... rest) {
+  float p = first;
+  ((p = p * x + rest), ...);
+  return p;
+}
+
 // e^x for x <= 88, relative error about 1e-7; 0 under -87. Written out so that loops over it become vectors.
 inline float exponential(float x) {
   const float bounded = x < -87.0f ? -87.0f : (x > 88.0f ? 88.0f : x);
   const float shifted = bounded * 1.44269504f + 12582912.0f;  // 1.5 * 2^23: the sum is rounded to an integer
   const float n = shifted - 12582912.0f;
   const float r = (bounded - n * 0.693359375f) + n * 2.12194440e-4f;  // |r| <= log(2) / 2
-  float p = 1.0f / 5040.0f;
-  p = p * r + 1.0f / 720.0f;
-  p = p * r + 1.0f / 120.0f;
-  p = p * r + 1.0f / 24.0f;
-  p = p * r + 1.0f / 6.0f;
-  p = p * r + 0.5f;
-  p = p * r + 1.0f;
-  p = p * r + 1.0f;
+  const float p = polynomial(r, 1 / 5040.0f, 1 / 720.0f, 1 / 120.0f, 1 / 24.0f, 1 / 6.0f, 0.5f, 1.0f, 1.0f);
   int32_t bits;
   std::memcpy(&bits, &shifted, 4);
   bits = (bits + 127) << 23;  // the low bits of shifted are n
