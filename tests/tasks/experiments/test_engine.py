@@ -155,6 +155,19 @@ def test_results_of_other_keys_are_not_taken_for_those_of_a_changed_plan(recipe,
     assert len(recipe.calls) == 4
 
 
+def test_keys_that_the_data_chose_are_not_compared_with_the_plan(recipe, plan_file, tmp_path, capsys):
+    variants = {"linear": {"layers": "linear"}}
+    change(plan_file, settings={"fit_to_data": True}, variants=variants, reference=None, seeds=[0])
+    assert run([str(plan_file)]) == 0
+    file = tmp_path / "out/runs/linear/seed_0/config.yaml"
+    chosen = {**yaml.safe_load(file.read_text(encoding="utf-8")), "fit_to_data": False, "num_train_epochs": 9}
+    file.write_text(yaml.safe_dump(chosen), encoding="utf-8")
+    assert run([str(plan_file), "--table"]) == 0
+    change(plan_file, settings={"fit_to_data": True, "num_train_epochs": 8})
+    assert run([str(plan_file), "--table"]) == 2
+    assert "num_train_epochs 9, and the plan now has 8" in capsys.readouterr().err
+
+
 def test_lines_are_drawn_over_cases_that_are_numbers(recipe, plan_file, tmp_path):
     change(plan_file, cases={64: {}, 128: {}}, case_name="tokens", seeds=[0])
     assert run([str(plan_file), "--cases", "128"]) == 0
