@@ -120,14 +120,24 @@ def _convert(folder, tensors, settings, layout, architecture, **known):
         if len(options.get("id2label", ())) != options["num_labels"]:
             options.pop("id2label", None)
         head = "classifier"
-        weights = weights_of(config, layout, head, options["num_labels"])
-    _check(folder, tensors, weights, layout)
+        weights = weights_of(config, layout, head)
+    sources = {weight.name: weight.source for weight in weights}
+    unused = sorted(set(tensors) - set(sources.values()))
+    missing = [source for source in sources.values() if source not in tensors]
+    # an encoder with a tensor that ours has no place for would compute something else; other heads do not matter
+    left_over = [name for name in unused if name.startswith(layout.prefix) and not POOLER.match(name)]
+    for problem, names in (("missing", missing), ("left over", left_over)):
+        if names:
+            listed = ", ".join(name[:LONGEST_NAME] for name in names[:MOST_NAMES])
+            raise ValueError(
+                f"{folder}: the weights do not match its configuration; {problem}: {listed}"
+                f"{f' and {len(names) - MOST_NAMES} more' * (len(names) > MOST_NAMES)}"
+            )
     arrays = {}
     for weight in weights:
         array = tensors[weight.source].T if weight.transposed else tensors[weight.source]
         arrays[weight.name] = np.ascontiguousarray(array, dtype=np.float32)
-    sources = {weight.name: weight.source for weight in weights}
-    return Checkpoint(options, arrays, sources, sorted(set(tensors) - set(sources.values())), head)
+    return Checkpoint(options, arrays, sources, unused, head)
 
 
 def _drop_copies(folder, tensors, layout):
@@ -149,31 +159,3 @@ def _has_classifier(tensors, layout, architecture):
     if layout is HUGGINGFACE:
         return "classifier.out_proj.bias" in tensors
     return layout is PADDLENLP and "ForSequenceClassification" in architecture and "classifier.bias" in tensors
-
-
-def _check(folder, tensors, weights, layout):
-    """Raise ValueError for tensors that are missing or ill-shaped, or left over in the encoder.
-
-    An encoder with a tensor that ours has no place for would compute something else; other heads do not matter.
-    """
-    missing, wrong = [], []
-    for weight in weights:
-        shape = weight.shape[::-1] if weight.transposed else weight.shape
-        if weight.source not in tensors:
-            missing.append(weight.source)
-        elif tensors[weight.source].shape != shape:
-            wrong.append(f"{weight.source} {list(tensors[weight.source].shape)} instead of {list(shape)}")
-    known = {weight.source for weight in weights}
-    left_over = sorted(
-        name for name in set(tensors) - known if name.startswith(layout.prefix) and not POOLER.match(name)
-    )
-    problems = {"missing": missing, "of another shape": wrong, "left over": left_over}
-    found = [f"{what}: {_some_of(names)}" for what, names in problems.items() if names]
-    if found:
-        raise ValueError(f"{folder}: the weights do not match its configuration; {'; '.join(found)}")
-
-
-def _some_of(names):
-    """The first names, and how many more there are."""
-    more = len(names) - MOST_NAMES
-    return ", ".join(name[:LONGEST_NAME] for name in names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")

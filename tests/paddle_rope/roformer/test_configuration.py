@@ -219,7 +219,7 @@ def test_changes_count_more_than_what_a_file_of_before_holds():
     [
         ({"atention": "linear"}, "no option 'atention'; the nearest is 'attention'"),
         ({"dtype": "float16"}, "no option 'dtype'"),
-        ({"vocab_size": 50}, r"token_embedding.weight is \[40, 24\] there and \[50, 24\] in the model"),
+        ({"vocab_size": 50}, r"word_embeddings.weight is \[40, 24\] there and \[50, 24\] in the model"),
     ],
 )
 def test_changes_that_do_not_exist_or_do_not_fit_are_errors(changes, message):
