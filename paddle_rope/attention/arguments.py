@@ -39,7 +39,10 @@ def rotate_qkv(q: Tensor, k: Tensor, v: Tensor, rope: Rope | None, placement: st
     """q, k and v, rotated where ``placement`` has their letter."""
     if rope is None:
         return [q, k, v]
-    return [rotate(x, rope) if letter in placement else x for letter, x in zip("qkv", (q, k, v))]
+    rotated = []
+    for letter, x in zip("qkv", (q, k, v)):  # no comprehension: paddle.jit.to_static cannot trace its closure
+        rotated.append(rotate(x, rope) if letter in placement else x)
+    return rotated
 
 
 def rotate_back(output: Tensor, rope: Rope | None, placement: str) -> Tensor:

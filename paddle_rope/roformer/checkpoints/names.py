@@ -12,8 +12,9 @@ from paddle_rope.roformer.config import RoFormerConfig
 class Layout(NamedTuple):
     """How a source names its weights, and what it takes for a size that a folder's configuration lacks."""
 
-    library: str  # "huggingface", "paddlenlp" or "tensorflow"
+    column: int  # of the tables below that names the modules
     prefix: str  # of the encoder
+    block: str  # of block {} in the encoder
     separator: str
     leaves: dict  # by the kind of module: {leaf here: leaf there}
     transposed: bool  # linear weights are [out, in]
@@ -48,8 +49,9 @@ DEFAULT_SIZES = {
 _DEFAULTS = {**DEFAULT_SIZES, "hidden_act": "gelu"}
 _TABLE = "embeddings.word_embeddings.weight"
 HUGGINGFACE = Layout(
-    library="huggingface",
+    column=2,
     prefix="roformer.",
+    block="encoder.layer.{}.",
     separator=".",
     leaves=_PYTHON_LEAVES,
     transposed=True,
@@ -60,7 +62,8 @@ HUGGINGFACE = Layout(
     defaults=_DEFAULTS,
 )
 PADDLENLP = HUGGINGFACE._replace(
-    library="paddlenlp",
+    column=3,
+    block="encoder.layers.{}.",
     transposed=False,
     copies={"cls.predictions.decoder_weight": f"roformer.{_TABLE}"},
     defaults={**_DEFAULTS, "vocab_size": 30522, "embedding_size": 768, "pool_act": "tanh"},
@@ -70,7 +73,7 @@ PADDLENLP_V2 = PADDLENLP._replace(
     copies={"cls.decoder_weight": f"roformerv2.{_TABLE}"},
     defaults={**_DEFAULTS, "vocab_size": 12000, "hidden_act": "relu"},
 )
-TENSORFLOW = Layout("tensorflow", "bert/", "/", _TENSORFLOW_LEAVES, False, {}, _DEFAULTS)
+TENSORFLOW = Layout(2, "bert/", "encoder/layer_{}/", "/", _TENSORFLOW_LEAVES, False, {}, _DEFAULTS)
 
 # Name here, kind, Hugging Face's name, PaddleNLP's name.
 _EMBEDDING = (
@@ -79,11 +82,6 @@ _EMBEDDING = (
     ("embedding_norm", "norm", "embeddings.LayerNorm", "embeddings.layer_norm"),
     ("embedding_projection", "linear", "embeddings_project", "embeddings_project"),
 )
-_BLOCK_PREFIXES = {
-    "huggingface": "encoder.layer.{}.",
-    "paddlenlp": "encoder.layers.{}.",
-    "tensorflow": "encoder/layer_{}/",
-}
 _BLOCK = (
     ("attention.query", "linear", "attention.self.query", "self_attn.q_proj"),
     ("attention.key", "linear", "attention.self.key", "self_attn.k_proj"),
@@ -130,7 +128,7 @@ def weights_of(config: RoFormerConfig, layout: Layout, head: str | None = None) 
     modules = [module for module in _EMBEDDING if is_there.get(module[0], True)]
     weights = _weights(modules, config, layout, "roformer.", layout.prefix)
     for block in range(config.num_hidden_layers):
-        source_prefix = layout.prefix + _BLOCK_PREFIXES[layout.library].format(block)
+        source_prefix = layout.prefix + layout.block.format(block)
         weights += _weights(_BLOCK, config, layout, f"roformer.blocks.{block}.", source_prefix)
     if head == "lm" and config.version == 1:
         weights += _weights(_LM_HEAD, config, layout)
@@ -141,9 +139,9 @@ def weights_of(config: RoFormerConfig, layout: Layout, head: str | None = None) 
 
 def _weights(modules, config, layout, prefix="", source_prefix=""):
     weights = []
-    for name, kind, huggingface, paddlenlp in modules:
-        source = paddlenlp if layout.library == "paddlenlp" else huggingface
-        if layout.library == "tensorflow":
+    for module in modules:
+        name, kind, source = module[0], module[1], module[layout.column]
+        if layout is TENSORFLOW:
             source = _TENSORFLOW_NAMES.get(source, source.replace(".", "/"))
         for leaf, source_leaf in layout.leaves[kind].items():
             is_of_version_1 = kind == "norm" or leaf == "bias"  # a classifier has biases in both
