@@ -12,17 +12,13 @@ from paddle_rope.imports import lazy_names
 __version__ = "0.3.0.dev0"
 
 if TYPE_CHECKING:  # the same names for type checkers
-    from paddle_rope.attention import (
-        MultiHeadAttention,
-        linear_attention,
-        linear_attention_step,
-        softmax_attention,
-        window_attention,
-    )
-    from paddle_rope.global_pointer import (
-        EfficientGlobalPointer,
-        GlobalPointer,
-        decode_spans,
+    from paddle_rope.attention.linear import linear_attention, linear_attention_step
+    from paddle_rope.attention.multi_head import MultiHeadAttention
+    from paddle_rope.attention.softmax import softmax_attention
+    from paddle_rope.attention.window import window_attention
+    from paddle_rope.global_pointer.decoding import decode_spans
+    from paddle_rope.global_pointer.heads import EfficientGlobalPointer, GlobalPointer
+    from paddle_rope.global_pointer.losses import (
         multilabel_categorical_crossentropy,
         span_positives,
         sparse_multilabel_categorical_crossentropy,
@@ -46,9 +42,14 @@ if TYPE_CHECKING:  # the same names for type checkers
 __getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {
-        "attention": "MultiHeadAttention linear_attention linear_attention_step softmax_attention window_attention",
-        "global_pointer": "EfficientGlobalPointer GlobalPointer decode_spans span_positives "
-        "multilabel_categorical_crossentropy sparse_multilabel_categorical_crossentropy",
+        "attention.linear": "linear_attention linear_attention_step",
+        "attention.multi_head": "MultiHeadAttention",
+        "attention.softmax": "softmax_attention",
+        "attention.window": "window_attention",
+        "global_pointer.decoding": "decode_spans",
+        "global_pointer.heads": "EfficientGlobalPointer GlobalPointer",
+        "global_pointer.losses": "multilabel_categorical_crossentropy span_positives "
+        "sparse_multilabel_categorical_crossentropy",
         "machine": "prepare_process",
         "positions": "LearnedPositionEmbedding alibi_bias alibi_slopes sinusoidal_embedding",
         "roformer": "CharTokenizer Encoding RoFormerConfig RoFormerForCausalLM RoFormerForMaskedLM "

@@ -209,6 +209,24 @@ def _residual_norm(residual, x, weight, bias, epsilon, p=0.0):
     return F.layer_norm(x, weight.shape, weight, bias, epsilon)
 
 
+def padded(x: Tensor, axis: int, before: int | Tensor = 0, after: int | Tensor = 0) -> Tensor:
+    """``x`` with so many zeros before and behind it along an axis; counts are tensors where graphs do not know them.
+
+    Example:
+        >>> padded(paddle.ones([2]), axis=0, before=1).tolist()
+        [0.0, 1.0, 1.0]
+    """
+
+    def zeros(count):
+        if isinstance(count, int) and count == 0:
+            return []
+        shape = [paddle.shape(x)[i] if size < 0 else size for i, size in enumerate(x.shape)]
+        return [paddle.zeros([*shape[:axis], count, *shape[axis + 1 :]], x.dtype)]
+
+    parts = [*zeros(before), x, *zeros(after)]
+    return x if len(parts) == 1 else paddle.concat(parts, axis=axis)
+
+
 def scaled(x: Tensor, factor: Tensor) -> Tensor:
     """``x`` times a factor, numbers or a bool mask, that broadcasts to the shape of ``x``.
 

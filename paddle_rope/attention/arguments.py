@@ -39,8 +39,8 @@ def rotate_qkv(q: Tensor, k: Tensor, v: Tensor, rope: Rope | None, placement: st
     """q, k and v, rotated where ``placement`` has their letter."""
     if rope is None:
         return [q, k, v]
-    rotated = []
-    for letter, x in zip("qkv", (q, k, v)):  # no comprehension: paddle.jit.to_static cannot trace its closure
+    rotated = []  # in a loop: to_static loses the names that a comprehension takes from around it
+    for letter, x in zip("qkv", (q, k, v)):
         rotated.append(rotate(x, rope) if letter in placement else x)
     return rotated
 

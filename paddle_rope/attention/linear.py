@@ -11,7 +11,7 @@ from paddle import Tensor
 
 from paddle_rope.attention.arguments import by_head, check_placement, check_segments, rotate_back, rotate_qkv
 from paddle_rope.attention.feature_maps import FeatureMapLike, as_feature_map, elu_plus_one
-from paddle_rope.layers import scaled
+from paddle_rope.layers import padded, scaled
 from paddle_rope.native.attention import native_linear_attention
 from paddle_rope.native.dispatch import native_form
 from paddle_rope.options import NORMALIZERS, choice
@@ -190,7 +190,8 @@ def check_linear_options(
         feature_map, normalizer, placement: as of the attention.
     """
     check_placement(placement)
-    choice(*NORMALIZERS).check("normalizer", normalizer)
+    if normalizer not in NORMALIZERS:  # without Kind, whose methods to_static cannot read
+        raise ValueError(f"normalizer must be {choice(*NORMALIZERS).description}, got {normalizer!r}")
     phi = as_feature_map(feature_map)
     name = type(phi).__name__
     if normalizer == "unrotated" and phi.rotates_denominator:
@@ -328,10 +329,9 @@ class _ChunkedSums:
         if self.size == self.seq:
             return x.unsqueeze(2)
         batch, heads, seq, features = x.shape
-        missing = -seq % self.size
-        if missing:
-            x = paddle.concat([x, paddle.zeros([batch, heads, missing, features], dtype=x.dtype)], axis=2)
-        return x.reshape([batch, heads, (seq + missing) // self.size, self.size, features])
+        chunks = (seq + self.size - 1) // self.size
+        x = padded(x, 2, after=chunks * self.size - seq)
+        return x.reshape([batch, heads, chunks, self.size, features])
 
 
 def _side_of_powers(gamma, from_state, to_state, keep):

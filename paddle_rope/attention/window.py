@@ -16,6 +16,7 @@ from paddle_rope.attention.softmax import (
     weighted_values,
     zero_where_none,
 )
+from paddle_rope.layers import padded
 from paddle_rope.rotary import Rope
 
 # Smallest block of queries: in narrower ones Paddle's overhead for each block outweighs the products that they save.
@@ -153,13 +154,13 @@ def _in_blocks(q, k, v, window, size, key_mask, dropout, segment_ids, causal):
 
     def own(x):
         """``[batch, heads, queries, features]`` -> ``[batch, heads, blocks, size, features]``, zeros at the end."""
-        return _pad(x, 0, blocks * size - queries).reshape([-1, x.shape[1], blocks, size, x.shape[3]])
+        return padded(x, 2, after=blocks * size - queries).reshape([-1, x.shape[1], blocks, size, x.shape[3]])
 
     def near(x):
         """``[batch, heads, seq, features]`` -> ``[batch, heads, blocks, parts * size, features]``, zeros outside."""
         if earlier > window:
             x = x[:, :, earlier - window :]
-        x = _pad(x, max(window - earlier, 0), (blocks + parts - 1) * size - queries - window)
+        x = padded(x, 2, max(window - earlier, 0), (blocks + parts - 1) * size - queries - window)
         x = x.reshape([-1, x.shape[1], blocks + parts - 1, size, x.shape[3]])
         return paddle.index_select(x, neighbors, axis=2).reshape([-1, x.shape[1], blocks, parts * size, x.shape[4]])
 
@@ -173,14 +174,3 @@ def _in_blocks(q, k, v, window, size, key_mask, dropout, segment_ids, causal):
     attended = zero_where_none(weighted_values(own(q), near(k), near(v), visible, dropout), visible)
     attended = attended.reshape([-1, v.shape[1], blocks * size, v.shape[3]])
     return paddle.index_select(attended, paddle.arange(queries), axis=2)
-
-
-def _pad(x, before, after):
-    """Zeros before and behind the tokens of ``x`` ``[batch, heads, seq, features]``."""
-    shape = [paddle.shape(x)[i] if size < 0 else size for i, size in enumerate(x.shape)]
-    counts = {"before": before, "after": after}
-    zeros = {
-        side: [] if isinstance(count, int) and count == 0 else [paddle.zeros([*shape[:2], count, shape[3]], x.dtype)]
-        for side, count in counts.items()
-    }
-    return paddle.concat([*zeros["before"], x, *zeros["after"]], axis=2)

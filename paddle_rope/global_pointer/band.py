@@ -3,6 +3,8 @@
 import paddle
 from paddle import Tensor
 
+from paddle_rope.layers import padded
+
 # Smallest block of queries. Blocks as wide as the band do twice the products that are needed; narrower ones than this
 # are slower on CPU.
 _BLOCK = 32
@@ -52,9 +54,9 @@ def _band(q, k, width):
         band = k.transpose([0, 1, 3, 2]).expand([-1, -1, size, -1])
     else:
         band = paddle.matmul(_blocks(q, blocks, size, seq), k, transpose_y=True)
-    band = _pad(band.reshape([-1, blocks, size * (size + columns - 1)]), 2, size)
+    band = padded(band.reshape([-1, blocks, size * (size + columns - 1)]), 2, after=size)
     band = band.reshape([-1, blocks * size, size + columns])[:, :seq, :columns]
-    return _pad(band, 2, width - columns).reshape([*leading, width])
+    return padded(band, 2, after=width - columns).reshape([*leading, width])
 
 
 def _sizes(x, width):
@@ -70,14 +72,5 @@ def _sizes(x, width):
 def _blocks(x, blocks, size, seq):
     """``[..., seq, features]`` -> ``[rows, blocks, size, features]``, filled up with zeros."""
     features = x.shape[-1]
-    x = _pad(x.reshape([-1, seq, features]), 1, blocks * size - seq)
+    x = padded(x.reshape([-1, seq, features]), 1, after=blocks * size - seq)
     return x.reshape([-1, blocks, size, features])
-
-
-def _pad(x, axis, count):
-    """Zeros behind ``x`` along ``axis``."""
-    if isinstance(count, int) and count == 0:
-        return x
-    shape = [paddle.shape(x)[i] if size < 0 else size for i, size in enumerate(x.shape)]
-    shape[axis] = count
-    return paddle.concat([x, paddle.zeros(shape, dtype=x.dtype)], axis=axis)

@@ -37,22 +37,8 @@ def native_softmax_attention(
         return None
     masks = dense(key_mask), None if segment_ids is None else dense(segment_ids.astype("int64"))
     arguments = (*q.shape, *rope_arguments(rope), *masks, int(causal), *dropout_arguments(dropout))
-
-    def compute(needs, q, k, v):
-        out, log_sums = paddle.empty_like(q), None
-        if any(needs):
-            log_sums = paddle.empty([sizes["batch"], sizes["heads"], sizes["seq"]], q.dtype)
-        call("softmax_attention_forward", *arguments, q, k, v, out, log_sums)
-        saved = (q, k, v, out.detach(), log_sums)
-
-        def differentiate(grad_out):
-            gradients = [paddle.empty_like(grad_out) for _ in range(3)]
-            call("softmax_attention_backward", *arguments, *saved, grad_out, *gradients)
-            return gradients
-
-        return out, differentiate, (*saved, *masks)
-
-    return with_gradients(compute, q, k, v)
+    batch, seq, heads, _ = q.shape
+    return _attend("softmax_attention", arguments, masks, q, k, v, [batch, heads, seq])
 
 
 def native_linear_attention(
@@ -73,21 +59,24 @@ def native_linear_attention(
         return None
     mask, gammas = dense(key_mask), None if decay is None else paddle.to_tensor(list(decay), dtype="float32")
     arguments = (*q.shape, *rope_arguments(rope), mask, int(causal), gammas, int(normalizer == "unrotated"))
+    batch, seq, heads, dim = q.shape
+    return _attend("linear_attention", arguments, [mask], q, k, v, [batch, heads, seq], [batch, heads, dim + 1, dim])
+
+
+def _attend(name, arguments, masks, q, k, v, *kept_shapes):
+    """The output of an operator, which fills tensors of the given shapes with what its backward pass reads."""
 
     def compute(needs, q, k, v):
-        batch, seq, heads, dim = q.shape
-        out, divisors, kept = paddle.empty_like(q), paddle.empty([batch, heads, seq], q.dtype), None
-        if any(needs):
-            kept = paddle.empty([batch, heads, dim + 1, dim], q.dtype)
-        call("linear_attention_forward", *arguments, q, k, v, out, divisors, kept)
-        saved = (q, k, v, out.detach(), divisors, kept)
+        out, kept = paddle.empty_like(q), [paddle.empty(shape, q.dtype) for shape in kept_shapes]
+        saved = (q, k, v, out.detach(), *kept)
+        call(name, *arguments, *saved, None, None, None, None)
 
         def differentiate(grad_out):
             gradients = [paddle.empty_like(grad_out) for _ in range(3)]
-            call("linear_attention_backward", *arguments, *saved, grad_out, *gradients)
+            call(name, *arguments, *saved, grad_out, *gradients)
             return gradients
 
-        return out, differentiate, (*saved, mask)
+        return out, differentiate, (*saved, *masks)
 
     return with_gradients(compute, q, k, v)
 

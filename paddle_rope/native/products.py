@@ -1,6 +1,7 @@
 """Matrix products in float32, and of factors that are rounded to bfloat16 where the processor multiplies them."""
 
 import contextlib
+import math
 import os
 import platform
 import threading
@@ -92,7 +93,7 @@ def are_rounded() -> bool:
 def rounded(x: Tensor) -> Tensor:
     """Contiguous float32 -> bfloat16, same shape."""
     y = paddle.empty(x.shape, "bfloat16")
-    call("round_to_bfloat16", *rows_and_width(x), x, y)
+    call("round_to_bfloat16", math.prod(x.shape), x, y)
     return y
 
 

@@ -49,12 +49,12 @@ def native_span_loss(
 
     def compute(needs, qk, type_scores):
         negative, positive = (paddle.empty([batch, types], qk.dtype) for _ in range(2))
-        call("span_loss_forward", *arguments, qk, type_scores, negative, positive)
         saved = (qk, type_scores, negative, positive)
+        call("span_loss", *arguments, *saved, None, None, None)
 
         def differentiate(grad_losses):
             gradients = [paddle.empty_like(tensor) for tensor in (qk, type_scores)]
-            call("span_loss_backward", *arguments, *saved, grad_losses, *gradients)
+            call("span_loss", *arguments, *saved, grad_losses, *gradients)
             return gradients
 
         return negative + positive, differentiate, (*saved, mask)

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 import paddle
 from paddle import Tensor, nn
 
-from paddle_rope.attention import MultiHeadAttention, make_feature_map
+from paddle_rope.attention.feature_maps import make_feature_map
+from paddle_rope.attention.multi_head import MultiHeadAttention
 from paddle_rope.convolution import DepthwiseConvolution
 from paddle_rope.layers import Dropout, LayerNorm, Linear, RMSNorm, residual_norm
 from paddle_rope.positions import LearnedPositionEmbedding, alibi_bias, alibi_slopes, sinusoidal_embedding

@@ -22,17 +22,16 @@ def tokenize(text, tokenizer, max_characters):
     return tokenizer.encode(text[:max_characters])[0]
 
 
-class ClassificationDataset:
-    """Tokenized examples.
+class ClassificationDataset(list):
+    """The :class:`TokenizedText` of each of ``examples``, :class:`tasks.classification.data.Example`.
 
     Args:
-        examples: list of :class:`tasks.classification.data.Example`.
-        tokenizer: of the model.
         classes: names of the classes, numbered in this order.
         max_characters: characters of each text that are read, from its beginning.
 
     Attributes:
         cut, cut_characters: number of texts that are longer than this, and of their characters that are not read.
+        lengths: tokens of each text.
 
     Raises:
         InputError: an example has a class that is not in ``classes``.
@@ -42,27 +41,16 @@ class ClassificationDataset:
         self.examples = examples
         self.max_characters = max_characters
         number = {name: index for index, name in enumerate(classes)}
-        self.texts = []
         for example in examples:
             if example.label not in number:
                 raise InputError(
                     f"{example.where}: label {example.label!r} is unknown to the model, which knows "
                     f"{', '.join(classes)}; correct the label, or train a model on data that has it"
                 )
-            self.texts.append(TokenizedText(tokenize(example.text, tokenizer, max_characters), number[example.label]))
+            self.append(TokenizedText(tokenize(example.text, tokenizer, max_characters), number[example.label]))
+        self.lengths = [len(text.ids) for text in self]
         beyond = [len(example.text) - max_characters for example in examples if len(example.text) > max_characters]
         self.cut, self.cut_characters = len(beyond), sum(beyond)
-
-    @property
-    def lengths(self):
-        """Tokens of each text."""
-        return [len(text.ids) for text in self.texts]
-
-    def __len__(self):
-        return len(self.texts)
-
-    def __getitem__(self, index):
-        return self.texts[index]
 
 
 def pad_texts(texts, pad_token_id):

@@ -36,22 +36,17 @@ class Example:
 
 
 def read_labeled(path: str | os.PathLike) -> list[Example]:
-    """The labeled texts of a file in its order; ``-`` is standard input.
-
-    Raises:
-        InputError: the file cannot be read, holds no text, or something in it is wrong.
-    """
+    """The labeled texts of a file in its order, at least one; ``-`` is standard input."""
     content, name = read_text(path)
     return read_lines(split_lines(content), name)
 
 
 def read_lines(lines: list[str], name: str) -> list[Example]:
     """As :func:`read_labeled`, from the lines of a file called ``name``, or of records in memory."""
-    first = first_non_blank(lines)
-    if first is None:
-        raise InputError(f"{name}:1: there is no text in it; give labeled texts")
-    is_json = first.strip(BLANKS).startswith("{") or form_of(lines) in (Form.JSON_LIST, Form.TABLE)
-    examples = list(_read_records(records(lines, name)) if is_json else _read_tab_separated(lines, name))
+    first, examples = first_non_blank(lines), []
+    if first is not None:
+        is_json = first.strip(BLANKS).startswith("{") or form_of(lines) in (Form.JSON_LIST, Form.TABLE)
+        examples = list(_read_records(records(lines, name)) if is_json else _read_tab_separated(lines, name))
     if not examples:
         raise InputError(f"{name}:1: there is no text in it; give labeled texts")
     return examples
@@ -65,20 +60,20 @@ def labeled_record(example: Example) -> dict[str, str]:
 def class_names(examples: Iterable[Example]) -> list[str]:
     """The names of the classes of examples, sorted; by their value where all are numbers."""
     names = {example.label for example in examples}
-    return sorted(names, key=_value if all(name.isascii() and name.isdigit() for name in names) else None)
+    if not all(name.isascii() and name.isdigit() for name in names):
+        return sorted(names)
+    # the number of significant digits and these, since Python refuses to read thousands of digits as a number
+    return sorted(names, key=lambda name: (len(name.lstrip("0")), name.lstrip("0"), name))
 
 
-def read_splits(run, memory=None):
-    """The examples of a run: dict from ``train`` and, if there are any, ``dev`` and ``test``; notes unseen classes.
+def read_splits(keys, memory=None):
+    """The examples of a run by split: ``train`` and, if there are any, ``dev`` and ``test``; notes unseen classes.
 
-    Args:
-        run: :class:`tasks.classification.arguments.ClassificationArguments`.
-        memory: as of :func:`tasks.common.training.splits.read_files`.
-
-    Raises:
-        InputError: a file is wrong, or the training data have less than two classes or a different one for each text.
+    ``keys`` are :class:`tasks.classification.arguments.ClassificationArguments`, ``memory`` is as of
+    :func:`tasks.common.training.splits.read_files`. Raises InputError if a file is wrong, or the training data have
+    less than two classes or a different one for each text.
     """
-    splits, names = read_files(run, read_labeled, memory)
+    splits, names = read_files(keys, read_labeled, memory)
     note_repeated(splits, names, lambda example: (example.text, example.label))
     classes = class_names(splits["train"])
     if len(classes) < 2:
@@ -89,16 +84,9 @@ def read_splits(run, memory=None):
         raise InputError(
             f"{names['train']}: each text has a label of its own; is it label<TAB>text? Write text<TAB>label"
         )
-    hold_out_dev(run, splits, names, lambda example: [example.label])
+    hold_out_dev(keys, splits, names, lambda example: [example.label])
     note_unseen(splits, names, "classes", class_names)
     return splits
-
-
-def _value(digits: str) -> tuple[int, str, str]:
-    """Sorts numbers by value, of equal ones those with fewer zeros before them first. Python refuses to read thousands
-    of digits as a number."""
-    significant = digits.lstrip("0")
-    return len(significant), significant, digits
 
 
 def _read_records(found: Iterable[tuple[str, dict]]) -> Iterator[Example]:

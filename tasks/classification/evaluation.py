@@ -20,24 +20,20 @@ def evaluate_predictor(predictor: Classifier, examples: list[Example], title: st
     """Score a predictor on examples, print the scores and return them."""
     dataset = ClassificationDataset(examples, predictor.tokenizer, predictor.classes, predictor.max_characters)
     print_data_report({title: dataset})
-    probabilities = predict_probabilities(predictor.model, dataset.texts, predictor.batch_size, predictor.show_progress)
+    probabilities = predict_probabilities(predictor.model, dataset, predictor.batch_size, predictor.show_progress)
     scores = score_probabilities(examples, probabilities, predictor.classes)
     print_scores(title, scores)
     return scores
 
 
 def score_probabilities(examples, probabilities, classes):
-    """Scores of labeled examples as of :func:`classification_scores`."""
+    """The :func:`classification_scores` of labeled examples."""
     predicted = [classes[best] for best in probabilities.argmax(axis=1)]
     return classification_scores([example.label for example in examples], predicted, classes)
 
 
 def classification_scores(gold, predicted, classes):
-    """Score one label per text.
-
-    Args:
-        gold, predicted: names of classes, one for each text; at least one text.
-        classes: all classes, in the order of the table.
+    """Scores of one label per text: ``gold`` and ``predicted`` are names of ``classes``, at least one.
 
     Returns:
         dict with ``accuracy``; ``macro_f1``, the mean F1 of the classes that occur as gold or predicted label;
@@ -67,15 +63,11 @@ def print_data_report(datasets):
     ``max_characters`` cuts."""
     for name, dataset in datasets.items():
         lengths = sorted(len(example.text) for example in dataset.examples)
-        median, share = lengths[len(lengths) // 2], dataset.cut_characters / sum(lengths)
-        cut = (
-            f"; {dataset.cut} texts are cut to --max_characters {dataset.max_characters}, {share:.0%} of the "
-            "characters are not read"
-        )
-        print(
-            f"{visible(name)}: {len(lengths)} texts, {sum(lengths):,} characters (median {median}, longest "
-            f"{lengths[-1]:,}){cut if dataset.cut else ''}"
-        )
+        sizes = f"{sum(lengths):,} characters (median {lengths[len(lengths) // 2]}, longest {lengths[-1]:,})"
+        print(f"{visible(name)}: {len(lengths)} texts, {sizes}")
+        if dataset.cut:
+            share = f"{dataset.cut_characters / sum(lengths):.0%} of the characters are not read"
+            print(f"  {dataset.cut} texts are cut to --max_characters {dataset.max_characters}, {share}")
 
 
 def print_scores(title, scores):

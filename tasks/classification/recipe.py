@@ -50,7 +50,7 @@ class ClassificationRecipe(Recipe):
 
     def score(self, run: Run, split: str) -> tuple:
         dataset = run.datasets[split]
-        probabilities = predict_probabilities(run.model, dataset.texts, run.batch_size)
+        probabilities = predict_probabilities(run.model, dataset, run.batch_size)
         return score_probabilities(dataset.examples, probabilities, run.model.config.classes), probabilities
 
     def records(self, run, split, predictions):

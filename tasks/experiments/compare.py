@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import yaml
-
-from tasks.common.errors import InputError
+from tasks.common.cli.run_config import read_run_config
+from tasks.common.files import read_json_object
 from tasks.common.reports.tables import as_markdown
 from tasks.common.runs.run_folder import CONFIG_FILE, METRICS_FILE
 
@@ -23,12 +20,12 @@ def compare_runs(folders: Sequence[Path]) -> str:
     Raises:
         InputError: a folder is not that of a finished run.
     """
-    configs = [_read(folder / CONFIG_FILE, yaml.safe_load) for folder in folders]
+    configs = [read_run_config(folder / CONFIG_FILE) for folder in folders]
     keys = dict.fromkeys(key for config in configs for key in config if key != "output_dir")
     keys = [key for key in keys if any(config.get(key) != configs[0].get(key) for config in configs)]
     rows = []
     for folder, config in zip(folders, configs):
-        metrics = _read(folder / METRICS_FILE, json.loads)
+        metrics = read_json_object(folder / METRICS_FILE, "give the OUTPUT_DIR of a finished training run")
         row = {"run": folder.as_posix(), **{key: _shown(config.get(key)) for key in keys}}
         row["parameters"] = f"{metrics['parameters']:,}" if "parameters" in metrics else ""
         row["minutes"] = f"{metrics['train_seconds'] / 60:.1f}" if "train_seconds" in metrics else ""
@@ -37,19 +34,6 @@ def compare_runs(folders: Sequence[Path]) -> str:
             row.update({f"{split} {name}": f"{value:.4f}" for name, value in scores if isinstance(value, float)})
         rows.append(row)
     return as_markdown(rows, list(dict.fromkeys(name for row in rows for name in row)))
-
-
-def _read(path, parse) -> dict[str, Any]:
-    remedy = "give the OUTPUT_DIR of a finished training run"
-    try:
-        content = parse(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
-    except (ValueError, RecursionError, yaml.YAMLError):
-        content = None
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: is damaged; {remedy}")
-    return content
 
 
 def _shown(value):

@@ -5,7 +5,7 @@
 
 import numpy as np
 
-from paddle_rope.analysis import decay
+from paddle_rope import long_range_decay as decay
 from tasks.common.reports.figures import BLUE, GRAY, GREEN, ORANGE, new_figure, png
 from tasks.common.reports.tables import as_csv
 
@@ -15,15 +15,19 @@ ZOOM = 50  # distances at which the period of theta = 1, 6.28, can be seen
 
 def contents(options):
     """The four files of ``paddle-rope decay``, bytes in its order, and lines that describe them."""
-    distances, bound = bound_curves(options)
-    keys, ones = ones_curves(options)
+    pairs, query, reach = options.head_dim // 2, options.query_position, options.max_distance
+    thetas = dict(zip(CURVES, (decay.frequencies(options.head_dim, options.base), np.zeros(pairs), np.ones(pairs))))
+    distances = np.arange(reach + 1)
+    bound = {name: decay.mean_partial_sums(theta, distances) for name, theta in thetas.items()}
+    keys = np.arange(max(0, query - reach), query + reach + 1)  # on either side of the query
+    ones = {name: decay.ones_scores(theta, keys - query) for name, theta in thetas.items()}
     files = (
         draw_bound(options, distances, bound),
         _csv({"distance": distances, **bound}),
         draw_ones(options, keys, ones),
-        _csv({"key_position": keys, "distance": keys - options.query_position, **ones}),
+        _csv({"key_position": keys, "distance": keys - query, **ones}),
     )
-    return files, describe(options, bound["rope"], ones["rope"][keys >= options.query_position])
+    return files, describe(options, bound["rope"], ones["rope"][keys >= query])
 
 
 def _csv(columns):
@@ -32,30 +36,12 @@ def _csv(columns):
     return as_csv([dict(zip(columns, row)) for row in rows], columns).encode("ascii")
 
 
-def bound_curves(options):
-    """Mean |S_j| at the distances 0 .. max_distance: distances and {column: values}, all ``[max_distance + 1]``."""
-    distances = np.arange(options.max_distance + 1)
-    return distances, {name: decay.mean_partial_sums(theta, distances) for name, theta in _thetas(options)}
-
-
-def ones_curves(options):
-    """g at all keys up to max_distance from the query, on either side: key positions and {column: values}."""
-    query, reach = options.query_position, options.max_distance
-    keys = np.arange(max(0, query - reach), query + reach + 1)
-    return keys, {name: decay.ones_scores(theta, keys - query) for name, theta in _thetas(options)}
-
-
-def _thetas(options):
-    pairs = options.head_dim // 2
-    return zip(CURVES, (decay.frequencies(options.head_dim, options.base), np.zeros(pairs), np.ones(pairs)))
-
-
 def draw_bound(options, distances, curves):
     """The figure of 8265: PNG, bytes."""
     figure, axes = new_figure(8, 4.5)
     top = curves["theta_0"][0]
     axes.axhline(top, color=ORANGE, ls="--", label=r"all $\theta_i = 0$, and all $\theta_i = 1$: constant")
-    axes.plot(distances, curves["rope"], color=BLUE, lw=_width(distances), label=_rope(options))
+    _draw_rope(axes, options, distances, curves["rope"])
     _mark_quarter_periods(axes, options, 0)
     axes.set_title(f"Decay of the bound: head_dim d = {options.head_dim}, base {options.base:g}")
     axes.set_xlabel("relative distance m - n")
@@ -69,9 +55,11 @@ def draw_ones(options, keys, curves):
     """RoPE above, the counter-examples close to the query below: PNG, bytes."""
     query, top = options.query_position, options.head_dim
     figure, (above, below) = new_figure(8, 7, 2, 1, height_ratios=[3, 2])
-    above.plot(keys, curves["rope"], color=BLUE, lw=_width(keys), label=_rope(options))
+    _draw_rope(above, options, keys, curves["rope"])
     left, right = keys[0], keys[-1]
-    _mark_trend(above, query, keys, curves["rope"])
+    for k, average in enumerate(decay.octave_averages(curves["rope"][keys >= query])):  # a step for each
+        label = r"average over an octave, $2^k \leq n - m < 2^{k+1}$" if k == 0 else None
+        above.plot([query + 2**k, query + 2 ** (k + 1)], [average, average], color=ORANGE, lw=2, label=label)
     _mark_quarter_periods(above, options, query, left)
     if query:
         above.axvline(query, color=GRAY, lw=1, ls=":", label=f"query position {query}")
@@ -98,30 +86,19 @@ def draw_ones(options, keys, curves):
     return _finish(figure, above)
 
 
-def _rope(options):
-    return rf"RoPE, $\theta_i = {options.base:g}^{{-2i/d}}$"
-
-
-def _width(points):
-    return 1.2 if points.size < 2000 else 0.5
-
-
-def _mark_trend(axes, query, keys, values):
-    """A step for each octave of distances, to the right of the query."""
-    averages = decay.octave_averages(values[keys >= query])
-    for k, average in enumerate(averages):
-        label = r"average over an octave, $2^k \leq n - m < 2^{k+1}$" if k == 0 else None
-        axes.plot([query + 2**k, query + 2 ** (k + 1)], [average, average], color=ORANGE, lw=2, label=label)
+def _draw_rope(axes, options, places, values):
+    label = rf"RoPE, $\theta_i = {options.base:g}^{{-2i/d}}$"
+    axes.plot(places, values, color=BLUE, lw=1.2 if places.size < 2000 else 0.5, label=label)
 
 
 def _mark_quarter_periods(axes, options, query, left=0):
     """A line where the slowest pair has turned by a quarter, if that is in the range."""
     quarter = decay.quarter_period(decay.frequencies(options.head_dim, options.base))
-    if quarter <= options.max_distance:
-        label = f"quarter period of the slowest pair: {quarter:.0f}"
-        axes.axvline(query + quarter, color=GREEN, lw=1.2, ls="-.", label=label)
-        if query - quarter >= left:
-            axes.axvline(query - quarter, color=GREEN, lw=1.2, ls="-.")
+    label = f"quarter period of the slowest pair: {quarter:.0f}"
+    for place in (query + quarter, query - quarter) if quarter <= options.max_distance else ():
+        if place >= left:
+            axes.axvline(place, color=GREEN, lw=1.2, ls="-.", label=label)
+            label = None
 
 
 def _finish(figure, axes):

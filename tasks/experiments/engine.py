@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import shutil
@@ -15,16 +16,17 @@ from tqdm import tqdm
 
 from tasks.common.cli.streams import on_terminal
 from tasks.common.errors import EXIT_BAD_INPUT, InputError, Interrupted
-from tasks.common.files import check_makeable, read_json_object, write_json
+from tasks.common.files import check_makeable
 from tasks.common.process import prepare
 from tasks.common.runs.interruption import interruptible
-from tasks.common.runs.run_folder import CHECKPOINTS_FOLDER
-from tasks.common.training.series import TAKEN, claimed, is_finished, train_unless_finished
+from tasks.common.runs.run_folder import CHECKPOINTS_FOLDER, CONFIG_FILE, read_config
+from tasks.common.training.series import TAKEN, is_finished, train_unless_finished
 from tasks.experiments.plan import Cell, check_unchanged, read_plan
 from tasks.experiments.table import get_report, write_tables
 from tasks.recipes import get_recipe
 
 BUSY = 75  # exit status: another process has the run
+PLACES = ("output_dir", "device", "bf16")  # keys that may differ, as a plan may be continued elsewhere
 
 
 def run_plan(
@@ -65,12 +67,12 @@ def run_plan(
     if plan.report is not None:
         get_report(plan.report)
     check_kept_keys(plan.cells)
-    failed = {}
-    cells = [cell for cell in plan.cells if cell.group[0] in (cases or plan.cases)]
-    cells = [] if tables_only else [cell for cell in cells if cell.group[1] in (only or plan.variants)]
+    chosen = set(itertools.product(cases or plan.cases, only or plan.variants))
+    cells = [cell for cell in plan.cells if cell.group in chosen and not tables_only]
     for cell in cells:
         cell.config.update({} if device is None else {"device": device})
-    check_configs(cells)
+        resolved(cell, cell.config)  # a wrong key of the last run is found before the first is trained
+    failed = {}
     for cell in tqdm(cells, unit="run", disable=not sys.stderr.isatty()):
         if not is_finished(cell.folder):
             print(f"---- {cell.name}", flush=True)
@@ -99,11 +101,6 @@ def train_cell(cell: Cell, apart: bool) -> str:
     """
     if cell.starts_from is not None and not is_finished(cell.starts_from):
         return f"starts from {cell.starts_from}, which is not finished"
-    with claimed(cell.folder) as is_free:
-        if not is_free:
-            return TAKEN
-        if not is_finished(cell.folder):
-            write_json(_keys_file(cell), {"recipe": cell.recipe, "config": cell.config})
     if apart:
         status = train_apart(cell.recipe, cell.config)
         if status == EXIT_BAD_INPUT:
@@ -141,31 +138,22 @@ def _train_and_exit(recipe, config):
     sys.exit(train())
 
 
-def _keys_file(cell):
-    return cell.folder.with_name(f"{cell.folder.name}.json")
-
-
 def check_kept_keys(cells: Iterable[Cell]) -> None:
     """Raise InputError for a run that was trained, or begun, with other keys than it has now."""
     for cell in cells:
-        path = _keys_file(cell)
-        if cell.folder.is_dir() and path.is_file():
-            kept = read_json_object(path, "remove it together with the folder of its name, and train that run anew")
-            before = _compared(cell, kept.get("recipe"), kept.get("config") or {})
-            check_unchanged(cell.name, cell.folder, before, _compared(cell, cell.recipe, cell.config))
+        if (cell.folder / CONFIG_FILE).is_file():
+            places = PLACES if cell.starts_from is None else (*PLACES, "pretrained")
+            kept = {**read_config(cell.folder), **{key: cell.config.get(key) for key in places}}
+            before, now = resolved(cell, kept), resolved(cell, cell.config)
+            if now.get("fit_to_data"):  # the folder has the keys that the data chose
+                given = cell.config.keys() - {"fit_to_data"}
+                before, now = ({key: config.get(key) for key in sorted(given)} for config in (before, now))
+            check_unchanged(cell.name, cell.folder, before, now)
 
 
-def _compared(cell, recipe, config):
-    """The recipe and the keys of a run without those that say where it is."""
-    places = ("device", "output_dir", *(["pretrained"] if cell.starts_from is not None else ()))
-    return {"recipe": recipe, **{key: value for key, value in config.items() if key not in places}}
-
-
-def check_configs(cells: Iterable[Cell]) -> None:
-    """Resolve the configuration of each run, so that a wrong key of the last one is found before the first is trained;
-    raises InputError if there is no such recipe, or it refuses a configuration."""
-    for cell in cells:
-        try:
-            get_recipe(cell.recipe).resolve(dict(cell.config))
-        except InputError as error:
-            raise InputError(f"{cell.name}: {error}") from None
+def resolved(cell: Cell, config: dict[str, Any]) -> dict[str, Any]:
+    """A configuration of a run with all defaults; raises InputError if the recipe refuses it."""
+    try:
+        return get_recipe(cell.recipe).resolve(dict(config)).config
+    except InputError as error:
+        raise InputError(f"{cell.name}: {error}") from None

@@ -18,7 +18,6 @@ KEYS = {  # of a plan -> types of their values
     **dict.fromkeys(("output_dir", "recipe", "config", "variants_file", "case_name", "reference", "report"), (str,)),
     **dict.fromkeys(("settings", "cases", "scores"), (dict,)),
     "variants": (dict, list),
-    "without_rope": (bool, list),
     "seeds": (str, list, int, float),
     "margin": (int, float),
     "apart": (bool,),
@@ -29,7 +28,6 @@ TYPE_NAMES = {
     str: "a text", dict: "a mapping", list: "a list", bool: "true or false", int: "a number", float: "a number"
 }  # fmt: skip
 NAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")
-TWIN = "-no-rope"
 OF_NEW_MODELS = (*SIZE_KEYS, "vocab_min_count")  # keys that a run with ``pretrained`` cannot have
 
 
@@ -121,35 +119,28 @@ def read_variants(path: str | Path, plan: dict[str, Any]) -> dict[str, dict[str,
     """The settings of each variant by its name, in the order of the plan.
 
     A variant without settings in the plan has those of ``variants_file``; a plan without variants has all of the file.
-    Each one in ``without_rope`` (true: all) is followed by a twin that does not know positions.
     """
     known = read_run_config(plan["variants_file"]) if plan.get("variants_file") else {}
     given = plan.get("variants") or known
     if not given:
         raise InputError(f"{path}: no 'variants' in the plan")
     if isinstance(given, list):
-        given = dict.fromkeys(_names(path, "variants", given))
+        if not all(isinstance(name, str) for name in given):
+            raise InputError(f"{path}: variants: {shown(given)} is not a list of names")
+        given = dict.fromkeys(given)
     for name in given:
         if given[name] is None and name not in known:
             where = plan.get("variants_file") or "there is no variants_file"
             raise InputError(f"{path}: variant {name!r} has no settings, and is not in {where}")
-    given = _named_settings(path, "variants", {name: known[name] if of is None else of for name, of in given.items()})
-    without_rope = plan.get("without_rope") or []
-    without_rope = list(given) if without_rope is True else _names(path, "without_rope", without_rope)
-    for name in without_rope:
-        if name not in given:
-            raise InputError(f"{path}: without_rope has {name!r}, which is not one of the variants")
-    variants: dict[str, dict[str, Any]] = {}
-    for name, settings in given.items():
+    given = {name: known[name] if settings is None else settings for name, settings in given.items()}
+    variants = _named_settings(path, "variants", given)
+    for number, (name, settings) in enumerate(variants.items()):
         for key in OF_VARIANTS:
             if not isinstance(settings.get(key, ""), str):
                 raise InputError(f"{path}: {key} of variant {name!r} is {settings[key]!r}; it has to be a text")
         start = settings.get("start_from")
-        if start is not None and start not in variants:
+        if start is not None and start not in list(variants)[:number]:
             raise InputError(f"{path}: variant {name!r} starts from {start!r}, which is not a variant before it")
-        variants[name] = settings
-        if name in without_rope:
-            variants[name + TWIN] = {**settings, "position_embedding": "none"}
     return variants
 
 
@@ -204,12 +195,5 @@ def _named_settings(path, key, given):
         if not NAME.fullmatch(str(name)):
             raise InputError(f"{path}: {key}: {name!r} names a folder; take letters, digits and _ . + -")
         if not isinstance(settings, (dict, type(None))):
-            raise InputError(f"{path}: {name} of {key} is {settings!r}, not a mapping; write 'key: value', a line each")
+            raise InputError(f"{path}: {name} of {key} is {settings!r}; write 'key: value', a line each")
     return {str(name): settings or {} for name, settings in given.items()}
-
-
-def _names(path, key, names):
-    for name in names:
-        if not isinstance(name, str):
-            raise InputError(f"{path}: {key}: {shown(name)} is not a text; give a list of names")
-    return names

@@ -3,71 +3,59 @@
 from __future__ import annotations
 
 import itertools
-import json
 import pkgutil
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import yaml
 
-from paddle_rope.machine import machine_in_words
 from tasks.common.errors import InputError
 from tasks.common.files import write_files
 from tasks.common.reports.figures import BLUE, GRAY, GREEN, ORANGE, new_figure, png
-from tasks.common.reports.tables import as_csv, as_markdown, mean_and_deviation
-from tasks.common.runs.run_folder import CONFIG_FILE
-from tasks.common.training.series import RUNS_CSV, SUMMARY_JSON, SUMMARY_MD, FinishedRun, is_finished, summarize
-from tasks.experiments.plan import TWIN, Plan
+from tasks.common.reports.tables import mean_and_deviation
+from tasks.common.runs.run_folder import read_config
+from tasks.common.training.series import SUMMARY_MD, FinishedRun, is_finished, summarize, summary_files
+from tasks.experiments.plan import Plan
 
+TWIN = "-no-rope"  # at the end of a variant's name: drawn dashed, in the color of the variant with RoPE
 COLORS = [ORANGE, BLUE, GREEN, "#8a3fa0", "#b5891c", "#3aa0a0", "#a03a55", "#5a6b2f", "#4a4a9a"]
-# Further reports by name: functions of what the finished runs left (the labels, ``config`` and ``metrics.json`` of each
-# in one dict) that return the content of their files; ``results.md`` among them is printed.
-REPORTS = {
-    "positions": "tasks.experiments.reports.positions:report",
-    "performer": "tasks.experiments.reports.performer:report",
-}
+REPORTS = ("positions", "performer")  # modules of ``reports``
 
 
 def get_report(name: str) -> Callable[[list[dict]], dict[str, str | bytes]]:
-    """The report of a name; raises InputError if there is none."""
+    """A further report: a function of what the finished runs left (labels, ``config`` and ``metrics.json`` of each in
+    one dict) that returns the content of its files, ``results.md`` among them; raises InputError if there is none."""
     if name not in REPORTS:
         raise InputError(f"report {name!r}: there is none; take one of {', '.join(REPORTS)}")
-    return pkgutil.resolve_name(REPORTS[name])
+    return pkgutil.resolve_name(f"tasks.experiments.reports.{name}:report")
 
 
 def write_tables(plan: Plan) -> str:
     """Write what is finished of a plan: ``runs.csv``, ``summary.json``, ``summary.md``, ``scores.png``, and the files
     of its report. Returns the tables in Markdown."""
-    groups: dict[tuple[str, str], list[FinishedRun]] = {}
-    for case, variant in itertools.product(plan.cases, plan.variants):
-        for cell in plan.cells:
-            if cell.group == (case, variant) and is_finished(cell.folder):
-                labels = {plan.case_name: case, "variant": variant, "seed": cell.labels["seed"]}
-                groups.setdefault(cell.group, []).append(FinishedRun.read(labels, cell.folder))
-    if not groups:
+    groups: dict[tuple[str, str], list[FinishedRun]] = {
+        group: [
+            FinishedRun.read({plan.case_name: group[0], "variant": group[1], "seed": cell.labels["seed"]}, cell.folder)
+            for cell in plan.cells
+            if cell.group == group and is_finished(cell.folder)
+        ]
+        for group in itertools.product(plan.cases, plan.variants)
+    }
+    runs = list(itertools.chain(*groups.values()))
+    if not runs:
         return "no run is finished\n"
-    runs = [run for of_group in groups.values() for run in of_group]
-    rows = [run.row(plan.scores) for run in runs]
     summary = [
         {"case": case, "variant": variant, **summarize(of_group, plan.scores)}
         for (case, variant), of_group in groups.items()
+        if of_group
     ]
-    machine, seeds = machine_in_words(), dict.fromkeys(cell.labels["seed"] for cell in plan.cells)
-    table = variants_table(plan, summary)
-    text = f"{machine}; seeds {', '.join(map(str, seeds))}\n\n{as_markdown(table, list(table[0]))}"
-    content = json.dumps({"machine": machine, "variants": summary}, ensure_ascii=False, indent=2)
-    files = {RUNS_CSV: as_csv(rows, list(rows[0])), SUMMARY_JSON: f"{content}\n", SUMMARY_MD: text}
+    files: dict[str, Any] = summary_files(runs, plan.scores, summary, variants_table(plan, summary))
     files["scores.png"] = png(draw(plan, summary))
     if plan.report is not None:
-        files.update(get_report(plan.report)([_with_config(run) for run in runs]))
+        results = [{**run.labels, "config": read_config(run.folder), **run.metrics} for run in runs]
+        files.update(get_report(plan.report)(results))
     write_files(plan.output_dir, files)
-    return files.get("results.md", text)
-
-
-def _with_config(run):
-    config = yaml.safe_load((run.folder / CONFIG_FILE).read_text(encoding="utf-8"))
-    return {**run.labels, "config": config, **run.metrics}
+    return files.get("results.md", files[SUMMARY_MD])
 
 
 def variants_table(plan: Plan, summary: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -108,7 +96,6 @@ def _draw_lines(plan, summary):
     main, colors = next(iter(plan.scores)), {}
     for variant in plan.variants:
         entries = [entry for entry in summary if entry["variant"] == variant]
-        # a variant and its twin without RoPE have one color
         color = colors.setdefault(variant.removesuffix(TWIN), COLORS[len(colors) % len(COLORS)])
         scores = [entry["scores"][main] for entry in entries]
         axes.errorbar(

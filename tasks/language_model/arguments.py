@@ -13,8 +13,6 @@ from tasks.common.training.plans import CLOSED_BY_STEPS, FIXED_BY_STEPS, Trainin
 
 # The held-out stretches have this many times the length of training: losses at 1, 2 and 4 times are of the same text.
 LONGEST_TIMES = 4
-# Keys of every recipe that have no meaning here.
-UNUSED = ("pretrained", "dev_fraction")
 
 BY_STEPS = TrainingPlan(
     defaults={
@@ -39,6 +37,8 @@ class LanguageModelArguments(common.EncoderArguments):
     """Keys of the text, the model and what is measured at the end."""
 
     PLAN = BY_STEPS
+    UNUSED = ("pretrained", "dev_fraction")
+    WHY_UNUSED = "this recipe trains from scratch and holds stretches out"
     HYPER_PARAMETERS = (*common.EncoderArguments.HYPER_PARAMETERS, "max_steps", "length", "position_embedding")
 
     recipe: str = option("language_model", "what is trained")
@@ -60,7 +60,7 @@ class LanguageModelArguments(common.EncoderArguments):
     evaluation_times: Optional[list[int]] = option(
         None,
         "at the end, losses in texts of so many times the length, such as 1,2,4",
-        Kind("some of 1, 2, 4", {1, 2, 4}.issuperset),
+        TIMES,
     )
     scaling_factors: Optional[list[float]] = option(
         None, "these also with frequencies scaled by NTK and YaRN, such as 2,4", FACTORS
@@ -73,15 +73,9 @@ class LanguageModelArguments(common.EncoderArguments):
         return LONGEST_TIMES * self.length
 
     def check(self, config):
-        for key in UNUSED:
-            if config.get(key) is not None:
-                raise InputError(f"key {key!r}: this recipe trains from scratch and holds stretches out; leave it out")
         head_dim = self.hidden_size // self.num_attention_heads
         if self.scaling_factors and head_dim < 4:
             raise InputError(f"configuration: heads of {head_dim} features: NTK scaling needs 4 or more")
-
-    def unused_keys(self):
-        return set(UNUSED)
 
     def model_options(self, config=None) -> dict:
         return {

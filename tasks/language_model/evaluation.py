@@ -15,15 +15,10 @@ UNSCALED = "none"
 
 
 def held_out_losses(model, windows, length):
-    """Cross-entropy of every character, read in texts of ``length``: the same characters at any length.
+    """Cross-entropy in nats of every character, read in texts of ``length``: the same characters at any length.
 
-    Args:
-        model: :class:`~paddle_rope.RoFormerForCausalLM`.
-        windows: int64 ``[windows, size + 1]``, as ``Corpus.held_out``.
-        length: divides ``size``.
-
-    Returns:
-        float64 array ``[windows * size / length, length]``, in nats.
+    ``windows`` is int64 ``[windows, size + 1]``, as ``Corpus.held_out``, and ``length`` divides ``size``: float64
+    ``[windows * size / length, length]``.
     """
     texts, targets = windows[:, :-1].reshape(-1, length), windows[:, 1:].reshape(-1, length)
     rows = max(1, TOKENS_A_BATCH // length)
@@ -37,12 +32,8 @@ def held_out_losses(model, windows, length):
 
 
 def with_scaling(model, scaling):
-    """``model`` with its frequencies scaled for longer texts, and the same weights.
-
-    Args:
-        model: :class:`~paddle_rope.RoFormerForCausalLM` with fixed frequencies.
-        scaling: dict, the ``scaling`` of ``rotary`` in :class:`~paddle_rope.RoFormerConfig`; None for ``model`` itself.
-    """
+    """``model`` with its frequencies scaled for longer texts, and the same weights; ``scaling`` is that of
+    ``rotary`` in :class:`~paddle_rope.RoFormerConfig`, or None for ``model`` itself."""
     if scaling is None:
         return model
     rotary = {**(model.config.rotary or {}), "scaling": scaling}
@@ -52,16 +43,10 @@ def with_scaling(model, scaling):
 
 
 def measure(model, windows, keys):
-    """The measurements of a trained model that the keys of its run request.
+    """The measurements of a trained model that the ``keys`` of its run request.
 
-    Args:
-        model: :class:`~paddle_rope.RoFormerForCausalLM`.
-        windows: as of :func:`held_out_losses`.
-        keys: :class:`tasks.language_model.arguments.LanguageModelArguments`.
-
-    Returns:
-        dict with ``lengths``, if ``evaluation_times`` are given: for each of them, and each scaling, the mean loss and
-        the means by position in texts of this length; with learned frequencies ``theta_start`` and ``theta_end``.
+    dict with ``lengths``, if ``evaluation_times`` are given: for each of them, and each scaling, the mean loss and the
+    means by position in texts of this length; with learned frequencies ``theta_start`` and ``theta_end``.
     """
     result = {}
     scalings = {UNSCALED: None}

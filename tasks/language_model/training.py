@@ -10,20 +10,13 @@ from tasks.common.training.optimizer import new_optimizer
 class TrainingBatches(Dataset):
     """The batches of all steps, each known from the seed and its number: runs with the same seed see the same texts.
 
-    Args:
-        corpus: :class:`tasks.language_model.corpus.Corpus`.
-        batch_size: windows a batch.
-        steps: of training.
-        seed: of the places of windows.
-        batches_per_step: processes times accumulated gradients.
+    ``batch_size`` windows of a :class:`tasks.language_model.corpus.Corpus` make a batch; ``batches_per_step`` are
+    processes times accumulated gradients.
     """
 
     def __init__(self, corpus, batch_size, steps, seed, batches_per_step=1):
         super().__init__()
-        self.corpus = corpus
-        self.batch_size = batch_size
-        self.steps = steps
-        self.seed = seed
+        self.corpus, self.batch_size, self.steps, self.seed = corpus, batch_size, steps, seed
         self.batches_per_step = batches_per_step
 
     def __len__(self):
@@ -42,16 +35,8 @@ def learning_rate_share(step, warmup_steps, steps):
 
 
 def make_optimizer(model, training, theta_rate=1.0):
-    """AdamW with its schedule. Weights of one dimension (biases, frequencies) do not decay.
-
-    Args:
-        model: :class:`~paddle_rope.RoFormerForCausalLM`.
-        training: PaddleNLP's ``TrainingArguments``.
-        theta_rate: learning rate of trained frequencies as a share of the others'.
-
-    Returns:
-        (optimizer, schedule), as PaddleNLP's ``Trainer`` takes them.
-    """
+    """(optimizer, schedule) as PaddleNLP's ``Trainer`` takes them: AdamW, where weights of one dimension (biases,
+    frequencies) do not decay, and trained frequencies have ``theta_rate`` times the learning rate of the others."""
     named = dict(model.named_parameters())
     decaying = {weight.name for weight in named.values() if weight.ndim > 1}
     thetas = [weight for name, weight in named.items() if name.endswith("rotary.theta")]

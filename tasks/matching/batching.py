@@ -6,6 +6,7 @@ are dropped one by one from the longer: each text has half of the room, and what
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -28,48 +29,38 @@ class Item(NamedTuple):
 
 
 class MatchingDataset:
-    """Tokenized examples. A sequence that several examples have in common is kept, and scored, once.
+    """Tokenized examples, all pairs or all triples. A sequence that several of them share is kept, and scored, once.
 
     Args:
-        examples: list of :class:`tasks.matching.data.Example`, all pairs or all triples.
-        tokenizer: with ``encode(text, pair, max_tokens)``.
-        config: :class:`tasks.matching.model.MatchingConfig`.
+        examples: list of :class:`tasks.matching.data.Example`.
+        tokenizer, config: of the model.
         max_tokens: longest sequence in tokens; None takes that of ``config``.
 
     Attributes:
         sequences: list of :class:`Sequence`.
         rows: int64 ``[examples, parts]``, the numbers of each example's sequences. Parts are as
             :meth:`tasks.matching.model.MatchingModel.forward` wants them.
-        num_cut: how many of the sequences are cut.
+        num_cut: how many of the sequences are cut to ``max_tokens``.
     """
 
     def __init__(self, examples, tokenizer, config, max_tokens=None):
-        self.examples = examples
-        self.sequences = []
-        self.num_cut = 0
-        self._encode = tokenizer.encode
-        self._max_tokens = max_tokens or config.max_tokens
-        self._has_types = config.token_type_ids
-        numbers = {}
-        rows = []
-        for example in examples:
+        def parts(example):
             if config.is_cross_encoder:
-                parts = [(example.text, candidate) for candidate in example.texts[1:]]
-            else:
-                parts = [(text, None) for text in example.texts]
-            rows.append([self._number(part, numbers) for part in parts])
-        self.rows = np.array(rows, dtype=np.int64)
+                return [(example.text, candidate) for candidate in example.texts[1:]]
+            return [(text, None) for text in example.texts]
 
-    def _number(self, texts, numbers):
-        if texts not in numbers:
-            encoding = self._encode(*texts)
-            if len(encoding.ids) > self._max_tokens:
+        self.examples = examples
+        self.max_tokens = max_tokens or config.max_tokens
+        self.sequences, self.num_cut = [], 0
+        numbers = {texts: number for number, texts in enumerate(dict.fromkeys(itertools.chain(*map(parts, examples))))}
+        for texts in numbers:
+            encoding = tokenizer.encode(*texts)
+            if len(encoding.ids) > self.max_tokens:
                 self.num_cut += 1
-                encoding = self._encode(*texts, self._max_tokens)
-            numbers[texts] = len(self.sequences)
-            types = np.array(encoding.token_type_ids, dtype=np.int64) if self._has_types else None
+                encoding = tokenizer.encode(*texts, self.max_tokens)
+            types = np.array(encoding.token_type_ids, dtype=np.int64) if config.token_type_ids else None
             self.sequences.append(Sequence(np.array(encoding.ids, dtype=np.int64), types))
-        return numbers[texts]
+        self.rows = np.array([[numbers[texts] for texts in parts(example)] for example in examples], dtype=np.int64)
 
     @property
     def lengths(self):

@@ -67,17 +67,7 @@ def task_of(examples):
 
 
 def read_labeled(path):
-    """Labeled examples of a file, all pairs or all triples.
-
-    Args:
-        path: the file; ``-`` is standard input.
-
-    Returns:
-        list of :class:`Example`, in the order of the file, at least one.
-
-    Raises:
-        InputError: the file cannot be read, or a line is wrong or has no label.
-    """
+    """The labeled examples of a file in its order, at least one, all pairs or all triples; ``-`` is standard input."""
     content, name = read_text(path)
     return read_lines(split_lines(content), name)
 
@@ -110,12 +100,7 @@ def _form_of(lines):
 
 class ExampleStream(LineStream):
     """:class:`Example` of pairs or triples to predict, in chunks, see :class:`LineStream`. Labels need not be there and
-    are left out; candidates stay in their order.
-
-    Args:
-        source: path, or ``-`` for standard input.
-        chunk_items: examples a chunk at most.
-    """
+    are left out; candidates stay in their order."""
 
     def __init__(self, source, chunk_items=2048):
         super().__init__(source, chunk_items)
@@ -247,15 +232,10 @@ def labeled_record(example):
 
 
 def prediction_records(tuples, scores, threshold=None):
-    """Scored texts as they are written: labeled data in turn, where the model says a label.
+    """Scored texts as they are written: dicts of texts, scores and, if the model says one, label, as labeled data.
 
-    Args:
-        tuples: texts of pairs or triples.
-        scores: ``[examples, candidates]``.
-        threshold: of pairs: the score from which the label is 1; None gives no label.
-
-    Yields:
-        dict of texts, scores and label.
+    ``tuples`` are the texts of pairs or triples, ``scores`` ``[examples, candidates]``; from the score ``threshold`` on
+    a pair has the label 1, and without one no label.
     """
     for texts, row in zip(tuples, scores.tolist()):
         if len(texts) == 3:

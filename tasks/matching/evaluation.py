@@ -21,7 +21,7 @@ SCORES = ("accuracy", "f1", "spearman")
 def evaluate_predictor(predictor: MatchingPredictor, examples: list[Example], title: str) -> dict[str, Any]:
     """Score a predictor on examples, print the scores and return them."""
     dataset = MatchingDataset(examples, predictor.tokenizer, predictor.model.config, predictor.max_tokens)
-    print(data_report(title, dataset, predictor.max_tokens))
+    print(data_report(title, dataset))
     scores, _ = evaluate_model(predictor.model, dataset, predictor.batch_size)
     print(f"{visible(title)}: {scores_in_words(scores)}")
     return scores
@@ -50,7 +50,7 @@ def evaluate_model(model, dataset, batch_size, chooses_threshold=False):
     return scores, outputs
 
 
-def data_report(name, dataset, max_tokens):
+def data_report(name, dataset):
     """One line about a :class:`~tasks.matching.batching.MatchingDataset`."""
     examples = dataset.examples
     task, labels = task_of(examples), [example.label for example in examples]
@@ -62,7 +62,7 @@ def data_report(name, dataset, max_tokens):
         different = len({example.text for example in examples})
         what = f"{len(examples)} triples with {different} different texts A"
     lengths = [len(sequence.ids) for sequence in dataset.sequences]
-    cut = f", {dataset.num_cut} of them cut to {max_tokens}" if dataset.num_cut else ""
+    cut = f", {dataset.num_cut} of them cut to {dataset.max_tokens}" if dataset.num_cut else ""
     return f"{name}: {what}; {len(lengths)} sequences, {np.mean(lengths):.0f} tokens on average{cut}"
 
 
@@ -76,10 +76,10 @@ def matching_scores(task, labels, scores, threshold=None):
     """Accuracy, F1 and correlation of scored examples.
 
     Args:
-        task: task of the labels, one of :data:`tasks.matching.config.TASKS`.
+        task: one of :data:`tasks.matching.config.TASKS`.
         labels: ``[examples]``, as of :class:`tasks.matching.data.Example`.
         scores: ``[examples, candidates]``.
-        threshold: of pairs: the score from which the model says 1; None if it does not say so.
+        threshold: of pairs: the score from which the label is 1; None if there is none.
 
     Returns:
         dict: of triples ``accuracy``; of pairs and grades ``spearman`` (0 where all scores are equal), and of pairs
@@ -106,15 +106,8 @@ def _ranks(values):
 
 
 def best_threshold(labels, scores):
-    """The threshold with the highest accuracy; the highest threshold of several.
-
-    Args:
-        labels: ``[examples]``, 0 or 1.
-        scores: ``[examples]``.
-
-    Returns:
-        float, halfway between two scores, the lowest of all, or just above the highest of all.
-    """
+    """The threshold of scores with the highest accuracy, the highest of several: halfway between two scores, the lowest
+    of all, or just above the highest of all. ``labels`` are 0 or 1."""
     order = np.argsort(-np.asarray(scores, dtype=np.float64), kind="stable")
     labels, scores = np.asarray(labels)[order] == 1, np.asarray(scores, dtype=np.float64)[order]
     found = np.arange(len(scores) + 1)  # how many of the highest are taken for 1

@@ -33,12 +33,8 @@ def cosent_loss(cosines, labels, scale=20.0):
 def ranking_loss(first, second, first_is_closer):
     """Mean of log(1 + exp(s_farther - s_closer)): the closer of two candidates is to have the higher score.
 
-    Args:
-        first, second: float ``[batch]``, scores s of the two candidates.
-        first_is_closer: ``[batch]``, 1 where the first is the closer one, 0 where the second is.
-
-    Returns:
-        float32 (float64 for float64 scores) scalar.
+    ``first`` and ``second`` are float ``[batch]``, the scores s of the two candidates; ``first_is_closer`` is 1 where
+    the first is the closer one, 0 where the second is. The scalar is float32, or float64 for float64 scores.
     """
     with without_amp():
         difference = _at_least_float32(first) - _at_least_float32(second)
@@ -48,13 +44,8 @@ def ranking_loss(first, second, first_is_closer):
 def grade_loss(logits, shares):
     """Mean of - y log p - (1 - y) log(1 - p), with p = 1 / (1 + exp(-logit)).
 
-    Args:
-        logits: float ``[batch]``.
-        shares: y, ``[batch]``, from 0 to 1: the label itself, or a grade as its share of the way from the lowest to the
-            highest.
-
-    Returns:
-        float32 (float64 for float64 logits) scalar.
+    ``shares`` are y, ``[batch]``, from 0 to 1: the label itself, or a grade as its share of the way from the lowest to
+    the highest. The scalar is float32, or float64 for float64 logits.
     """
     with without_amp():
         logits = _at_least_float32(logits)

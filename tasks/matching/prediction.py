@@ -60,17 +60,10 @@ class MatchingPredictor(Predictor):
         self.threshold = self.model.config.threshold
 
     def score(self, pairs: Sequence[Sequence[str]]) -> np.ndarray:
-        """How well the texts of each pair match.
+        """How well the texts of each pair of strings match: float32 ``[pairs]``.
 
-        Args:
-            pairs: list of pairs of strings.
-
-        Returns:
-            float32 ``[pairs]``: of a bi-encoder the cosine; of a cross-encoder the probability of label 1, or the
-            grade; of one trained on triples a logit, which is only comparable with others of the same first text.
-
-        Raises:
-            InputError: ``pairs`` is something else.
+        Of a bi-encoder the cosine; of a cross-encoder the probability of label 1, or the grade; of one trained on
+        triples a logit, which is only comparable with others of the same first text.
         """
         return self._score(_checked(pairs, 2), 1)[:, 0]
 
@@ -84,17 +77,8 @@ class MatchingPredictor(Predictor):
         return score_dataset(self.model, self._dataset(tuples), self.batch_size, self.show_progress)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Vectors of texts, for search: the dot product of two is their cosine, the score of the pair.
-
-        Args:
-            texts: list of strings.
-
-        Returns:
-            float32 ``[texts, hidden]``, each of length 1.
-
-        Raises:
-            InputError: the model is a cross-encoder, which has no vector for one text; ``texts`` is something else.
-        """
+        """Vectors of texts, for search: float32 ``[texts, hidden]``, each of length 1. The dot product of two is their
+        cosine, the score of the pair. Raises InputError of a cross-encoder, which has no vector for one text."""
         config = self.model.config
         if config.is_cross_encoder:
             raise InputError(
@@ -126,15 +110,10 @@ def _checked(items, count):
 
 
 def score_dataset(model, dataset, batch_size, show_progress=False):
-    """Scores of the candidates of each example.
+    """Scores of the candidates of each example of a :class:`~tasks.matching.batching.MatchingDataset`.
 
-    Args:
-        model, dataset: :class:`tasks.matching.model.MatchingModel`; :class:`tasks.matching.batching.MatchingDataset`.
-        batch_size: sequences a batch at most.
-
-    Returns:
-        float32 ``[examples, candidates]``, one candidate of a pair and two of a triple: cosines of a bi-encoder; of a
-        cross-encoder the probability that a pair matches, its grade, or of triples logits.
+    float32 ``[examples, candidates]``, one candidate of a pair and two of a triple: cosines of a bi-encoder; of a
+    cross-encoder the probability that a pair matches, its grade, or of triples logits.
     """
     outputs = represent_sequences(model, dataset.sequences, batch_size, show_progress)
     if not model.config.is_cross_encoder:

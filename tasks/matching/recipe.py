@@ -66,12 +66,11 @@ class MatchingRecipe(Recipe):
         return functools.partial(pad_items, pad_token_id=run.tokenizer.pad_token_id)
 
     def describe(self, run: Run) -> None:
-        config = run.model.config
         for split, dataset in run.datasets.items():
-            print(data_report(split, dataset, config.max_tokens))
+            print(data_report(split, dataset))
         run.facts["chosen_by"] = chosen_by = self._chosen_by(run) if run.training.load_best_model_at_end else None
         chosen = f"; the epoch is chosen by dev {chosen_by}" if chosen_by else ""
-        print(config.architecture + chosen)
+        print(run.model.config.architecture + chosen)
 
     def score(self, run: Run, split: str) -> tuple[dict[str, Any], Any]:
         """Of 0/1 pairs a bi-encoder takes the threshold that is best on dev; it is among the scores."""

@@ -10,7 +10,7 @@ import numpy as np
 from paddle import nn
 from paddle.static import InputSpec
 
-from paddle_rope.global_pointer import MASKED_LOGIT
+from paddle_rope.global_pointer.heads import MASKED_LOGIT
 from tasks.common.export.exporter import Exporter
 from tasks.common.inference import evaluated
 from tasks.ner.batching import SpanCollator

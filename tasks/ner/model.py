@@ -4,7 +4,8 @@ import numpy as np
 import paddle
 from paddle import nn
 
-from paddle_rope.global_pointer import EfficientGlobalPointer, GlobalPointer, decode_spans
+from paddle_rope.global_pointer.decoding import decode_spans
+from paddle_rope.global_pointer.heads import EfficientGlobalPointer, GlobalPointer
 from paddle_rope.layers import Linear
 from paddle_rope.roformer import RoFormerModel, RoFormerPretrainedModel
 from tasks.common.inference import evaluated
@@ -128,7 +129,7 @@ class NerModel(RoFormerPretrainedModel):
             thresholds: instead of those of the configuration.
 
         Returns:
-            For each text a list of :class:`~paddle_rope.global_pointer.ScoredSpan`.
+            For each text a list of :class:`~paddle_rope.global_pointer.decoding.ScoredSpan`.
         """
         thresholds = self.config.thresholds if thresholds is None else thresholds
         return decode_spans(logits, thresholds, banded=self.config.max_span_length is not None)

@@ -28,12 +28,8 @@ class StageBatches(Dataset):
     """
 
     def __init__(self, stream, stages, tokenizer, masking, seed, batches_per_step=1):
-        self.stream = stream
-        self.stages = stages
-        self.tokenizer = tokenizer
-        self.masking = masking
-        self.seed = seed
-        self.batches_per_step = batches_per_step
+        self.stream, self.stages, self.tokenizer, self.masking = stream, stages, tokenizer, masking
+        self.seed, self.batches_per_step = seed, batches_per_step
         self.ends = list(itertools.accumulate(stage.steps for stage in stages))  # the last step of each stage
         lengths = sorted({stage.max_tokens for stage in stages})
         self.rows = {n: PackedRows(stream, n, np.random.default_rng([seed, PACKING, n])) for n in lengths}
@@ -64,13 +60,8 @@ class StageBatches(Dataset):
 
 
 class DevBatches:
-    """The batches of the dev documents in rows of one length. All stages predict the same hidden tokens.
-
-    Args:
-        stream: :class:`~tasks.pretraining.tokens.TokenStream` of the dev documents.
-        stage: :class:`~tasks.pretraining.stages.Stage`, whose length and batch size are taken.
-        tokenizer, masking: as of :class:`StageBatches`.
-    """
+    """The batches of the dev documents in rows of the length and batch size of a ``stage``. All stages predict the same
+    hidden tokens. The arguments are as of :class:`StageBatches`."""
 
     def __init__(self, stream, stage, tokenizer, masking):
         self.batch_size = stage.batch_size
@@ -89,14 +80,9 @@ class DevBatches:
 
 
 def fill(layout, inputs, labels, tokenizer):
-    """A batch: dict of arrays ``[rows, length]``: ``input_ids``, ``labels`` (-100 where nothing is to be predicted),
-    ``positions`` and ``segment_ids`` int64; ``token_mask`` bool, False at padding.
-
-    Args:
-        layout: :class:`~tasks.pretraining.packing.Layout`.
-        inputs, labels: int64 ``[tokens]``, of the text of the layout.
-        tokenizer: for special tokens.
-    """
+    """A batch from a layout of rows, and the ``inputs`` and ``labels`` int64 ``[tokens]`` of its text: dict of arrays
+    ``[rows, length]``: ``input_ids``, ``labels`` (-100 where nothing is to be predicted), ``positions`` and
+    ``segment_ids`` int64; ``token_mask`` bool, False at padding."""
     input_ids = np.full_like(layout.source, tokenizer.pad_token_id)
     input_ids[layout.source == CLS] = tokenizer.cls_token_id
     input_ids[layout.source == SEP] = tokenizer.sep_token_id

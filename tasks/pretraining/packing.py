@@ -90,13 +90,7 @@ def cut_documents(stream, room):
 
 
 def pack(sizes, length, random):
-    """Row of each piece, int64 ``[pieces]``; no row has more than ``length`` tokens.
-
-    Args:
-        sizes: int ``[pieces]``, tokens of each, at most ``length``.
-        length: of a row.
-        random: numpy generator.
-    """
+    """Row of each piece of ``sizes`` tokens, int64 ``[pieces]``; no row has more than ``length`` tokens."""
     order = random.permutation(len(sizes))
     order = order[np.argsort(-sizes[order], kind="stable")]
     rows = np.empty(len(sizes), dtype=np.int64)

@@ -12,16 +12,8 @@ DIGITS = {"million_tokens": 2, "seconds_per_step": 3, "dev_loss": 4, "dev_accura
 
 
 def stage_rows(stages, ends, history, batches_per_step):
-    """What the log of a run says of its stages.
-
-    Args:
-        stages, ends: list of :class:`~tasks.pretraining.stages.Stage` and the last step of each.
-        history: ``log_history`` of the trainer's state.
-        batches_per_step: processes times accumulated gradients.
-
-    Returns:
-        list of dicts with ``COLUMNS``.
-    """
+    """A dict with ``COLUMNS`` of each of ``stages``, whose last steps are ``ends``, from the ``log_history`` of the
+    trainer's state."""
     rows = []
     for number, (stage, end) in enumerate(zip(stages, ends), 1):
         dev = next(entry for entry in reversed(history) if "eval_loss" in entry and entry["step"] == end)

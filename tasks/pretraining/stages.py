@@ -22,18 +22,8 @@ KEYS = Stage._fields
 
 
 def parse_stages(value):
-    """Stages as a configuration gives them.
-
-    Args:
-        value: a list of mappings with ``max_tokens``, ``batch_size`` and ``steps``, or text such as
-            ``512x8x1000,128x32x500``, the three of each stage in this order.
-
-    Returns:
-        list of :class:`Stage`.
-
-    Raises:
-        InputError: it is neither, or a number is not an integer or too small.
-    """
+    """The list of :class:`Stage` that a configuration gives: mappings with ``max_tokens``, ``batch_size`` and
+    ``steps``, or text such as ``512x8x1000,128x32x500``. Raises InputError for anything else."""
     if not value:
         raise InputError("no 'stages': give a list of max_tokens, batch_size and steps, such as --stages 512x8x1000")
     stages = []

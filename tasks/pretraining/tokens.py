@@ -23,14 +23,8 @@ class TokenStream(NamedTuple):
 
 
 def tokenize(documents, tokenizer, title, show_progress=True):
-    """The :class:`TokenStream` of documents; those without a token are left out.
-
-    Args:
-        documents: list of strings.
-        tokenizer: a :class:`CharTokenizer` or :class:`WordTokenizer`.
-        title, show_progress: of the progress bar, and whether there is one.
-    """
-    ids, word_starts = [], []
+    """The :class:`TokenStream` of documents; those without a token are left out. ``title`` is of the progress bar."""
+    ids, word_starts = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=bool)]
     characters = sum(map(len, documents))
     with tqdm(total=characters, desc=title, unit="char", unit_scale=True, disable=not show_progress) as bar:
         for document in documents:
@@ -39,20 +33,14 @@ def tokenize(documents, tokenizer, title, show_progress=True):
                 ids.append(np.array(encoding.ids, dtype=np.int32))
                 word_starts.append(starts_of_words(document, encoding.offsets))
             bar.update(len(document))
-    bounds = np.cumsum([0, *map(len, ids)])
-    empty = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=bool)]
-    return TokenStream(np.concatenate(ids or empty[0]), np.concatenate(word_starts or empty[1]), bounds)
+    return TokenStream(np.concatenate(ids), np.concatenate(word_starts), np.cumsum([len(part) for part in ids]))
 
 
 def starts_of_words(text, offsets):
     """bool for each token: it begins in another word of jieba than the token before it.
 
     The segmentation is that of :class:`WordTokenizer`: jieba's dictionary, no hidden Markov model. Each run of white
-    space and each mark is a word.
-
-    Args:
-        text: a string.
-        offsets: half-open characters (start, end) of its tokens, in their order.
+    space and each mark is a word. ``offsets`` are the half-open characters (start, end) of the tokens, in their order.
     """
     lengths = [len(word) for word in jieba_cutter().cut(text, HMM=False)]
     word_of_character = np.repeat(np.arange(len(lengths)), lengths)

@@ -26,7 +26,7 @@ HEAVY = ("paddle", "paddlenlp")
         ("from paddle_rope import prepare_process; prepare_process()", []),
         ("from paddle_rope import CharTokenizer, WordTokenizer, Encoding, load_tokenizer", []),
         ("from paddle_rope.roformer import CharTokenizer, load_tokenizer", []),
-        ("from paddle_rope import LinearScaling; import paddle_rope.analysis", []),
+        ("from paddle_rope import LinearScaling; import paddle_rope.long_range_decay", []),
         (
             "from paddle_rope import RotaryPositionEmbedding, linear_attention, EfficientGlobalPointer; "
             "from paddle_rope import MultiHeadAttention, decode_spans, alibi_bias",

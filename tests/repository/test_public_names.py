@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-PACKAGES = ("paddle_rope", "paddle_rope.roformer", "paddle_rope.global_pointer", "tasks.ner")
+PACKAGES = ("paddle_rope", "paddle_rope.roformer", "tasks.ner")
 CALLED = (
     *("tasks.recipes:get_recipe", "tasks.recipes:open_predictor", "tasks.recipes:train", "tasks.recipes:resume"),
     *(f"tasks.common.recipe:Recipe.{name}" for name in ("train", "resume", "evaluate")),

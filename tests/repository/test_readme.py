@@ -20,7 +20,7 @@ import yaml
 from paddle_rope import CharTokenizer, RoFormerConfig, RoFormerForMaskedLM
 from paddle_rope.__main__ import main
 from tasks.common.cli.run_config import read_run_config
-from tasks.experiments.engine import check_configs
+from tasks.experiments.engine import resolved
 from tasks.experiments.plan import read_plan
 from tasks.ner.demo import UNSEEN_SENTENCES
 from tasks.recipes import get_recipe
@@ -108,7 +108,7 @@ def check_plan(path, settings, only, cases):
     plan = read_plan(REPOSITORY / path, "runs/new", settings=dict(settings))
     assert set(only) <= set(plan.variants) and set(cases) <= set(plan.cases)
     groups = {(case, variant) for case in cases or plan.cases for variant in only or plan.variants}
-    check_configs([cell for cell in plan.cells if cell.group in groups])
+    assert all(resolved(cell, cell.config) for cell in plan.cells if cell.group in groups)
 
 
 def names_after(option, words):

@@ -1,4 +1,6 @@
 // One step of AdamW for all weights of a model, with clipping by the global norm of the gradients.
+#include <algorithm>
+
 #include "kernels.h"
 
 namespace {
@@ -11,11 +13,9 @@ struct Piece {
 
 std::vector<Piece> pieces_of(int64_t count, const int64_t* sizes) {
   std::vector<Piece> pieces;
-  for (int64_t i = 0; i < count; ++i) {
-    for (int64_t start = 0; start < sizes[i]; start += kPiece) {
-      pieces.push_back({i, start, sizes[i] - start < kPiece ? sizes[i] - start : kPiece});
-    }
-  }
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t start = 0; start < sizes[i]; start += kPiece)
+      pieces.push_back({i, start, std::min(sizes[i] - start, kPiece)});
   return pieces;
 }
 

@@ -20,8 +20,9 @@ struct Texts {
 }  // namespace
 
 // x, y: [batch, seq, width]; weight [2 radius + 1, width].
-EXPORT void convolution_forward(int64_t batch, int64_t seq, int64_t width, int64_t size, int64_t before, const uint8_t* key_mask,
-                                const int64_t* segments, const float* x, const float* weight, float* y) {
+EXPORT void convolution_forward(int64_t batch, int64_t seq, int64_t width, int64_t size, int64_t before,
+                                const uint8_t* key_mask, const int64_t* segments, const float* x, const float* weight,
+                                float* y) {
   const Texts texts{seq, key_mask, segments};
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < batch * seq; ++row) {
@@ -37,9 +38,9 @@ EXPORT void convolution_forward(int64_t batch, int64_t seq, int64_t width, int64
 }
 
 // d_x and d_weight may be null.
-EXPORT void convolution_backward(int64_t batch, int64_t seq, int64_t width, int64_t size, int64_t before, const uint8_t* key_mask,
-                                 const int64_t* segments, const float* x, const float* weight, const float* d_y,
-                                 float* d_x, float* d_weight) {
+EXPORT void convolution_backward(int64_t batch, int64_t seq, int64_t width, int64_t size, int64_t before,
+                                 const uint8_t* key_mask, const int64_t* segments, const float* x, const float* weight,
+                                 const float* d_y, float* d_x, float* d_weight) {
   const Texts texts{seq, key_mask, segments};
   ColumnSums sums(d_weight ? size * width : 0);
 #pragma omp parallel

@@ -8,9 +8,20 @@
 
 #ifdef _OPENMP
 #include <omp.h>
+#else
+inline int omp_get_max_threads() { return 1; }
+inline int omp_get_thread_num() { return 0; }
 #endif
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
+
+// c_0 x^n + c_1 x^(n-1) + ... + c_n
+template <typename... Coefficients>
+inline float polynomial(float x, float first, Coefficients... rest) {
+  float p = first;
+  ((p = p * x + rest), ...);
+  return p;
+}
 
 // e^x for x <= 88, relative error about 1e-7; 0 under -87. Written out so that loops over it become vectors.
 inline float exponential(float x) {
@@ -18,14 +29,7 @@ inline float exponential(float x) {
   const float shifted = bounded * 1.44269504f + 12582912.0f;  // 1.5 * 2^23: the sum is rounded to an integer
   const float n = shifted - 12582912.0f;
   const float r = (bounded - n * 0.693359375f) + n * 2.12194440e-4f;  // |r| <= log(2) / 2
-  float p = 1.0f / 5040.0f;
-  p = p * r + 1.0f / 720.0f;
-  p = p * r + 1.0f / 120.0f;
-  p = p * r + 1.0f / 24.0f;
-  p = p * r + 1.0f / 6.0f;
-  p = p * r + 0.5f;
-  p = p * r + 1.0f;
-  p = p * r + 1.0f;
+  const float p = polynomial(r, 1 / 5040.0f, 1 / 720.0f, 1 / 120.0f, 1 / 24.0f, 1 / 6.0f, 0.5f, 1.0f, 1.0f);
   int32_t bits;
   std::memcpy(&bits, &shifted, 4);
   bits = (bits + 127) << 23;  // the low bits of shifted are n
@@ -34,7 +38,8 @@ inline float exponential(float x) {
   return x < -87.0f ? 0.0f : p * power;
 }
 
-// Dropout: whether an element is kept depends on (seed, row, column) alone, so backward asks again, and no mask is stored.
+// Dropout: whether an element is kept depends on (seed, row, column) alone, so backward computes it again, and no mask
+// is stored.
 struct RowBits {
   uint32_t low, high;
 
@@ -56,30 +61,40 @@ struct RowBits {
   }
 };
 
-// What dropout multiplies by: 0 where the bits are under the threshold, else the scale.
-inline float kept(uint32_t bits, uint32_t threshold, float scale) { return bits < threshold ? 0.0f : scale; }
+struct Dropout {
+  uint32_t threshold;  // 0 for none
+  float scale;
+  uint64_t seed;
 
-inline int thread_count() {
-#ifdef _OPENMP
-  return omp_get_max_threads();
-#else
-  return 1;
-#endif
-}
+  // What an element with these bits is multiplied by.
+  static float mask(uint32_t bits, uint32_t threshold, float scale) { return bits < threshold ? 0.0f : scale; }
 
-inline int thread_number() {
-#ifdef _OPENMP
-  return omp_get_thread_num();
-#else
-  return 0;
-#endif
+  // y = factor * mask * x for a row; y may be x.
+  void apply(uint64_t row, int64_t width, const float* x, float* y, float factor = 1.0f) const {
+    if (threshold) {
+      const RowBits bits(seed, row);
+      const float scaled = factor * scale;
+#pragma omp simd
+      for (int64_t i = 0; i < width; ++i) y[i] = x[i] * mask(bits(static_cast<uint32_t>(i)), threshold, scaled);
+    } else {
+#pragma omp simd
+      for (int64_t i = 0; i < width; ++i) y[i] = factor * x[i];
+    }
+  }
+};
+
+inline float dot(const float* a, const float* b, int64_t size) {
+  float sum = 0.0f;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < size; ++i) sum += a[i] * b[i];
+  return sum;
 }
 
 // Sums over rows, each thread's apart and added in the order of the threads: equal calls give equal bits.
 class ColumnSums {
  public:
-  explicit ColumnSums(int64_t width) : width_(width), sums_(thread_count() * width) {}
-  float* of_thread() { return sums_.data() + thread_number() * width_; }
+  explicit ColumnSums(int64_t width) : width_(width), sums_(omp_get_max_threads() * width) {}
+  float* of_thread() { return sums_.data() + omp_get_thread_num() * width_; }
   void write(float* totals) const {
     for (int64_t i = 0; i < width_; ++i) {
       totals[i] = 0.0f;
@@ -93,14 +108,21 @@ class ColumnSums {
 };
 
 // cblas_sgemm of the library that Paddle ships; see library.py
-typedef void (*Sgemm)(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float* a, int lda,
-                      const float* b, int ldb, float beta, float* c, int ldc);
+typedef void (*Sgemm)(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float* a,
+                      int lda, const float* b, int ldb, float beta, float* c, int ldc);
 extern Sgemm sgemm;
 constexpr int kRows = 101, kPlain = 111, kTransposed = 112;
 
-// c = alpha a b + beta c, of matrices whose rows stand lda, ldb, ldc apart.
-inline void product(int m, int n, int k, float alpha, const float* a, int64_t lda, bool transpose_a, const float* b,
-                    int64_t ldb, bool transpose_b, float beta, float* c, int64_t ldc) {
-  sgemm(kRows, transpose_a ? kTransposed : kPlain, transpose_b ? kTransposed : kPlain, m, n, k, alpha, a,
-        static_cast<int>(lda), b, static_cast<int>(ldb), beta, c, static_cast<int>(ldc));
+struct Matrix {
+  const float* data;
+  int64_t stride;  // from row to row
+  bool transposed = false;
+
+  const float* row(int64_t i) const { return data + i * stride; }
+};
+
+// c = a b + beta c, of m rows and n columns; k is the number of products in a sum.
+inline void product(int m, int n, int k, const Matrix& a, const Matrix& b, float* c, int64_t stride, float beta = 0) {
+  sgemm(kRows, a.transposed ? kTransposed : kPlain, b.transposed ? kTransposed : kPlain, m, n, k, 1.0f, a.data,
+        static_cast<int>(a.stride), b.data, static_cast<int>(b.stride), beta, c, static_cast<int>(stride));
 }

@@ -1,8 +1,8 @@
-// Linear attention with elu + 1 as feature map and RoPE in the numerator: bidirectional or causal, with or without decay,
-// divided by its denominator or by its root mean square. Time and memory are linear in seq.
+// Linear attention with elu + 1 as feature map and RoPE in the numerator: bidirectional or causal, with or without
+// decay, divided by its denominator or by its root mean square. Time and memory are linear in seq.
 //
-// Where every token sees all others alike there is one state, sum_j b_j c_j^T, and whatever else is made of the tokens stays
-// in the cache: see Whole. Otherwise all sums of forward and backward are s_i = sum_j gamma^|i - j| (a_i . b_j) c_j: see sums().
+// Where every token sees all others alike there is one state, sum_j b_j c_j^T, and whatever else is made of the tokens
+// stays in the cache: see Whole. Otherwise all sums are s_i = sum_j gamma^|i - j| (a_i . b_j) c_j: see sums().
 #include <algorithm>
 #include <memory>
 
@@ -18,22 +18,16 @@ constexpr float kMinDenominator = 1e-30f;   // as in attention/linear.py
 constexpr float kMinOverlap = 0.01f;        // as there
 constexpr float kMinMeanSquare = 1e-12f;
 
-struct Matrix {  // rows side by side
-  const float* data;
-  int64_t width;
-  const float* row(int64_t i) const { return data + i * width; }
-};
-
 enum Sides { kLeft = 1, kRight = 2, kBoth = 3 };  // j <= i, j >= i, all
 
 inline Sides reversed(Sides sides) { return sides == kBoth ? kBoth : (sides == kLeft ? kRight : kLeft); }
 
-// The rows of a chunk, row i times powers[first + step * i].
+// The rows of a chunk, which are contiguous: row i times powers[first + step * i].
 void scaled_rows(const Matrix& x, int64_t start, int64_t rows, const float* powers, int64_t first, int64_t step, float* out) {
   for (int64_t i = 0; i < rows; ++i) {
     const float *row = x.row(start + i), power = powers[first + step * i];
 #pragma omp simd
-    for (int64_t f = 0; f < x.width; ++f) out[i * x.width + f] = power * row[f];
+    for (int64_t f = 0; f < x.stride; ++f) out[i * x.stride + f] = power * row[f];
   }
 }
 
@@ -41,7 +35,7 @@ void scaled_rows(const Matrix& x, int64_t start, int64_t rows, const float* powe
 // what is outside enters through the state sum_j gamma^.. b_j c_j^T, which runs from the left, and from the right.
 void sums(const Matrix& a, const Matrix& b, const Matrix& c, int64_t seq, float gamma, Sides sides, float* out,
           std::vector<float>& scratch) {
-  const int64_t features = a.width, values = c.width;
+  const int64_t features = a.stride, values = c.stride;
   scratch.resize(features * values + kDecayChunk * kDecayChunk + 2 * kDecayChunk * features);
   float *state = scratch.data(), *weights = state + features * values, *rows_a = weights + kDecayChunk * kDecayChunk;
   float* rows_b = rows_a + kDecayChunk * features;
@@ -51,13 +45,13 @@ void sums(const Matrix& a, const Matrix& b, const Matrix& c, int64_t seq, float 
   const int64_t chunks = (seq + kDecayChunk - 1) / kDecayChunk;
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     const int64_t start = chunk * kDecayChunk, rows = std::min(kDecayChunk, seq - start);
-    product(rows, rows, features, 1.0f, a.row(start), features, false, b.row(start), features, true, 0.0f, weights, rows);
+    product(rows, rows, features, {a.row(start), features}, {b.row(start), features, true}, weights, rows);
     for (int64_t i = 0; i < rows; ++i) {
       float* w = weights + i * rows;
       for (int64_t j = 0; j < i; ++j) w[j] *= sides & kLeft ? powers[i - j] : 0.0f;
       for (int64_t j = i + 1; j < rows; ++j) w[j] *= sides & kRight ? powers[j - i] : 0.0f;
     }
-    product(rows, values, rows, 1.0f, weights, rows, false, c.row(start), values, false, 0.0f, out + start * values, values);
+    product(rows, values, rows, {weights, rows}, {c.row(start), values}, out + start * values, values);
   }
   for (const Sides side : {kLeft, kRight}) {
     if (!(sides & side)) continue;
@@ -66,14 +60,13 @@ void sums(const Matrix& a, const Matrix& b, const Matrix& c, int64_t seq, float 
       const int64_t start = chunk * kDecayChunk, rows = std::min(kDecayChunk, seq - start);
       if (number) {
         scaled_rows(a, start, rows, powers, side == kLeft ? 1 : rows, side == kLeft ? 1 : -1, rows_a);
-        product(rows, values, features, 1.0f, rows_a, features, false, state, values, false, 1.0f, out + start * values,
-                values);
+        product(rows, values, features, {rows_a, features}, {state, values}, out + start * values, values, 1.0f);
       }
       scaled_rows(b, start, rows, powers, side == kLeft ? rows - 1 : 0, side == kLeft ? -1 : 1, rows_b);
       if (number)
         for (int64_t i = 0; i < features * values; ++i) state[i] *= powers[rows];
-      product(features, values, rows, 1.0f, rows_b, features, true, c.row(start), values, false, number ? 1.0f : 0.0f, state,
-              values);
+      product(features, values, rows, {rows_b, features, true}, {c.row(start), values}, state, values,
+              number ? 1.0f : 0.0f);
     }
   }
 }
@@ -104,7 +97,12 @@ struct LinearAttention {
   // What the bound makes of the features of a query, and of their gradients: kMinOverlap times the mean of all.
   void spread(float* row) const { std::fill_n(row, dim, kMinOverlap / dim * total(row, dim)); }
 
+  // What is kept of a head for backward: its state [dim, dim] and the sum of its keys [dim].
   int64_t kept_size() const { return (dim + 1) * dim; }
+  template <typename Number>
+  Number* state(Number* kept, int64_t head) const { return kept + head * kept_size(); }
+  template <typename Number>
+  Number* key_sum(Number* kept, int64_t head) const { return state(kept, head) + dim * dim; }
 
   bool is_whole(int64_t head) const { return sides == kBoth && gamma(head) == 1.0f; }
 
@@ -121,12 +119,7 @@ struct LinearAttention {
 
   // out = numerator / divisor; the root mean square, where it divides, is written. They may be the same row
   void divide_row(const float* numerator, float& divisor, float* out) const {
-    float square = 0.0f;
-    if (!divides) {
-#pragma omp simd reduction(+ : square)
-      for (int64_t f = 0; f < dim; ++f) square += numerator[f] * numerator[f];
-      divisor = std::sqrt(square / dim + kMinMeanSquare);
-    }
+    if (!divides) divisor = std::sqrt(dot(numerator, numerator, dim) / dim + kMinMeanSquare);
     const float inverse = 1.0f / std::max(std::abs(divisor), kMinDenominator);
 #pragma omp simd
     for (int64_t f = 0; f < dim; ++f) out[f] = inverse * numerator[f];
@@ -134,10 +127,7 @@ struct LinearAttention {
 
   // gradients of a numerator and of its divisor (written where it is a denominator)
   void undivide_row(const float* o, const float* d, float divisor, float* d_numerator, float& d_divisor) const {
-    float along = 0.0f;
-#pragma omp simd reduction(+ : along)
-    for (int64_t f = 0; f < dim; ++f) along += o[f] * d[f];
-    const float inverse = 1.0f / std::max(std::abs(divisor), kMinDenominator);
+    const float along = dot(o, d, dim), inverse = 1.0f / std::max(std::abs(divisor), kMinDenominator);
     const float part = divides ? 0.0f : along / dim;
     if (divides) d_divisor = std::abs(divisor) > kMinDenominator ? -along * inverse : 0.0f;
 #pragma omp simd
@@ -164,11 +154,10 @@ struct Whole {
   const LinearAttention& a;
   int64_t text, first, heads;
   int64_t size;  // of a head's part of a buffer
-  std::vector<float> plain, turned, above, d_turned, d_plain, d_divisors, state, key_sums, d_state, d_key_sums;
+  std::vector<float> plain, turned, above, d_turned, transposed, d_state, d_key_sums;
 
   Whole(const LinearAttention& attention, int64_t text, int64_t first, int64_t heads)
-      : a(attention), text(text), first(first), heads(heads), size(kChunk * a.dim), state(heads * a.dim * a.dim),
-        key_sums(heads * a.dim) {
+      : a(attention), text(text), first(first), heads(heads), size(kChunk * a.dim) {
     for (auto* buffer : {&plain, &turned, &above}) buffer->resize(heads * size);
   }
 
@@ -195,18 +184,6 @@ struct Whole {
     });
   }
 
-  // state = sum_j turned_k_j v_j^T, key_sum = sum_j plain_k_j
-  void see_keys(const float* k, const float* v) {
-    each_chunk([&](int64_t start, int64_t rows) {
-      features(k, true, start, rows);
-      for (int64_t head = 0; head < heads; ++head) {
-        product(a.dim, a.dim, rows, 1.0f, of(turned, head), a.dim, true, v + a.place(text, first + head, start), a.stride(),
-                false, start ? 1.0f : 0.0f, matrix(state, head), a.dim);
-        if (a.divides) add_rows(of(plain, head), nullptr, rows, key_sums.data() + head * a.dim);
-      }
-    });
-  }
-
   // of [dim, dim]; products with a matrix as it stands are faster than with one that they transpose
   void transpose(const float* x, float* out) const {
     for (int64_t i = 0; i < a.dim; ++i)
@@ -222,30 +199,31 @@ struct Whole {
     }
   }
 
-  // divisors [heads, seq], kept [heads, dim + 1, dim], from the first head on: what backward needs of the keys, or null
+  // divisors [heads, seq], kept [heads, dim + 1, dim], from the first head on: state = sum_j turned_k_j v_j^T and
+  // key_sum = sum_j plain_k_j
   void attend(const float* q, const float* k, const float* v, float* out, float* divisors, float* kept) {
-    see_keys(k, v);
-    for (int64_t head = 0; kept && head < heads; ++head) {
-      std::copy_n(matrix(state, head), a.dim * a.dim, kept + head * a.kept_size());
-      std::copy_n(key_sums.data() + head * a.dim, a.dim, kept + head * a.kept_size() + a.dim * a.dim);
-    }
+    std::fill_n(kept, heads * a.kept_size(), 0.0f);
+    each_chunk([&](int64_t start, int64_t rows) {
+      features(k, true, start, rows);
+      for (int64_t head = 0; head < heads; ++head) {
+        const Matrix values{v + a.place(text, first + head, start), a.stride()};
+        product(a.dim, a.dim, rows, {of(turned, head), a.dim, true}, values, a.state(kept, head), a.dim, 1.0f);
+        if (a.divides) add_rows(of(plain, head), nullptr, rows, a.key_sum(kept, head));
+      }
+    });
     std::vector<float> totals(heads);
-    for (int64_t head = 0; head < heads; ++head) totals[head] = total(key_sums.data() + head * a.dim, a.dim);
+    for (int64_t head = 0; head < heads; ++head) totals[head] = total(a.key_sum(kept, head), a.dim);
     each_chunk([&](int64_t start, int64_t rows) {
       features(q, false, start, rows);
       for (int64_t head = 0; head < heads; ++head)
-        product(rows, a.dim, a.dim, 1.0f, of(turned, head), a.dim, false, matrix(state, head), a.dim, false, 0.0f,
-                of(above, head), a.dim);
+        product(rows, a.dim, a.dim, {of(turned, head), a.dim}, {a.state(kept, head), a.dim}, of(above, head), a.dim);
       each_row(start, rows, [&](int64_t head, int64_t i, int64_t place) {
         float& divisor = divisors[head * a.seq + start + i];
         if (a.divides) {
-          const float *row = of(plain, head, i), *sums = key_sums.data() + head * a.dim;
-          float sum = 0.0f;
-#pragma omp simd reduction(+ : sum)
-          for (int64_t f = 0; f < a.dim; ++f) sum += row[f] * sums[f];
-          divisor = sum;
+          const float* row = of(plain, head, i);
+          divisor = dot(row, a.key_sum(kept, head), a.dim);
           const float bound = a.bounds() ? kMinOverlap / a.dim * total(row, a.dim) * totals[head] : 0.0f;
-          if (bound > sum) divisor = -bound;
+          if (bound > divisor) divisor = -bound;
         }
         a.divide_row(of(above, head, i), divisor, out + place);
       });
@@ -254,13 +232,10 @@ struct Whole {
 
   void differentiate(const float* q, const float* k, const float* v, const float* out, const float* divisors,
                      const float* kept, const float* d_out, float* d_q, float* d_k, float* d_v) {
-    for (int64_t head = 0; head < heads; ++head) {
-      transpose(kept + head * a.kept_size(), matrix(state, head));
-      std::copy_n(kept + head * a.kept_size() + a.dim * a.dim, a.dim, key_sums.data() + head * a.dim);
-    }
-    d_turned.resize(heads * size), d_divisors.resize(heads * kChunk), d_plain.resize(a.dim);
-    d_state.resize(heads * a.dim * a.dim), d_key_sums.resize(heads * a.dim);
-    std::vector<float> back(a.dim);
+    d_turned.resize(heads * size), d_key_sums.resize(heads * a.dim);
+    d_state.resize(heads * a.dim * a.dim), transposed.resize(heads * a.dim * a.dim);
+    std::vector<float> back(a.dim), d_plain(a.dim), d_divisors(heads * kChunk);
+    for (int64_t head = 0; head < heads; ++head) transpose(a.state(kept, head), matrix(transposed, head));
     each_chunk([&](int64_t start, int64_t rows) {
       features(q, false, start, rows);
       each_row(start, rows, [&](int64_t head, int64_t i, int64_t place) {
@@ -268,13 +243,12 @@ struct Whole {
                        d_divisors[head * kChunk + i]);
       });
       for (int64_t head = 0; head < heads; ++head) {
-        product(a.dim, a.dim, rows, 1.0f, of(turned, head), a.dim, true, of(above, head), a.dim, false, start ? 1.0f : 0.0f,
-                matrix(d_state, head), a.dim);
-        product(rows, a.dim, a.dim, 1.0f, of(above, head), a.dim, false, matrix(state, head), a.dim, false, 0.0f,
-                of(d_turned, head), a.dim);
+        product(a.dim, a.dim, rows, {of(turned, head), a.dim, true}, {of(above, head), a.dim}, matrix(d_state, head),
+                a.dim, start ? 1.0f : 0.0f);
+        product(rows, a.dim, a.dim, {of(above, head), a.dim}, {matrix(transposed, head), a.dim}, of(d_turned, head), a.dim);
       }
       each_row(start, rows, [&](int64_t head, int64_t i, int64_t place) {
-        const float d_divisor = d_divisors[head * kChunk + i], *sums = key_sums.data() + head * a.dim;
+        const float d_divisor = d_divisors[head * kChunk + i], *sums = a.key_sum(kept, head);
         for (int64_t f = 0; a.divides && f < a.dim; ++f) d_plain[f] = d_divisor * sums[f];
         const bool bounded = divisors[head * a.seq + start + i] < 0.0f;
         if (bounded) a.spread(d_plain.data());
@@ -285,15 +259,13 @@ struct Whole {
       for (int64_t head = 0; a.divides && head < heads; ++head)
         add_rows(of(plain, head), d_divisors.data() + head * kChunk, rows, d_key_sums.data() + head * a.dim);
     });
-    for (int64_t head = 0; head < heads; ++head) transpose(matrix(d_state, head), matrix(state, head));  // which is used up
+    for (int64_t head = 0; head < heads; ++head) transpose(matrix(d_state, head), matrix(transposed, head));
     each_chunk([&](int64_t start, int64_t rows) {
       features(k, true, start, rows);
       for (int64_t head = 0; head < heads; ++head) {
         const int64_t place = a.place(text, first + head, start);
-        product(rows, a.dim, a.dim, 1.0f, of(turned, head), a.dim, false, matrix(d_state, head), a.dim, false, 0.0f,
-                d_v + place, a.stride());
-        product(rows, a.dim, a.dim, 1.0f, v + place, a.stride(), false, matrix(state, head), a.dim, false, 0.0f,
-                of(d_turned, head), a.dim);
+        product(rows, a.dim, a.dim, {of(turned, head), a.dim}, {matrix(d_state, head), a.dim}, d_v + place, a.stride());
+        product(rows, a.dim, a.dim, {v + place, a.stride()}, {matrix(transposed, head), a.dim}, of(d_turned, head), a.dim);
       }
       each_row(start, rows, [&](int64_t head, int64_t i, int64_t place) {
         const float* sums = a.divides ? d_key_sums.data() + head * a.dim : nullptr;
@@ -312,8 +284,6 @@ struct Decaying {
   explicit Decaying(const LinearAttention& attention)
       : a(attention), plain_q(a.seq * a.dim), plain_k(a.seq * a.dim), turned_q(a.seq * a.dim), turned_k(a.seq * a.dim),
         values(a.seq * a.dim), sums_of(a.seq * a.dim), ones(a.seq, 1.0f) {}
-
-  static Matrix side_by_side(const std::vector<float>& x, int64_t width) { return {x.data(), width}; }
 
   void compute(int64_t text, int64_t head, const float* q, const float* k, const float* v) {
     for (int64_t i = 0; i < a.seq; ++i) {
@@ -337,17 +307,17 @@ struct Decaying {
   void attend(int64_t text, int64_t head, const float* q, const float* k, const float* v, float* out, float* divisor) {
     const float gamma = a.gamma(head);
     compute(text, head, q, k, v);
-    sums(side_by_side(turned_q, a.dim), side_by_side(turned_k, a.dim), side_by_side(values, a.dim), a.seq, gamma, a.sides,
+    sums({turned_q.data(), a.dim}, {turned_k.data(), a.dim}, {values.data(), a.dim}, a.seq, gamma, a.sides,
          sums_of.data(), scratch);
     if (a.divides)
-      sums(side_by_side(plain_q, a.dim), side_by_side(plain_k, a.dim), side_by_side(ones, 1), a.seq, gamma, a.sides, divisor, scratch);
+      sums({plain_q.data(), a.dim}, {plain_k.data(), a.dim}, {ones.data(), 1}, a.seq, gamma, a.sides, divisor, scratch);
     if (a.bounds()) {
       std::vector<float> totals_q(a.seq), totals_k(a.seq), bound(a.seq);
       for (int64_t i = 0; i < a.seq; ++i) {
         totals_q[i] = kMinOverlap / a.dim * total(plain_q.data() + i * a.dim, a.dim);
         totals_k[i] = total(plain_k.data() + i * a.dim, a.dim);
       }
-      sums(side_by_side(totals_q, 1), side_by_side(totals_k, 1), side_by_side(ones, 1), a.seq, gamma, a.sides, bound.data(),
+      sums({totals_q.data(), 1}, {totals_k.data(), 1}, {ones.data(), 1}, a.seq, gamma, a.sides, bound.data(),
            scratch);
       for (int64_t i = 0; i < a.seq; ++i)
         if (bound[i] > divisor[i]) divisor[i] = -bound[i];
@@ -367,21 +337,21 @@ struct Decaying {
       const int64_t place = a.place(text, head, i);
       a.undivide_row(out + place, d_out + place, divisor[i], d_numerator.data() + i * a.dim, d_divisor[i]);
     }
-    const Matrix rows_v = side_by_side(values, a.dim), above = side_by_side(d_numerator, a.dim), below = side_by_side(d_divisor, 1);
-    const Matrix rows_q = side_by_side(turned_q, a.dim), rows_k = side_by_side(turned_k, a.dim), one = side_by_side(ones, 1);
+    const Matrix rows_v = {values.data(), a.dim}, above = {d_numerator.data(), a.dim}, below = {d_divisor.data(), 1};
+    const Matrix rows_q = {turned_q.data(), a.dim}, rows_k = {turned_k.data(), a.dim}, one = {ones.data(), 1};
     float* extra = a.divides ? d_plain.data() : nullptr;
     sums(rows_k, rows_q, above, a.seq, gamma, back, sums_of.data(), scratch);
     for (int64_t i = 0; i < a.seq; ++i)
       std::memcpy(d_v + a.place(text, head, i), sums_of.data() + i * a.dim, a.dim * sizeof(float));
     sums(above, rows_v, rows_k, a.seq, gamma, a.sides, d_turned.data(), scratch);
-    if (extra) sums(below, one, side_by_side(plain_k, a.dim), a.seq, gamma, a.sides, extra, scratch);
+    if (extra) sums(below, one, {plain_k.data(), a.dim}, a.seq, gamma, a.sides, extra, scratch);
     for (int64_t i = 0; i < a.seq; ++i)
       if (divisor[i] < 0.0f) a.spread(extra + i * a.dim);
     gradients(text, head, plain_q, extra, d_turned, d_q);
     for (int64_t i = 0; i < a.seq; ++i)
       if (divisor[i] < 0.0f) a.spread(plain_q.data() + i * a.dim);
     sums(rows_v, above, rows_q, a.seq, gamma, back, d_turned.data(), scratch);
-    if (extra) sums(one, below, side_by_side(plain_q, a.dim), a.seq, gamma, back, extra, scratch);
+    if (extra) sums(one, below, {plain_q.data(), a.dim}, a.seq, gamma, back, extra, scratch);
     gradients(text, head, plain_k, extra, d_turned, d_k);  // 0 at padding, as the features there
   }
 };
@@ -392,7 +362,7 @@ struct Task {
 };
 
 std::vector<Task> tasks_of(const LinearAttention& a) {
-  const int64_t fair = (a.batch * a.heads + thread_count() - 1) / thread_count();
+  const int64_t threads = omp_get_max_threads(), fair = (a.batch * a.heads + threads - 1) / threads;
   const int64_t most = std::min(fair, kHeadsTogether);
   std::vector<Task> tasks;
   for (int64_t text = 0; text < a.batch; ++text)
@@ -406,60 +376,39 @@ std::vector<Task> tasks_of(const LinearAttention& a) {
   return tasks;
 }
 
-// whole(task) or decaying(memory of the thread, task), whichever it wants
-template <typename OfWhole, typename OfDecaying>
-void each_task(const LinearAttention& a, OfWhole whole, OfDecaying decaying) {
+}  // namespace
+
+// q, k, v, out: [batch, seq, heads * dim]; divisors [batch, heads, seq] and kept [batch, heads, dim + 1, dim] for backward.
+// Forward writes out, divisors and kept; with d_out, backward reads them and writes d_q, d_k and d_v.
+EXPORT void linear_attention(int64_t batch, int64_t seq, int64_t heads, int64_t dim, const float* cosine,
+                             const float* sine, int64_t text_stride, int interleaved, const uint8_t* key_mask,
+                             int causal, const float* gammas, int divides, const float* q, const float* k,
+                             const float* v, float* out, float* divisors, float* kept, const float* d_out, float* d_q,
+                             float* d_k, float* d_v) {
+  const Rotation rotation{cosine, sine, text_stride, interleaved};
+  const LinearAttention a{batch, seq, heads, dim, rotation, key_mask, causal ? kLeft : kBoth, gammas, divides};
   const std::vector<Task> tasks = tasks_of(a);
 #pragma omp parallel
   {
-    std::unique_ptr<Decaying> memory;
+    std::unique_ptr<Decaying> decaying;
 #pragma omp for schedule(static)
     for (size_t number = 0; number < tasks.size(); ++number) {
-      if (a.is_whole(tasks[number].first)) {
-        whole(tasks[number]);
-      } else {
-        if (!memory) memory.reset(new Decaying(a));
-        decaying(*memory, tasks[number]);
+      const Task& t = tasks[number];
+      const int64_t before = t.text * heads + t.first;  // heads of all texts
+      float *divisor = divisors + before * seq, *kept_of_task = kept + before * a.kept_size();
+      if (a.is_whole(t.first)) {
+        Whole whole(a, t.text, t.first, t.heads);
+        if (d_out)
+          whole.differentiate(q, k, v, out, divisor, kept_of_task, d_out, d_q, d_k, d_v);
+        else
+          whole.attend(q, k, v, out, divisor, kept_of_task);
+        continue;
       }
+      if (!decaying) decaying.reset(new Decaying(a));
+      if (d_out)
+        decaying->differentiate(t.text, t.first, q, k, v, out, divisor, d_out, d_q, d_k, d_v);
+      else
+        decaying->attend(t.text, t.first, q, k, v, out, divisor);
     }
   }
-}
-
-}  // namespace
-
-// q, k, v, out: [batch, seq, heads * dim]; divisors [batch, heads, seq]; kept [batch, heads, dim + 1, dim] for backward, null
-// without it.
-EXPORT void linear_attention_forward(int64_t batch, int64_t seq, int64_t heads, int64_t dim, const float* cosine,
-                                     const float* sine, int64_t text_stride, int interleaved, const uint8_t* key_mask,
-                                     int causal, const float* gammas, int divides, const float* q, const float* k,
-                                     const float* v, float* out, float* divisors, float* kept) {
-  const LinearAttention a{batch,    seq,    heads,  dim, {cosine, sine, text_stride, interleaved}, key_mask, causal ? kLeft : kBoth,
-                          gammas, divides};
-  const auto divisors_of = [&](const Task& t) { return divisors + (t.text * heads + t.first) * seq; };
-  each_task(
-      a,
-      [&](const Task& t) {
-        float* of_task = kept ? kept + (t.text * heads + t.first) * a.kept_size() : nullptr;
-        Whole(a, t.text, t.first, t.heads).attend(q, k, v, out, divisors_of(t), of_task);
-      },
-      [&](Decaying& memory, const Task& t) { memory.attend(t.text, t.first, q, k, v, out, divisors_of(t)); });
-}
-
-EXPORT void linear_attention_backward(int64_t batch, int64_t seq, int64_t heads, int64_t dim, const float* cosine,
-                                      const float* sine, int64_t text_stride, int interleaved, const uint8_t* key_mask,
-                                      int causal, const float* gammas, int divides, const float* q, const float* k,
-                                      const float* v, const float* out, const float* divisors, const float* kept,
-                                      const float* d_out, float* d_q, float* d_k, float* d_v) {
-  const LinearAttention a{batch,    seq,    heads,  dim, {cosine, sine, text_stride, interleaved}, key_mask, causal ? kLeft : kBoth,
-                          gammas, divides};
-  const auto divisors_of = [&](const Task& t) { return divisors + (t.text * heads + t.first) * seq; };
-  each_task(
-      a,
-      [&](const Task& t) {
-        const float* of_task = kept + (t.text * heads + t.first) * a.kept_size();
-        Whole(a, t.text, t.first, t.heads).differentiate(q, k, v, out, divisors_of(t), of_task, d_out, d_q, d_k, d_v);
-      },
-      [&](Decaying& memory, const Task& t) {
-        memory.differentiate(t.text, t.first, q, k, v, out, divisors_of(t), d_out, d_q, d_k, d_v);
-      });
 }

@@ -23,17 +23,12 @@ EXPORT void set_sgemm(void* function) { sgemm = reinterpret_cast<Sgemm>(function
 
 EXPORT void set_gemm_bfloat16(void* function) { gemm = reinterpret_cast<Gemm>(function); }
 
-EXPORT void round_to_bfloat16(int64_t rows, int64_t width, const float* x, uint16_t* y) {
-#pragma omp parallel for schedule(static)
-  for (int64_t row = 0; row < rows; ++row) {
-    const float* in = x + row * width;
-    uint16_t* out = y + row * width;
-#pragma omp simd
-    for (int64_t i = 0; i < width; ++i) {
-      uint32_t bits;
-      std::memcpy(&bits, in + i, 4);
-      out[i] = rounded(bits);
-    }
+EXPORT void round_to_bfloat16(int64_t size, const float* x, uint16_t* y) {
+#pragma omp parallel for simd schedule(static)
+  for (int64_t i = 0; i < size; ++i) {
+    uint32_t bits;
+    std::memcpy(&bits, x + i, 4);
+    y[i] = rounded(bits);
   }
 }
 
@@ -46,5 +41,5 @@ EXPORT void product_bfloat16(int64_t m, int64_t n, int64_t k, int transpose_a, i
 
 EXPORT void product_float32(int64_t m, int64_t n, int64_t k, int transpose_a, int transpose_b, const float* a, const float* b,
                             float* c) {
-  product(m, n, k, 1.0f, a, transpose_a ? m : k, transpose_a, b, transpose_b ? k : n, transpose_b, 0.0f, c, n);
+  product(m, n, k, {a, transpose_a ? m : k, transpose_a != 0}, {b, transpose_b ? k : n, transpose_b != 0}, c, n);
 }

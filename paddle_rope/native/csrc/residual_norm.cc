@@ -5,20 +5,13 @@
 EXPORT void residual_norm_forward(int64_t rows, int64_t width, const float* residual, const float* x, const float* weight,
                                   const float* bias, int centered, float epsilon, uint32_t threshold, float scale,
                                   uint64_t seed, float* y, float* normalized, float* inverse_deviations) {
+  const Dropout dropout{threshold, scale, seed};
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < rows; ++row) {
-    const float* in = x + row * width;
     const float* old = residual ? residual + row * width : nullptr;
     float* sum = normalized ? normalized + row * width : y + row * width;
     float* out = y + row * width;
-    const RowBits bits(seed, row);
-    if (threshold) {
-#pragma omp simd
-      for (int64_t i = 0; i < width; ++i) sum[i] = in[i] * kept(bits(static_cast<uint32_t>(i)), threshold, scale);
-    } else {
-#pragma omp simd
-      for (int64_t i = 0; i < width; ++i) sum[i] = in[i];
-    }
+    dropout.apply(row, width, x + row * width, sum);
     if (old) {
 #pragma omp simd
       for (int64_t i = 0; i < width; ++i) sum[i] += old[i];
@@ -50,6 +43,7 @@ EXPORT void residual_norm_backward(int64_t rows, int64_t width, const float* d_y
                                    uint32_t threshold, float scale, uint64_t seed, const float* normalized,
                                    const float* inverse_deviations, float* d_residual, float* d_x, float* d_weight,
                                    float* d_bias) {
+  const Dropout dropout{threshold, scale, seed};
   ColumnSums weight_sums(weight ? width : 0), bias_sums(weight ? width : 0);
 #pragma omp parallel
   {
@@ -84,16 +78,7 @@ EXPORT void residual_norm_backward(int64_t rows, int64_t width, const float* d_y
 #pragma omp simd
       for (int64_t i = 0; i < width; ++i) d_sum[i] = (d_sum[i] - mean - unit[i] * along) * inverse;
       if (d_residual) std::memcpy(d_residual + row * width, d_sum, width * sizeof(float));
-      if (d_x) {
-        float* out = d_x + row * width;
-        if (threshold) {
-          const RowBits bits(seed, row);
-#pragma omp simd
-          for (int64_t i = 0; i < width; ++i) out[i] = d_sum[i] * kept(bits(static_cast<uint32_t>(i)), threshold, scale);
-        } else {
-          std::memcpy(out, d_sum, width * sizeof(float));
-        }
-      }
+      if (d_x) dropout.apply(row, width, d_sum, d_x + row * width);
     }
   }
   if (d_weight) {
@@ -105,11 +90,6 @@ EXPORT void residual_norm_backward(int64_t rows, int64_t width, const float* d_y
 // y = x * mask; its own backward.
 EXPORT void dropout(int64_t rows, int64_t width, const float* x, uint32_t threshold, float scale, uint64_t seed, float* y) {
 #pragma omp parallel for schedule(static)
-  for (int64_t row = 0; row < rows; ++row) {
-    const RowBits bits(seed, row);
-    const float* in = x + row * width;
-    float* out = y + row * width;
-#pragma omp simd
-    for (int64_t i = 0; i < width; ++i) out[i] = in[i] * kept(bits(static_cast<uint32_t>(i)), threshold, scale);
-  }
+  for (int64_t row = 0; row < rows; ++row)
+    Dropout{threshold, scale, seed}.apply(row, width, x + row * width, y + row * width);
 }

@@ -16,9 +16,7 @@ struct Attention {
   const uint8_t* key_mask;     // [batch, seq], 0 at padding, or null
   const int64_t* segment_ids;  // [batch, seq], or null
   int causal;
-  uint32_t threshold;
-  float scale;
-  uint64_t seed;
+  Dropout dropout;
 
   int64_t row_stride() const { return heads * dim; }
   int64_t block() const { return std::min(seq, std::max<int64_t>(16, kBlockSize / seq)); }
@@ -62,7 +60,7 @@ void attend(const Attention& a, int64_t text, int64_t head, const float* q, cons
   a.gather(k, turned_k, text, head, 1.0f);
   for (int64_t start = 0; start < a.seq; start += block) {
     const int64_t rows = std::min(block, a.seq - start), count = a.causal ? start + rows : a.seq;
-    product(rows, count, a.dim, 1.0f, turned_q + start * a.dim, a.dim, false, turned_k, a.dim, true, 0.0f, scores, count);
+    product(rows, count, a.dim, {turned_q + start * a.dim, a.dim}, {turned_k, a.dim, true}, scores, count);
     for (int64_t row = 0; row < rows; ++row) {
       const int64_t i = start + row;
       float* s = scores + row * count;
@@ -76,20 +74,11 @@ void attend(const Attention& a, int64_t text, int64_t head, const float* q, cons
         s[j] = weight_of(s[j] - largest);
         sum += s[j];
       }
-      if (log_sums) log_sums[(text * a.heads + head) * a.seq + i] = sees_none ? -kHidden : largest + std::log(sum);
-      const float inverse = sees_none ? 0.0f : 1.0f / sum;
-      if (a.threshold) {
-        const RowBits bits(a.seed, (text * a.heads + head) * a.seq + i);
-        const float scale = inverse * a.scale;
-#pragma omp simd
-        for (int64_t j = 0; j < count; ++j) s[j] *= kept(bits(static_cast<uint32_t>(j)), a.threshold, scale);
-      } else {
-#pragma omp simd
-        for (int64_t j = 0; j < count; ++j) s[j] *= inverse;
-      }
+      const int64_t number = (text * a.heads + head) * a.seq + i;
+      log_sums[number] = sees_none ? -kHidden : largest + std::log(sum);
+      a.dropout.apply(number, count, s, s, sees_none ? 0.0f : 1.0f / sum);
     }
-    product(rows, a.dim, count, 1.0f, scores, count, false, v + offset, stride, false, 0.0f, out + offset + start * stride,
-            stride);
+    product(rows, a.dim, count, {scores, count}, {v + offset, stride}, out + offset + start * stride, stride);
   }
 }
 
@@ -107,23 +96,21 @@ void differentiate(const Attention& a, int64_t text, int64_t head, const float* 
   for (int64_t start = 0; start < a.seq; start += block) {
     const int64_t rows = std::min(block, a.seq - start), count = a.causal ? start + rows : a.seq;
     const float *block_q = turned_q + start * a.dim, *block_d_out = d_out + offset + start * stride;
-    product(rows, count, a.dim, 1.0f, block_q, a.dim, false, turned_k, a.dim, true, 0.0f, weights, count);
-    product(rows, count, a.dim, 1.0f, block_d_out, stride, false, v + offset, stride, true, 0.0f, d_scores, count);
+    product(rows, count, a.dim, {block_q, a.dim}, {turned_k, a.dim, true}, weights, count);
+    product(rows, count, a.dim, {block_d_out, stride}, {v + offset, stride, true}, d_scores, count);
     for (int64_t row = 0; row < rows; ++row) {
       const int64_t i = start + row, number = (text * a.heads + head) * a.seq + i;
       float *w = weights + row * count, *d = d_scores + row * count;
-      const float *o = out + offset + i * stride, *d_o = d_out + offset + i * stride;
       a.hide(w, text, i, count);
-      float along = 0.0f;  // sum_j w_j d loss / d w_j
-#pragma omp simd reduction(+ : along)
-      for (int64_t f = 0; f < a.dim; ++f) along += o[f] * d_o[f];
+      // sum_j w_j d loss / d w_j
+      const float along = dot(out + offset + i * stride, d_out + offset + i * stride, a.dim);
       const float log_sum = log_sums[number];
-      if (a.threshold) {
-        const RowBits bits(a.seed, number);
+      if (a.dropout.threshold) {
+        const RowBits bits(a.dropout.seed, number);
 #pragma omp simd
         for (int64_t j = 0; j < count; ++j) {
           const float weight = weight_of(w[j] - log_sum);
-          const float mask = kept(bits(static_cast<uint32_t>(j)), a.threshold, a.scale);
+          const float mask = Dropout::mask(bits(static_cast<uint32_t>(j)), a.dropout.threshold, a.dropout.scale);
           d[j] = weight * (mask * d[j] - along);
           w[j] = weight * mask;
         }
@@ -135,10 +122,9 @@ void differentiate(const Attention& a, int64_t text, int64_t head, const float* 
         }
       }
     }
-    product(count, a.dim, rows, 1.0f, weights, count, true, block_d_out, stride, false, 1.0f, d_v + offset, stride);
-    product(rows, a.dim, count, 1.0f, d_scores, count, false, turned_k, a.dim, false, 0.0f, d_turned_q + start * a.dim,
-            a.dim);
-    product(count, a.dim, rows, 1.0f, d_scores, count, true, block_q, a.dim, false, 1.0f, d_turned_k, a.dim);
+    product(count, a.dim, rows, {weights, count, true}, {block_d_out, stride}, d_v + offset, stride, 1.0f);
+    product(rows, a.dim, count, {d_scores, count}, {turned_k, a.dim}, d_turned_q + start * a.dim, a.dim);
+    product(count, a.dim, rows, {d_scores, count, true}, {block_q, a.dim}, d_turned_k, a.dim, 1.0f);
   }
   a.scatter(d_turned_q, d_q, text, head, a.factor());
   a.scatter(d_turned_k, d_k, text, head, 1.0f);
@@ -146,34 +132,27 @@ void differentiate(const Attention& a, int64_t text, int64_t head, const float* 
 
 }  // namespace
 
-// q, k, v, out: [batch, seq, heads * dim]; log_sums [batch, heads, seq], of the exponentials, for backward, or null.
-EXPORT void softmax_attention_forward(int64_t batch, int64_t seq, int64_t heads, int64_t dim, const float* cosine,
-                                      const float* sine, int64_t text_stride, int interleaved, const uint8_t* key_mask,
-                                      const int64_t* segment_ids, int causal, uint32_t threshold, float scale, uint64_t seed,
-                                      const float* q, const float* k, const float* v, float* out, float* log_sums) {
-  const Attention a{batch,       seq,    heads,     dim,   {cosine, sine, text_stride, interleaved}, key_mask,
-                    segment_ids, causal, threshold, scale, seed};
+// q, k, v, out: [batch, seq, heads * dim]; log_sums [batch, heads, seq], of the exponentials, for backward.
+// Forward writes out and log_sums; with d_out, backward reads them and writes d_q, d_k and d_v.
+EXPORT void softmax_attention(int64_t batch, int64_t seq, int64_t heads, int64_t dim, const float* cosine,
+                              const float* sine, int64_t text_stride, int interleaved, const uint8_t* key_mask,
+                              const int64_t* segment_ids, int causal, uint32_t threshold, float scale, uint64_t seed,
+                              const float* q, const float* k, const float* v, float* out, float* log_sums,
+                              const float* d_out, float* d_q, float* d_k, float* d_v) {
+  const Rotation rotation{cosine, sine, text_stride, interleaved};
+  const Dropout dropout{threshold, scale, seed};
+  const Attention a{batch, seq, heads, dim, rotation, key_mask, segment_ids, causal, dropout};
+  const int64_t buffers = d_out ? 2 : 1;
 #pragma omp parallel
   {
-    std::vector<float> buffer(2 * seq * dim + a.block() * seq);
+    std::vector<float> buffer(buffers * (2 * seq * dim + a.block() * seq));
 #pragma omp for schedule(static)
-    for (int64_t one = 0; one < batch * heads; ++one)
-      attend(a, one / heads, one % heads, q, k, v, out, log_sums, buffer.data());
-  }
-}
-
-EXPORT void softmax_attention_backward(int64_t batch, int64_t seq, int64_t heads, int64_t dim, const float* cosine,
-                                       const float* sine, int64_t text_stride, int interleaved, const uint8_t* key_mask,
-                                       const int64_t* segment_ids, int causal, uint32_t threshold, float scale,
-                                       uint64_t seed, const float* q, const float* k, const float* v, const float* out,
-                                       const float* log_sums, const float* d_out, float* d_q, float* d_k, float* d_v) {
-  const Attention a{batch,       seq,    heads,     dim,   {cosine, sine, text_stride, interleaved}, key_mask,
-                    segment_ids, causal, threshold, scale, seed};
-#pragma omp parallel
-  {
-    std::vector<float> buffer(4 * seq * dim + 2 * a.block() * seq);
-#pragma omp for schedule(static)
-    for (int64_t one = 0; one < batch * heads; ++one)
-      differentiate(a, one / heads, one % heads, q, k, v, out, log_sums, d_out, d_q, d_k, d_v, buffer.data());
+    for (int64_t one = 0; one < batch * heads; ++one) {
+      const int64_t text = one / heads, head = one % heads;
+      if (d_out)
+        differentiate(a, text, head, q, k, v, out, log_sums, d_out, d_q, d_k, d_v, buffer.data());
+      else
+        attend(a, text, head, q, k, v, out, log_sums, buffer.data());
+    }
   }
 }

@@ -50,8 +50,8 @@ template <typename Visit, typename Closed>
 void by_blocks(const Spans& s, int64_t text, Buffer& b, Visit visit, Closed closed) {
   for (int64_t start = 0; start < s.seq; start += kBlockRows) {
     const int64_t rows = std::min(kBlockRows, s.seq - start), columns = s.end_of(start + rows - 1) - start;
-    product(rows, columns, s.dim, 1.0f, b.q.data() + start * s.dim, s.dim, false, b.k.data() + start * s.dim, s.dim, true,
-            0.0f, b.products.data(), columns);
+    product(rows, columns, s.dim, {b.q.data() + start * s.dim, s.dim}, {b.k.data() + start * s.dim, s.dim, true},
+            b.products.data(), columns);
     for (int64_t r = 0; r < rows; ++r)
       if (s.may_bound(text, start + r)) visit(start + r, r * columns + r, s.end_of(start + r) - start - r);
     closed(start, rows, columns);
@@ -142,8 +142,8 @@ void differentiate(const Spans& s, int64_t text, Buffer& b, const float* negativ
   };
   const auto closed = [&](int64_t start, int64_t rows, int64_t columns) {
     float *d = b.d_products.data(), *q = b.q.data() + start * s.dim, *k = b.k.data() + start * s.dim;
-    product(rows, s.dim, columns, 1.0f, d, columns, false, k, s.dim, false, 0.0f, b.d_q.data() + start * s.dim, s.dim);
-    product(columns, s.dim, rows, 1.0f, d, columns, true, q, s.dim, false, 1.0f, b.d_k.data() + start * s.dim, s.dim);
+    product(rows, s.dim, columns, {d, columns}, {k, s.dim}, b.d_q.data() + start * s.dim, s.dim);
+    product(columns, s.dim, rows, {d, columns, true}, {q, s.dim}, b.d_k.data() + start * s.dim, s.dim, 1.0f);
     std::fill(d, d + rows * columns, 0.0f);
   };
   by_blocks(s, text, b, visit, closed);
@@ -157,34 +157,23 @@ void differentiate(const Spans& s, int64_t text, Buffer& b, const float* negativ
 
 }  // namespace
 
-// negative, positive [batch, types]: log(1 + sum exp(s)) over the spans that are not there, log(1 + sum exp(-s)) over those
-// that are; the loss is their sum.
-EXPORT void span_loss_forward(int64_t batch, int64_t seq, int64_t types, int64_t dim, int64_t longest, const float* cosine,
-                              const float* sine, int64_t text_stride, int interleaved, const uint8_t* token_mask,
-                              const int64_t* bounds, const int64_t* positives, const float* qk, const float* of_types,
-                              float* negative, float* positive) {
-  const Spans s{batch,      seq,    types,     dim, longest, {cosine, sine, text_stride, interleaved},
-                token_mask, bounds, positives, qk,  of_types};
+// negative, positive [batch, types]: log(1 + sum exp(s)) over the spans that are not there, log(1 + sum exp(-s)) over
+// those that are; the loss is their sum. Forward writes them; with d_losses, backward reads them and writes the gradients.
+EXPORT void span_loss(int64_t batch, int64_t seq, int64_t types, int64_t dim, int64_t longest, const float* cosine,
+                      const float* sine, int64_t text_stride, int interleaved, const uint8_t* token_mask,
+                      const int64_t* bounds, const int64_t* positives, const float* qk, const float* of_types,
+                      float* negative, float* positive, const float* d_losses, float* d_qk, float* d_of_types) {
+  const Rotation rotation{cosine, sine, text_stride, interleaved};
+  const Spans s{batch, seq, types, dim, longest, rotation, token_mask, bounds, positives, qk, of_types};
 #pragma omp parallel
   {
-    Buffer buffer(s, false);
+    Buffer buffer(s, d_losses);
 #pragma omp for schedule(static)
-    for (int64_t text = 0; text < batch; ++text) measure(s, text, buffer, negative, positive);
-  }
-}
-
-EXPORT void span_loss_backward(int64_t batch, int64_t seq, int64_t types, int64_t dim, int64_t longest, const float* cosine,
-                               const float* sine, int64_t text_stride, int interleaved, const uint8_t* token_mask,
-                               const int64_t* bounds, const int64_t* positives, const float* qk, const float* of_types,
-                               const float* negative, const float* positive, const float* d_losses, float* d_qk,
-                               float* d_of_types) {
-  const Spans s{batch,      seq,    types,     dim, longest, {cosine, sine, text_stride, interleaved},
-                token_mask, bounds, positives, qk,  of_types};
-#pragma omp parallel
-  {
-    Buffer buffer(s, true);
-#pragma omp for schedule(static)
-    for (int64_t text = 0; text < batch; ++text)
-      differentiate(s, text, buffer, negative, positive, d_losses, d_qk, d_of_types);
+    for (int64_t text = 0; text < batch; ++text) {
+      if (d_losses)
+        differentiate(s, text, buffer, negative, positive, d_losses, d_qk, d_of_types);
+      else
+        measure(s, text, buffer, negative, positive);
+    }
   }
 }

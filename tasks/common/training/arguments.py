@@ -72,6 +72,8 @@ class EncoderArguments:
 
     REQUIRED = ("output_dir",)  # keys without a default
     SETTLED_BY_PRETRAINED = (*SIZE_KEYS, "vocab_min_count")  # keys that cannot be given with ``pretrained``
+    UNUSED = ()  # keys of every recipe that mean nothing here
+    WHY_UNUSED = ""
     RENAMED = {}  # old name of a key -> its name
     METRIC = None  # the dev score that chooses the checkpoint; None if the last one is always kept
     # keys that VisualDL compares runs by: about ten
@@ -88,7 +90,7 @@ class EncoderArguments:
     def unused_keys(self):
         """Keys that do not count here, and stay out of the run's configuration unless they are given."""
         if self.pretrained is None:
-            return set()
+            return set(self.UNUSED)
         return {*self.SETTLED_BY_PRETRAINED, *(name for name in self.model_keys() if name in RoFormerConfig.names())}
 
     def fixed_arguments(self):

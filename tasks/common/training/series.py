@@ -283,14 +283,22 @@ def write_summary(recipe: Any, folder: str | Path, series: list[Member]) -> dict
         for place, score in summary["scores"].items() if together else ():
             split, name = place.split(".")
             score["ensemble"] = together[split][name]
-    machine, seeds = machine_in_words(), dict.fromkeys(run.labels["seed"] for run in runs if "seed" in run.labels)
-    table = _table(runs, titles, summary["scores"])
-    text = f"{machine}{'; seeds ' * bool(seeds)}{', '.join(map(str, seeds))}\n\n{as_markdown(table, list(table[0]))}"
-    content = json.dumps({"machine": machine, "variants": [summary]}, ensure_ascii=False, indent=2)
-    rows = [run.row(titles) for run in runs]
-    write_files(Path(folder), {RUNS_CSV: as_csv(rows, list(rows[0])), SUMMARY_JSON: f"{content}\n", SUMMARY_MD: text})
-    print(text, end="")
+    files = summary_files(runs, titles, [summary], _table(runs, titles, summary["scores"]))
+    write_files(Path(folder), files)
+    print(files[SUMMARY_MD], end="")
     return summary
+
+
+def summary_files(
+    runs: list[FinishedRun], titles: dict[str, str], summaries: list[dict[str, Any]], table: list[dict[str, Any]]
+) -> dict[str, str]:
+    """The content of ``runs.csv``, ``summary.json`` and ``summary.md``, which holds the table; ``titles`` are those of
+    the places of scores."""
+    machine, seeds = machine_in_words(), dict.fromkeys(run.labels["seed"] for run in runs if "seed" in run.labels)
+    text = f"{machine}{'; seeds ' * bool(seeds)}{', '.join(map(str, seeds))}\n\n{as_markdown(table, list(table[0]))}"
+    content = json.dumps({"machine": machine, "variants": summaries}, ensure_ascii=False, indent=2)
+    rows = [run.row(titles) for run in runs]
+    return {RUNS_CSV: as_csv(rows, list(rows[0])), SUMMARY_JSON: f"{content}\n", SUMMARY_MD: text}
 
 
 def _table(runs, titles, scores):

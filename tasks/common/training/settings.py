@@ -65,6 +65,9 @@ def check_config(config, arguments_class, recipes=None):
     for key in arguments_class.REQUIRED:
         if not config.get(key):
             raise InputError(f"no {key!r}: name it in the configuration file or with --{key} PATH")
+    for key in arguments_class.UNUSED:
+        if given.get(key) is not None:
+            raise InputError(f"key {key!r}: {arguments_class.WHY_UNUSED}; leave it out")
     keys.check(given)
     if keys.pretrained is not None:
         for key in arguments_class.SETTLED_BY_PRETRAINED:

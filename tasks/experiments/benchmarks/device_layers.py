@@ -10,7 +10,7 @@ from paddle import Tensor
 
 import paddle_rope
 from paddle_rope import reference
-from paddle_rope.global_pointer import multilabel_categorical_crossentropy, span_crossentropy
+from paddle_rope.global_pointer.losses import multilabel_categorical_crossentropy, span_crossentropy
 from paddle_rope.layers import RMSNorm
 from paddle_rope.roformer import RoFormerConfig, RoFormerModel
 

@@ -6,17 +6,12 @@ from dataclasses import dataclass, fields
 from typing import Optional
 
 from paddle_rope.options import NOT_NEGATIVE, POSITIVE
-from tasks.common.errors import InputError
 from tasks.common.training.arguments import EncoderArguments, RecipeArguments, option
 from tasks.common.training.paddlenlp_keys import DOCUMENTED
 from tasks.common.training.plans import BY_EPOCHS, TrainingPlan
 from tasks.ner.arguments import OF_FEATURES
 from tasks.ner.features import FEATURE_KINDS
 
-# Keys that recipes with an encoder have and that mean nothing here.
-UNUSED = {*(one.name for one in fields(EncoderArguments)), "keep_best", "ema_decay", "early_stopping_patience"} - {
-    "recipe", "dev_fraction",
-}  # fmt: skip
 BY_LBFGS = TrainingPlan(
     {},
     BY_EPOCHS.fixed,
@@ -31,6 +26,11 @@ class CrfArguments(RecipeArguments):
 
     METRIC = "f1"
     PLAN = BY_LBFGS
+    UNUSED = tuple(
+        {*(one.name for one in fields(EncoderArguments)), "keep_best", "ema_decay", "early_stopping_patience"}
+        - {"recipe", "dev_fraction"}
+    )
+    WHY_UNUSED = "a CRF has no encoder"
 
     recipe: str = option("crf", "what is trained")
     train_texts: Optional[int] = option(
@@ -42,11 +42,3 @@ class CrfArguments(RecipeArguments):
     c1: float = option(0.1, "penalty on the sum of the absolute weights", NOT_NEGATIVE)
     c2: float = option(0.1, "penalty on the sum of the squared weights", NOT_NEGATIVE)
     max_iterations: int = option(100, "iterations of L-BFGS at most", POSITIVE)
-
-    def check(self, config):
-        for key in config:
-            if key in UNUSED and config[key] is not None:
-                raise InputError(f"key {key!r}: a CRF has no encoder; leave it out")
-
-    def unused_keys(self):
-        return UNUSED

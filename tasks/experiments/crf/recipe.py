@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -69,9 +68,22 @@ class CrfRecipe(Recipe):
         folder.mkdir()
         if run.features is not None:
             run.features.save_pretrained(folder)
-        fitted = fit(run.examples["train"], run.features, run.keys, folder / WEIGHTS_FILE)
-        seconds = round(time.perf_counter() - started, 1)
-        metrics = {"train_seconds": seconds, **fitted, "seed": run.training.seed, **run.facts}
+        trainer = _pycrfsuite().Trainer(algorithm="lbfgs", verbose=False)
+        options = {key: getattr(run.keys, key) for key in ("c1", "c2", "max_iterations")}
+        trainer.set_params({**options, "feature.possible_transitions": True})
+        for example in run.examples["train"]:
+            trainer.append(attributes(example.text, run.features, own=example), tags_of(example))
+        part = folder / f"{WEIGHTS_FILE}.part"
+        trainer.train(str(part))
+        part.replace(folder / WEIGHTS_FILE)
+        last = trainer.logparser.last_iteration
+        metrics = {
+            "train_seconds": round(time.perf_counter() - started, 1),
+            "parameters": last["active_features"],  # weights that are not zero
+            "iterations": last["num"],
+            "seed": run.training.seed,
+            **run.facts,
+        }
         tagger = _pycrfsuite().Tagger()
         tagger.open(str(folder / WEIGHTS_FILE))
         types = entity_types(*run.examples.values())
@@ -81,32 +93,8 @@ class CrfRecipe(Recipe):
             metrics[split] = scores_and_errors(examples, found, types)
             self.report(split, metrics[split])
         write_json(run.output_dir / run_folder.METRICS_FILE, metrics)
-        print(f"{run.output_dir}: trained in {seconds:.0f} s")
+        print(f"{run.output_dir}: trained in {metrics['train_seconds']:.0f} s")
         return metrics
-
-
-def fit(examples, features, keys, path):
-    """Train a CRF and write its weights.
-
-    Args:
-        examples: the texts to learn from.
-        features: :class:`~tasks.ner.features.WordFeatures` made of them, or None.
-        keys: :class:`~tasks.experiments.crf.arguments.CrfArguments`.
-        path: of the weights.
-
-    Returns:
-        dict with ``parameters``, the weights that are not zero, and ``iterations``.
-    """
-    trainer = _pycrfsuite().Trainer(algorithm="lbfgs", verbose=False)
-    options = {"c1": keys.c1, "c2": keys.c2, "max_iterations": keys.max_iterations}
-    trainer.set_params({**options, "feature.possible_transitions": True})
-    for example in examples:
-        trainer.append(attributes(example.text, features, own=example), tags_of(example))
-    part = path.with_name(f"{path.name}.part")
-    trainer.train(str(part))
-    os.replace(part, path)
-    last = trainer.logparser.last_iteration
-    return {"parameters": last["active_features"], "iterations": last["num"]}
 
 
 def _pycrfsuite():

@@ -18,18 +18,9 @@ OUTSIDE = "<>"  # beyond the text; longer than a character
 
 
 def attributes(text: str, features: WordFeatures | None = None, own: Example | None = None) -> list[list[str]]:
-    """The features of each character of a text.
-
-    Args:
-        text: string.
-        features: word features, if wanted.
-        own: as of :class:`~tasks.ner.features.WordFeatures`: the example of the text if the features were made of it,
-            so that the gazetteer does not tell its labels.
-
-    Returns:
-        For each character a list of ``NAME=VALUE``: characters at -2 to 2, pairs of them, the values of the columns
-        of the word features, and the numbers of their flags that are set.
-    """
+    """For each character of a text a list of ``NAME=VALUE``: characters at -2 to 2, pairs of them, the values of the
+    columns of the word ``features``, and the numbers of their flags that are set; ``own`` is as of
+    :class:`~tasks.ner.features.WordFeatures`."""
     padded = [OUTSIDE] * WINDOW + list(text) + [OUTSIDE] * WINDOW
     found = []
     for place in range(WINDOW, WINDOW + len(text)):

@@ -5,12 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from paddle_rope.options import POSITIVE, Kind
-from tasks.common.errors import InputError
 from tasks.common.training.arguments import RecipeArguments, of_encoder, option
 from tasks.experiments.relative_position.data import SHORTEST
-
-# Keys of every recipe that mean nothing where the data are drawn.
-UNUSED = ("train_file", "dev_file", "dev_fraction", "dev_split", "test_file", "pretrained", "vocab_min_count")
 
 
 @dataclass
@@ -18,6 +14,8 @@ class RelativePositionArguments(RecipeArguments):
     """Keys of the controlled task: those of the encoder and its own."""
 
     METRIC = "accuracy"
+    UNUSED = ("train_file", "dev_file", "dev_fraction", "dev_split", "test_file", "pretrained", "vocab_min_count")
+    WHY_UNUSED = "the sequences of this task are drawn, there are no files"
     DEFAULTS = {"num_train_epochs": 4, "per_device_train_batch_size": 64, "learning_rate": 3e-3}
 
     recipe: str = option("relative_position", "what is trained")
@@ -32,11 +30,3 @@ class RelativePositionArguments(RecipeArguments):
     attention_probs_dropout_prob: float = of_encoder("attention_probs_dropout_prob", 0.0)
 
     REQUIRED = ("output_dir",)
-
-    def check(self, config):
-        for key in UNUSED:
-            if config.get(key) is not None:
-                raise InputError(f"key {key!r}: the sequences of this task are drawn, there are no files; leave it out")
-
-    def unused_keys(self):
-        return set(UNUSED)

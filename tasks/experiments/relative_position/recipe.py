@@ -26,12 +26,9 @@ def collate(pairs):
 
 
 class Sequences(list):
-    """Pairs of ids, int64 ``[seq]``, and label."""
+    """Pairs of ids, int64 ``[seq]``, and label; ``lengths`` are the tokens of each."""
 
-    @property
-    def lengths(self) -> list[int]:
-        """Tokens of each sequence."""
-        return [len(ids) for ids, _ in self]
+    lengths = property(lambda self: [len(ids) for ids, _ in self])
 
 
 class RelativePositionRecipe(Recipe):

@@ -16,29 +16,21 @@ def final_loss(result):
 
 
 def setting(results):
-    """Lines of Markdown: everything that the numbers depend on, and what they cost."""
+    """Lines of Markdown: what the numbers depend on, and what they cost. All other keys are in the runs' folders."""
     config, text = results[0]["config"], results[0]["text"]
     steps, batch_size, length = config["max_steps"], config["per_device_train_batch_size"], config["length"]
     seen = steps * batch_size * length
-    seeds = sorted({result["seed"] for result in results})
-    parameters = sorted({result["parameters"] for result in results})
-    shown = f"{parameters[0]:,}" + (f" to {parameters[-1]:,}" if len(parameters) > 1 else "")
+    seeds, machines = ({result[key] for result in results} for key in ("seed", "machine"))
     return [
-        f"- Text: {config['text_files'].replace(',', ', ')}; {text['tokens']:,} characters (a run of white space is "
-        f"one, the end of a document is one), {text['training_tokens']:,} to train on and {text['held_out_tokens']:,} "
-        f"held out in {config['held_out_windows']} stretches at even distances; vocabulary {text['vocabulary']:,}, "
-        f"{text['unknown_share']:.2%} of the characters unknown (fewer than {config['vocab_min_count']} occurrences).",
-        f"- Model: RoFormer version {config['version']}, causal, {config['num_hidden_layers']} layers of "
-        f"{config['hidden_size']}, {config['num_attention_heads']} heads of "
-        f"{config['hidden_size'] // config['num_attention_heads']}, feed-forward {config['intermediate_size']} "
-        f"({config['hidden_act']}), no dropout; {shown} parameters.",
-        f"- Training: {steps:,} steps of {batch_size} texts of {length} characters at random places "
-        f"({seen:,} characters, {seen / text['training_tokens']:.2f} times the text); AdamW, learning rate "
-        f"{config['learning_rate']:g} after {config['warmup_steps']} steps of warm-up, then linear to 0, weight decay "
-        f"{config['weight_decay']:g}, gradients cut to norm {config['max_grad_norm']:g}.",
-        f"- Seeds {', '.join(map(str, seeds))}, of weights and of the places of texts; all variants see the same "
-        "texts.",
-        f"- {'; '.join(sorted({result['machine'] for result in results}))}. {len(results)} runs, "
-        f"{sum(result['train_seconds'] for result in results) / 60:.0f} minutes of training in all. Losses in nats a "
-        "character.",
+        f"- Text: {', '.join(config['text_files'])}; {text['training_tokens']:,} characters to train on, "
+        f"{text['held_out_tokens']:,} held out in {config['held_out_windows']} stretches at even distances; "
+        f"vocabulary {text['vocabulary']:,}, {text['unknown_share']:.2%} of the characters unknown.",
+        f"- Model: {config['num_hidden_layers']} causal layers of {config['hidden_size']}, "
+        f"{config['num_attention_heads']} heads, up to {max(result['parameters'] for result in results):,} parameters.",
+        f"- Training: {steps:,} steps of {batch_size} texts of {length} characters, {seen:,} characters or "
+        f"{seen / text['training_tokens']:.2f} times the text; learning rate {config['learning_rate']:g}.",
+        f"- Seeds {', '.join(map(str, sorted(seeds)))}, of weights and of the places of texts; all variants see the "
+        "same texts.",
+        f"- {'; '.join(sorted(machines))}. {len(results)} runs, "
+        f"{sum(result['train_seconds'] for result in results) / 60:.0f} minutes. Losses in nats a character.",
     ]

@@ -32,13 +32,18 @@ def report(results):
             f"training loss, last {last_steps} steps": mean_and_deviation(last),
             "s/step": f"{statistics.fmean(run['seconds_per_step'] for run in runs):.3f}",
         })  # fmt: skip
-    lines = ["# Performer with and without RoPE", "", *setting(results)]
-    lines.append(
-        "- Attention: causal, linear, FAVOR+ with as many positive orthogonal random features "
-        "as a head has dimensions, drawn once for each layer, the same for every seed; RoPE turns the features in the "
-        "numerator only."
-    )
-    lines += ["", as_markdown(table, list(table[0])), *overtaking(variants), "", "![loss curves](curves.png)"]
+    lines = [
+        "# Performer with and without RoPE",
+        "",
+        *setting(results),
+        "- Attention: causal, linear, FAVOR+ with as many positive orthogonal random features as a head has "
+        "dimensions, the same for every seed; RoPE turns the features in the numerator only.",
+        "",
+        as_markdown(table, list(table[0])),
+        *overtaking(variants),
+        "",
+        "![loss curves](curves.png)",
+    ]
     points = [
         {"variant": run["variant"], "seed": run["seed"], "text": name, "step": step, "loss": loss}
         for run in results
@@ -68,12 +73,12 @@ def smoothed(losses, width=SMOOTHED):
 def first_step_below(steps, losses, bound):
     """The step, between two evaluations by a straight line, at which ``losses`` first is ``bound``; the first step
     if it is below from the beginning, None if never."""
-    if losses[0] <= bound:
-        return steps[0]
-    for (s0, l0), (s1, l1) in zip(zip(steps, losses), zip(steps[1:], losses[1:])):
-        if l0 > bound >= l1:
-            return s0 + (s1 - s0) * (l0 - bound) / (l0 - l1)
-    return None
+    below = np.flatnonzero(np.asarray(losses) <= bound)
+    if not below.size:
+        return None
+    last = below[0] + 1
+    around = slice(max(0, last - 2), last)  # the evaluations before and after
+    return np.interp(bound, losses[around][::-1], steps[around][::-1])
 
 
 def draw(variants):

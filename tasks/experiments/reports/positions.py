@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from tasks.common.reports.figures import png
+from tasks.common.reports.figures import BLUE, GRAY, ORANGE, new_figure, png
 from tasks.common.reports.tables import as_markdown, mean_and_deviation
-from tasks.experiments.reports import position_figures as figures
 from tasks.experiments.reports.language_models import by_variant, final_loss, setting
 from tasks.language_model.evaluation import UNSCALED
 
@@ -40,28 +39,25 @@ Runs = dict[str, list[dict[str, Any]]]  # variant -> what its runs left, one for
 def report(results: list[dict[str, Any]]) -> dict[str, str | bytes]:
     """The files of the report, see :data:`tasks.experiments.table.REPORTS`."""
     variants = by_variant(results)
-    losses = {name: [final_loss(run) for run in runs] for name, runs in variants.items()}
-    published = {name: PUBLISHED[name] for name in PUBLISHED if name in variants}
-    ours = {name: statistics.fmean(losses[name]) for name in published}
-    correlation = rank_correlation(ours)
-    titles = {name: title_of(name) for name in variants}
-    drawn = {
-        "losses.png": figures.draw_losses(losses, published, titles),
-        "lengths.png": figures.draw_lengths(variants, titles, results[0]["config"]["length"]),
-    }
+    figures = {"losses.png": draw_losses(variants), "lengths.png": draw_lengths(variants)}
     if any("theta_end" in result for result in results):
-        drawn["theta.png"] = figures.draw_theta(variants, titles)
-    sections = [
-        ("Where RoPE turns", placements(variants, published, ours)),
-        ("Spearman rank correlation of our mean losses with the published ones", correlation or ""),
-        ("Other ways to know a position", others(variants)),
-        ("Texts longer than in training", f"{LONGER_NOTE}\n\n{longer_texts(variants)}"),
-        ("Learned frequencies", learned_theta(variants)),
-        ("Figures", "\n\n".join(f"![{name.removesuffix('.png')}]({name})" for name in drawn)),
-    ]
-    lines = ["# Positions in a character language model", "", *setting(results)]
-    text = "\n".join(lines) + "\n\n" + "\n".join(f"## {title}\n\n{content}\n" for title, content in sections if content)
-    return {"results.md": text, **{name: png(figure) for name, figure in drawn.items()}}
+        figures["theta.png"] = draw_theta(variants)
+    ours = {name: statistics.fmean(map(final_loss, variants[name])) for name in PUBLISHED if name in variants}
+    sections = {
+        "Where RoPE turns": placements(variants, ours),
+        "Spearman rank correlation of our mean losses with the published ones": rank_correlation(ours),
+        "Other ways to know a position": _table(
+            {"": title_of(name), "ours": _loss(runs), "ours - QK": over_qk(variants, name)}
+            for name, runs in variants.items()
+            if name not in PUBLISHED
+        ),
+        "Texts longer than in training": f"{LONGER_NOTE}\n\n{longer_texts(variants)}",
+        "Learned frequencies": learned_theta(variants),
+        "Figures": "\n\n".join(f"![{name.removesuffix('.png')}]({name})" for name in figures),
+    }
+    text = "\n".join(["# Positions in a character language model", "", *setting(results), ""])
+    text += "".join(f"\n## {title}\n\n{content}\n" for title, content in sections.items() if content)
+    return {"results.md": text, **{name: png(figure) for name, figure in figures.items()}}
 
 
 def title_of(variant: str) -> str:
@@ -88,47 +84,40 @@ def over_qk(variants: Runs, name: str) -> str:
     return f"{'' if statistics.fmean(values) < 0 else '+'}{mean_and_deviation(values)}"
 
 
-def placements(variants: Runs, published: dict[str, float], ours: dict[str, float]) -> str:
-    """The published table beside ours."""
+def placements(variants: Runs, ours: dict[str, float]) -> str:
+    """The published table beside our mean losses."""
     places = sorted(ours, key=ours.get)
     return _table(
         {
             "RoPE turns": title_of(name),
-            "published": f"{loss:.3f}",
+            "published": f"{PUBLISHED[name]:.3f}",
             "ours": _loss(variants[name]),
-            "published - QK": f"{loss - PUBLISHED['qk']:+.3f}",
+            "published - QK": f"{PUBLISHED[name] - PUBLISHED['qk']:+.3f}",
             "ours - QK": over_qk(variants, name),
             "published place": list(PUBLISHED).index(name) + 1,
             "our place": places.index(name) + 1,
         }
-        for name, loss in published.items()
+        for name in ours
     )
 
 
-def others(variants: Runs) -> str:
-    """What is not in the published table."""
-    names = [name for name in variants if name not in PUBLISHED]
-    rows = [{"": title_of(name), "ours": _loss(variants[name])} for name in names]
-    return _table({**row, "ours - QK": over_qk(variants, name)} for name, row in zip(names, rows))
+def at_lengths(variants: Runs) -> dict[str, dict[int, list[dict]]]:
+    """Measurements in texts of each length: title of a variant, or of it with scaled frequencies -> length -> the
+    entries of all seeds."""
+    found: dict = {}
+    for name, runs in variants.items():
+        for entry in (entry for run in runs for entry in run["lengths"]):
+            scaled = "" if entry["scaling"] == UNSCALED else f", {entry['scaling']}"
+            found.setdefault(title_of(name) + scaled, {}).setdefault(entry["length"], []).append(entry)
+    return found
 
 
 def longer_texts(variants: Runs) -> str:
     """Losses on texts longer than those of training, without and with scaled frequencies."""
-    rows = []
-    for name, runs in variants.items():
-        for scaling, losses in losses_at(runs).items():
-            title = title_of(name) if scaling == UNSCALED else f"{title_of(name)}, {scaling}"
-            rows.append({"": title, **{str(length): mean_and_deviation(values) for length, values in losses.items()}})
-    return _table(rows)
-
-
-def losses_at(runs: list[dict[str, Any]]) -> dict[str, dict[int, list[float]]]:
-    """scaling -> length -> losses there, one for each seed; without scaling first."""
-    losses: dict = {}
-    for run in runs:
-        for entry in run["lengths"]:
-            losses.setdefault(entry["scaling"], {}).setdefault(entry["length"], []).append(entry["loss"])
-    return losses
+    return _table(
+        {"": title, **{str(n): mean_and_deviation([one["loss"] for one in entries]) for n, entries in lengths.items()}}
+        for title, lengths in at_lengths(variants).items()
+    )
 
 
 def learned_theta(variants: Runs) -> str:
@@ -143,6 +132,60 @@ def learned_theta(variants: Runs) -> str:
             shown = {title: mean_and_deviation(values.tolist(), 3) for title, values in columns.items()}
             rows.append({"": title_of(name), **shown})
     return f"{THETA_NOTE}\n\n{_table(rows)}" if rows else ""
+
+
+def draw_losses(variants: Runs) -> Any:
+    """Our losses, mean and range over seeds, against the published ones."""
+    figure, axes = new_figure(7, 5)
+    for name in (name for name in PUBLISHED if name in variants):
+        losses, published = [final_loss(run) for run in variants[name]], PUBLISHED[name]
+        axes.plot([published] * 2, [min(losses), max(losses)], color=BLUE, lw=1)
+        axes.plot(published, np.mean(losses), "o", color=BLUE)
+        axes.annotate(title_of(name), (published, np.mean(losses)), xytext=(6, 3), textcoords="offset points")
+    axes.set_xlabel("published loss (kexue.fm 10862)")
+    axes.set_ylabel("our held-out loss, mean and range")
+    return figure
+
+
+def draw_lengths(variants: Runs) -> Any:
+    """Left: loss against the length of the text; right: against the position in the longest texts."""
+    figure, (left, right) = new_figure(12, 5, 1, 2)
+    for number, (title, lengths) in enumerate(at_lengths(variants).items()):
+        style = {"color": f"C{number % 10}", "ls": "-" if number < 10 else "--", "lw": 1.2}
+        means = [np.mean([entry["loss"] for entry in entries]) for entries in lengths.values()]
+        left.plot(list(lengths), means, marker="o", ms=3, label=title, **style)
+        longest = max(lengths)
+        stretches = np.mean([entry["by_position"] for entry in lengths[longest]], axis=0)
+        right.plot((np.arange(len(stretches)) + 0.5) * longest / len(stretches), stretches, **style)
+    of_training = next(iter(variants.values()))[0]["config"]["length"]
+    for axes in (left, right):
+        axes.axvline(of_training, color=GRAY, lw=0.8, ls=":")
+    left.set_xscale("log", base=2)
+    left.set_xlabel("length of the text in characters; dotted: length of training")
+    left.set_ylabel("held-out loss, mean over seeds")
+    right.set_xlabel("position in the longest texts")
+    left.legend(fontsize="x-small", ncols=2)
+    return figure
+
+
+def draw_theta(variants: Runs) -> Any:
+    """Trained frequencies against where they started, each seed a line."""
+    figure, (left, right) = new_figure(11, 4.5, 1, 2)
+    trained = {name: runs for name, runs in variants.items() if "theta_end" in runs[0]}
+    for (name, runs), color in zip(trained.items(), (BLUE, ORANGE)):
+        for number, run in enumerate(runs):
+            start, end = np.array(run["theta_start"]), np.array(run["theta_end"])
+            left.plot(end, "o-", ms=3, lw=0.8, color=color, label=title_of(name) if number == 0 else None)
+            right.plot(np.abs(end - start) / start, "o-", ms=3, lw=0.8, color=color)
+    left.plot(start, color=GRAY, ls="--", label="start: 10000^(-2i/d)")
+    left.set_yscale("symlog", linthresh=float(start.min()))
+    left.set_ylabel("theta after training")
+    right.set_yscale("log")
+    right.set_ylabel("relative change")
+    for axes in (left, right):
+        axes.set_xlabel("pair i")
+    left.legend()
+    return figure
 
 
 def _loss(runs):

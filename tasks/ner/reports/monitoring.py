@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from visualdl.component.base_component import pr_curve_raw
 
-from paddle_rope.global_pointer import MASKED_LOGIT
+from paddle_rope.global_pointer.heads import MASKED_LOGIT
 from tasks.common.errors import visible
 from tasks.common.inference import evaluated
 from tasks.common.training.monitor import VisualDLMonitor, allowed_tag

@@ -5,13 +5,13 @@ import paddle
 import pytest
 
 from paddle_rope import linear_attention, softmax_attention
-from paddle_rope.attention import (
+from paddle_rope.attention import feature_maps
+from paddle_rope.attention.feature_maps import (
     OnePlusCosine,
     OrthogonalRandomFeatures,
     SoftmaxExp,
     elu_plus_one,
     exp,
-    feature_maps,
     relu,
 )
 from tests.helpers.comparison import assert_close, random_tensor

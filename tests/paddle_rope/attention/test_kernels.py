@@ -6,8 +6,8 @@ import pytest
 from paddle.static import InputSpec
 
 from paddle_rope import RotaryPositionEmbedding
-from paddle_rope.attention import depends_on_relative_position_only
 from paddle_rope.attention import window as window_module
+from paddle_rope.attention.arguments import depends_on_relative_position_only
 from paddle_rope.options import PLACEMENTS
 from tests.helpers.comparison import assert_close, assert_same, cast, is_native
 from tests.helpers.pairwise import pairwise

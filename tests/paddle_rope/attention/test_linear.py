@@ -5,9 +5,7 @@ import paddle
 import pytest
 
 from paddle_rope import RotaryPositionEmbedding, linear_attention, linear_attention_step, reference
-from paddle_rope.attention import (
-    MIN_DENOMINATOR,
-    MIN_OVERLAP,
+from paddle_rope.attention.feature_maps import (
     OnePlusCosine,
     OrthogonalRandomFeatures,
     SoftmaxExp,
@@ -15,6 +13,7 @@ from paddle_rope.attention import (
     exp,
     relu,
 )
+from paddle_rope.attention.linear import MIN_DENOMINATOR, MIN_OVERLAP
 from tests.helpers.comparison import assert_close, assert_same, cast
 from tests.helpers.pairwise import pairwise
 from tests.paddle_rope.attention.kernels import FORMS, KERNELS, ragged_mask, random_qkv, rope_of

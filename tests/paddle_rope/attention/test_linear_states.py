@@ -5,7 +5,7 @@ import paddle
 import pytest
 
 from paddle_rope import RotaryPositionEmbedding, linear_attention, linear_attention_step, reference
-from paddle_rope.attention import OnePlusCosine, elu_plus_one
+from paddle_rope.attention.feature_maps import OnePlusCosine, elu_plus_one
 from tests.helpers.comparison import assert_close, assert_same, cast
 from tests.helpers.pairwise import pairwise
 from tests.paddle_rope.attention.kernels import KERNELS, ragged_mask, random_qkv, rope_of

@@ -7,7 +7,8 @@ import paddle
 import pytest
 
 from paddle_rope import MultiHeadAttention, RotaryPositionEmbedding, alibi_bias, alibi_slopes, reference
-from paddle_rope.attention import KeyValueState, LinearAttentionState
+from paddle_rope.attention.linear import LinearAttentionState
+from paddle_rope.attention.window import KeyValueState
 from tests.helpers.comparison import assert_close, assert_same, cast, random_tensor, randomize
 from tests.helpers.pairwise import pairwise
 

@@ -5,7 +5,8 @@ import paddle
 import pytest
 
 from paddle_rope import decode_spans
-from paddle_rope.global_pointer import MASKED_LOGIT, ScoredSpan
+from paddle_rope.global_pointer.decoding import ScoredSpan
+from paddle_rope.global_pointer.heads import MASKED_LOGIT
 
 
 def logits_with(batch, types, seq, *scores):

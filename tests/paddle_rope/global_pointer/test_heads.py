@@ -6,7 +6,7 @@ import pytest
 
 from paddle_rope import EfficientGlobalPointer, GlobalPointer, decode_spans, reference, span_positives
 from paddle_rope import sparse_multilabel_categorical_crossentropy as sparse_loss
-from paddle_rope.global_pointer import MASKED_LOGIT
+from paddle_rope.global_pointer.heads import MASKED_LOGIT
 from tests.helpers.comparison import assert_close, assert_same, cast, random_tensor, randomize
 from tests.helpers.pairwise import pairwise
 

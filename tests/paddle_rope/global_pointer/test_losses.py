@@ -14,7 +14,9 @@ from paddle_rope import (
     span_positives,
     sparse_multilabel_categorical_crossentropy,
 )
-from paddle_rope.global_pointer import MASKED_LOGIT, losses, span_crossentropy
+from paddle_rope.global_pointer import losses
+from paddle_rope.global_pointer.heads import MASKED_LOGIT
+from paddle_rope.global_pointer.losses import span_crossentropy
 from tests.helpers.comparison import assert_close, assert_same, cast, random_tensor
 from tests.helpers.pairwise import pairwise
 

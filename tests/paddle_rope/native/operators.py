@@ -10,8 +10,8 @@ import paddle
 
 from paddle_rope import RotaryPositionEmbedding, linear_attention, softmax_attention
 from paddle_rope.convolution import depthwise_convolution
-from paddle_rope.global_pointer import span_crossentropy
 from paddle_rope.global_pointer.heads import mask_non_spans
+from paddle_rope.global_pointer.losses import span_crossentropy
 from paddle_rope.layers import Dropout, dropout, linear, residual_norm
 from paddle_rope.native.dispatch import is_enabled
 from paddle_rope.native.span_loss import native_span_loss

@@ -5,7 +5,7 @@ import paddle
 import pytest
 
 from paddle_rope import LinearScaling, MultiHeadAttention, RotaryPositionEmbedding, YaRNScaling, linear_attention
-from paddle_rope.attention import relu
+from paddle_rope.attention.feature_maps import relu
 from paddle_rope.native.dispatch import plain_forms
 from tests.helpers.comparison import assert_close, assert_same, is_native, random_tensor
 from tests.helpers.pairwise import pairwise

@@ -5,7 +5,7 @@ import paddle
 import pytest
 
 from paddle_rope import EfficientGlobalPointer, RoFormerConfig, RoFormerModel, RotaryPositionEmbedding
-from paddle_rope.attention import MultiHeadAttention
+from paddle_rope.attention.multi_head import MultiHeadAttention
 from paddle_rope.convolution import DepthwiseConvolution
 from paddle_rope.layers import Dropout, LayerNorm, Linear, RMSNorm, residual_norm
 from paddle_rope.native.attention import native_linear_attention, native_softmax_attention

@@ -52,37 +52,37 @@ def test_a_saved_model_takes_any_batch_and_length(form, tmp_path):
         np.testing.assert_allclose(loaded(ids, mask).numpy() * is_real, expected * is_real, rtol=0, atol=1e-4)
 
 
-def random_positions(batch, seq):
-    return paddle.to_tensor(np.sort(np.random.randint(0, 500, (batch, seq))))
-
-
-def random_segments(batch, seq):
-    return paddle.to_tensor(np.sort(np.random.randint(0, 3, (batch, seq))))
+# what a model may be given with the tokens -> function of (batch, seq)
+GIVEN = {
+    "positions": lambda batch, seq: paddle.to_tensor(np.sort(np.random.randint(0, 500, (batch, seq)))),
+    "segment_ids": lambda batch, seq: paddle.to_tensor(np.sort(np.random.randint(0, 3, (batch, seq)))),
+    "added_embeddings": lambda batch, seq: paddle.randn([batch, seq, 12]),
+}
 
 
 @pytest.mark.equation("2.7")
 @pytest.mark.parametrize(
-    "name, draw, options",
+    "name, options",
     [
-        ("positions", random_positions, {"attention": ["softmax", "linear", "window"], "num_hidden_layers": 3}),
-        ("positions", random_positions, {"attention": "linear", "decay": [0.9, 0.7, 0.5]}),
-        ("positions", random_positions, {"attention": "window", "rotary": {"learned": True}}),
-        ("positions", random_positions, {"position_embedding": "vo"}),
-        ("positions", random_positions, {"position_embedding": "alibi"}),
-        ("segment_ids", random_segments, {}),
-        ("segment_ids", random_segments, {"attention": "window", "attention_window": 2}),
-        ("added_embeddings", lambda *sizes: paddle.randn([*sizes, 12]), {}),
+        ("positions", {"attention": ["softmax", "linear", "window"], "num_hidden_layers": 3}),
+        ("positions", {"attention": "linear", "decay": [0.9, 0.7, 0.5]}),
+        ("positions", {"attention": "window", "rotary": {"learned": True}}),
+        ("positions", {"position_embedding": "vo"}),
+        ("positions", {"position_embedding": "alibi"}),
+        ("segment_ids", {}),
+        ("segment_ids", {"attention": "window", "attention_window": 2}),
+        ("added_embeddings", {}),
     ],
     ids=str,
 )
-def test_a_saved_model_takes_what_is_given_with_the_tokens(name, draw, options, tmp_path):
+def test_a_saved_model_takes_what_is_given_with_the_tokens(name, options, tmp_path):
     model = make(RoFormerModel, **options)
     specs = ids_specs(3)
     if name == "added_embeddings":
         specs[2] = InputSpec([None, None, 12], "float32")
     loaded = saved_and_loaded(Given(model, name), tmp_path, *specs)
     for sizes in ((1, 1), (3, 9), (2, 70)):
-        ids, more = random_ids(*sizes), draw(*sizes)
+        ids, more = random_ids(*sizes), GIVEN[name](*sizes)
         expected = model(ids, **{name: more}).numpy()
         np.testing.assert_allclose(loaded(ids, paddle.ones_like(ids), more).numpy(), expected, rtol=0, atol=2e-4)
 

@@ -44,4 +44,4 @@ def test_folder_that_is_no_finished_run_is_one_line(folders, fails, file, conten
     (folders[1] / file).unlink()
     if content is not None:
         (folders[1] / file).write_text(content, encoding="utf-8")
-    assert fails(compare_runs, *folders).startswith(f"{folders[1] / file}: ")
+    assert fails(compare_runs, *folders).startswith(f"{folders[1] / file}:")

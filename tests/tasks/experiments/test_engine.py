@@ -89,7 +89,7 @@ def test_run_that_another_process_has_or_that_has_no_start_yet_is_left(recipe, t
         assert train_cell(wanted, apart=False) == engine.TAKEN
         assert not train_unless_finished(recipe, wanted.config) and recipe.calls == []
     assert train_cell(wanted, apart=False) == "" and len(recipe.calls) == 1
-    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["seed_0", "seed_0.json"]
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["seed_0"]
 
 
 # ---- a plan

@@ -5,7 +5,7 @@ import paddle
 import pytest
 
 from paddle_rope import RotaryPositionEmbedding, linear_attention
-from paddle_rope.attention import elu_plus_one, exp
+from paddle_rope.attention.feature_maps import elu_plus_one, exp
 from paddle_rope.layers import RMSNorm
 from tests.paddle_rope.roformer.small_models import randomise
 

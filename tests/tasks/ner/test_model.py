@@ -9,7 +9,7 @@ import pytest
 from paddle import nn
 
 from paddle_rope import RoFormerConfig, RoFormerModel, multilabel_categorical_crossentropy
-from paddle_rope.global_pointer import MASKED_LOGIT
+from paddle_rope.global_pointer.heads import MASKED_LOGIT
 from tasks.ner.batching import SpanCollator
 from tasks.ner.examples import TokenizedText
 from tasks.ner.model import NerConfig, NerModel

@@ -86,3 +86,23 @@ def test_labeled_files_give_their_texts_to_predict(write, content, expected):
         assert expected in error_of(read_texts, path)
     else:
         assert read_texts(path) == [(text, f"{path}:{line}") for text, line in expected]
+
+
+@pytest.mark.parametrize("depth", [900, 980, 1060])
+@pytest.mark.parametrize("opening, closing", [("[", "]"), ('{"a": ', "}")])
+@pytest.mark.parametrize("record", ['{"text": "甲", "label": NESTED}', '[{"text": "甲", "entities": NESTED}]'])
+def test_deeply_nested_labels_are_refused_with_their_line(write, record, opening, closing, depth):
+    path = write(record.replace("NESTED", opening * depth + "1" + closing * depth))
+    assert error_of(read_examples, path).startswith(f"{path}:1: ")
+
+
+@pytest.mark.parametrize("line", ["中 B-LOC", '"text"', "[1]", "null", "[" * 100_000, '{"a": 1' + "0" * 5000])
+def test_a_line_that_is_no_json_object_among_others_is_refused(write, line):
+    path = write(f'{{"text": "甲", "entities": []}}\n{line}\n')
+    assert error_of(read_examples, path).startswith(f"{path}:2: ")
+
+
+def test_messages_are_one_short_line_whatever_the_values_hold(write):
+    record = {"text": "甲\n" * 900, "label": {"t": {"乙\n" * 900: [[0, 1799]]}}}
+    message = error_of(read_examples, write(json.dumps(record)))
+    assert len(message) < 600 and "\n" not in message

@@ -9,7 +9,7 @@ import paddle
 import pytest
 
 from paddle_rope import RotaryPositionEmbedding
-from paddle_rope.analysis import (
+from paddle_rope.long_range_decay import (
     abel_bound,
     falls_until,
     frequencies,
