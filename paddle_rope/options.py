@@ -30,7 +30,6 @@ _short.maxlevel, _short.maxstring, _short.maxother = 2, 80, 80
 shown = _short.repr  # of any value, so that it fits into a line
 
 
-@dataclass(frozen=True)
 class Kind:
     """A range of values: ``description`` continues "must be", ``fits`` says whether a value is in the range.
 
@@ -40,8 +39,9 @@ class Kind:
         ValueError: rotary_dim must be an even number, got 7
     """
 
-    description: str
-    fits: Callable[[Any], bool]
+    # no dataclass, which paddle.jit.to_static cannot trace
+    def __init__(self, description: str, fits: Callable[[Any], bool]) -> None:
+        self.description, self.fits = description, fits
 
     def check(self, name: str, value: object) -> None:
         """Raise ValueError unless ``value``, called ``name``, is of this kind."""
@@ -174,7 +174,3 @@ class Options:
     def help(cls, name: str) -> str:
         """The meaning of an option."""
         return cls.__dataclass_fields__[name].metadata["help"]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The options by name, copied."""
-        return dataclasses.asdict(self)

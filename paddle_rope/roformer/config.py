@@ -1,5 +1,6 @@
 """Configuration of a RoFormer: every option once, with its default, meaning and range."""
 
+import dataclasses
 import difflib
 import json
 import os
@@ -184,7 +185,7 @@ class RoFormerConfig(Options):
 
     def save_pretrained(self, folder: str | os.PathLike, architecture: str | None = None) -> None:
         """Write ``config.json`` into ``folder``, which is made if it is missing."""
-        written = {"model_type": self.model_type, **self.to_dict()}
+        written = {"model_type": self.model_type, **dataclasses.asdict(self)}
         if architecture is not None:
             written["architectures"] = [architecture]
         text = json.dumps(written, ensure_ascii=False, indent=2, sort_keys=True)
@@ -233,15 +234,10 @@ class RoFormerConfig(Options):
             )
 
     def _check_positions(self):
-        if self.position_embedding == "alibi" and "window" in self.layer_attention:
+        if self.position_embedding == "alibi" and {*self.layer_attention} != {"softmax"}:
             raise ValueError(
                 "position_embedding 'alibi' is added to the scores of softmax attention over all tokens, not of a "
-                "window; take RoPE, such as 'qk'"
-            )
-        if self.position_embedding == "alibi" and "linear" in self.layer_attention:
-            raise ValueError(
-                "position_embedding 'alibi' is added to the scores of softmax attention, which linear attention does "
-                "not have; in linear attention decay does the same: exp(-slope) for each head"
+                "window; in linear attention decay does the same: exp(-slope) for each head"
             )
         if self.position_embedding == "learned" and not self.max_position_embeddings:
             raise ValueError("position_embedding 'learned' needs max_position_embeddings, the number of positions")

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from paddle_rope.options import (
     NAMES,
     NUMBER,
-    OBJECT,
     POSITIVE,
     SHARE,
     TRUTH,
@@ -32,6 +31,17 @@ def _of_types(kind: Kind) -> Kind:
     return either(kind, list_of(kind, 10**6))
 
 
+def _are_sizes(value):
+    """Whether ``value`` gives the sizes of word features of at least one kind."""
+    try:
+        tables, flags = value["tables"], value["flags"]
+        rows = [*tables.values()]
+        fits = {*tables} <= {*COLUMNS} and all(type(number) is int for number in (*rows, flags))
+        return fits and all(number >= 2 for number in rows) and flags >= 0 and bool(rows or flags)
+    except (KeyError, TypeError, AttributeError):
+        return False
+
+
 @dataclass
 class NerConfig(RoFormerConfig):
     """A :class:`RoFormerConfig` with the span head and its types."""
@@ -52,7 +62,11 @@ class NerConfig(RoFormerConfig):
     )  # fmt: skip
     span_rope: bool = option(True, "RoPE in the span head; `false` for comparisons", TRUTH)
     allow_overlap: bool = option(True, "may entities overlap; else the one that scores highest is taken", TRUTH)
-    features: dict | None = option(None, "sizes of the word features; empty: none", optional(OBJECT))
+    features: dict | None = option(
+        None,
+        "sizes of the word features; empty: none",
+        optional(Kind('{"tables": {kind: rows}, "flags": number}', _are_sizes)),
+    )
     character_dropout: float = option(0.0, "share of characters that training hides", SHARE)
     feature_dropout: float = option(0.0, "share of feature values that training hides", SHARE)
     unk_token_id: int | None = option(None, "id of [UNK], for `character_dropout`", optional(integer(0, 2**24)))
@@ -73,22 +87,8 @@ class NerConfig(RoFormerConfig):
         for name in ("thresholds", "temperatures"):
             if len(of_types(getattr(self, name), len(self.types))) != len(self.types):
                 raise ValueError(f"{name} must be one number or one for each of {len(self.types)} types")
-        if self.features is not None:
-            _check_sizes(self.features)
         if self.character_dropout and self.unk_token_id is None:
             raise ValueError("character_dropout needs unk_token_id, the id of [UNK]")
-
-
-def _check_sizes(sizes):
-    """Raise ValueError unless ``sizes`` are those of features, at least of one kind."""
-    try:
-        tables, flags = sizes["tables"], sizes["flags"]
-        fits = set(tables) <= set(COLUMNS) and all(type(n) is int for n in (*tables.values(), flags))
-        fits = fits and all(rows >= 2 for rows in tables.values()) and flags >= 0 and (tables or flags)
-    except (KeyError, TypeError, AttributeError):
-        fits = False
-    if not fits:
-        raise ValueError(f'features must be {{"tables": {{kind: rows}}, "flags": number}}, got {sizes!r}')
 
 
 def of_types(value: float | Sequence[float], types: int) -> list[float]:

@@ -114,7 +114,7 @@ def _foreign_samples():
 @functools.cache
 def _bundle() -> dict[str, bytes]:
     """An original checkpoint of a small encoder, as ZhuiyiTechnology's: settings, index and data."""
-    from paddle_rope.roformer import RoFormerConfig
+    from paddle_rope.roformer import RoFormerConfig, RoFormerForMaskedLM
     from paddle_rope.roformer.checkpoints.names import TENSORFLOW, weights_of
     from tasks.commands.weights import tensorflow_reader
 
@@ -125,8 +125,8 @@ def _bundle() -> dict[str, bytes]:
     settings = {**sizes, "num_attention_heads": 2, "type_vocab_size": 2, "max_position_embeddings": 512}
     config = RoFormerConfig(**sizes, num_attention_heads=2, type_vocab_size=2)
     rng = np.random.default_rng(0)
-    weights = {weight.source: weight for weight in weights_of(config, TENSORFLOW)}
-    shapes = {name: of.shape[::-1] if of.transposed else of.shape for name, of in weights.items()}
+    state = RoFormerForMaskedLM(config).state_dict()
+    shapes = {weight.source: state[weight.name].shape for weight in weights_of(config, TENSORFLOW)}
     with tempfile.TemporaryDirectory() as folder:
         tensorflow.raw_ops.SaveV2(
             prefix=str(Path(folder) / "bert_model.ckpt"),

@@ -59,7 +59,7 @@ def write_huggingface(
     if not config.type_vocab_size:
         state["roformer.token_type_embedding.weight"] = np.zeros((2, config.embedding_size), np.float32)
     tensors = {}
-    for weight in weights_of(sizes, HUGGINGFACE, KNOWN[kind], getattr(config, "num_labels", None)):
+    for weight in weights_of(sizes, HUGGINGFACE, KNOWN[kind]):
         array = state[weight.name].T if weight.transposed else state[weight.name]
         tensors[weight.source.removeprefix(prefix)] = np.ascontiguousarray(array)
     table = f"{HUGGINGFACE.prefix}encoder.embed_positions.weight".removeprefix(prefix)

@@ -44,9 +44,9 @@ def build_model(model_class: type[_Model], checkpoint: Checkpoint, where: object
     """
     tensors, config = checkpoint.tensors, model_class.config_class.from_dict(checkpoint.config, **changes)
     with _BUILDING:
-        _check_sizes(model_class, config, tensors, where)
+        placed = _places(model_class, config, checkpoint, where)
         model = model_class(config)
-    state, placed = model.state_dict(), _placed(model, tensors, where)
+    state = model.state_dict()
     for name, source in placed.items():
         state[name].set_value(paddle.to_tensor(tensors[source], dtype=state[name].dtype))
     new = [name for name in state if name not in placed]
@@ -58,37 +58,31 @@ def build_model(model_class: type[_Model], checkpoint: Checkpoint, where: object
     return model
 
 
-def _check_sizes(model_class, config, tensors, where):
-    """Raise ValueError, before memory is taken for a model, if its weights are not of the shapes of ``tensors``, or if
-    those that ``tensors`` lack have more than ``MOST_NEW_NUMBERS`` numbers."""
+def _places(model_class, config, checkpoint, where):
+    """``{name in the model: name in the checkpoint}``, without memory for a model; errors as :func:`build_model`."""
+    tensors = checkpoint.tensors
     numbers = sum(array.size for array in tensors.values())
     if config.hidden_size**2 > max(numbers, _SMALL):
         raise ValueError(f"{where}: holds {numbers:,} numbers, too few for hidden_size {config.hidden_size}")
     # parameters that have a shape, and no numbers yet; the names that Paddle counts are free again
     with paddle.utils.unique_name.guard(), paddle.LazyGuard():
-        model = model_class(config)
-    found = _placed(model, tensors, where)
-    new = sum(math.prod(weight.shape) for name, weight in model.state_dict().items() if name not in found)
-    if new > MOST_NEW_NUMBERS:
-        raise ValueError(f"{where}: lacks weights of {new:,} numbers that its configuration needs")
-
-
-def _placed(model, tensors, where):
-    """``{name in the model: name in tensors}``; raises ValueError as :func:`build_model`."""
-    state = model.state_dict()
-    names = {name.removeprefix(PREFIX): name for name in state}
-    found = {names[bare]: name for name in tensors if (bare := name.removeprefix(PREFIX)) in names}
+        shapes = {name: list(weight.shape) for name, weight in model_class(config).state_dict().items()}
+    names = {name.removeprefix(PREFIX): name for name in shapes}
+    placed = {names[bare]: name for name in tensors if (bare := name.removeprefix(PREFIX)) in names}
     wrong = [
-        f"{name} is {list(tensors[source].shape)} there and {list(state[name].shape)} in the model"
-        for name, source in found.items()
-        if list(tensors[source].shape) != list(state[name].shape)
+        f"{checkpoint.sources[source]} is {list(tensors[source].shape)} there and {shapes[name]} in the model"
+        for name, source in placed.items()
+        if list(tensors[source].shape) != shapes[name]
     ]
     if wrong:
         more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
         raise ValueError(f"{where}: its weights do not fit the model: {'; '.join(wrong[:_SHOWN])}{more}")
-    if names["token_embedding.weight"] not in found:
+    if names["token_embedding.weight"] not in placed:
         raise ValueError(f"{where}: holds no weights of a RoFormer of this library")
-    return found
+    new = sum(math.prod(shape) for name, shape in shapes.items() if name not in placed)
+    if new > MOST_NEW_NUMBERS:
+        raise ValueError(f"{where}: lacks weights of {new:,} numbers that its configuration needs")
+    return placed
 
 
 def _summary(names):

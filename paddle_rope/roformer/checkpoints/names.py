@@ -12,8 +12,9 @@ from paddle_rope.roformer.config import RoFormerConfig
 class Layout(NamedTuple):
     """How a source names its weights, and what it takes for a size that a folder's configuration lacks."""
 
-    library: str  # "huggingface", "paddlenlp" or "tensorflow"
+    column: int  # of the tables below that names the modules
     prefix: str  # of the encoder
+    block: str  # of block {} in the encoder
     separator: str
     leaves: dict  # by the kind of module: {leaf here: leaf there}
     transposed: bool  # linear weights are [out, in]
@@ -22,11 +23,10 @@ class Layout(NamedTuple):
 
 
 class Weight(NamedTuple):
-    """One tensor: its name here and there, its shape here, and whether it is transposed there."""
+    """One tensor: its name here and there, and whether it is transposed there."""
 
     name: str
     source: str
-    shape: tuple
     transposed: bool
 
 
@@ -49,8 +49,9 @@ DEFAULT_SIZES = {
 _DEFAULTS = {**DEFAULT_SIZES, "hidden_act": "gelu"}
 _TABLE = "embeddings.word_embeddings.weight"
 HUGGINGFACE = Layout(
-    library="huggingface",
+    column=2,
     prefix="roformer.",
+    block="encoder.layer.{}.",
     separator=".",
     leaves=_PYTHON_LEAVES,
     transposed=True,
@@ -61,7 +62,8 @@ HUGGINGFACE = Layout(
     defaults=_DEFAULTS,
 )
 PADDLENLP = HUGGINGFACE._replace(
-    library="paddlenlp",
+    column=3,
+    block="encoder.layers.{}.",
     transposed=False,
     copies={"cls.predictions.decoder_weight": f"roformer.{_TABLE}"},
     defaults={**_DEFAULTS, "vocab_size": 30522, "embedding_size": 768, "pool_act": "tanh"},
@@ -71,41 +73,33 @@ PADDLENLP_V2 = PADDLENLP._replace(
     copies={"cls.decoder_weight": f"roformerv2.{_TABLE}"},
     defaults={**_DEFAULTS, "vocab_size": 12000, "hidden_act": "relu"},
 )
-TENSORFLOW = Layout("tensorflow", "bert/", "/", _TENSORFLOW_LEAVES, False, {}, _DEFAULTS)
+TENSORFLOW = Layout(2, "bert/", "encoder/layer_{}/", "/", _TENSORFLOW_LEAVES, False, {}, _DEFAULTS)
 
-# Name here, kind, shape, Hugging Face's name, PaddleNLP's name.
+# Name here, kind, Hugging Face's name, PaddleNLP's name.
 _EMBEDDING = (
-    ("token_embedding", "embedding", ("vocab_size", "embedding_size"), *2 * ("embeddings.word_embeddings",)),
-    ("token_type_embedding", "embedding", ("type_vocab_size", "embedding_size"),
-     *2 * ("embeddings.token_type_embeddings",)),
-    ("embedding_norm", "norm", ("embedding_size",), "embeddings.LayerNorm", "embeddings.layer_norm"),
-    ("embedding_projection", "linear", ("embedding_size", "hidden_size"), *2 * ("embeddings_project",)),
-)  # fmt: skip
-_SQUARE = ("hidden_size", "hidden_size")
-_BLOCK_PREFIXES = {
-    "huggingface": "encoder.layer.{}.",
-    "paddlenlp": "encoder.layers.{}.",
-    "tensorflow": "encoder/layer_{}/",
-}
+    ("token_embedding", "embedding", "embeddings.word_embeddings", "embeddings.word_embeddings"),
+    ("token_type_embedding", "embedding", "embeddings.token_type_embeddings", "embeddings.token_type_embeddings"),
+    ("embedding_norm", "norm", "embeddings.LayerNorm", "embeddings.layer_norm"),
+    ("embedding_projection", "linear", "embeddings_project", "embeddings_project"),
+)
 _BLOCK = (
-    ("attention.query", "linear", _SQUARE, "attention.self.query", "self_attn.q_proj"),
-    ("attention.key", "linear", _SQUARE, "attention.self.key", "self_attn.k_proj"),
-    ("attention.value", "linear", _SQUARE, "attention.self.value", "self_attn.v_proj"),
-    ("attention.output", "linear", _SQUARE, "attention.output.dense", "self_attn.out_proj"),
-    ("attention_norm", "norm", ("hidden_size",), "attention.output.LayerNorm", "norm1"),
-    ("feed_forward_in", "linear", ("hidden_size", "intermediate_size"), "intermediate.dense", "linear1"),
-    ("feed_forward_out", "linear", ("intermediate_size", "hidden_size"), "output.dense", "linear2"),
-    ("feed_forward_norm", "norm", ("hidden_size",), "output.LayerNorm", "norm2"),
+    ("attention.query", "linear", "attention.self.query", "self_attn.q_proj"),
+    ("attention.key", "linear", "attention.self.key", "self_attn.k_proj"),
+    ("attention.value", "linear", "attention.self.value", "self_attn.v_proj"),
+    ("attention.output", "linear", "attention.output.dense", "self_attn.out_proj"),
+    ("attention_norm", "norm", "attention.output.LayerNorm", "norm1"),
+    ("feed_forward_in", "linear", "intermediate.dense", "linear1"),
+    ("feed_forward_out", "linear", "output.dense", "linear2"),
+    ("feed_forward_norm", "norm", "output.LayerNorm", "norm2"),
 )
 _LM_HEAD = (
-    ("lm_head.dense", "linear", ("hidden_size", "embedding_size"),
-     "cls.predictions.transform.dense", "cls.predictions.transform"),
-    ("lm_head.norm", "norm", ("embedding_size",), "cls.predictions.transform.LayerNorm", "cls.predictions.layer_norm"),
-    ("lm_head.bias", "bare", ("vocab_size",), "cls.predictions.bias", "cls.predictions.decoder_bias"),
-)  # fmt: skip
+    ("lm_head.dense", "linear", "cls.predictions.transform.dense", "cls.predictions.transform"),
+    ("lm_head.norm", "norm", "cls.predictions.transform.LayerNorm", "cls.predictions.layer_norm"),
+    ("lm_head.bias", "bare", "cls.predictions.bias", "cls.predictions.decoder_bias"),
+)
 _CLASSIFIER = (
-    ("classifier.dense", "linear", _SQUARE, "classifier.dense", "roformer.pooler.dense"),
-    ("classifier.output", "linear", ("hidden_size", "num_labels"), "classifier.out_proj", "classifier"),
+    ("classifier.dense", "linear", "classifier.dense", "roformer.pooler.dense"),
+    ("classifier.output", "linear", "classifier.out_proj", "classifier"),
 )
 # The original's names are Hugging Face's with slashes, but for two.
 _TENSORFLOW_NAMES = {
@@ -114,16 +108,14 @@ _TENSORFLOW_NAMES = {
 }
 
 
-def weights_of(
-    config: RoFormerConfig, layout: Layout, head: str | None = None, num_labels: int | None = None
-) -> list[Weight]:
+def weights_of(config: RoFormerConfig, layout: Layout, head: str | None = None) -> list[Weight]:
     """The weights of an encoder, then of its head. Names here begin with ``roformer.``, names there with the
     layout's prefix.
 
     Args:
         config: sizes and version.
         layout: how they are called there.
-        head: ``"lm"`` (all but the tied embedding), ``"classifier"`` of ``num_labels`` classes, or None.
+        head: ``"lm"`` (all but the tied embedding), ``"classifier"``, or None.
 
     Example:
         >>> weights_of(RoFormerConfig(num_hidden_layers=1), HUGGINGFACE)[0]
@@ -136,21 +128,20 @@ def weights_of(
     modules = [module for module in _EMBEDDING if is_there.get(module[0], True)]
     weights = _weights(modules, config, layout, "roformer.", layout.prefix)
     for block in range(config.num_hidden_layers):
-        source_prefix = layout.prefix + _BLOCK_PREFIXES[layout.library].format(block)
+        source_prefix = layout.prefix + layout.block.format(block)
         weights += _weights(_BLOCK, config, layout, f"roformer.blocks.{block}.", source_prefix)
     if head == "lm" and config.version == 1:
         weights += _weights(_LM_HEAD, config, layout)
     if head == "classifier":
-        weights += _weights(_CLASSIFIER, config, layout, num_labels=num_labels)
+        weights += _weights(_CLASSIFIER, config, layout)
     return weights
 
 
-def _weights(modules, config, layout, prefix="", source_prefix="", num_labels=None):
+def _weights(modules, config, layout, prefix="", source_prefix=""):
     weights = []
-    for name, kind, sizes, huggingface, paddlenlp in modules:
-        shape = tuple(num_labels if size == "num_labels" else getattr(config, size) for size in sizes)
-        source = paddlenlp if layout.library == "paddlenlp" else huggingface
-        if layout.library == "tensorflow":
+    for module in modules:
+        name, kind, source = module[0], module[1], module[layout.column]
+        if layout is TENSORFLOW:
             source = _TENSORFLOW_NAMES.get(source, source.replace(".", "/"))
         for leaf, source_leaf in layout.leaves[kind].items():
             is_of_version_1 = kind == "norm" or leaf == "bias"  # a classifier has biases in both
@@ -160,7 +151,6 @@ def _weights(modules, config, layout, prefix="", source_prefix="", num_labels=No
                 Weight(
                     prefix + ".".join(filter(None, (name, leaf))),
                     source_prefix + layout.separator.join(filter(None, (source, source_leaf))),
-                    shape[-1:] if leaf == "bias" else shape,
                     layout.transposed and kind == "linear" and leaf == "weight",
                 )
             )

@@ -48,16 +48,18 @@ def read_checkpoint(folder: str | os.PathLike) -> Checkpoint:
             embedding; or tensors are missing, ill-shaped, or left over in the encoder.
     """
     settings = read_settings(folder)
-    if is_ours(settings):
-        tensors = _read_weights(folder)
-        return Checkpoint(settings, tensors, {name: name for name in tensors}, [], None)
-    kind = str(settings.get("model_type") or settings.get("init_class", ""))
-    if not kind.lower().startswith("roformer"):
+    kind = str(settings.get("model_type") or settings.get("init_class", "")).lower()
+    if not is_ours(settings) and not kind.startswith("roformer"):
         raise ValueError(f"{folder}: model_type is {shown(kind)}; only RoFormer and RoFormerV2 can be read")
-    tensors = _read_weights(folder)
+    path = find_weights(folder)
+    if path is None:
+        raise ValueError(f"{folder}: no weights here; one of {', '.join(WEIGHT_FILES)} must be in the folder")
+    tensors = read_tensors(path)
+    if is_ours(settings):
+        return Checkpoint(settings, tensors, {name: name for name in tensors}, [], None)
     architecture = str(settings.get("architectures") or settings.get("init_class"))
     layout = HUGGINGFACE
-    if kind.lower().startswith("roformerv2"):
+    if kind.startswith("roformerv2"):
         layout = PADDLENLP_V2
     elif any(name.endswith("self_attn.q_proj.weight") for name in tensors):
         layout = PADDLENLP
@@ -89,14 +91,6 @@ def read_tensorflow(folder: str | os.PathLike, open_checkpoint: Callable[[str], 
     return _convert(folder, tensors, settings, TENSORFLOW, "RoFormerForMaskedLM", version=version)
 
 
-def _read_weights(folder):
-    """The tensors of the file of weights in ``folder``."""
-    path = find_weights(folder)
-    if path is None:
-        raise ValueError(f"{folder}: no weights here; one of {', '.join(WEIGHT_FILES)} must be in the folder")
-    return read_tensors(path)
-
-
 def _convert(folder, tensors, settings, layout, architecture, **known):
     """A :class:`Checkpoint` of tensors by the names of ``layout``; ``architecture`` is the class that was saved."""
     try:
@@ -109,25 +103,37 @@ def _convert(folder, tensors, settings, layout, architecture, **known):
     if weights[0].source.removeprefix(layout.prefix) in tensors:  # an encoder saved without a head has no prefix
         tensors = {name if name.startswith(HEADS) else layout.prefix + name: array for name, array in tensors.items()}
     _drop_copies(folder, tensors, layout)
+    # PaddleNLP also calls other heads "classifier"
+    bias = "classifier.out_proj.bias" if layout is HUGGINGFACE else "classifier.bias"
+    is_classifier = layout is HUGGINGFACE or (layout is PADDLENLP and "ForSequenceClassification" in architecture)
     head = None
     if any(weight.source in tensors for weight in with_lm_head[len(weights) :]):
         weights, head = with_lm_head, "lm"
     elif config.version == 2 and re.search("MaskedLM|CausalLM", architecture):
         head = "lm"  # it has no weights but the embedding
-    elif _has_classifier(tensors, layout, architecture):
-        bias = f"{'classifier.out_proj' if layout is HUGGINGFACE else 'classifier'}.bias"
+    elif is_classifier and bias in tensors:
         options["num_labels"] = tensors[bias].size
         if len(options.get("id2label", ())) != options["num_labels"]:
             options.pop("id2label", None)
         head = "classifier"
-        weights = weights_of(config, layout, head, options["num_labels"])
-    _check(folder, tensors, weights, layout)
+        weights = weights_of(config, layout, head)
+    sources = {weight.name: weight.source for weight in weights}
+    unused = sorted(set(tensors) - set(sources.values()))
+    missing = [source for source in sources.values() if source not in tensors]
+    # an encoder with a tensor that ours has no place for would compute something else; other heads do not matter
+    left_over = [name for name in unused if name.startswith(layout.prefix) and not POOLER.match(name)]
+    for problem, names in (("missing", missing), ("left over", left_over)):
+        if names:
+            listed = ", ".join(name[:LONGEST_NAME] for name in names[:MOST_NAMES])
+            raise ValueError(
+                f"{folder}: the weights do not match its configuration; {problem}: {listed}"
+                f"{f' and {len(names) - MOST_NAMES} more' * (len(names) > MOST_NAMES)}"
+            )
     arrays = {}
     for weight in weights:
         array = tensors[weight.source].T if weight.transposed else tensors[weight.source]
         arrays[weight.name] = np.ascontiguousarray(array, dtype=np.float32)
-    sources = {weight.name: weight.source for weight in weights}
-    return Checkpoint(options, arrays, sources, sorted(set(tensors) - set(sources.values())), head)
+    return Checkpoint(options, arrays, sources, unused, head)
 
 
 def _drop_copies(folder, tensors, layout):
@@ -142,38 +148,3 @@ def _drop_copies(folder, tensors, layout):
                 "it. If you need only the encoder, save it without the head in the library that wrote this folder"
             )
         tensors.setdefault(original, array)
-
-
-def _has_classifier(tensors, layout, architecture):
-    """Whether there is a head for sequences of two layers; PaddleNLP also calls other heads ``classifier``."""
-    if layout is HUGGINGFACE:
-        return "classifier.out_proj.bias" in tensors
-    return layout is PADDLENLP and "ForSequenceClassification" in architecture and "classifier.bias" in tensors
-
-
-def _check(folder, tensors, weights, layout):
-    """Raise ValueError for tensors that are missing or ill-shaped, or left over in the encoder.
-
-    An encoder with a tensor that ours has no place for would compute something else; other heads do not matter.
-    """
-    missing, wrong = [], []
-    for weight in weights:
-        shape = weight.shape[::-1] if weight.transposed else weight.shape
-        if weight.source not in tensors:
-            missing.append(weight.source)
-        elif tensors[weight.source].shape != shape:
-            wrong.append(f"{weight.source} {list(tensors[weight.source].shape)} instead of {list(shape)}")
-    known = {weight.source for weight in weights}
-    left_over = sorted(
-        name for name in set(tensors) - known if name.startswith(layout.prefix) and not POOLER.match(name)
-    )
-    problems = {"missing": missing, "of another shape": wrong, "left over": left_over}
-    found = [f"{what}: {_some_of(names)}" for what, names in problems.items() if names]
-    if found:
-        raise ValueError(f"{folder}: the weights do not match its configuration; {'; '.join(found)}")
-
-
-def _some_of(names):
-    """The first names, and how many more there are."""
-    more = len(names) - MOST_NAMES
-    return ", ".join(name[:LONGEST_NAME] for name in names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
