@@ -172,7 +172,7 @@ def read_matching(folder: Path) -> None:
 def read_classes(folder: Path) -> None:
     """Labeled texts."""
     path = folder / BYTES
-    examples = classification.read_examples(path)
+    examples = classification.read_labeled(path)
     lines = [line for line in second_readings.lines_of(_text(path)) if line.strip(" \t")]
     records = _records(_text(path), lines, _is_whole(lines) or header_of(lines[0]))
     if records is None:

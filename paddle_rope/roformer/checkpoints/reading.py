@@ -48,9 +48,10 @@ def read_checkpoint(folder: str | os.PathLike) -> Checkpoint:
             embedding; or tensors are missing, ill-shaped, or left over in the encoder.
     """
     settings = read_settings(folder)
-    kind = str(settings.get("model_type") or settings.get("init_class", "")).lower()
+    named = settings.get("model_type") or settings.get("init_class", "")
+    kind = str(named).lower()
     if not is_ours(settings) and not kind.startswith("roformer"):
-        raise ValueError(f"{folder}: model_type is {shown(kind)}; only RoFormer and RoFormerV2 can be read")
+        raise ValueError(f"{folder}: model_type is {shown(named)}; only RoFormer and RoFormerV2 can be read")
     path = find_weights(folder)
     if path is None:
         raise ValueError(f"{folder}: no weights here; one of {', '.join(WEIGHT_FILES)} must be in the folder")
