@@ -190,8 +190,7 @@ def check_linear_options(
         feature_map, normalizer, placement: as of the attention.
     """
     check_placement(placement)
-    if normalizer not in NORMALIZERS:  # without Kind, whose methods to_static cannot read
-        raise ValueError(f"normalizer must be {choice(*NORMALIZERS).description}, got {normalizer!r}")
+    choice(*NORMALIZERS).check("normalizer", normalizer)
     phi = as_feature_map(feature_map)
     name = type(phi).__name__
     if normalizer == "unrotated" and phi.rotates_denominator:
@@ -315,7 +314,7 @@ class _ChunkedSums:
         return sums.reshape([batch, heads, chunks * size, features])[:, :, : self.seq]
 
     def after(self, state, q, k, v):
-        """The causal sums of tokens that follow those of ``state`` (None: none), and the state behind them."""
+        """The causal sums of the tokens that follow ``state`` (None at the beginning of a text), and the next state."""
         index = paddle.arange(self.seq).astype(q.dtype).unsqueeze(1)
         side = _side_of_powers(self.gamma, index + 1, self.seq - 1 - index, self.seq)
         sums, next_state = self.sums(q, k, v), paddle.matmul(_times(k, side.to_state), v, transpose_x=True)

@@ -27,9 +27,9 @@ bfloat16, our products in bfloat16 and Hugging Face under autocast are measured,
 
 Each side runs in its own process. The sides take turns, A B C A B C ..., and the table shows the median over the rounds
 of their time / our time, so that above 1 ours is faster: processor time, and in brackets wall-clock time. First all
-sides compute an encoder with the same weights and must agree. Paddle is slow on some processors unless it is told what
-they can do; this command does so, and measures PaddleNLP with and without that. The megabytes are the peak of each side
-beyond its libraries. A process keeps the memory of larger sizes, so give sizes in rising order.
+sides compute an encoder with the same weights and must agree. Paddle is slow on some processors unless the instruction
+set is named; this command names it, and measures PaddleNLP with and without that. The megabytes are the peak of each
+side beyond its libraries. A process keeps the memory of larger sizes, so give sizes in rising order.
 
 PyTorch needs an environment without Paddle: python -m venv PEERS; PEERS/bin/pip install --group peers."""
 DEVICE = """\

@@ -21,8 +21,8 @@ HEAD = """\
 
 [From the equations to the functions](mathematics.md)
 
-`python -m tests.repository.mathematics_appendix` writes this page. The numbers are those of the rows there. Tests are
-listed after their file in `tests/`, without their `test_`."""
+`python -m tests.repository.mathematics_appendix` writes this page. Numbers are the rows of that page. Tests are listed
+after their file in `tests/`, without their `test_`."""
 
 
 def cells_of(line):

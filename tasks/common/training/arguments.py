@@ -180,7 +180,7 @@ def parse_seeds(value: Any) -> list[int]:
 
 
 def check_kinds(values):
-    """Raise InputError unless the fields of a dataclass of options are in their ranges; None is that of no value."""
+    """Raise InputError unless the fields of a dataclass of options are in their ranges; None means not given."""
     for one in fields(values):
         value, kind = getattr(values, one.name), one.metadata.get("kind")
         if kind is not None and value is not None:

@@ -292,8 +292,8 @@ def write_summary(recipe: Any, folder: str | Path, series: list[Member]) -> dict
 def summary_files(
     runs: list[FinishedRun], titles: dict[str, str], summaries: list[dict[str, Any]], table: list[dict[str, Any]]
 ) -> dict[str, str]:
-    """The content of ``runs.csv``, ``summary.json`` and ``summary.md``, which holds the table; ``titles`` are those of
-    the places of scores."""
+    """The content of ``runs.csv``, ``summary.json`` and ``summary.md``, which holds the table; ``titles`` name the
+    scores by their place in the metrics."""
     machine, seeds = machine_in_words(), dict.fromkeys(run.labels["seed"] for run in runs if "seed" in run.labels)
     text = f"{machine}{'; seeds ' * bool(seeds)}{', '.join(map(str, seeds))}\n\n{as_markdown(table, list(table[0]))}"
     content = json.dumps({"machine": machine, "variants": summaries}, ensure_ascii=False, indent=2)

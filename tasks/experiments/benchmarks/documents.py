@@ -21,8 +21,8 @@ LOAD = 0.7  # share of the time that a machine should be at work if it is to kee
 def measure_ways(argv: Sequence[str], processes: Sequence[int], actors: Sequence[int], output: Path) -> str:
     """A Markdown table of ``paddle-rope predict`` run in several ways, each into its own folder in ``output``: speed,
     memory of the largest process in the first and in the last quarter, how many such processes a million
-    documents a day need; and whether all results are equal. Finished documents are not computed again; their time is
-    that of the call that finished them.
+    documents a day need; and whether all results are equal. Finished documents are not computed again; their time was
+    measured by the call that finished them.
 
     Args:
         argv: model folders, ``--input`` and further options of the command.

@@ -90,19 +90,6 @@ def each_epoch_is_better(without_pictures):
         yield
 
 
-@pytest.fixture
-def write(tmp_path):
-    """Write a file of text or bytes: ``write(content, name)`` -> its path."""
-
-    def write(content, name="sample.txt"):
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
-        return path
-
-    return write
-
-
 @pytest.fixture(scope="session")
 def config_file(corpus, tmp_path_factory):
     """A configuration of a tiny model: all but the output folder."""
