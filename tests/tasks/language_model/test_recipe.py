@@ -6,9 +6,9 @@ import pytest
 
 from paddle_rope.roformer import RoFormerForCausalLM, load_tokenizer
 from tasks.common.errors import InputError
+from tasks.language_model.corpus import TrainingBatches, learning_rate_share, make_optimizer
 from tasks.language_model.evaluation import held_out_losses
 from tasks.language_model.recipe import LanguageModelRecipe
-from tasks.language_model.training import TrainingBatches, learning_rate_share, make_optimizer
 from tests.helpers import runs
 from tests.tasks.language_model.conftest import TINY
 

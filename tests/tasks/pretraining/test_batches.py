@@ -5,9 +5,9 @@ import pytest
 from paddle_rope.roformer import RoFormerConfig, RoFormerForMaskedLM
 from paddle_rope.roformer.heads import IGNORED_LABEL
 from tasks.common.training.step_trainer import InOrder
+from tasks.pretraining.arguments import Stage, parse_stages
 from tasks.pretraining.batches import DevBatches, StageBatches
 from tasks.pretraining.packing import PADDING_SEGMENT
-from tasks.pretraining.stages import Stage, parse_stages
 
 STAGES = parse_stages("40x3x5,16x7x30,40x3x4")
 

@@ -4,8 +4,8 @@ import pytest
 from paddle_rope.roformer import CharTokenizer, WordTokenizer
 from paddle_rope.roformer.heads import IGNORED_LABEL
 from paddle_rope.roformer.tokenization.word_tokenizer import jieba_cutter
-from tasks.pretraining.masking import WholeWordMasking
-from tasks.pretraining.tokens import starts_of_words, tokenize
+from tasks.pretraining.batches import WholeWordMasking
+from tasks.pretraining.packing import starts_of_words, tokenize
 
 TEXT = "北京大学的学生2024年学习Python 语言处理，\n我们不喜欢蛤蟆镜。"
 

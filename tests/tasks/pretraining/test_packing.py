@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from tasks.pretraining.packing import CLS, PAD, PADDING_SEGMENT, SEP, PackedRows, cut_documents, pack
-from tasks.pretraining.tokens import TokenStream
+from tasks.pretraining.packing import CLS, PAD, PADDING_SEGMENT, SEP, PackedRows, TokenStream, cut_documents, pack
 
 LENGTHS = (8, 33, 64, 400, 5000)
 

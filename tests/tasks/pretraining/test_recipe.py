@@ -14,10 +14,9 @@ from safetensors.numpy import load_file
 from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, WordTokenizer, load_tokenizer
 from tasks.common.texts.documents import hold_out, read_documents
 from tasks.common.training.complete import last_checkpoint
-from tasks.pretraining.batches import DevBatches
-from tasks.pretraining.masking import WholeWordMasking
-from tasks.pretraining.stages import parse_stages
-from tasks.pretraining.tokens import tokenize
+from tasks.pretraining.arguments import parse_stages
+from tasks.pretraining.batches import DevBatches, WholeWordMasking
+from tasks.pretraining.packing import tokenize
 from tasks.pretraining.trainer import evaluate_model
 from tests.helpers import runs
 from tests.helpers.verbs import verb

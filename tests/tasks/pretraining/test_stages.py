@@ -1,7 +1,7 @@
 import pytest
 
 from tasks.common.errors import InputError
-from tasks.pretraining.stages import Stage, parse_stages
+from tasks.pretraining.arguments import Stage, parse_stages
 
 TWO = [Stage(512, 8, 100), Stage(128, 32, 50)]
 
