@@ -4,8 +4,8 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_rope.layers import outer
-from paddle_rope.native.convolution import native_convolution
 from paddle_rope.native.dispatch import native_form
+from paddle_rope.native.layers import native_convolution
 
 
 @native_form(native_convolution)

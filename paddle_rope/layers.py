@@ -11,8 +11,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_rope.native.dispatch import native_form
-from paddle_rope.native.linear import native_linear
-from paddle_rope.native.residual_norm import native_dropout, native_residual_norm
+from paddle_rope.native.layers import native_dropout, native_linear, native_residual_norm
 from paddle_rope.precision import at_least_float32
 
 ACTIVATION_FUNCTIONS = {
