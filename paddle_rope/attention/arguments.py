@@ -54,8 +54,8 @@ def by_head(x: Tensor) -> Tensor:
 
 
 def check_segments(segment_ids: Tensor | None, batch: int, seq: int, contiguous: bool = False) -> None:
-    """Raise ValueError unless ``segment_ids`` is None or integer ``[batch, seq]``, and if ``contiguous`` equal ids are side
-    by side. In static graphs, where sizes are not known, only the dtype is checked.
+    """Raise ValueError unless ``segment_ids`` is None or integer ``[batch, seq]``, and if ``contiguous`` equal ids are
+    side by side. In static graphs, where sizes are not known, only the dtype is checked.
     """
     if segment_ids is None:
         return

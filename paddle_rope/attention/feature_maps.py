@@ -187,8 +187,8 @@ def _orthogonal_vectors(count, size, seed):
 
 
 def make_feature_map(name: str, head_dim: int, seed: int = 0) -> FeatureMapLike:
-    """The feature map that a configuration names: one of :data:`~paddle_rope.options.FEATURE_MAPS`, of which ``"favor"`` is
-    :class:`OrthogonalRandomFeatures` for a ``head_dim`` and a ``seed``.
+    """The feature map that a configuration names: one of :data:`~paddle_rope.options.FEATURE_MAPS`, of which
+    ``"favor"`` is :class:`OrthogonalRandomFeatures` for a ``head_dim`` and a ``seed``.
 
     Raises:
         ValueError: the name is unknown.

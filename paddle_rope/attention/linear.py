@@ -75,8 +75,8 @@ def linear_attention(
     Returns:
         ``[batch, seq, heads, value_dim]`` in the dtype of ``q``. The denominator is bounded from below by
         ``MIN_DENOMINATOR``, so where every key is padding the output is 0. Unrotated under a rotated numerator it is
-        at least ``MIN_OVERLAP``, 0.01, times sum_j |phi(q_i)| |phi(k_j)| / features, \|.| being the sum of the features:
-        so no output exceeds 100 features times the largest value.
+        at least ``MIN_OVERLAP``, 0.01, times sum_j |phi(q_i)| |phi(k_j)| / features, \|.| being the sum of the
+        features: so no output exceeds 100 features times the largest value.
 
     Raises:
         ValueError: an unknown normalizer or placement, options that contradict each other, segments with gaps; a static
@@ -184,8 +184,8 @@ def check_linear_options(
 
 
 def _terms(q, k, v, rope, key_mask, feature_map, normalizer, placement):
-    """What the sums sum_j (q_i . k_j) v_j are taken of, ``[batch, heads, seq, size]``, 0 at masked keys: (q, k, v) of the
-    numerator, which RoPE rotates; and a list with (q, k, v) of each denominator, of which the largest divides.
+    """What the sums sum_j (q_i . k_j) v_j are taken of, ``[batch, heads, seq, size]``, 0 at masked keys: (q, k, v) of
+    the numerator, which RoPE rotates; and a list with (q, k, v) of each denominator, of which the largest divides.
     """
     q, k, v = at_least_float32(q, k, v)
     phi = as_feature_map(feature_map)

@@ -145,15 +145,15 @@ def zero_where_none(attended: Tensor, visible: Tensor) -> Tensor:
 
 
 def _masked_score(dtype):
-    """The score of masked keys: finite in ``dtype``, and below any real score, so that the softmax leaves it no weight. In
-    wider types than float16 it is not the lowest number, since kernels multiply scores by log2(e).
+    """The score of masked keys: finite in ``dtype``, and below any real score, so that the softmax leaves it no weight.
+    In wider types than float16 it is not the lowest number, since kernels multiply scores by log2(e).
     """
     return -65504.0 if dtype == paddle.float16 else -1e30
 
 
 def _fits_fused_kernels(q, k, v):
-    """Whether flash attention computes these: half precision of one head_dim, on a GPU of compute capability 8.0 or newer
-    (Ampere), and not in a static graph.
+    """Whether flash attention computes these: half precision of one head_dim, on a GPU of compute capability 8.0 or
+    newer (Ampere), and not in a static graph.
     """
     # not q.place, which the tracing of to_static in paddle 3.x cannot read
     if not paddle.in_dynamic_mode() or not paddle.get_device().startswith("gpu") or not _fits_fused_shapes(q, k, v):

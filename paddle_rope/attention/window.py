@@ -79,8 +79,8 @@ def window_attention(
 
 
 class KeyValueState(NamedTuple):
-    """What causal softmax attention remembers of the tokens before, with a window of the last ones: their keys and values,
-    rotated where RoPE is.
+    """What causal softmax attention remembers of the tokens before, with a window of the last ones: their keys and
+    values, rotated where RoPE is.
     """
 
     keys: Tensor  # [batch, seq, heads, head_dim]
