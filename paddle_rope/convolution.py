@@ -10,11 +10,7 @@ from paddle_rope.native.layers import native_convolution
 
 @native_form(native_convolution)
 def depthwise_convolution(
-    x: Tensor,
-    weight: Tensor,
-    key_mask: Tensor | None = None,
-    segment_ids: Tensor | None = None,
-    causal: bool = False,
+    x: Tensor, weight: Tensor, key_mask: Tensor | None = None, segment_ids: Tensor | None = None, causal: bool = False
 ) -> Tensor:
     r"""y_i = sum_{|t| <= radius} w_t * x_{i + t}, feature by feature, size = 2 radius + 1 (MILA, arXiv 2405.16605).
 

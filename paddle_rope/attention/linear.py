@@ -167,10 +167,7 @@ def linear_attention_step(
 
 
 def check_linear_options(
-    feature_map: FeatureMapLike,
-    normalizer: str,
-    placement: str,
-    whole_sequence: bool = False,
+    feature_map: FeatureMapLike, normalizer: str, placement: str, whole_sequence: bool = False
 ) -> None:
     """Raise ValueError for options that contradict each other; ``whole_sequence``: a query sees all keys of its row."""
     check_placement(placement)

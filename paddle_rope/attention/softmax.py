@@ -87,12 +87,7 @@ def computable(*tensors: Tensor) -> Sequence[Tensor]:
 
 
 def visible_keys(
-    q: Tensor,
-    k: Tensor,
-    key_mask: Tensor | None,
-    segment_ids: Tensor | None,
-    causal: bool,
-    window: int | None = None,
+    q: Tensor, k: Tensor, key_mask: Tensor | None, segment_ids: Tensor | None, causal: bool, window: int | None = None
 ) -> Tensor | None:
     """True where i sees j, for softmax attention and for \|i - j\| <= ``window``: bool that broadcasts to
     ``[batch, 1, queries, seq]``; None if every i sees every j.
@@ -116,12 +111,7 @@ def visible_keys(
 
 
 def weighted_values(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    visible: Tensor | None,
-    dropout: float = 0.0,
-    score_bias: Tensor | None = None,
+    q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None, dropout: float = 0.0, score_bias: Tensor | None = None
 ) -> Tensor:
     """sum_j softmax_j(q_i . k_j / sqrt(head_dim)) v_j over the visible j, of what is rotated already.
 

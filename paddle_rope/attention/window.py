@@ -9,13 +9,7 @@ import paddle
 from paddle import Tensor
 
 from paddle_rope.attention.arguments import by_head, check_placement, check_segments, rotate_back, rotate_qkv
-from paddle_rope.attention.softmax import (
-    computable,
-    softmax_attention,
-    visible_keys,
-    weighted_values,
-    zero_where_none,
-)
+from paddle_rope.attention.softmax import computable, softmax_attention, visible_keys, weighted_values, zero_where_none
 from paddle_rope.layers import padded
 from paddle_rope.rotary import Rope
 
