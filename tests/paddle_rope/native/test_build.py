@@ -51,17 +51,13 @@ def copied(empty_cache, monkeypatch):
     return library_path()
 
 
-def test_a_copied_library_is_used_and_one_that_is_none_is_a_line(copied):
-    assert loading.library() is not None
-    copied.unlink()  # not changed in place: it is loaded
-    copied.write_bytes(b"no library")
-    loading.library.cache_clear()
+@pytest.mark.parametrize("content", [b"", b"no library", None], ids=["empty", "text", "without a function"])
+def test_what_is_no_library_of_ours_is_a_line(copied, content, monkeypatch):
+    if content is None:
+        monkeypatch.setitem(loading._SIGNATURES, "no_such_function", "l")
+    else:
+        copied.write_bytes(content)
     assert loading.library() is None and f"{copied} cannot be loaded" in loading.state_in_words()
-
-
-def test_a_library_without_our_functions_is_a_line(copied, monkeypatch):
-    monkeypatch.setitem(loading._SIGNATURES, "no_such_function", "l")
-    assert loading.library() is None and "cannot be loaded" in loading.state_in_words()
 
 
 FOREIGN = {  # what is changed: how many folders above the file, mode; None: given to another user

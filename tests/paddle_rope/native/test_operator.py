@@ -1,6 +1,5 @@
 """The contract of all native operators: the plain form, views, several backward passes, changes in place, threads."""
 
-import hashlib
 import os
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import pytest
 from paddle_rope.native.dispatch import plain_forms
 from tests.conftest import REPOSITORY
 from tests.helpers.comparison import assert_close, assert_same, is_native
-from tests.paddle_rope.native.operators import OPERATORS, gradients_of, kept_without_backward, views
+from tests.paddle_rope.native.operators import OPERATORS, bits_of, gradients_of, kept_without_backward, views
 from tests.paddle_rope.native.test_adamw import trained
 
 ERRORS = (OSError, RuntimeError, SystemError)  # what Paddle makes of a RuntimeError of ours, and its own errors
@@ -127,10 +126,6 @@ def test_an_output_that_nobody_takes_is_freed(name):
     assert kept_without_backward(lambda: operator(*arguments)) < 0.2
 
 
-def bits_of(arrays):
-    return hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)).hexdigest()
-
-
 TWO_THREADS = """
 from paddle_rope.machine import import_paddle, prepare_process
 prepare_process()
@@ -138,7 +133,8 @@ import_paddle()
 import numpy as np
 from paddle_rope.native.dispatch import plain_forms
 from paddle_rope.native.library import library
-from tests.paddle_rope.native.test_operator import OPERATORS, bits_of, gradients_of, trained
+from tests.paddle_rope.native.operators import OPERATORS, bits_of, gradients_of
+from tests.paddle_rope.native.test_adamw import trained
 
 assert library() is not None
 for name, operator in OPERATORS.items():
