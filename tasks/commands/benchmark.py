@@ -138,7 +138,7 @@ def _report(measured, lines, output):
 
 
 def _length(parser, argv):
-    parser.add_argument("plan", metavar="PLAN", help="YAML file; its keys are described in docs/experiments/README.md")
+    parser.add_argument("plan", metavar="PLAN", help="YAML file; its keys are described in docs/results/experiments.md")
     parser.add_argument("--output_dir", metavar="FOLDER", help="instead of the plan's")
     _add_device(parser)
     options = parser.parse_args(argv)
