@@ -21,7 +21,7 @@ _ROOT = Path(__file__).resolve().parents[3]
 
 
 class Worker:
-    """A running process.
+    """A running process; a context manager that ends it. ``first`` is its first answer.
 
     Args:
         module: name of a module of this package with ``start``.
@@ -32,9 +32,6 @@ class Worker:
 
     Raises:
         InputError: it cannot be started, or ``start`` raised ImportError or InputError, whose message it gets.
-
-    Attributes:
-        first: the first answer.
     """
 
     def __init__(
@@ -87,9 +84,6 @@ def main(is_prepared: str, module: str, *arguments: str) -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what libraries print is no answer
 
-    def answer(values: dict[str, Any]) -> None:
-        print(json.dumps(values), file=answers, flush=True)
-
     if is_prepared == "True":
         from tasks.common.process import prepare
 
@@ -97,11 +91,10 @@ def main(is_prepared: str, module: str, *arguments: str) -> None:
     try:
         first, respond = importlib.import_module(module).start(*arguments)
     except (ImportError, InputError) as error:
-        answer({"left_out": str(error)})
-        return
-    answer(first)
-    for line in sys.stdin:
-        answer(respond(**json.loads(line)))
+        first, respond = {"left_out": str(error)}, None
+    print(json.dumps(first), file=answers, flush=True)
+    for line in sys.stdin if respond else ():
+        print(json.dumps(respond(**json.loads(line))), file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ OUT_OF_RANGE = [("port", 70000), ("port", -1), ("workers", 0), ("max_seconds", "
         (["run/model"], "config.json"),
         (["STUB", "STUB"], "'ner' is taken"),
         (["a b=STUB"], "'a b'"),
-        *((["STUB", f"--{option}", value], f"--{option} {value}: ") for option, value in OUT_OF_RANGE),
+        *((["STUB", f"--{option}", value], f"--{option} must be ") for option, value in OUT_OF_RANGE),
         (["STUB", "--port", "http"], "--port"),
         (["STUB", "--host", "203.0.113.7", "--port", 0], "203.0.113.7:0: "),
         (["STUB", "--port", "TAKEN"], "already in use"),
