@@ -68,12 +68,12 @@ def variants_table(plan: Plan, summary: list[dict[str, Any]]) -> list[dict[str, 
         for place, title in plan.scores.items():
             row[title] = mean_and_deviation(entry["scores"][place]["values"])
         if plan.reference is not None:
-            reference = means.get((entry["case"], plan.reference))
-            points = None if reference is None else 100 * (means[entry["case"], entry["variant"]] - reference)
-            row[f"points against {plan.reference}"] = "" if points is None else f"{points:+.1f}"
+            reference = means.get((entry["case"], plan.reference), np.nan)
+            points = 100 * (means[entry["case"], entry["variant"]] - reference)
+            row[f"points against {plan.reference}"] = "" if np.isnan(points) else f"{points:+.1f}"
             if plan.margin is not None:
-                near = "" if points is None else "yes" if points >= -plan.margin else "no"
-                row[f"within {plan.margin:g} points"] = near
+                near = "yes" if points >= -plan.margin else "no"
+                row[f"within {plan.margin:g} points"] = "" if np.isnan(points) else near
         row["train minutes"] = f"{entry['train_seconds'] / 60:.1f}"
         rows.append(row)
     return rows

@@ -78,8 +78,6 @@ def make_plan(job: Job, inputs: list[str], part_records: int) -> tuple[dict, lis
     if part_records < 1:
         raise InputError(f"--part_records {part_records}: must be 1 or more")
     paths = find_files(inputs)
-    if os.path.realpath(job.output) in map(os.path.realpath, [*inputs, *map(os.path.dirname, paths)]):
-        raise InputError(f"{job.output}: holds the input; give another folder as --output")
     for model in job.models:
         if not os.path.isdir(model):
             raise InputError(f"{model}: no such folder; give the folder OUTPUT_DIR/model of a training run")

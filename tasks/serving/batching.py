@@ -198,7 +198,7 @@ def _compute(work: Work, batch: dict[Job, list[Piece]]) -> None:
     """Compute pieces; where that fails, those of each job alone, so that an error is given only to its job."""
     pieces = [piece for of_job in batch.values() for piece in of_job]
     try:
-        for piece, result in zip(pieces, list(work.compute([piece.content for piece in pieces]))):
+        for piece, result in zip(pieces, work.compute([piece.content for piece in pieces])):
             piece.results.append(result)
     except Exception as error:  # of whatever kind: the thread goes on
         if len(batch) == 1:

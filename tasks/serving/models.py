@@ -72,7 +72,7 @@ def _works_of(source: ModelSource, settings: Settings) -> Iterator[Work]:
 
     def scores(pairs):
         pairs = list(map(tuple, pairs))
-        return map(_json, prediction_records(pairs, predictor.score(pairs)[:, None], predictor.threshold))
+        return list(map(_json, prediction_records(pairs, predictor.score(pairs)[:, None], predictor.threshold)))
 
     def vectors(texts):
         found = np.round(predictor.encode(texts).astype(np.float64), 7).tolist()
@@ -82,7 +82,7 @@ def _works_of(source: ModelSource, settings: Settings) -> Iterator[Work]:
         join = lambda text, results: _json(predictor.join(text, results))  # noqa: E731
         yield Work(source.name, "predict", predictor.find_in_windows, windows, join)
     elif source.recipe == "classification":
-        yield Work(source.name, "predict", lambda texts: map(_json, predictor(texts)))
+        yield Work(source.name, "predict", lambda texts: list(map(_json, predictor(texts))))
     else:
         yield Work(source.name, "predict", scores)
         if source.embeds:

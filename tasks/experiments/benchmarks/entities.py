@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,10 +40,9 @@ def measure(options: Any) -> dict[str, Any]:
     """``what``, a description of the data; ``notes``, what was left out and why; and ``rows``: the keys of
     :func:`score`, ``model``, ``length`` (None for the texts alone), ``reading`` (``"default"``, ``"windows of N"``, or
     ``"whole"`` for documents that are read at once). Raises InputError if a model, a name or the file is wrong."""
-    names = [_run_of(folder) for folder in options.model_dirs] if options.names is None else options.names
-    if len(names) != len(options.model_dirs) or len(set(names)) < len(names):
-        expected = f"expected {len(options.model_dirs)} different names, one for each model"
-        raise InputError(f"--names {' '.join(names)}: {expected}")
+    names, folders = options.names or list(map(_run_of, options.model_dirs)), options.model_dirs
+    if len(names) != len(folders) or len(set(names)) < len(names):
+        raise InputError(f"--names {' '.join(names)}: expected {len(folders)} different names, one for each model")
     texts = first_texts(read_examples(options.data), options.characters)
     if not texts:
         raise InputError(f"{options.data}:1: all texts are empty; give data with entities")
@@ -52,28 +52,24 @@ def measure(options: Any) -> dict[str, Any]:
     readings = {"default" if windows is None else f"windows of {windows}": windows}
     if options.whole:
         readings["whole"] = max(len(document.text) for of_length in documents.values() for document in of_length)
-    predictors = {
-        (name, reading): NerPredictor(folder, options.device, options.batch_size, max_tokens=tokens)
-        for name, folder in zip(names, options.model_dirs)
-        for reading, tokens in readings.items()
-    }
-    for predictor in predictors.values():
-        for example in texts:
-            check_types(example, predictor.types)
     rows, notes = [], []
-    for (name, reading), predictor in predictors.items():
-        alone: list = []
-        for length, of_length in documents.items():
-            try:
-                found = predictor.find([document.text for document in of_length])
-            except (MemoryError, RuntimeError, SystemError) as error:
-                if length is None or not is_out_of_memory(error):
-                    raise
-                notes.append(f"{name}, {reading}: documents of {length:,} characters do not fit into memory")
-                continue
-            alone = alone or [make_example(text.text, of_text, text.where) for text, of_text in zip(texts, found)]
-            joined = None if length is None else join_groups(alone, groups[length])
-            rows.append({"model": name, "reading": reading, "length": length, **score(of_length, found, joined)})
+    for name, folder in zip(names, folders):
+        for reading, tokens in readings.items():
+            predictor = NerPredictor(folder, options.device, options.batch_size, max_tokens=tokens)
+            for example in texts:
+                check_types(example, predictor.types)
+            alone: list = []
+            for length, of_length in documents.items():
+                try:
+                    found = predictor.find([document.text for document in of_length])
+                except (MemoryError, RuntimeError, SystemError) as error:
+                    if length is None or not is_out_of_memory(error):
+                        raise
+                    notes.append(f"{name}, {reading}: documents of {length:,} characters do not fit into memory")
+                    continue
+                alone = alone or [make_example(text.text, one, text.where) for text, one in zip(texts, found)]
+                joined = None if length is None else join_groups(alone, groups[length])
+                rows.append({"model": name, "reading": reading, "length": length, **score(of_length, found, joined)})
     characters, entities = (sum(map(len, parts)) for parts in zip(*((text.text, text.entities) for text in texts)))
     what = f"{options.data}: the first {len(texts):,} texts, {characters:,} characters, {entities:,} entities"
     return {"what": what, "notes": notes, "rows": rows}
@@ -81,13 +77,9 @@ def measure(options: Any) -> dict[str, Any]:
 
 def first_texts(examples: Sequence[Example], characters: int) -> list[Example]:
     """The first texts of a file that have so many characters together, or all; empty ones are left out."""
-    chosen: list[Example] = []
-    for example in filter(lambda example: example.text, examples):
-        if characters <= 0:
-            break
-        chosen.append(example)
-        characters -= len(example.text)
-    return chosen
+    texts = [example for example in examples if example.text]
+    ends = itertools.accumulate(len(example.text) for example in texts)
+    return texts[: 1 + sum(end < characters for end in ends)]
 
 
 def group_neighbors(texts: Sequence[Example], length: int) -> list[list[int]]:
@@ -131,9 +123,8 @@ def score(documents: list[Example], found: list[list], alone: list[Example] | No
     """``count`` of the documents, ``precision``, ``recall``, ``f1``, ``support``, ``predicted``, ``correct``; and with
     ``alone``, the documents with the entities that were found in their texts alone, ``tenths``, by the part of the
     document in which entities begin: the same scores, and those of ``alone`` as ``alone``."""
-    scores = score_predictions(documents, found, [])
-    del scores["per_type"]
-    row = {"count": len(documents), **scores}
+    row = {"count": len(documents), **score_predictions(documents, found, [])}
+    del row["per_type"]
     if alone is not None:
         pairs = zip(by_tenth(documents, found), by_tenth(documents, [document.entities for document in alone]))
         row["tenths"] = [{**tenth, "alone": of_alone} for tenth, of_alone in pairs]
@@ -169,8 +160,11 @@ def as_report(measured: dict[str, Any]) -> str:
         else:
             length = f"{row['length']:,}"
             cells[length] = f"{row['f1']:.4f} ({100 * (row['f1'] - alone):+.1f})"
-            gaps = {f"{number}/{TENTHS}": _gap(tenth) for number, tenth in enumerate(row["tenths"], 1)}
-            tenths.append({**model, "length": length, **gaps})
+            gaps = [  # points over the same texts alone; None where there are few entities
+                f"{100 * (one['f1'] - one['alone']['f1']):+.1f}" if one["support"] >= FEWEST else None
+                for one in row["tenths"]
+            ]
+            tenths.append({**model, "length": length, **{f"{n}/{TENTHS}": gap for n, gap in enumerate(gaps, 1)}})
     columns = list(dict.fromkeys(name for cells in table.values() for name in cells))
     parts = ["F1, and points against the texts alone, by the length of the documents in characters:\n"]
     parts.append(as_markdown(list(table.values()), columns))
@@ -179,8 +173,3 @@ def as_report(measured: dict[str, Any]) -> str:
         parts.append(as_markdown(tenths, list(tenths[0])))
     parts += [f"note: {note}\n" for note in measured["notes"]]
     return "\n".join([*parts, f"{measured['what']}. {measured['machine']}\n"])
-
-
-def _gap(tenth):
-    """Points of F1 of a tenth over that of the same texts alone; None where there are few entities."""
-    return f"{100 * (tenth['f1'] - tenth['alone']['f1']):+.1f}" if tenth["support"] >= FEWEST else None

@@ -78,11 +78,8 @@ class OpenVinoGraph:
         except ImportError:
             raise InputError("OpenVINO is not installed; pip install 'paddle_rope[openvino]'") from None
         core = openvino.Core()
-        settings = {
-            "INFERENCE_PRECISION_HINT": "f32",  # it takes bfloat16 by itself where the processor has it
-            "INFERENCE_NUM_THREADS": int(os.environ["OMP_NUM_THREADS"]),
-            "NUM_STREAMS": 1,
-        }
+        # it takes bfloat16 by itself where the processor has it
+        settings = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": int(os.environ["OMP_NUM_THREADS"])}
         model = core.compile_model(core.read_model(Path(folder) / ONNX_FILE), "CPU", settings)
         self._inputs = {port.any_name for port in model.inputs}
         self.outputs = [port.any_name for port in model.outputs]

@@ -70,9 +70,8 @@ def _service(folder, served) -> Iterator[int]:
 
 
 async def _measure(port, lines, options):
-    connector = aiohttp.TCPConnector(limit=MOST_CONNECTIONS)
-    timeout = aiohttp.ClientTimeout(LOST_SECONDS)
-    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", connector=connector, timeout=timeout) as session:
+    bounds = {"connector": aiohttp.TCPConnector(limit=MOST_CONNECTIONS), "timeout": aiohttp.ClientTimeout(LOST_SECONDS)}
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", **bounds) as session:
         models = await (await session.get("/models")).json()
         bodies = list(_bodies(lines, options.texts, models["models"][0]["recipe"] == "matching"))
         load = Load(session, bodies, random.Random(options.seed))

@@ -67,6 +67,9 @@ def test_documents_hold_all_texts_with_their_entities(demo):
     assert max(len(document.text) for document in documents) <= 100
     surfaces = [[one.surface(entity) for one in group for entity in one.entities] for group in (documents, texts)]
     assert surfaces[0] == surfaces[1]
+    examples = [Example(text, (), "x:1") for text in ("一二三", "a", "b", "四五六七八九", "十", "")]
+    assert group_neighbors(examples, 5) == [[0, 1], [2], [3], [4, 5]]  # only a text alone is longer
+    assert group_neighbors([Example(text, (), "x:1") for text in "abc"], 4) == [[0, 1], [2]]  # "a b", "c"
 
 
 def test_entities_count_in_the_tenth_in_which_they_begin():
@@ -91,12 +94,6 @@ def test_joined_entities_keep_their_texts_and_only_ascii_words_are_kept_apart(te
     *first, final = [Example(text, (), f"x:{number}") for number, text in enumerate(texts)]
     document = join([*first, Example(final.text, (Entity(0, end, "a"),), "x:9")])
     assert (document.text, document.where, document.entities[0][:2]) == (joined, "x:0", last)
-
-
-def test_groups_are_all_texts_in_order_and_only_one_text_alone_is_longer():
-    examples = [Example(text, (), "x:1") for text in ("一二三", "a", "b", "四五六七八九", "十", "")]
-    assert group_neighbors(examples, 5) == [[0, 1], [2], [3], [4, 5]]
-    assert group_neighbors([Example(text, (), "x:1") for text in "abc"], 4) == [[0, 1], [2]]  # "a b", "c"
 
 
 def test_report_and_numbers_of_a_model(measure, capsys):

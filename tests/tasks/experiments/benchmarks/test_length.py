@@ -10,7 +10,6 @@ from tasks.commands.main import main
 from tasks.common.errors import InputError
 from tasks.experiments.benchmarks import length as length_benchmark
 from tasks.experiments.benchmarks.length import measure_apart, reason_to_leave_out, slope_rows
-from tasks.experiments.benchmarks.measuring import seconds_of
 from tasks.experiments.benchmarks.models import measure
 
 MODEL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
@@ -93,30 +92,14 @@ def test_a_process_that_fails_leaves_its_length_and_longer_ones_out(run, cells, 
     assert rows_of(tmp_path)[3]["left_out"] == "killed"
 
 
-@pytest.mark.parametrize(
-    "job, task, options",
-    [
-        ("train", "classification", {**MODEL, "attention": "linear", "recompute": True}),
-        ("predict", "classification", {**MODEL, "attention": "softmax"}),
-        ("train", "ner", {**NER, "attention": "softmax", "recompute": True}),
-        ("predict", "ner", {**NER, "attention": "linear", "max_span_length": 16}),
-    ],
-)
-def test_measurement_gives_seconds_and_memory(job, task, options):
-    result = measure(task, job, options, 64, "cpu")
-    assert result["seconds"] > 0 and 10 < result["idle_mb"] <= result["peak_mb"] < 100_000
-
-
 @pytest.mark.slow
-def test_measurement_in_its_own_process_says_why_it_fails():
+def test_measurement_gives_seconds_and_memory_or_says_why_it_fails():
+    for job in ("train", "predict"):
+        result = measure("ner", job, {**NER, "attention": "linear", "recompute": True}, 64, "cpu")
+        assert result["seconds"] > 0 and 10 < result["idle_mb"] <= result["peak_mb"] < 100_000
     assert measure_apart("classification", "predict", MODEL, 64, "cpu").keys() == {"seconds", "peak_mb", "idle_mb"}
     with pytest.raises(InputError, match="status 1: ValueError"):
         measure_apart("classification", "predict", {**MODEL, "hidden_size": 15}, 64, "cpu")
-
-
-@pytest.mark.parametrize("enough, least, calls", [(1e9, 2, 3), (0, 2, 2), (0, 1, 1)])
-def test_short_calls_are_repeated(enough, least, calls):
-    assert len(seconds_of(lambda: None, least_runs=least, most_runs=3, enough_seconds=enough)) == calls
 
 
 @pytest.mark.parametrize("memory, seconds, said", [(1, 1e9, "2 GB foreseen"), (1e9, 30, "64 s foreseen"), (9, 99, "")])

@@ -6,7 +6,7 @@ import pytest
 
 from tasks.commands.main import main
 from tasks.experiments.benchmarks import prediction
-from tasks.experiments.benchmarks.prediction import as_table, compare
+from tasks.experiments.benchmarks.prediction import compare
 from tasks.ner.data.reading import read_examples
 from tasks.ner.demo import write_demo_corpus
 from tasks.ner.examples import Entity
@@ -41,16 +41,6 @@ def test_each_engine_has_a_row_with_a_time_of_each_round(measure):
         assert len(row["turns"]) == 2 and all(min(turn.values()) > 0 for turn in row["turns"])
         assert row["first_answer_seconds"] > 0 and row["megabytes"] > 0
         assert row["changed"] == 0 and row["f1"] == measured["rows"][0]["f1"]
-
-
-def test_the_table_shows_medians():
-    def row(*seconds):
-        turns = [{"seconds": one, "reading_seconds": 0.5} for one in seconds]
-        row = {"engine": "eager", "turns": turns, "changed": 0.01, "f1": 0.5, "megabytes": 1.5}
-        return {**row, "first_answer_seconds": 3}
-
-    cells = as_table({"texts": 100, "rows": [row(3, 9, 4), row(1, 9, 2)]}).splitlines()[-1].split("|")[2:-1]
-    assert [cell.strip() for cell in cells] == ["50", "2.00", "25%", "1.00%", "0.5000", "1.5", "3.00"]
 
 
 def test_predictions_are_compared_span_by_span():
