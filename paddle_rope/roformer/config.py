@@ -64,7 +64,7 @@ _ALMOST = 0.85  # similarity, by difflib, of a misspelled name
 class RoFormerConfig(Options):
     """Sizes and forms of a RoFormer (arXiv 2104.09864; version 2: kexue.fm 8998).
 
-    The table of docs/library.md lists the options; ``RoFormerConfig.help("decay")`` tells the meaning of one.
+    The table of docs/guides/library.md lists the options; ``RoFormerConfig.help("decay")`` tells the meaning of one.
 
     Raises:
         ValueError: an option is out of its range, heads do not divide ``hidden_size`` evenly, or options contradict

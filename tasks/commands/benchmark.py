@@ -120,7 +120,7 @@ def _add_json(parser):
 
 
 def _length(parser):
-    parser.add_argument("plan", metavar="PLAN", help="YAML file; its keys are described in docs/experiments/README.md")
+    parser.add_argument("plan", metavar="PLAN", help="YAML file; its keys are described in docs/results/experiments.md")
     parser.add_argument("--output_dir", metavar="FOLDER", help="instead of the plan's")
     _add_device(parser)
 

@@ -17,7 +17,7 @@ Train the runs of a plan (case, variant, seed) and compare their scores.
     paddle-rope experiment PLAN.yaml [--only VARIANT ...] [--cases CASE ...] [--seeds 42,43] [--key value ...]
     paddle-rope experiment PLAN.yaml --table
 
-The plans are in configs/experiments/; docs/experiments/README.md describes their keys. Runs go to OUTPUT_DIR/runs.
+The plans are in configs/experiments/; docs/results/experiments.md describes their keys. Runs go to OUTPUT_DIR/runs.
 After each run the tables of all finished runs are written: runs.csv (each run), summary.md and summary.json (mean and
 standard deviation over the seeds, points against the reference), scores.png, and the files of the plan's report. Run
 the command again to resume: finished runs are skipped, an interrupted run continues from its last checkpoint, and

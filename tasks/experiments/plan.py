@@ -1,4 +1,4 @@
-"""A plan: training runs that differ in case, variant and seed, from a YAML file (docs/experiments/README.md)."""
+"""A plan: training runs that differ in case, variant and seed, from a YAML file (docs/results/experiments.md)."""
 
 from __future__ import annotations
 

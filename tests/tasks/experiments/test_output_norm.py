@@ -1,4 +1,4 @@
-"""What docs/experiments/README.md says of the output norm: it is linear attention without a denominator."""
+"""What docs/results/experiments.md says of the output norm: it is linear attention without a denominator."""
 
 import numpy as np
 import paddle
