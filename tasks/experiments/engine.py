@@ -39,18 +39,16 @@ def run_plan(
     device: str | None = None,
     tables_only: bool = False,
 ) -> dict[str, str]:
-    """Train what is not finished of a plan; write and print the tables of all that is.
+    """The reason, in words, for each run of a plan that could not be finished, by its name.
 
-    Several calls, in different processes, may work on one plan: each takes runs that no other has.
+    What is not finished is trained, and the tables of all that is are written and printed. Several calls, in different
+    processes, may work on one plan: each takes runs that no other has.
 
     Args:
         path, output_dir, seeds, settings: as of :func:`tasks.experiments.plan.read_plan`.
         only, cases: names of the variants, and of the cases, to train; none for all.
         device: of paddle; None takes a GPU if there is one.
         tables_only: train nothing.
-
-    Returns:
-        The reason, in words, for each run that could not be finished, by its name.
 
     Raises:
         InputError: the plan is wrong, or there are results of other keys than it now has.
@@ -85,18 +83,9 @@ def run_plan(
 
 
 def train_cell(cell: Cell, apart: bool) -> str:
-    """Train a run and keep its scores and its model; its checkpoints, which are larger than all else, are removed.
-
-    Args:
-        cell: the run.
-        apart: in its own process, so that a run that takes too much memory ends itself alone.
-
-    Returns:
-        Why the run is not finished, in words; "" if it is.
-
-    Raises:
-        InputError: the recipe refuses the configuration.
-    """
+    """Why a run that was trained is not finished, in words; "" if it is. Its checkpoints, which are larger than all
+    else, are removed then. ``apart`` is in its own process, so that a run that takes too much memory ends itself alone.
+    Raises InputError if the recipe refuses the configuration."""
     if cell.starts_from is not None and not is_finished(cell.starts_from):
         return f"starts from {cell.starts_from}, which is not finished"
     status = (train_apart if apart else train_here)(cell.recipe, cell.config)

@@ -21,17 +21,11 @@ _ROOT = Path(__file__).resolve().parents[3]
 
 
 class Worker:
-    """A running process; a context manager that ends it. ``first`` is its first answer.
+    """A running process of a ``module`` of this package; a context manager that ends it. ``first`` is its first answer.
 
-    Args:
-        module: name of a module of this package with ``start``.
-        arguments: for ``start``, strings.
-        python: the interpreter; None for this one.
-        is_prepared: whether Paddle is set up first, as our commands do (:mod:`paddle_rope.machine`).
-        settings: added to the environment; None removes a variable.
-
-    Raises:
-        InputError: it cannot be started, or ``start`` raised ImportError or InputError, whose message it gets.
+    ``python`` is the interpreter, None for this one; with ``is_prepared`` Paddle is set up first, as our commands do;
+    ``settings`` are added to the environment, and None removes a variable. Raises InputError if the process cannot be
+    started, or ``start`` raised ImportError or InputError, with that message.
     """
 
     def __init__(

@@ -114,7 +114,7 @@ def test_every_request_to_a_service_is_answered_or_refused(served, tmp_path, mon
         ("service nowhere --input texts.txt --texts 0", "--texts"),
         ("service nowhere --input texts.txt --seconds 0", "--seconds 0.0"),
         ("service nowhere --input texts.txt --output texts.txt", "texts.txt: is an input"),
-        ("service . --input texts.txt -- --max_queue 0", "--max_queue 0"),
+        ("service . --input texts.txt -- --max_queue 0", "--max_queue must be"),
         *((f"peers {words}", words.split()[0]) for words in ("--sizes 4x256", "--sizes 4x250,1x1", "--rounds 0")),
         *((f"peers {words}", words.split()[0]) for words in ("--threads 0", "--linear -3", "--sides huggingface")),
         ("prediction nowhere --input texts.txt --rounds 0", "--rounds"),
