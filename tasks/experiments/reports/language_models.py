@@ -23,7 +23,7 @@ def setting(results):
     minutes = sum(result["train_seconds"] for result in results) / 60
     return [
         f"- Text: {', '.join(config['text_files'])}; {text['training_tokens']:,} characters to train on, "
-        f"{text['held_out_tokens']:,} held out; vocabulary {text['vocabulary']:,}, {text['unknown_share']:.2%} unknown.",
+        f"{text['held_out_tokens']:,} held out; vocabulary {text['vocabulary']:,}.",
         f"- Model: {config['num_hidden_layers']} causal layers of {config['hidden_size']}, "
         f"{config['num_attention_heads']} heads, up to {max(result['parameters'] for result in results):,} parameters.",
         f"- Training: {steps:,} steps of {batch_size} texts of {length} characters; all variants see the same texts; "
