@@ -135,10 +135,9 @@ def build_application(service: Service) -> fastapi.FastAPI:
             if number == 0:
                 _add_route(app, source, verb, f"/{verb}", "the default model")
             _add_route(app, source, verb, f"/{verb}/{source.name}", "the model")
-        _add_unknown_names(app, verb, sources)
     _add_status(app, service)
     _add_errors(app)
-    app.add_middleware(Counted, paths={route.path for route in app.routes if "{" not in route.path})
+    app.add_middleware(Counted, paths={route.path for route in app.routes})
     return app
 
 
@@ -167,14 +166,6 @@ def _add_route(app, source, verb, path, whose):
             **{status: {"description": why} for status, why in PROBLEMS.items()},
         },
     )(answer)
-
-
-def _add_unknown_names(app, verb, sources):
-    names = ", ".join(source.name for source in sources) or "none"
-
-    @app.post(f"/{verb}/{{name}}", include_in_schema=False)
-    async def no_such_model(name: str) -> Response:
-        raise HTTPException(404, f"no model {name!r} for {verb}; there are: {names}")
 
 
 def _add_status(app, service):
@@ -213,7 +204,7 @@ def _add_errors(app):
     async def refused(request, error):
         reasons = {  # of FastAPI's own errors
             "There was an error parsing the body": "the body cannot be read; send JSON in UTF-8",
-            "Not Found": f"no such path: {request.url.path}; see /docs",
+            "Not Found": f"no such path: {request.url.path}; see /docs for the paths, and /models for the models",
             "Method Not Allowed": f"{request.method} is not possible here; see /docs",
         }
         answer = LastProblem if isinstance(error, Unread) else Problem

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,6 @@ from tasks.serving.models import Work, characters_of
 from tasks.serving.settings import Settings
 
 BATCH_TOKENS = 1 << 11  # of a batch of several pieces, padding included: bounds how long short texts wait for long ones
-SMOOTHING = 0.9  # of the mean time that a character takes
 
 
 class Piece(NamedTuple):
@@ -96,7 +94,6 @@ class Batcher:
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="compute")
         self._jobs: list[Job] = []  # that are not finished, in turn
         self._news = asyncio.Event()
-        self._seconds_per_character = 0.0
 
     @property
     def waiting(self) -> int:
@@ -104,12 +101,11 @@ class Batcher:
         return sum(job.waiting for job in self._jobs)
 
     def check_space(self) -> None:
-        """Raise HTTPException if the queue is full; its ``Retry-After`` is the time that the waiting jobs will take."""
+        """Raise HTTPException if the queue is full; it may have space again after the batch that is computed now."""
         items = sum(min(job.waiting, self.settings.batch_size) for job in self._jobs)
         characters = sum(job.waiting_characters for job in self._jobs)
         if items >= self.settings.max_queue or characters >= self.settings.max_queue_characters:
-            seconds = max(1, math.ceil(characters * self._seconds_per_character))
-            raise HTTPException(503, f"the queue is full; try again in {seconds} s", {"retry-after": str(seconds)})
+            raise HTTPException(503, "the queue is full; try again in a second", {"retry-after": "1"})
 
     def submit(self, work: Work, items: Sequence[Any]) -> Job:
         """Put items into the queue; raises HTTPException if it is full."""
@@ -167,11 +163,8 @@ class Batcher:
         if pieces:
             begin, work = time.monotonic(), jobs[0].work
             _compute(work, batch)
-            seconds = time.monotonic() - begin
-            per_character = seconds / max(1, sum(piece.size for piece in pieces))
-            self._seconds_per_character = SMOOTHING * self._seconds_per_character + (1 - SMOOTHING) * per_character
+            metrics.BATCH_SECONDS.labels(work.model, work.verb).observe(time.monotonic() - begin)
             metrics.BATCH_TEXTS.labels(work.model, work.verb).observe(len(pieces))
-            metrics.BATCH_SECONDS.labels(work.model, work.verb).observe(seconds)
         return {job: job.finish() for job in batch}
 
     def _draw(self, jobs: list[Job]) -> dict[Job, list[Piece]]:

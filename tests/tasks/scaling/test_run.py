@@ -207,17 +207,11 @@ WRONG = [  # words after the model, or with another one, words of the error
     (("--input", "-", "in.jsonl"), "--input: many documents"),
     (("--input", "in.jsonl", "--processes", "2"), "--output FOLDER"),
     (("--input", "in.jsonl", "--text_column", "body"), "--output FOLDER"),
-    (("--input", "in.jsonl", *TO_OUT, "--processes", "0"), "--processes 0"),
-    (("--input", "in.jsonl", *TO_OUT, "--processes", "1", "--threads", "0"), "--threads 0"),
-    ((*DATA, *TO_OUT, "--part_records", "0"), "--part_records 0"),
     ((*DATA, "--output", "data"), "data: is not empty"),
-    (("--input", "data/in.csv", "--processes", "1", "--output", "data"), "data: is not empty"),
-    ((*DATA, "--output", "full"), "full: is not empty"),
     ((*DATA, "--output", "in.jsonl"), "in.jsonl: is a file"),
     ((*DATA, *TO_OUT, "--format", "bio"), "--format bio"),
     ((*DATA, *TO_OUT, "--html", "x.html"), "--html"),
     ((*DATA, *TO_OUT, "--text_column", "body"), "data/in.csv:1: no column 'body'"),
-    (("--input", "nope", *TO_OUT, "--processes", "1"), "nope: no such file"),
     (("nope", "--input", "in.jsonl", *TO_OUT, "--processes", "1"), "nope: no such folder"),
     (("empty", "--input", "in.jsonl", *TO_OUT, "--processes", "1"), "empty: no model here"),
 ]
@@ -225,10 +219,9 @@ WRONG = [  # words after the model, or with another one, words of the error
 
 @pytest.mark.parametrize(("words", "message"), WRONG)
 def test_wrong_calls_are_told_and_write_nothing(model, tmp_path, fails, words, message):
-    for name in ("data", "full", "empty"):
+    for name in ("data", "empty"):
         (tmp_path / name).mkdir()
     (tmp_path / "in.jsonl").write_text('{"text": "x"}\n')
     (tmp_path / "data" / "in.csv").write_text("text\nx\n")
-    (tmp_path / "full" / "x").write_text("x")
     folder = words[0] if words[0] in ("nope", "empty") else str(model)
     assert message in fails(verb("predict", folder), *words[words[0] == folder :])

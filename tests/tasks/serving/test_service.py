@@ -61,7 +61,7 @@ WRONG = {  # body of a POST to /predict, status, words of the error, headers
     "a defect": ('{"texts": ["fail"]}', 500, "log"),
 }
 WRONG_PATHS = {  # method, path, body, status
-    "no such model": ("POST", "/predict/other", "{}", 404, "there are: echo"),
+    "no such model": ("POST", "/predict/other", "{}", 404, "/predict/other.*/models"),
     "nothing to embed": ("POST", "/embed", '{"texts": []}', 404, "/embed"),
     "no such path": ("GET", "/nothing", None, 404, "/nothing"),
     "a wrong method": ("GET", "/predict", None, 405, "GET"),
