@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from paddle_rope.roformer.checkpoints.settings import read_settings
+from paddle_rope.roformer.checkpoints.reading import read_settings
 from tasks.common.errors import InputError
 from tasks.ner.examples import Example
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from paddle_rope.json_files import read_json_object
+from paddle_rope.options import read_json_object
 from tasks.common.errors import InputError
 from tasks.recipes import recipe_of_model
 
