@@ -27,11 +27,9 @@ def refuse_longer(examples, max_characters):
 
 
 class NerDataset:
-    """Tokenized examples.
+    """Tokenized examples. Raises InputError if an entity has a type that is not in ``types``.
 
     Args:
-        examples: the labeled texts.
-        tokenizer: with ``encode(text)``.
         types: entity types; their order numbers them.
         max_characters: longer texts are cut into windows of so many tokens, see
             :func:`tasks.ner.data.cutting.cut_labeled`; None for no cut.
@@ -43,12 +41,8 @@ class NerDataset:
     Attributes:
         texts: the tokenized examples, in their order; or the windows of all of them.
         cut: how many windows come of how many longer texts.
-        lost: list of (example, entity) that are longer than a window: they cannot be learned.
-        unaligned: list of (example, entity) that no token boundary fits: they cannot be learned.
-        too_long: list of (example, entity) of more than ``max_span_length`` tokens: they cannot be learned either.
-
-    Raises:
-        InputError: an entity has a type that is not in ``types``.
+        lost, unaligned, too_long: lists of (example, entity) that cannot be learned: longer than a window, at no token
+            boundary, of more than ``max_span_length`` tokens.
     """
 
     def __init__(

@@ -30,14 +30,8 @@ class Evaluation(NamedTuple):
 
 
 def evaluate_model(model: Any, dataset: NerDataset, batch_size: int, with_candidates: bool = False) -> Evaluation:
-    """Evaluate a model, also while it is trained.
-
-    Args:
-        model: :class:`tasks.ner.model.NerModel`.
-        dataset: of the labeled texts.
-        batch_size: texts a batch at most.
-        with_candidates: whether to look for candidates, unless more than ``MOST_CANDIDATES`` are expected.
-    """
+    """Evaluate a :class:`tasks.ner.model.NerModel`, also while it is trained; ``with_candidates`` unless more than
+    ``MOST_CANDIDATES`` are expected."""
     config = model.config
 
     def find(texts, thresholds=None):

@@ -105,11 +105,7 @@ class TokenizedText(NamedTuple):
 def align_entities(
     entities: Iterable[Entity], offsets: list[tuple[int, int]]
 ) -> tuple[list[tuple[Entity, int, int]], list[Entity]]:
-    """Find the tokens of entities.
-
-    Args:
-        entities: in characters.
-        offsets: half-open characters of each token.
+    """Find the tokens of entities, given the half-open characters of each token.
 
     Returns:
         (aligned, unaligned): ``aligned`` holds (entity, first token, last token); ``unaligned`` the entities whose

@@ -119,20 +119,13 @@ def add_spans(
     banded: bool,
     max_entity_tokens: int | None = None,
 ) -> None:
-    """Add the outputs ``spans``, ``scores`` and ``probabilities`` to a graph with the output ``logits``.
+    """Add the outputs ``spans``, ``scores`` and ``probabilities`` to an ``onnx.ModelProto`` with the output ``logits``.
 
     ``spans`` is int64 ``[spans, 4]``: text of the batch, number of the type, first token, token behind the last one;
-    those with a logit above the threshold of their type and of at most ``max_entity_tokens`` tokens, in no particular
-    order. ``scores`` float32 ``[spans]`` are their logits, ``probabilities`` sigmoid(score / temperature). The
-    thresholds, float32 ``[types]``, and the bound ``max_entity_tokens``, int64 ``[1]``, are inputs that need not be
-    given.
-
-    Args:
-        model: ``onnx.ModelProto``, changed.
-        types: number of types.
-        thresholds, temperatures: a number, or one for each type.
-        banded: whether the logits are ``[batch, types, seq, max_span_length]``.
-        max_entity_tokens: the default of that input; None for any length.
+    those with a logit above the threshold of their type and of at most ``max_entity_tokens`` tokens (None: of any
+    number), in no particular order. ``scores`` float32 ``[spans]`` are their logits, ``probabilities`` sigmoid(score /
+    temperature). The thresholds, float32 ``[types]``, and the bound ``max_entity_tokens``, int64 ``[1]``, are inputs
+    that need not be given. ``banded`` logits are ``[batch, types, seq, max_span_length]``.
     """
     from onnx import TensorProto, helper, numpy_helper
 

@@ -85,10 +85,8 @@ def fit_keys(
 
     Args:
         given: configuration keys, which are kept.
-        examples: what is learned from.
-        more: texts without labels.
-        processes: that train together.
-        accumulated: batches of an optimizer step.
+        examples: what is learned from; ``more`` are texts without labels.
+        processes: that train together; ``accumulated`` batches are an optimizer step.
         dev: what an epoch and a threshold are chosen by.
         window: characters; longer examples are cut into windows of so many. None: no cut.
 

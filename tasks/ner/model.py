@@ -21,12 +21,9 @@ FLAGS_SIZE = 64
 class FeatureEmbedding(nn.Layer):
     """Embeds columns and flags, concatenates them and projects them to the size of the token embeddings.
 
-    The columns of a kind share one table. Tables and flags start like the token embeddings, and the projection with
-    1 / sqrt(inputs), which keeps their scale: so the features have at least as much weight in the sum as the tokens.
-
-    Args:
-        sizes: :attr:`tasks.ner.features.WordFeatures.sizes`.
-        embedding_size: of the tokens.
+    The columns of a kind share one table. Tables and flags start like the token embeddings, and the projection with 1 /
+    sqrt(inputs), which keeps their scale: so the features have at least as much weight in the sum as the tokens.
+    ``sizes`` are :attr:`tasks.ner.features.WordFeatures.sizes`.
     """
 
     def __init__(self, sizes, embedding_size):
@@ -51,16 +48,8 @@ class FeatureEmbedding(nn.Layer):
         weight.set_value(paddle.normal(std=weight.shape[0] ** -0.5, shape=weight.shape).astype(weight.dtype))
 
     def forward(self, columns=None, flags=None):
-        """Embed a batch.
-
-        Args:
-            columns: int64 ``[batch, seq, columns]``, those of each kind in the order of ``COLUMNS``; None if the model
-                has no such kind.
-            flags: bool or 0/1 ``[batch, seq, flags]``; None if it has none.
-
-        Returns:
-            float ``[batch, seq, embedding_size]``.
-        """
+        """float ``[batch, seq, embedding_size]``, from ``columns`` int64 ``[batch, seq, columns]``, in the order of
+        ``COLUMNS``, and ``flags`` bool ``[batch, seq, flags]``; None for what the model has not."""
         if (columns is None) == bool(self.kinds) or (flags is None) == (self.flags is not None):
             raise ValueError("a model with word features needs the columns and flags of its texts")
         tables = [self.tables[kind] for kind in self.kinds for _ in range(COLUMNS[kind])]
@@ -122,15 +111,8 @@ class NerModel(RoFormerPretrainedModel):
         return self.decode(evaluated(self, batch), thresholds)
 
     def decode(self, logits, thresholds=None):
-        """Entities of a batch of logits.
-
-        Args:
-            logits: as from :meth:`forward`.
-            thresholds: instead of those of the configuration.
-
-        Returns:
-            For each text a list of :class:`~paddle_rope.global_pointer.decoding.ScoredSpan`.
-        """
+        """For each text of a batch of logits a list of :class:`~paddle_rope.global_pointer.decoding.ScoredSpan`;
+        ``thresholds`` in place of the configuration's."""
         thresholds = self.config.thresholds if thresholds is None else thresholds
         return decode_spans(logits, thresholds, banded=self.config.max_span_length is not None)
 

@@ -48,12 +48,7 @@ TYPES_NAMED = 40  # in what is printed
 
 @dataclass
 class NerRun(Run):
-    """A run of the NER recipe.
-
-    Attributes:
-        more_texts: unlabeled texts for masked language modeling, as examples.
-        features: word features of the training data; None: none.
-    """
+    """A run of the NER recipe."""
 
     more_texts: list[Example] = field(default_factory=list)
     features: WordFeatures | None = None

@@ -34,10 +34,9 @@ def tune_model(
     config.json.
 
     Args:
+        only: ``"thresholds"`` or ``"temperatures"`` leaves the other as they are; None tunes both.
         model_dir, device, batch_size, max_tokens, max_entity_tokens, bf16: as of
             :class:`~tasks.ner.prediction.predictor.NerPredictor`.
-        data_file: labeled file.
-        only: ``"thresholds"`` or ``"temperatures"`` leaves the other as they are; None tunes both.
 
     Returns:
         dict with ``before`` and ``after``, scores as of :func:`tasks.ner.metrics.entity_scores` with ``reliability``,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from tasks.common.texts.documents import SENTENCE_END
@@ -12,28 +10,21 @@ from tasks.ner.examples import TokenizedText
 Span = tuple[int, int, int]
 
 
-class Cut(NamedTuple):
-    """A labeled text in pieces."""
-
-    pieces: list[TokenizedText]
-    lost: list[Span]  # spans of the text that are longer than a piece
-
-
-def cut_labeled(text: TokenizedText, length: int, characters: str) -> Cut:
-    """Cut a text into pieces of at most ``length`` tokens, none of which holds a part of an entity that none holds.
+def cut_labeled(text: TokenizedText, length: int, characters: str) -> tuple[list[TokenizedText], list[Span]]:
+    """Pieces of at most ``length`` tokens, none of which holds a part of an entity that none holds; and the spans of
+    the text that are longer than a piece.
 
     A cut lies in the second half of a piece: behind the last end of a sentence there that is in no entity, else at the
     last place in no entity. Where there is none, as in long chains of overlapping entities, the next piece begins with
     the first entity that the cut breaks; a label stands only where its entity is whole.
 
     Args:
-        text: begins and ends with a special token.
-        length: tokens of a piece without the special ones.
+        text: begins and ends with a special token, which do not count.
         characters: the text itself.
     """
     tokens = text.size
     if tokens <= length:
-        return Cut([text], [])
+        return [text], []
     spans = [(first - 1, last) for _, first, last in text.spans]  # half-open, without the special token
     depth = np.zeros(tokens + 1, dtype=np.int64)  # [place], entities that a cut before that token breaks
     for begin, end in spans:
@@ -47,9 +38,10 @@ def cut_labeled(text: TokenizedText, length: int, characters: str) -> Cut:
         end = tokens if tokens - begin <= length else _last_place(is_free, is_end, begin, length)
         inside = [number for number, (first, behind) in enumerate(spans) if begin <= first and behind <= end]
         kept.update(inside)
-        pieces.append(_piece(text, begin, end, [text.spans[number] for number in inside]))
+        moved = [(kind, first - begin, last - begin) for kind, first, last in (text.spans[number] for number in inside)]
+        pieces.append(text.part(begin, end)._replace(spans=moved))
         if end == tokens:
-            return Cut(pieces, [span for number, span in enumerate(text.spans) if number not in kept])
+            return pieces, [span for number, span in enumerate(text.spans) if number not in kept]
         begin = min((first for first, behind in spans if begin < first < end < behind), default=end)
 
 
@@ -61,8 +53,3 @@ def _last_place(is_free, is_end, begin, length):
         if len(fitting):
             return int(fitting[-1])
     return begin + length
-
-
-def _piece(text, begin, end, spans):
-    moved = [(kind, first - begin, last - begin) for kind, first, last in spans]
-    return text.part(begin, end)._replace(spans=moved)

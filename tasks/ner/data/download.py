@@ -15,14 +15,12 @@ _TIMEOUT = 30.0  # seconds without an answer
 _LARGEST_MEMBER = 1 << 30
 
 
-def download(url, path, size=None, sha256=None, check=None, show_progress=False):
+def download(url, path, check, show_progress=False):
     """Download a file with pooch, which retries twice and takes the proxies of the environment.
 
     Args:
         url: http or https address.
         path: where to put the file; its folder is made.
-        size: its bytes, or None if unknown.
-        sha256: its hexadecimal SHA-256, or None if unknown.
         check: called with the path of the whole file, before it has its name, and with ``url``, which stands for it in
             messages; raises InputError if the content is not as expected.
         show_progress: show a progress bar.
@@ -53,9 +51,7 @@ def download(url, path, size=None, sha256=None, check=None, show_progress=False)
                 f"{url}: cannot be downloaded ({reason}); check the network and https_proxy and run again, "
                 f"or fetch the address yourself and save it as {path}"
             ) from None
-        check_file(fetched, url, size, sha256)
-        if check is not None:
-            check(fetched, url)
+        check(fetched, url)
         os.replace(fetched, path)
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -71,18 +67,15 @@ def check_file(path, name, size=None, sha256=None):
 
 
 def read_zip_member(path, member, name):
-    """The content of the one file called ``member`` in whatever folder of a zip archive.
-
-    Nothing is unpacked, so the archive's paths cannot lead anywhere. ``name`` stands for the archive in messages.
-    """
+    """The content of the one file called ``member`` in whatever folder of a zip archive, which messages call ``name``.
+    Nothing is unpacked, so the archive's paths cannot lead anywhere."""
     try:
         with zipfile.ZipFile(path) as archive:
             found = [
                 info
                 for info in archive.infolist()
-                if not info.is_dir()
-                and PurePosixPath(info.filename).name == member
-                and not info.filename.startswith("__MACOSX/")
+                if PurePosixPath(info.filename).name == member
+                and not (info.is_dir() or info.filename.startswith("__MACOSX/"))
             ]
             if len(found) != 1 or found[0].file_size > _LARGEST_MEMBER:
                 held = ", ".join(archive.namelist()[:8])

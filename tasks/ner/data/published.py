@@ -18,19 +18,14 @@ from tasks.ner.data.reading import read_examples, read_texts
 
 @dataclass(frozen=True)
 class PublishedFile:
-    """A file of a data set: what its address gives, or, of a zip archive, the member of this name.
-
-    Attributes:
-        texts, entities: how many it has; None for entities that nobody has counted, or that are not labeled.
-        size, sha256: of what is downloaded; None where nobody has published them.
-    """
+    """A file of a data set: what its address gives, or, of a zip archive, the member of this name."""
 
     name: str
     url: str
     texts: int
-    entities: int | None = None
+    entities: int | None = None  # None: nobody has counted them, or they are not labeled
     labeled: bool = True
-    size: int | None = None
+    size: int | None = None  # of what is downloaded; None where nobody has published it
     sha256: str | None = None
 
     @property
@@ -43,7 +38,7 @@ class PublishedFile:
         """Whether the file is part of a zip archive."""
         return self.url.endswith(".zip")
 
-    def check(self, path: str | os.PathLike, name: str) -> None:
+    def check(self, path: str | os.PathLike, name: str | os.PathLike) -> None:
         """Raise InputError unless the file at ``path`` is this one; ``name`` stands for it in the message."""
         if self.sha256 is not None and not self.is_member:
             check_file(path, name, self.size, self.sha256)
@@ -59,7 +54,7 @@ class PublishedFile:
         if wrong:
             raise InputError(f"{name}: has {' and '.join(wrong)}; the file has changed or was not meant")
 
-    def check_archive(self, path: str | os.PathLike, name: str) -> None:
+    def check_archive(self, path: str | os.PathLike, name: str | os.PathLike) -> None:
         """Raise InputError unless the zip archive at ``path`` has this file."""
         check_file(path, name, self.size, self.sha256)
         read_zip_member(path, self.name, name)
@@ -92,13 +87,8 @@ def check_there(path: str) -> None:
 
 
 def fetch_dataset(files: Iterable[PublishedFile], folder: str | os.PathLike, show_progress: bool = False) -> None:
-    """Put the files of a data set into a folder, and print a line for each. Files that are there already are checked
-    and kept.
-
-    Args:
-        files: of the data set.
-        folder: where to put them; is made.
-        show_progress: show a progress bar.
+    """Put the files of a data set into a folder, which is made, and print a line for each. Files that are there already
+    are checked and kept.
 
     Raises:
         InputError: a file cannot be downloaded, or is there with another content; those before it stay.
@@ -113,7 +103,7 @@ def fetch_dataset(files: Iterable[PublishedFile], folder: str | os.PathLike, sho
             continue
         if file.is_member:
             if not source.exists():
-                download(file.url, source, file.size, file.sha256, file.check_archive, show_progress)
+                download(file.url, source, file.check_archive, show_progress)
                 archives.append(source)
             elif source not in archives:
                 _check_given(source, file.check_archive)
@@ -122,7 +112,7 @@ def fetch_dataset(files: Iterable[PublishedFile], folder: str | os.PathLike, sho
                 target.flush()
                 file.check(target.name, path)
         else:
-            download(file.url, path, file.size, file.sha256, file.check, show_progress)
+            download(file.url, path, file.check, show_progress)
         print(f"{path}: {path.stat().st_size} bytes from {file.url}")
     for source in archives:
         source.unlink()

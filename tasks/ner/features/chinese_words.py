@@ -32,15 +32,8 @@ class Words(NamedTuple):
 
 
 class ChineseWords:
-    """Finds words in texts as jieba does. Threads may share it.
-
-    Args:
-        arrays: as returned by :func:`tasks.ner.features.jieba_dictionary.read_jieba`.
-
-    Attributes:
-        arrays: as given.
-        version: of the jieba whose words these are.
-    """
+    """Finds words in texts as jieba does. Threads may share it. ``arrays`` are as returned by
+    :func:`tasks.ner.features.jieba_dictionary.read_jieba`, ``version`` is of the jieba that they are from."""
 
     def __init__(self, arrays):
         self.arrays = arrays
@@ -74,15 +67,9 @@ class ChineseWords:
         return Words(text, pairs, dictionary, self.segment(text, dictionary) if segmented else [])
 
     def find(self, text, pairs):
-        """All words of the dictionary with two or more characters in a text, also overlapping ones.
-
-        Args:
-            text: string.
-            pairs: from :func:`~tasks.ner.features.pairs.pairs_of`.
-
-        Returns:
-            dict from the characters at which words begin to a list of (end, (score, part of speech)); both ordered.
-        """
+        """All words of the dictionary with two or more characters in a text, also overlapping ones: dict from the
+        characters at which words begin to a list of (end, (score, part of speech)); both ordered. ``pairs`` are from
+        :func:`~tasks.ner.features.pairs.pairs_of`."""
         first_child, entries_of, entries = self._first_child, self._entries_of, self._entries
         child, size = self._characters.find, len(text)
         nodes = self._pair_nodes(pairs)
@@ -103,15 +90,8 @@ class ChineseWords:
         return found
 
     def segment(self, text, found):
-        """jieba's segmentation of a text, with its hidden Markov model for words that the dictionary lacks.
-
-        Args:
-            text: string.
-            found: the words of :meth:`find`.
-
-        Returns:
-            List of (start, end, part of speech), which cover the text in its order.
-        """
+        """jieba's segmentation of a text, with its hidden Markov model for words that the dictionary lacks: a list of
+        (start, end, part of speech), which cover the text in its order. ``found`` are the words of :meth:`find`."""
         words: list = []
         end = 0
         for block in _BLOCK.finditer(text):
@@ -136,8 +116,8 @@ class ChineseWords:
         return words
 
     def _most_probable(self, text, start, stop, found):
-        """dict from each character of a block to the word that begins there, of the most probable words up to its stop:
-        the longest of equally probable ones, as in :meth:`find`, or None for the character."""
+        """For each character of a block the word that begins there, of the most probable words up to its stop: the
+        longest of equally probable ones, as in :meth:`find`, or None for the character."""
         chosen = {}
         scores = {stop: 0.0}
         score = 0.0

@@ -10,16 +10,10 @@ DICTIONARY_CLASSES = len(TAG_CLASSES) * LENGTHS
 
 
 class SpanFlags:
-    """Flags of tokens from spans of characters. Threads may share it.
+    """Flags of tokens from spans of characters of so many ``classes``. Threads may share it.
 
     A token begins a span if its first character does, ends one if its last character does, and is inside if the span
-    extends to both sides of it.
-
-    Args:
-        classes: number of classes of spans.
-
-    Attributes:
-        num_flags: ``classes * PLACES``; the flags of a class follow each other.
+    extends to both sides of it. The ``PLACES`` flags of a class follow each other.
     """
 
     def __init__(self, classes):
@@ -33,15 +27,12 @@ class SpanFlags:
         self._masks = [self._packed([sum(bits)]) for bits in zip(*self._bits)]  # of all classes, by place
 
     def __call__(self, spans, size, tokens):
-        """Flags of tokens.
+        """uint8 ``[tokens, bytes]``, eight flags in a byte as ``np.packbits`` has them.
 
         Args:
             spans: iterable of (start, end, class), half-open; a span of one character begins and ends with it.
             size: characters of the text.
             tokens: :class:`~tasks.ner.features.token_features.TokenPlaces`.
-
-        Returns:
-            uint8 ``[tokens, bytes]``, eight flags in a byte as ``np.packbits`` has them.
         """
         of_character = [0] * (size + 1)
         bits = self._bits

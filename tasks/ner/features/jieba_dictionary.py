@@ -35,15 +35,9 @@ _shared: list[ChineseWords] = []  # of the installed jieba, once it is read
 
 
 def installed_words():
-    """The :class:`ChineseWords` of the installed jieba, read once a process.
-
-    They are read from the user's cache folder, where they are kept under the check sum of jieba's files. Where they are
-    not there, or damaged, they are made of jieba's files, which takes about a second, and written there if that folder
-    can be written.
-
-    Raises:
-        InputError: jieba is not installed.
-    """
+    """The :class:`ChineseWords` of the installed jieba, read once a process from the user's cache folder, where they
+    are kept under the check sum of jieba's files. Where they are not there, or damaged, they are made of jieba's files,
+    which takes about a second, and written there if possible. Raises InputError if jieba is not installed."""
     with _lock:  # of threads, one reads and the others wait for it
         if not _shared:
             _shared.append(ChineseWords(_installed_arrays()))
@@ -51,11 +45,8 @@ def installed_words():
 
 
 def read_words(path):
-    """The :class:`ChineseWords` of a file of :func:`write_words`.
-
-    Raises:
-        ValueError: it cannot be read, is damaged, or was written by another version of this program.
-    """
+    """The :class:`ChineseWords` of a file of :func:`write_words`; raises ValueError if it cannot be read, is damaged,
+    or was written by another version of this program."""
     try:
         return ChineseWords(_read(path))
     except _UNREADABLE as error:
@@ -63,11 +54,7 @@ def read_words(path):
 
 
 def write_words(path, arrays):
-    """Write the arrays of a :class:`ChineseWords` to a file of 2 MB.
-
-    Raises:
-        InputError: the folder is missing or not writable.
-    """
+    """Write the arrays of a :class:`ChineseWords` to a file of 2 MB."""
     with atomic_writer(path, binary=True) as file:
         np.savez_compressed(file, format=np.array(FORMAT), **arrays)
 
@@ -100,11 +87,7 @@ def _read(path):
 
 
 def jieba_version():
-    """Version of the installed jieba.
-
-    Raises:
-        InputError: it is not installed.
-    """
+    """Version of the installed jieba; raises InputError if it is not installed."""
     try:
         return importlib.metadata.version("jieba")
     except importlib.metadata.PackageNotFoundError:
@@ -122,11 +105,8 @@ def jieba_sha256():
 
 
 def read_jieba():
-    """Everything that the words of a text are found with.
-
-    Returns:
-        dict from names to arrays: as of :func:`_trie` and :func:`_markov_model`, and the ``version`` of jieba.
-    """
+    """Everything that the words of a text are found with: dict from names to arrays, as of :func:`_trie` and
+    :func:`_markov_model`, and the ``version`` of jieba."""
     folder = _folder()
     tables = {name: _module(folder / "posseg" / f"{name}.py").P for name in TABLES}
     return {
@@ -156,20 +136,16 @@ def _module(path):
 
 
 def _trie(text):
-    """The words as a tree of their characters.
+    """The words of ``dict.txt`` as a tree of their characters. Its lines are "word frequency part-of-speech"; of lines
+    with the same word the last one counts, but the sum of frequencies includes all lines, as in jieba.
 
-    Args:
-        text: content of ``dict.txt``: lines "word frequency part-of-speech". Of lines with the same word the last one
-            counts, but the sum of frequencies includes all lines, as in jieba.
+    Nodes are numbered level by level, and the children of a node follow each other, ordered by character; node 0 is the
+    root. ``node_characters`` uint ``[nodes]``, code points; ``node_children`` uint ``[nodes]``, how many children;
+    ``node_entries`` uint ``[nodes]``, entry of the word that ends there, 0 where none does.
 
-    Returns:
-        Nodes are numbered level by level, and the children of a node follow each other, ordered by character; node 0 is
-        the root. ``node_characters`` uint ``[nodes]``, code points; ``node_children`` uint ``[nodes]``, how many
-        children; ``node_entries`` uint ``[nodes]``, entry of the word that ends there, 0 where none does.
-
-        Words of like frequency and part of speech share an entry; entry 0 is for unknown words. ``entry_scores``
-        float64 ``[entries]``, logarithm of the share of the frequency, of 1 if it is 0; ``entry_is_word`` bool
-        ``[entries]``, frequency above 0; ``entry_tags`` ``[entries]``, part of speech.
+    Words of like frequency and part of speech share an entry; entry 0 is for unknown words. ``entry_scores`` float64
+    ``[entries]``, logarithm of the share of the frequency, of 1 if it is 0; ``entry_is_word`` bool ``[entries]``,
+    frequency above 0; ``entry_tags`` ``[entries]``, part of speech.
     """
     fields = text.replace("\n", " ").split()
     if len(fields) % 3 or text.count(" ") != len(fields) // 3 * 2:
@@ -218,19 +194,13 @@ def _nodes(words):
 
 
 def _markov_model(states_of, start, transitions, emissions):
-    """The hidden Markov model of parts of speech.
+    """The hidden Markov model of parts of speech, from dicts of jieba with logarithms of probabilities. States are
+    ordered from the last to the first, so that of equal scores the first maximum is the one jieba takes.
 
-    States are ordered from the last to the first, so that of equal scores the first maximum is the one jieba takes.
-
-    Args:
-        states_of: dict from a character to the states (place in word, part of speech) it is known to have.
-        start, transitions, emissions: logarithms of probabilities; transitions of a state to no other one are absent.
-
-    Returns:
-        ``states`` ``[states]``, place and part of speech; ``start`` float64 ``[states]``; ``transitions`` float64
-        ``[states, states]``, -inf where there is none; ``emission_characters`` ``[emissions]``, code points in order,
-        ``emission_states`` and ``emission_scores`` float64 ``[emissions]``; ``known_characters``, ``known_states`` and
-        ``known_scores`` ``[known]``, from ``states_of``, ordered by character and state.
+    ``states`` ``[states]``, place in a word and part of speech; ``start`` float64 ``[states]``; ``transitions`` float64
+    ``[states, states]``, -inf where there is none; ``emission_characters`` ``[emissions]``, code points in order,
+    ``emission_states`` and ``emission_scores`` float64 ``[emissions]``; ``known_characters``, ``known_states`` and
+    ``known_scores`` ``[known]``, the states that a character is known to have, ordered by both.
     """
     states = sorted(transitions, reverse=True)
     number = {state: index for index, state in enumerate(states)}

@@ -8,12 +8,9 @@ _LEAST = float("-inf")
 
 
 class UnknownWords:
-    """Cuts strings of Chinese characters as ``jieba.posseg`` does, to the last tie. Threads may share it.
-
-    Args:
-        arrays: as returned by :func:`tasks.ner.features.jieba_dictionary.read_jieba`; its states are ordered so
-            that of equally probable ones the first is jieba's choice.
-    """
+    """Cuts strings of Chinese characters as ``jieba.posseg`` does, to the last tie. Threads may share it. The states of
+    the ``arrays`` (:func:`tasks.ner.features.jieba_dictionary.read_jieba`) are ordered so that of equally probable ones
+    the first is jieba's choice."""
 
     def __init__(self, arrays):
         self._states = arrays["states"].tolist()
@@ -33,11 +30,7 @@ class UnknownWords:
         self._remembered = {}
 
     def cut(self, string):
-        """The words of a string.
-
-        Returns:
-            Tuple of (length, part of speech), which covers the string.
-        """
+        """The words of a string: a tuple of (length, part of speech), which covers it."""
         words = self._remembered.get(string)
         if words is None:
             words = self._words(string)
@@ -74,11 +67,8 @@ class UnknownWords:
         return path[::-1]
 
     def _step(self, scores, beginning, continuing):
-        """The scores of a character's states, from the scores of the states of the character before.
-
-        Returns:
-            dict from the states that can follow to their scores; dict from them to the best state before.
-        """
+        """For a character's states that can follow, from the scores of the states of the character before: their
+        scores, and the best state before."""
         following, came_from = {}, {}
         ended = [(score, state, self._transitions[state]) for state, score in scores.items() if self._ends[state]]
         ended.sort(reverse=True)

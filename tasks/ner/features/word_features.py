@@ -70,15 +70,8 @@ class WordFeatures:
         more: Sequence[Example] = (),
         more_min_count: int = 20,
     ) -> WordFeatures:
-        """Build vocabularies and gazetteer.
-
-        Args:
-            examples: the training data.
-            kinds: some of ``FEATURE_KINDS``.
-            min_count: values that occur less often become unknown.
-            more: examples without labels, for the vocabularies alone.
-            more_min_count: values that are rare in the training data are kept if they occur so often in all.
-        """
+        """Build vocabularies and gazetteer of the training data. Values that occur less often than ``min_count`` become
+        unknown, unless they occur ``more_min_count`` times in all, with the texts of ``more``, which have no labels."""
         kinds = check_kinds(kinds)
         counts: dict = {kind: (Counter(), Counter()) for kind in COLUMNS if kind in kinds}  # in examples; in all
         for number, example in enumerate((*examples, *more) if counts else ()):
@@ -105,14 +98,9 @@ class WordFeatures:
         return {"tables": tables, "flags": self._flags.num_flags}
 
     def __call__(self, text: str, offsets: list[tuple[int, int]], own: Optional[Example] = None) -> TokenFeatures:
-        """Features of a text.
-
-        Args:
-            text: string.
-            offsets: half-open characters of each token; empty for special tokens, whose features are all 0.
-            own: the example of the text if it is one of the training data. The gazetteer leaves its entities and
-                occurrences out: a text must not find its own labels there, as texts to come will not find theirs.
-        """
+        """Features of a text, of which ``offsets`` are the half-open characters of each token, empty for special
+        tokens. ``own`` is its example if it is one of the training data: a text must not find its own labels in the
+        gazetteer, as texts to come will not find theirs."""
         words = _words_of(text, self.kinds, self._given_words)
         tokens = token_places(offsets, len(text))
         spans = dictionary_spans(words) if "dictionary" in self.kinds else []
@@ -124,14 +112,9 @@ class WordFeatures:
         return TokenFeatures(self._columns(words, tokens), flags, self._flags.num_flags)
 
     def save_pretrained(self, folder: str | os.PathLike, with_dictionary: bool = False) -> None:
-        """Write ``features.json``.
-
-        Args:
-            folder: an existing one.
-            with_dictionary: whether to write ``words.npz`` too (2 MB), jieba's dictionary as it is searched here, if
-                the features need it: they can then be read where jieba is not installed, and find the same words where
-                another one is.
-        """
+        """Write ``features.json`` into a folder; ``with_dictionary`` also ``words.npz`` (2 MB), jieba's dictionary as
+        it is searched here, if the features need it: they can then be read where jieba is not installed, and find the
+        same words where another one is."""
         content = {
             "kinds": list(self.kinds),
             "jieba": self._jieba_version() if self._needs_jieba else None,

@@ -37,15 +37,8 @@ class Paragraph(NamedTuple):
 
 
 def nested_pieces(entities: list[Entity], cuts: Sequence[int] = ()) -> list[Piece]:
-    """Cut entities into pieces of which any two are nested or apart.
-
-    Args:
-        entities: of one text.
-        cuts: characters, ordered, before which a piece ends.
-
-    Returns:
-        The pieces in the order in which their boxes open: outer before inner.
-    """
+    """Cut the entities of a text into pieces of which any two are nested or apart, and which end before each of the
+    ordered ``cuts``, in the order in which their boxes open: outer before inner."""
     waiting = [(entity.start, -entity.end, number, True) for number, entity in enumerate(entities)]
     heapq.heapify(waiting)
     pieces: list[Piece] = []
@@ -68,13 +61,7 @@ def nested_pieces(entities: list[Entity], cuts: Sequence[int] = ()) -> list[Piec
 
 
 def drawn_paragraphs(text: str, entities: list[Entity], paragraphs: Sequence[Span]) -> Iterator[Paragraph]:
-    """Each paragraph of a text.
-
-    Args:
-        text: the text.
-        entities: of it, ordered.
-        paragraphs: its characters, cut somehow.
-    """
+    """Each paragraph of a text, of which ``paragraphs`` are the characters, with the ordered entities in it."""
     pieces = nested_pieces(entities, [end for _, end in paragraphs])
     first = 0
     for start, end in paragraphs:

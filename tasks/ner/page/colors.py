@@ -21,14 +21,8 @@ EDGES = ("1.5px solid", "1.5px dotted", "3px double")
 
 
 def looks_of(types: Sequence[str], entities: Iterable[list[Entity]]) -> dict[str, dict[str, str]]:
-    """``color``, ``ink`` and ``edge`` of each type, as the style sheet has them.
-
-    The two types that are nested in each other most often get the first two colors, and so on; then come the others.
-
-    Args:
-        types: names of the types that occur.
-        entities: of each text, ordered.
-    """
+    """``color``, ``ink`` and ``edge`` of each type that occurs, as the style sheet has them. The two types that are
+    nested in each other most often get the first two colors, and so on; then come the others."""
     nested: Counter = Counter()
     for of_text in entities:
         pieces = nested_pieces(of_text)

@@ -38,13 +38,8 @@ def section_anchor(number: int, start: int) -> str:
 
 
 def places_of(texts: list[str], sections: list[list[list[Span]]], entities: list[list[Entity]]) -> list[Place]:
-    """The table of contents. Short texts that follow each other share a place, until they are as long as a section.
-
-    Args:
-        texts: the texts of the page.
-        sections: of each, as from :func:`tasks.ner.page.sections.sections_of`.
-        entities: of each.
-    """
+    """The table of contents, of texts with the sections of each (:func:`tasks.ner.page.sections.sections_of`) and its
+    entities. Short texts that follow each other share a place, until they are as long as a section."""
     places: list[Place] = []
     size = 0  # characters of the texts of the last place, if it may have more
     for number, (text, of_text, found) in enumerate(zip(texts, sections, entities), 1):
@@ -62,7 +57,7 @@ def places_of(texts: list[str], sections: list[list[list[Span]]], entities: list
 
 
 def _parts(text: str, number: int, sections: list[list[Span]], entities: list[Entity]) -> Iterator[Place]:
-    """The sections of a text. An entity belongs to that in which it begins."""
+    """The sections of a text. An entity belongs to the section in which it begins."""
     place = 0
     for section in sections:
         start, end = section[0][0], section[-1][1]

@@ -45,10 +45,9 @@ def write_html(
     calibrated: bool = True,
     language: str = "en",
 ) -> None:
-    """Write a page.
+    """Write a page into an open file.
 
     Args:
-        file: open for text.
         records: list of records as from :class:`tasks.ner.prediction.predictor.NerPredictor`.
         types: names of the types. Those that occur are the legend, in their order.
         name: of what the texts are from.

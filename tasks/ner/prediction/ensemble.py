@@ -18,21 +18,13 @@ SAME_KEYS = ("types", "max_span_length", "allow_overlap")
 
 
 class NerEnsemble(nn.Layer):
-    """The mean of the scores of several models, as a :class:`~tasks.ner.model.NerModel` for prediction.
+    """The mean of the scores of several models, as a :class:`~tasks.ner.model.NerModel` for prediction. Sizes, number
+    of layers and attention may differ.
 
     Models that differ in nothing but their seed make different mistakes (Lakshminarayanan et al. 2017, arXiv
     1612.01474, who average probabilities; here it is logits, which each model was trained to have above 0 at entities).
-
-    Args:
-        folders: of the models.
-        models: sizes, number of layers and attention may differ.
-
-    Raises:
-        InputError: the models do not read the same tokens and features, or do not find the same types.
-
-    Attributes:
-        config: of the first model, with the means of the thresholds and of the temperatures, and the least
-            ``max_tokens``, ``window_tokens`` and ``longest_text``, and the largest ``longest_entity``.
+    ``config`` is of the first model, with the means of the thresholds and of the temperatures, and the lengths that
+    suit all. Raises InputError if the models do not read the same tokens and features, or do not find the same types.
     """
 
     def __init__(self, folders: list[str | os.PathLike], models: list[NerModel]):

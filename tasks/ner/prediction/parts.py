@@ -60,17 +60,8 @@ def _last_end(cut, text, first, last):
 def read_parts(
     text: str, tokenizer: Any, features: WordFeatures | None, characters: int | None = None
 ) -> Iterator[TokenizedText]:
-    """The tokens of each part of a text, with their features if a model takes them.
-
-    Args:
-        text: string.
-        tokenizer: with ``encode(text)``.
-        features: of the tokens, or None.
-        characters: of a part at most; None for ``PART_CHARACTERS``.
-
-    Yields:
-        :class:`TokenizedText`, each in special tokens; offsets count characters of the whole text.
-    """
+    """The tokens of each part of a text, of at most so many ``characters``, each between special tokens, with their
+    features if a model takes them. Offsets count characters of the whole text."""
     for start, end in part_bounds(text, characters or PART_CHARACTERS):
         ids, offsets, _ = tokenizer.encode(text[start:end])
         around = max(0, start - CONTEXT_CHARACTERS)

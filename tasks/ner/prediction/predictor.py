@@ -110,13 +110,9 @@ class NerPredictor(Predictor):
         where: Sequence[str] | None = None,
         thresholds: float | list[float] | None = None,
     ) -> list[list[Entity]]:
-        """As :meth:`__call__`, but for each text its entities.
-
-        Args:
-            texts, where: as there.
-            thresholds: logits above which a span is an entity, one or one for each type, instead of the model's; then
-                overlapping ones are given, too, even if the model's entities do not overlap.
-        """
+        """As :meth:`__call__`, but for each text its entities. ``thresholds`` are logits above which a span is an
+        entity, one or one for each type, instead of the model's; then overlapping ones are given, too, even if the
+        model's entities do not overlap."""
         if isinstance(texts, str):
             raise InputError("texts must be a list of strings, got one string; write [text]")
         where = where or [f"text {number}" for number in range(1, len(texts) + 1)]
@@ -160,7 +156,7 @@ class NerPredictor(Predictor):
 
     @property
     def max_tokens(self) -> int:
-        """Longest text in tokens that is read whole, and length of the windows of a longer one."""
+        """Length of the longest text that is read whole, and of the windows of a longer one."""
         return self.reading.max_tokens
 
     @property

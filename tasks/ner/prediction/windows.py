@@ -40,8 +40,7 @@ def windows_of(parts: Iterable[TokenizedText], length: int, overlap: int) -> Ite
 
     Args:
         parts: the text, whole or in parts, which are read as windows need them. Each begins and ends with a special
-            token, and its offsets count characters of the whole text.
-        length: tokens of a window without the special ones.
+            token, which does not count, and its offsets count characters of the whole text.
         overlap: see above; at most ``length`` - 2.
     """
     step = max(1, length - overlap - 1)
@@ -68,15 +67,8 @@ def _window(text, reached, begins, ends):
 
 
 def merge_windows(bounds: Sequence[Bounds], found: Sequence[Sequence[Entity]]) -> list[Entity]:
-    """Entities of a text, from the entities of its windows.
-
-    Args:
-        bounds: :attr:`Window.bounds` of the windows of one text, in their order.
-        found: for each window its entities, in characters of the text.
-
-    Returns:
-        The entities, ordered.
-    """
+    """The entities of a text, ordered, from the entities of each of its windows; ``bounds`` are :attr:`Window.bounds`
+    of the windows in their order."""
     starts, ends = zip(*bounds)
     entities = []
     for number, of_window in enumerate(found):

@@ -50,7 +50,7 @@ class Match(NamedTuple):
 
 
 class _Overlaps:
-    """Entities of a text to ask which share a character with a span; a long text has thousands."""
+    """Entities of a text, to find those that share a character with a span; a long text has thousands."""
 
     def __init__(self, entities):
         self._entities = sorted(entities)
@@ -58,7 +58,6 @@ class _Overlaps:
         self._longest = max((entity.end - entity.start for entity in self._entities), default=0)
 
     def with_span(self, span):
-        """List of the entities that share a character with the entity ``span``."""
         first = bisect.bisect_right(self._starts, span.start - self._longest)
         last = bisect.bisect_left(self._starts, span.end)
         return [entity for entity in self._entities[first:last] if entity.end > span.start]
@@ -86,11 +85,8 @@ def match_entities(gold: Iterable[Entity], predicted: Iterable[Entity]) -> list[
 
 
 def error_analysis(gold: list[Iterable[Entity]], predicted: list[Iterable[Entity]], types: list[str]) -> dict:
-    """Errors of a corpus, counted.
-
-    Args:
-        gold, predicted: for each text its entities.
-        types: names of all types, in the order of the confusion.
+    """Errors of a corpus, counted, from the entities of each text. ``types`` are all types, in the order of the
+    confusion.
 
     Returns:
         dict with
@@ -100,8 +96,7 @@ def error_analysis(gold: list[Iterable[Entity]], predicted: list[Iterable[Entity
         * ``confusion``: for each type that occurs a dict with ``predicted_as``, how many of its gold entities were
           found with the same boundaries as each type, the most frequent first; of its other gold entities
           ``gold_other_boundaries`` and ``missed``; and of the predictions of this type ``predicted_other_boundaries``
-          and ``spurious``. So ``predicted_as`` and the two after it sum to its gold entities, and what all types have
-          of it in ``predicted_as`` and the last two to its predictions;
+          and ``spurious``. So all gold entities and all predictions of a type are counted once;
         * ``by_length``: rows with ``from``, ``to`` (None: no end) and the scores of the entities of so many characters;
         * ``by_nesting``: scores of ``nested`` and ``flat`` entities; None where no gold entity is nested. Nested is
           what shares a character with two or more gold entities, itself counted.
@@ -134,12 +129,7 @@ def error_analysis(gold: list[Iterable[Entity]], predicted: list[Iterable[Entity
 
 
 def worst_examples(examples: list[Example], predicted: list[list[Entity]], limit: int) -> list[dict]:
-    """The texts with the most errors; among equals those whose wrong predictions are most certain.
-
-    Args:
-        examples: the labeled texts.
-        predicted: for each the entities found in it.
-        limit: how many at most.
+    """The texts with the most errors, ``limit`` at most; among equals those whose wrong predictions are most certain.
 
     Returns:
         list of dicts with ``where``, ``text``, ``number_of_errors``, ``highest_wrong_score`` (None if nothing predicted

@@ -8,11 +8,8 @@ BAR = 30
 
 
 def print_inspection(result):
-    """Print the result of :func:`tasks.ner.data.inspection.inspect` as tables.
-
-    Args:
-        result: the dict, with ``file`` and ``format`` in each of its ``splits``.
-    """
+    """Print the result of :func:`tasks.ner.data.inspection.inspect`, with ``file`` and ``format`` in each of its
+    ``splits``, as tables."""
     console = terminal()
     splits = result["splits"]
     for split, row in splits.items():

@@ -32,10 +32,7 @@ class NerMonitor(VisualDLMonitor):
     """Adds to each evaluation: a precision-recall curve of each type, predictions of fixed dev texts with the gold
     entities, and as pictures the scores of all spans of one dev text, and the reliability of probabilities with the
     temperatures that these dev data would give. VisualDL opens the oldest picture of a tag: all of them are under
-    ``dev_history``, and the newest are once more, alone, under ``dev`` when training ends.
-
-    Args: as of :class:`VisualDLMonitor`.
-    """
+    ``dev_history``, and the newest are once more, alone, under ``dev`` when training ends."""
 
     _types = None  # the types that are shown
 
@@ -49,14 +46,8 @@ class NerMonitor(VisualDLMonitor):
         return self.writer is not None
 
     def show(self, model, dataset, evaluation, step):
-        """Show an evaluation; without candidates, no curves and no reliability.
-
-        Args:
-            model: :class:`tasks.ner.model.NerModel`.
-            dataset: :class:`tasks.ner.batching.NerDataset` that was evaluated.
-            evaluation: :class:`tasks.ner.evaluation.Evaluation`.
-            step: training steps so far.
-        """
+        """Show an evaluation of a :class:`tasks.ner.model.NerModel` on a dataset after ``step`` training steps; without
+        candidates, no curves and no reliability."""
         if not self.is_open:
             return
         self._types = _most_frequent(model.config.types, dataset.examples)
@@ -123,16 +114,8 @@ class NerMonitor(VisualDLMonitor):
 
 
 def span_scores(model, text, characters):
-    """Scores of a text as they are drawn.
-
-    Args:
-        model: :class:`tasks.ner.model.NerModel`.
-        text: :class:`tasks.ner.examples.TokenizedText`.
-        characters: how many of its first characters are drawn.
-
-    Returns:
-        Array ``[types, characters, characters]``, logits by first and last character, NaN where there is no span.
-    """
+    """Scores of a text as they are drawn: array ``[types, characters, characters]`` of its first ``characters``, logits
+    by first and last character, NaN where there is no span."""
     batch = SpanCollator(model.config.pad_token_id, with_labels=False)([text])
     logits = evaluated(model, batch)[0].astype("float32").numpy()  # [types, first, last or last - first]
     scores = np.full([len(logits), characters, characters], np.nan, dtype=np.float32)

@@ -126,11 +126,7 @@ def _print_title(title):
 
 
 def print_data_report(datasets: dict) -> None:
-    """Print counts of each data set, and the gold entities that cannot be learned.
-
-    Args:
-        datasets: dict from a name to a :class:`tasks.ner.batching.NerDataset`.
-    """
+    """Print counts of each :class:`tasks.ner.batching.NerDataset`, and the gold entities that cannot be learned."""
     for name, dataset in datasets.items():
         lengths = [len(example.text) for example in dataset.examples]
         entities = sum(len(example.entities) for example in dataset.examples)

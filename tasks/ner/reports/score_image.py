@@ -25,10 +25,11 @@ CHINESE_FONTS = (
 
 
 def draw_scores(text, scores, gold, types, title):
-    """Draw a matrix for each type: first character of a span downwards, last character to the right.
+    """Draw a matrix for each type, uint8 ``[height, width, 3]``: first character of a span downwards, last character to
+    the right.
 
-    Red squares score above 0, blue ones below; gold entities have a frame. Of many types, those of gold entities and
-    then those with the highest scores are drawn, ``MAX_PANELS`` in all.
+    Red squares score above 0, blue ones below; gold entities have a frame. Of many types, the types of gold entities
+    and then those with the highest scores are drawn, ``MAX_PANELS`` in all.
 
     Args:
         text: string, ``MAX_CHARACTERS`` at most.
@@ -36,9 +37,6 @@ def draw_scores(text, scores, gold, types, title):
         gold: set of (start, end, type).
         types: names of the types, in order.
         title: line above the picture.
-
-    Returns:
-        uint8 array ``[height, width, 3]``.
     """
     matrices = dict(zip(types, scores))
     shown = _chosen(types, matrices, gold)
