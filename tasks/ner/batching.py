@@ -55,13 +55,9 @@ class NerDataset:
         features: WordFeatures | None = None,
         made_features: bool = False,
     ):
-        self.examples = examples
-        self.max_span_length = max_span_length
-        self.unaligned = []
-        self.too_long = []
-        self.cut = (0, 0)
-        self.lost = []
-        self.texts = []
+        self.examples, self.max_span_length = examples, max_span_length
+        self.texts, self.cut = [], (0, 0)
+        self.unaligned, self.too_long, self.lost = [], [], []
         number = {name: index for index, name in enumerate(types)}
         for example in examples:
             check_types(example, number)
@@ -76,18 +72,14 @@ class NerDataset:
                     spans.append((number[entity.type], first, last))
             of_tokens = features and features(example.text, offsets, example if made_features else None)
             text = TokenizedText(ids, offsets, spans, of_tokens)
-            if max_characters is not None and len(example.text) > max_characters:
-                self._cut(example, text, max_characters, types)
-            else:
+            if max_characters is None or len(example.text) <= max_characters:
                 self.texts.append(text)
-
-    def _cut(self, example, text, length, types):
-        pieces, lost = cut_labeled(text, length, example.text)
-        self.texts += pieces
-        self.cut = (self.cut[0] + len(pieces), self.cut[1] + 1)
-        for kind, first, last in lost:
-            entity = Entity(text.offsets[first][0], text.offsets[last][1], types[kind])
-            self.lost.append((example, entity))
+                continue
+            pieces, lost = cut_labeled(text, max_characters, example.text)
+            self.texts += pieces
+            self.cut = (self.cut[0] + len(pieces), self.cut[1] + 1)
+            for kind, first, last in lost:
+                self.lost.append((example, Entity(offsets[first][0], offsets[last][1], types[kind])))
 
     @property
     def lengths(self):
@@ -120,9 +112,8 @@ class SpanCollator:
 
     def __call__(self, texts):
         """dict of arrays: ``input_ids`` int64, ``attention_mask``, ``token_mask`` bool ``[batch, seq]``, ``labels``
-        int64 ``[batch, entities, 3]``, (type, first token, last token), padded with -1. Texts with features add
-        ``columns`` int64 ``[batch, seq, columns]`` and ``flags`` bool ``[batch, seq, flags]``, unless there are none
-        of them; both 0 at padding."""
+        int64 ``[batch, entities, 3]``, (type, first token, last token), padded with -1; where the model has such
+        features, ``columns`` int64 ``[batch, seq, columns]`` and ``flags`` bool ``[batch, seq, flags]``."""
         batch = pad_tokens([text.ids for text in texts], self.pad_token_id)
         batch["token_mask"] = pad([[end > start for start, end in text.offsets] for text in texts], bool)
         if texts[0].features is not None:

@@ -35,11 +35,7 @@ from tasks.ner.prediction.predictor import NerPredictor
 from tasks.ner.prediction.temperatures import temperatures_for
 from tasks.ner.prediction.thresholds import LOWEST_THRESHOLD, find_candidates, threshold_for_f1, thresholds_for
 from tasks.ner.reports.monitoring import NerMonitor
-from tasks.ner.reports.printed import (
-    print_data_report,
-    print_first_texts,
-    print_scores,
-)
+from tasks.ner.reports.printed import print_data_report, print_first_texts, print_scores
 from tasks.ner.reports.reliability import reliability
 
 EARLY = 1 / 3  # of training, after which something should be found
@@ -74,7 +70,7 @@ class NerRecipe(Recipe):
     evaluate_predictor = staticmethod(evaluate_predictor)
 
     def read(self, run: Run) -> None:
-        run.examples = self.read_examples(run)
+        run.examples = read_splits(run.keys, run.training.seed, run.memory.examples)
         if not run.keys.cut_long_texts:
             refuse_longer(run.examples["train"], run.keys.max_characters)
         run.more_texts = read_more_texts(run.keys)
@@ -83,23 +79,15 @@ class NerRecipe(Recipe):
             run.features = WordFeatures.from_examples(run.examples["train"], kinds, more=run.more_texts)
             run.saved.append(run.features)
         if run.keys.fit_to_data:
-            self._fit(run)
-
-    def read_examples(self, run: Run) -> dict[str, list]:
-        """The examples of each split."""
-        return read_splits(run.keys, run.training.seed, run.memory.examples)
-
-    def _fit(self, run: NerRun) -> None:
-        """Choose the keys that are not given by the size of the data."""
-        training = run.training
-        fit = fit_keys(
-            run.given, run.examples["train"], run.more_texts,
-            training.dataset_world_size, training.gradient_accumulation_steps, run.examples.get("dev", ()),
-            run.keys.max_characters,
-        )  # fmt: skip
-        self.choose(run, {**fit.keys, "fit_to_data": False})  # the configuration that is saved has plain keys
-        if is_first_process():
-            print("\n".join(fit.lines))
+            training = run.training
+            fit = fit_keys(
+                *(run.given, run.examples["train"], run.more_texts),
+                *(training.dataset_world_size, training.gradient_accumulation_steps),
+                *(run.examples.get("dev", ()), run.keys.max_characters),
+            )
+            self.choose(run, {**fit.keys, "fit_to_data": False})  # the configuration that is saved has plain keys
+            if is_first_process():
+                print("\n".join(fit.lines))
 
     def new_tokenizer(self, run: NerRun) -> Tokenizer:
         texts = (example.text for example in (*run.examples["train"], *run.more_texts))
@@ -185,11 +173,10 @@ class NerRecipe(Recipe):
         evaluation = evaluate_model(run.model, dataset, run.batch_size, with_candidates=monitor.is_open)
         monitor.show(run.model, dataset, evaluation, run.trainer.state.global_step)
         scores = evaluation.scores
-        self._warn_early(run, scores["predicted"])
-        shown = {name: scores[name] for name in self.scores}
-        for kind, row in scores["per_type"].items():
-            shown.update({f"{name}_by_type/{kind}": row[name] for name in self.scores})
-        return shown
+        if not scores["predicted"] and _is_first_after_a_third(run) and is_first_process():
+            tqdm.write(nothing_found(run))
+        by_type = {f"_by_type/{kind}": row for kind, row in scores["per_type"].items()}
+        return {f"{name}{kind}": row[name] for kind, row in {"": scores, **by_type}.items() for name in self.scores}
 
     def score_and_save(self, run: Run) -> dict[str, Any]:
         f1 = self._choose_on_dev(run) if "dev" in run.datasets else None
@@ -203,14 +190,6 @@ class NerRecipe(Recipe):
         if "dev" in metrics and not metrics["dev"]["predicted"]:
             print(nothing_found(run))
         return metrics
-
-    def _warn_early(self, run: Run, predicted: int) -> None:
-        """Say it if the first evaluation after a third of training finds nothing."""
-        state = run.trainer.state
-        due = EARLY * state.max_steps
-        is_first = not any("eval_f1" in entry and entry["step"] >= due for entry in state.log_history)
-        if not predicted and is_first and due <= state.global_step < state.max_steps and is_first_process():
-            tqdm.write(nothing_found(run))
 
     def records(self, run: Run, split: str, predictions: Any) -> Iterator[dict[str, Any]]:
         return (as_record(example.text, found) for example, found in zip(run.examples[split], predictions))
@@ -235,6 +214,14 @@ class NerRecipe(Recipe):
             features=run.features,
             **options,
         )
+
+
+def _is_first_after_a_third(run):
+    """Whether this is the first evaluation after a third of training, which goes on."""
+    state = run.trainer.state
+    due = EARLY * state.max_steps
+    is_first = not any("eval_f1" in entry and entry["step"] >= due for entry in state.log_history)
+    return is_first and due <= state.global_step < state.max_steps
 
 
 def nothing_found(run):

@@ -52,20 +52,14 @@ def tune_model(
     check_labeled(examples, data_file)
     refuse_exported([model_dir], "is exported; tune the trained model, then export it")
     config_file = Path(model_dir) / "config.json"
-    predictor = NerPredictor(
-        *(model_dir, device, batch_size, max_tokens),
-        show_progress=sys.stderr.isatty(),
-        max_entity_tokens=max_entity_tokens,
-        bf16=bf16,
-    )
+    shown = sys.stderr.isatty()
+    predictor = NerPredictor(model_dir, device, batch_size, max_tokens, shown, None, max_entity_tokens, bf16)
     check_output_file(config_file)
     types = predictor.types
     for example in examples:
         check_types(example, types)
     texts = [example.text for example in examples]
-    candidates = find_candidates(
-        lambda some: predictor.find(some, thresholds=LOWEST_THRESHOLD), texts, list(map(len, texts))
-    )
+    candidates = find_candidates(lambda some: predictor.find(some, None, LOWEST_THRESHOLD), texts, [*map(len, texts)])
     config, gold = predictor.model.config, [example.entities for example in examples]
     before = {name: of_types(getattr(config, name), len(types)) for name in TUNED}
     after = dict(before)
@@ -82,16 +76,10 @@ def tune_model(
         print(error_line(scores[name]["reliability"]))
     tuned = {name: after[name] for name in TUNED if only in (None, name)}
     write_json(config_file, {**json.loads(config_file.read_text(encoding="utf-8")), **tuned})
-    _print_tuned(config_file, tuned, types)
-    print(f"micro F1 {scores['before']['f1']:.4f} before, {scores['after']['f1']:.4f} after")
-    return {**scores, **{name: dict(zip(types, values)) for name, values in after.items()}}
-
-
-def _print_tuned(config_file, tuned, types):
     for name, values in tuned.items():
         usual = {THRESHOLDS: 0, TEMPERATURES: 1}[name]
         print(f"{name}, {usual} for the other types:")
-        for kind, value in zip(types, values):
-            if value != usual:
-                print(f"{visible(kind)}: {value:.4f}")
+        print(*(f"{visible(kind)}: {value:.4f}" for kind, value in zip(types, values) if value != usual), sep="\n")
     print(f"{config_file}: {' and '.join(tuned)} written")
+    print(f"micro F1 {scores['before']['f1']:.4f} before, {scores['after']['f1']:.4f} after")
+    return {**scores, **{name: dict(zip(types, values)) for name, values in after.items()}}

@@ -187,10 +187,7 @@ def _nodes(words):
         parents.append(parent[is_new])
         size += len(parents[-1])
     children = np.bincount(np.concatenate(parents), minlength=size)
-    return ends, {
-        "node_characters": _smallest(np.concatenate(node_characters)),
-        "node_children": _smallest(children),
-    }
+    return ends, {"node_characters": _smallest(np.concatenate(node_characters)), "node_children": _smallest(children)}
 
 
 def _markov_model(states_of, start, transitions, emissions):

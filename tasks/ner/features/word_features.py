@@ -41,13 +41,7 @@ class WordFeatures:
         ValueError: a kind is unknown, or vocabularies or gazetteer do not match the kinds.
     """
 
-    def __init__(
-        self,
-        kinds: Iterable[str],
-        vocabularies: dict[str, list[str]],
-        gazetteer: Optional[Gazetteer] = None,
-        words: Optional[ChineseWords] = None,
-    ):
+    def __init__(self, kinds, vocabularies, gazetteer=None, words=None):
         self.kinds = check_kinds(kinds)
         if set(vocabularies) != set(COLUMNS).intersection(self.kinds):
             raise ValueError(f"vocabularies of {', '.join(vocabularies) or 'nothing'} for {', '.join(self.kinds)}")

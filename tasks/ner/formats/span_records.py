@@ -112,7 +112,9 @@ def read_doccano_entities(records: Records, name: str) -> list[Example]:
 def write_doccano_entities(examples: Iterable[Example]) -> Iterator[str]:
     numbers = count(1)  # unique in a project
     for example in examples:
-        entities = [{"id": next(numbers), "label": entity["label"], **entity} for entity in _as_objects(example, DOCCANO)]
+        entities = [
+            {"id": next(numbers), "label": entity["label"], **entity} for entity in _as_objects(example, DOCCANO)
+        ]
         yield json_line({"text": example.text, "entities": entities, "relations": []})
 
 

@@ -38,12 +38,7 @@ _NOT_SHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def write_html(
-    file: TextIO,
-    records: list[dict],
-    types: Iterable[str],
-    name: str,
-    calibrated: bool = True,
-    language: str = "en",
+    file: TextIO, records: list[dict], types: Iterable[str], name: str, calibrated: bool = True, language: str = "en"
 ) -> None:
     """Write a page into an open file.
 

@@ -33,14 +33,9 @@ class NerEnsemble(nn.Layer):
         self.members = nn.LayerList(models)
         configs = [model.config for model in models]
         self.config = copy.copy(configs[0])
-        for name, choose in (
-            ("max_tokens", min),
-            ("window_tokens", min),
-            ("longest_text", min),
-            ("longest_entity", max),
-        ):
+        for name in ("max_tokens", "window_tokens", "longest_text", "longest_entity"):
             known = [value for config in configs if (value := getattr(config, name)) is not None]
-            setattr(self.config, name, choose(known, default=None))
+            setattr(self.config, name, (max if name == "longest_entity" else min)(known, default=None))
         for name in ("thresholds", "temperatures"):
             of_models = [of_types(getattr(config, name), len(config.types)) for config in configs]
             setattr(self.config, name, np.mean(of_models, axis=0).tolist())
@@ -57,17 +52,16 @@ class NerEnsemble(nn.Layer):
 
 
 def _refuse_different(folders, models):
-    first, *others = [_reads_and_finds(folder, model.config) for folder, model in zip(folders, models)]
-    for folder, other in zip(folders[1:], others):
-        for name, value in first.items():
-            if other[name] != value:
+    def value(folder, model, name):
+        if name in SAME_KEYS:
+            return getattr(model.config, name)
+        file = Path(folder) / name
+        return file.read_bytes() if file.is_file() else None
+
+    for folder, model in zip(folders[1:], models[1:]):
+        for name in (*SAME_FILES, *SAME_KEYS):
+            if value(folder, model, name) != value(folders[0], models[0], name):
                 raise InputError(
                     f"{folder}: its {name} differs from {folders[0]}, so their scores cannot be averaged; give "
                     "models that were trained on the same files with the same features"
                 )
-
-
-def _reads_and_finds(folder, config):
-    files = {name: Path(folder) / name for name in SAME_FILES}
-    contents = {name: file.read_bytes() if file.is_file() else None for name, file in files.items()}
-    return {**contents, **{name: getattr(config, name) for name in SAME_KEYS}}

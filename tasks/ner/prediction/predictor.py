@@ -32,14 +32,11 @@ class NerPredictor(Predictor):
             scores are averaged (:class:`tasks.ner.prediction.ensemble.NerEnsemble`).
         max_tokens: tokens (a character each, mostly) that are computed at once; None takes a length that training
             covered well. Longer texts are cut into overlapping windows, see :mod:`tasks.ner.prediction.windows`.
-        overlap: longest entity in tokens that is sure to lie whole in a window; None takes that of training, at
+        overlap: longest entity in tokens that is sure to lie whole in a window; None takes the longest of training, at
             least a quarter and at most half of ``max_tokens``.
-        max_entity_tokens: tokens of the longest span that is found, 0 for any; None takes twice those of the longest
-            training entity, see :func:`tasks.ner.lengths.entity_bound`.
+        max_entity_tokens: tokens of the longest span that is found, 0 for any; None takes twice the tokens of the
+            longest training entity.
         device, batch_size, show_progress, bf16: as of :class:`~tasks.common.predictor.Predictor`.
-
-    Attributes:
-        features: word features that the model takes, or None.
 
     Raises:
         InputError: as of :class:`~tasks.common.predictor.Predictor`, or several models do not fit together, or a size
@@ -71,6 +68,16 @@ class NerPredictor(Predictor):
         self.longest_text = self.model.config.longest_text or self.model.config.max_tokens
         self._has_warned = False
 
+    @property
+    def max_tokens(self) -> int:
+        """Length of the longest text that is read whole, and of the windows of a longer one."""
+        return self.reading.max_tokens
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether the model has temperatures; without them its probabilities are sigmoid(score), on no data's word."""
+        return any(one != 1.0 for one in of_types(self.model.config.temperatures, len(self.types)))
+
     def _open(self, folder, device):
         folders = [folder] if isinstance(folder, Folder) else list(folder)
         if not folders:
@@ -87,28 +94,17 @@ class NerPredictor(Predictor):
         return tokenizers[0], model
 
     def __call__(self, texts: list[str], where: Sequence[str] | None = None) -> list[dict]:
-        """Predict.
+        """For each text, in order, ``{"text": ..., "entities": [...]}``.
 
-        Args:
-            texts: list of strings.
-            where: for each text its place, for error messages; by default "text 1", "text 2", ...
-
-        Returns:
-            For each text, in order, ``{"text": ..., "entities": [...]}``; each entity is a dict with the half-open
-            character offsets ``start`` and ``end``, ``type``, ``text``, the logit ``score`` (above the threshold of its
-            type, 0 unless tuned) and the ``probability`` that it is right. Entities are ordered by start, end and type,
-            and may be nested.
-
-        Raises:
-            InputError: ``texts`` is not a list of strings.
+        Each entity is a dict with the half-open character offsets ``start`` and ``end``, ``type``, ``text``, the logit
+        ``score`` (above the threshold of its type, 0 unless tuned) and the ``probability`` that it is right. Entities
+        are ordered by start, end and type, and may be nested. ``where`` has the place of each text for error messages,
+        by default "text 1", "text 2", ... Raises InputError if ``texts`` is not a list of strings.
         """
         return [as_record(text, entities) for text, entities in zip(texts, self.find(texts, where))]
 
     def find(
-        self,
-        texts: list[str],
-        where: Sequence[str] | None = None,
-        thresholds: float | list[float] | None = None,
+        self, texts: list[str], where: Sequence[str] | None = None, thresholds: float | list[float] | None = None
     ) -> list[list[Entity]]:
         """As :meth:`__call__`, but for each text its entities. ``thresholds`` are logits above which a span is an
         entity, one or one for each type, instead of the model's; then overlapping ones are given, too, even if the
@@ -134,7 +130,7 @@ class NerPredictor(Predictor):
 
     def windows(self, text: str, place: str = "the text") -> Iterator[Window]:
         """The windows in which a text is read, tokenized as they are taken: one of a text that is not too long."""
-        return windows_of(self._parts(text, place), self.max_tokens, self.overlap)
+        return windows_of(self._parts(text, place), self.max_tokens, self.reading.overlap)
 
     def find_in_windows(self, windows: Sequence[Window]) -> list[tuple[Bounds, list[Entity]]]:
         """What is found in windows, of any texts, which are computed as one batch: what :meth:`join` takes."""
@@ -148,21 +144,6 @@ class NerPredictor(Predictor):
 
     def _kept(self, entities: list[Entity]) -> list[Entity]:
         return entities if self.model.config.allow_overlap else without_overlaps(entities)
-
-    @property
-    def is_calibrated(self) -> bool:
-        """Whether the model has temperatures; without them its probabilities are sigmoid(score), on no data's word."""
-        return any(one != 1.0 for one in of_types(self.model.config.temperatures, len(self.types)))
-
-    @property
-    def max_tokens(self) -> int:
-        """Length of the longest text that is read whole, and of the windows of a longer one."""
-        return self.reading.max_tokens
-
-    @property
-    def overlap(self) -> int:
-        """Longest entity in tokens that is sure to lie whole in a window."""
-        return self.reading.overlap
 
     def _parts(self, text: str, place: str) -> Iterator[TokenizedText]:
         """The text in parts. Prints a note, once, if a text is read whole and is longer than all training texts."""

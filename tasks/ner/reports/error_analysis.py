@@ -112,9 +112,10 @@ def error_analysis(gold: list[Iterable[Entity]], predicted: list[Iterable[Entity
             correct = match.gold if match.kind == "correct" else None
             for side, entity in (("gold", match.gold), ("predicted", match.predicted), ("correct", correct)):
                 if entity is not None:
-                    is_nested = len(overlapping.with_span(entity)) > 1
-                    nesting["nested" if is_nested else "flat"][side] += 1
-                    lengths[_length_class(entity)][side] += 1
+                    length = entity.end - entity.start
+                    bounds = next(bounds for bounds in LENGTHS if bounds[1] is None or length <= bounds[1])
+                    lengths[bounds][side] += 1
+                    nesting["nested" if len(overlapping.with_span(entity)) > 1 else "flat"][side] += 1
     counts = Counter(match.kind for match in matches)
     boundaries = Counter(match.boundary for match in matches if match.kind == "boundary")
     return {
@@ -139,9 +140,9 @@ def worst_examples(examples: list[Example], predicted: list[list[Entity]], limit
     found = []
     for example, entities in zip(examples, predicted):
         errors = [match for match in match_entities(example.entities, entities) if match.kind != "correct"]
+        highest = max((match.predicted.score for match in errors if match.predicted), default=None)
         if errors:
-            wrong = [match.predicted.score for match in errors if match.predicted]
-            found.append((example, errors, max(wrong, default=None)))
+            found.append((example, errors, highest))
     found.sort(key=lambda item: (-len(item[1]), -(item[2] or 0)))
     return [
         {
@@ -151,11 +152,11 @@ def worst_examples(examples: list[Example], predicted: list[list[Entity]], limit
             "highest_wrong_score": None if highest is None else round(highest, 4),
             "errors": [
                 {
-                    "kind": match.boundary if match.kind == "boundary" else match.kind,
-                    "gold": _described(match.gold, example),
-                    "predicted": _described(match.predicted, example),
+                    "kind": one.boundary if one.kind == "boundary" else one.kind,
+                    "gold": _described(one.gold, example),
+                    "predicted": _described(one.predicted, example),
                 }
-                for match in errors
+                for one in errors
             ],
         }
         for example, errors, highest in found[:limit]
@@ -180,20 +181,14 @@ def _confusion(matches, types):
         else:
             counts[match.gold.type]["gold_other_boundaries"] += 1
             counts[match.predicted.type]["predicted_other_boundaries"] += 1
-    found = {kind for row in predicted_as.values() for kind in row}
+    occurs = {kind for gold, row in predicted_as.items() if row for kind in (gold, *row)}
+    occurs.update(kind for kind in types if counts[kind])
     return {
-        kind: {
-            "predicted_as": dict(predicted_as[kind].most_common()),
-            **{name: counts[kind][name] for name in NOT_PAIRED_ALIKE},
-        }
+        kind: {"predicted_as": dict(predicted_as[kind].most_common())}
+        | {name: counts[kind][name] for name in NOT_PAIRED_ALIKE}
         for kind in types
-        if predicted_as[kind] or counts[kind] or kind in found
+        if kind in occurs
     }
-
-
-def _length_class(entity):
-    length = entity.end - entity.start
-    return next(bounds for bounds in LENGTHS if bounds[1] is None or length <= bounds[1])
 
 
 def _row(count):

@@ -1,10 +1,6 @@
 """The printed form of ``tasks.ner.data.inspection``."""
 
-from rich.table import Table
-
 from tasks.common.reports.tables import as_cells, print_table, terminal
-
-BAR = 30
 
 
 def print_inspection(result):
@@ -43,24 +39,12 @@ def print_inspection(result):
         f"a model trained on {next(iter(splits))} reads texts of more than {lengths['window_tokens']} tokens in "
         f"windows of that length, and finds entities of up to {lengths['max_entity_tokens']} tokens"
     )
-    for split, summary in splits.items():
-        if summary["text_lengths"]:
-            console.print(_histogram_table(split, summary["text_lengths"]["histogram"]))
     _print_findings(console, splits, result["findings"])
 
 
 def _count_and_share(row, kind):
     count = row["types"][kind]
     return str(count), f"{100 * count / max(row['entities'], 1):.1f} %"
-
-
-def _histogram_table(split, histogram):
-    table = Table(title=f"{split}: texts by length", title_justify="left", show_header=False, box=None)
-    longest = max(count for _, _, count in histogram)
-    for low, high, count in histogram:
-        bar = "█" * max(round(BAR * count / longest), 1 if count else 0)
-        table.add_row(f"{low}-{high}", str(count), bar)
-    return table
 
 
 def _print_findings(console, splits, findings):

@@ -50,7 +50,10 @@ class NerMonitor(VisualDLMonitor):
         candidates, no curves and no reliability."""
         if not self.is_open:
             return
-        self._types = _most_frequent(model.config.types, dataset.examples)
+        counts = Counter(entity.type for example in dataset.examples for entity in example.entities)
+        chosen = {kind for kind, _ in counts.most_common(MOST_TYPES)}
+        types = model.config.types
+        self._types = [kind for kind in types if len(types) <= MOST_TYPES or kind in chosen]
         self._show_samples(dataset, evaluation.found, step)
         self._show_scores(model, dataset, step)
         if evaluation.candidates is not None:
@@ -61,12 +64,8 @@ class NerMonitor(VisualDLMonitor):
     def on_evaluate(self, args, state, control, metrics=None, **kwargs):
         """Of many types, show only the scores of types that have a curve."""
         if self._types is not None:
-            shown = set(self._types)
-            metrics = {
-                name: value
-                for name, value in metrics.items()
-                if "_by_type/" not in name or name.split("_by_type/", 1)[1] in shown
-            }
+            shown = {*self._types, ""}
+            metrics = {name: value for name, value in metrics.items() if name.partition("_by_type/")[2] in shown}
         super().on_evaluate(args, state, control, metrics=metrics, **kwargs)
 
     def on_train_end(self, args, state, control, **kwargs):
@@ -127,13 +126,6 @@ def span_scores(model, text, characters):
     return scores
 
 
-def _most_frequent(types, examples):
-    """The ``MOST_TYPES`` with the most gold entities, in their order."""
-    counts = Counter(entity.type for example in examples for entity in example.entities)
-    chosen = {kind for kind, _ in counts.most_common(MOST_TYPES)}
-    return [kind for kind in types if len(types) <= MOST_TYPES or kind in chosen]
-
-
 def _example_to_draw(examples):
     """Row of the short text with the most types and entities; the shortest with an entity if none is short."""
 
@@ -152,15 +144,10 @@ def _compared(example, entities):
     one, so that each entity begins with a dot."""
     lines = [example.text]
     for match in match_entities(example.entities, entities):
-        sides = []
-        if match.gold:
-            sides.append(f"gold {_named(match.gold, example)}")
-        if match.predicted and match.kind != "correct":
-            sides.append(f"predicted {_named(match.predicted, example)}")
+        sides = {"gold": match.gold, "predicted": match.predicted if match.kind != "correct" else None}
+        told = [
+            f"{side} {one.type} {example.surface(one)} [{one.start}, {one.end})" for side, one in sides.items() if one
+        ]
         score = f" {match.predicted.score:.2f}" if match.predicted else ""
-        lines.append(f"• {match.kind}: {', '.join(sides)}{score}")
+        lines.append(f"• {match.kind}: {', '.join(told)}{score}")
     return "\n".join(lines)
-
-
-def _named(entity, example):
-    return f"{entity.type} {example.surface(entity)} [{entity.start}, {entity.end})"

@@ -10,6 +10,13 @@ MOST_CONFUSED = 16  # types of a table of confusion, and rows of the list that t
 MOST_ERRORS = 20  # of one worst example
 LONGEST_TEXT = 200  # characters of a worst example
 SIDES = ("gold", "predicted")  # keys of an error
+MEANINGS = {
+    "type": "right boundaries, wrong type",
+    "boundary": "right type, wrong boundaries: ",
+    "both": "wrong type and boundaries, but overlapping",
+    "missed": "gold, and nothing found there",
+    "spurious": "found, and nothing gold there",
+}
 FIRST_TEXTS = 2  # of a file, shown as they were read
 FIRST_CHARACTERS = 50
 FIRST_ENTITIES = 6
@@ -45,15 +52,12 @@ def print_scores(title: str, scores: dict) -> None:
 def print_errors(analysis: dict) -> None:
     """Print the result of :func:`tasks.ner.reports.error_analysis.error_analysis` as tables."""
     errors = analysis["errors"]
-    boundaries = ", ".join(f"{errors[kind]} {_words(kind)}" for kind in BOUNDARY_ERRORS)
-    meanings = {
-        "type": "right boundaries, wrong type",
-        "boundary": f"right type, wrong boundaries: {boundaries}",
-        "both": "wrong type and boundaries, but overlapping",
-        "missed": "gold, and nothing found there",
-        "spurious": "found, and nothing gold there",
-    }
-    print_table("errors", ("kind", "number"), ((f"{kind}: {is_}", str(errors[kind])) for kind, is_ in meanings.items()))
+    boundaries = ", ".join(f"{errors[kind]} {kind.replace('_', ' ')}" for kind in BOUNDARY_ERRORS)
+    rows = (
+        (f"{kind}: {meaning}{boundaries if kind == 'boundary' else ''}", str(errors[kind]))
+        for kind, meaning in MEANINGS.items()
+    )
+    print_table("errors", ("kind", "number"), rows)
     _print_confusion(analysis["confusion"])
     print_score_rows("by length in characters", "length", [(_length_name(row), row) for row in analysis["by_length"]])
     if analysis["by_nesting"]:
@@ -70,13 +74,9 @@ def print_worst_examples(examples: list[dict]) -> None:
         print(f"    {visible(_shortened(example['text'], LONGEST_TEXT))}")
         for error in errors[:MOST_ERRORS]:
             sides = [f"{side} {_entity(error[side])}" for side in SIDES if error[side]]
-            print(f"    {_words(error['kind']):<10}{', '.join(sides)}")
+            print(f"    {error['kind'].replace('_', ' '):<10}{', '.join(sides)}")
         if len(errors) > MOST_ERRORS:
             print(f"    and {len(errors) - MOST_ERRORS} more")
-
-
-def _words(kind):
-    return kind.replace("_", " ")
 
 
 def _entity(entity):

@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import itertools
 import math
 import sys
 import warnings
@@ -52,10 +51,9 @@ def draw_scores(text, scores, gold, types, title):
     panels = figure.subplots(
         *(rows, columns), sharex=True, sharey=True, squeeze=False, gridspec_kw={**edges, "hspace": 0.16, "wspace": 0.08}
     )
-    for axes, kind in itertools.zip_longest(panels.flat, shown):
-        if kind is None:
-            axes.remove()
-            continue
+    for axes in panels.flat[len(shown) :]:
+        axes.remove()
+    for axes, kind in zip(panels.flat, shown):
         colors = TwoSlopeNorm(0, LOWEST, HIGHEST)
         image = axes.imshow(matrices[kind], cmap="RdBu_r", norm=colors, interpolation="nearest")
         axes.set_facecolor("#e8e8e8")
@@ -87,26 +85,18 @@ def _chosen(types, matrices, gold):
 
 @functools.cache
 def chinese_font():
-    """Name of a font with Chinese characters, or None: then characters are numbered, which is said once.
-
-    Matplotlib keeps a list of fonts from when it first ran: fonts that were installed later are added to it.
-    """
-    font = _listed_font()
-    if font is None:
-        listed = {font.fname for font in font_manager.fontManager.ttflist}
-        for path in sorted(set(font_manager.findSystemFonts()) - listed):
+    """Name of a font with Chinese characters, or None: then characters are numbered, which is said once."""
+    fonts = font_manager.fontManager
+    for paths in (lambda: [], font_manager.findSystemFonts):  # installed since matplotlib first listed them
+        for path in sorted({*paths()} - {font.fname for font in fonts.ttflist}):
             with contextlib.suppress(Exception):  # FreeType does not read it
-                font_manager.fontManager.addfont(path)
-        font = _listed_font()
-    if font is None:
-        note = "note: no font has Chinese characters; pictures number them instead; apt-get install fonts-noto-cjk"
-        print(note, file=sys.stderr)
-    return font
-
-
-def _listed_font():
-    listed = {font.name for font in font_manager.fontManager.ttflist}
-    return next((name for name in CHINESE_FONTS if name in listed), None)
+                fonts.addfont(path)
+        found = [name for name in CHINESE_FONTS if name in {font.name for font in fonts.ttflist}]
+        if found:
+            return found[0]
+    note = "note: no font has Chinese characters; pictures number them instead; apt-get install fonts-noto-cjk"
+    print(note, file=sys.stderr)
+    return None
 
 
 def _printable(text):
