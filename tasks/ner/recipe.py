@@ -22,7 +22,7 @@ from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator, refuse_longer
 from tasks.ner.data.reading import entity_types, read_examples, read_lines
 from tasks.ner.data.splits import has_overlap, read_more_texts, read_splits
-from tasks.ner.evaluation import evaluate_model, evaluate_predictor
+from tasks.ner.evaluation import candidates_of, evaluate_model, evaluate_predictor
 from tasks.ner.examples import Example, as_record
 from tasks.ner.features import WordFeatures, check_kinds
 from tasks.ner.fitting import FEWEST_STEPS, fit_keys
@@ -30,10 +30,9 @@ from tasks.ner.lengths import TrainingLengths, describe_lengths, training_length
 from tasks.ner.masked_lm import pretrain
 from tasks.ner.metrics import score_predictions
 from tasks.ner.model import NerModel
-from tasks.ner.prediction.finding import find_in_windows
 from tasks.ner.prediction.predictor import NerPredictor
 from tasks.ner.prediction.temperatures import temperatures_for
-from tasks.ner.prediction.thresholds import LOWEST_THRESHOLD, find_candidates, threshold_for_f1, thresholds_for
+from tasks.ner.prediction.thresholds import threshold_for_f1, thresholds_for
 from tasks.ner.reports.monitoring import NerMonitor
 from tasks.ner.reports.printed import print_data_report, print_first_texts, print_scores
 from tasks.ner.reports.reliability import reliability
@@ -139,25 +138,18 @@ class NerRecipe(Recipe):
 
     def _choose_on_dev(self, run: NerRun) -> float | None:
         """Choose thresholds, if wanted, and temperatures; returns the dev F1 before, if it set the thresholds."""
-        config, examples, texts = run.model.config, run.examples["dev"], run.datasets["dev"].texts
-
-        def find(texts):
-            return find_in_windows(run.model, texts, run.batch_size, thresholds=LOWEST_THRESHOLD)
-
-        f1 = None
+        config, dataset, f1 = run.model.config, run.datasets["dev"], None
         if run.keys.threshold_for_f1:
-            f1 = evaluate_model(run.model, run.datasets["dev"], run.batch_size).scores["f1"]
+            f1 = evaluate_model(run.model, dataset, run.batch_size).scores["f1"]
             config.thresholds = [threshold_for_f1(f1)] * len(config.types)
+        try:
+            candidates = candidates_of(run.model, dataset, run.batch_size)
+        except InputError as error:
+            print(f"note: thresholds are not tuned and all temperatures are 1, as {error}")
+            return f1
         if run.keys.tune_thresholds:
-            candidates = find(texts)
-            config.thresholds = thresholds_for(examples, candidates, config.types, config.allow_overlap)
-        else:
-            try:
-                candidates = find_candidates(find, texts, [len(example.text) for example in examples])
-            except InputError as error:
-                print(f"note: all temperatures are 1, as {error}")
-                return f1
-        gold = [example.entities for example in examples]
+            config.thresholds = thresholds_for(dataset.examples, candidates, config.types, config.allow_overlap)
+        gold = [example.entities for example in dataset.examples]
         config.temperatures = temperatures_for(gold, candidates, config.types, config.allow_overlap)
         return f1
 

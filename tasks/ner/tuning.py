@@ -76,10 +76,10 @@ def tune_model(
         print(error_line(scores[name]["reliability"]))
     tuned = {name: after[name] for name in TUNED if only in (None, name)}
     write_json(config_file, {**json.loads(config_file.read_text(encoding="utf-8")), **tuned})
-    for name, values in tuned.items():
-        usual = {THRESHOLDS: 0, TEMPERATURES: 1}[name]
-        print(f"{name}, {usual} for the other types:")
-        print(*(f"{visible(kind)}: {value:.4f}" for kind, value in zip(types, values) if value != usual), sep="\n")
+    for name, usual in ((THRESHOLDS, 0), (TEMPERATURES, 1)):
+        if name in tuned:
+            print(f"{name}, {usual} for the other types:")
+            print(*(f"{visible(kind)}: {one:.4f}" for kind, one in zip(types, tuned[name]) if one != usual), sep="\n")
     print(f"{config_file}: {' and '.join(tuned)} written")
     print(f"micro F1 {scores['before']['f1']:.4f} before, {scores['after']['f1']:.4f} after")
     return {**scores, **{name: dict(zip(types, values)) for name, values in after.items()}}

@@ -114,14 +114,13 @@ def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, 
     empty = next((example for example in examples if not example.text), None)
     if empty is not None and format != "jsonl":
         raise InputError(f"{empty.where}: an empty text, which only jsonl holds; remove it, or write jsonl")
-    is_path = isinstance(target, (str, os.PathLike))
     if format == brat.NAME:
-        if not is_path:
+        if not isinstance(target, (str, os.PathLike)):
             raise InputError("brat documents need a folder; give the path of one")
         brat.write(examples, target)
         return
     content = encodable("".join(TEXT_FORMATS[format].write(examples)))
-    if is_path:
+    if isinstance(target, (str, os.PathLike)):
         with atomic_writer(target) as file:
             file.write(content)
     else:

@@ -67,16 +67,17 @@ def cache_file():
 
 
 def _installed_arrays():
-    with contextlib.suppress(RuntimeError):  # a user without a home
+    try:
         path = cache_file()
-        with contextlib.suppress(*_UNREADABLE):
-            return _read(path)
-        arrays = read_jieba()
-        with contextlib.suppress(OSError, InputError):  # a folder that cannot be written: made again next time
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_words(path, arrays)
-        return arrays
-    return read_jieba()
+    except RuntimeError:  # a user without a home
+        return read_jieba()
+    with contextlib.suppress(*_UNREADABLE):
+        return _read(path)
+    arrays = read_jieba()
+    with contextlib.suppress(OSError, InputError):  # a folder that cannot be written: made again next time
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_words(path, arrays)
+    return arrays
 
 
 def _read(path):
@@ -88,10 +89,8 @@ def _read(path):
 
 def jieba_version():
     """Version of the installed jieba; raises InputError if it is not installed."""
-    try:
-        return importlib.metadata.version("jieba")
-    except importlib.metadata.PackageNotFoundError:
-        raise _missing() from None
+    _folder()
+    return importlib.metadata.version("jieba")
 
 
 def jieba_sha256():
@@ -99,8 +98,7 @@ def jieba_sha256():
     folder, digest = _folder(), hashlib.sha256()
     for name in _FILES:
         content = (folder / name).read_bytes()
-        digest.update(f"{name} {len(content)}\n".encode())
-        digest.update(content)
+        digest.update(f"{name} {len(content)}\n".encode() + content)
     return digest.hexdigest()
 
 
@@ -108,22 +106,15 @@ def read_jieba():
     """Everything that the words of a text are found with: dict from names to arrays, as of :func:`_trie` and
     :func:`_markov_model`, and the ``version`` of jieba."""
     folder = _folder()
-    tables = {name: _module(folder / "posseg" / f"{name}.py").P for name in TABLES}
-    return {
-        "version": np.array(jieba_version()),
-        **_trie((folder / DICTIONARY).read_text(encoding="utf-8")),
-        **_markov_model(*(tables[name] for name in TABLES)),
-    }
-
-
-def _missing():
-    return InputError("jieba is not installed, which these word features need; pip install jieba==0.42.1")
+    tables = [_module(folder / "posseg" / f"{name}.py").P for name in TABLES]
+    words = _trie((folder / DICTIONARY).read_text(encoding="utf-8"))
+    return {"version": np.array(jieba_version()), **words, **_markov_model(*tables)}
 
 
 def _folder():
     spec = importlib.util.find_spec("jieba")
     if spec is None or spec.origin is None:
-        raise _missing()
+        raise InputError("jieba is not installed, which these word features need; pip install jieba==0.42.1")
     return Path(spec.origin).parent
 
 

@@ -14,12 +14,19 @@ from tasks.common.files import write_json
 from tasks.ner.examples import Example
 from tasks.ner.features.chinese_words import ChineseWords, Words
 from tasks.ner.features.columns import FIRST_VALUE, TokenColumns, count_values, segmentation_values
-from tasks.ner.features.flags import DICTIONARY_CLASSES, SpanFlags, dictionary_spans
 from tasks.ner.features.gazetteer import Gazetteer, is_storable
 from tasks.ner.features.jieba_dictionary import FILE_NAME as DICTIONARY_FILE
 from tasks.ner.features.jieba_dictionary import installed_words, jieba_version, read_words, write_words
 from tasks.ner.features.pairs import pairs_of
-from tasks.ner.features.token_features import COLUMNS, TokenFeatures, check_kinds, token_places
+from tasks.ner.features.token_features import (
+    COLUMNS,
+    DICTIONARY_CLASSES,
+    SpanFlags,
+    TokenFeatures,
+    check_kinds,
+    dictionary_spans,
+    token_places,
+)
 
 FILE_NAME = "features.json"
 SEGMENTED_KINDS = {"segmentation", "words"}
@@ -137,7 +144,7 @@ class WordFeatures:
         try:
             kinds, jieba, vocabularies = (content[key] for key in ("kinds", "jieba", "vocabularies"))
             gazetteer = content.get("gazetteer")
-            _check(kinds, vocabularies, gazetteer)
+            _check(vocabularies, gazetteer)
             if gazetteer is not None:
                 gazetteer = Gazetteer(gazetteer["entities"], gazetteer["occurrences"])
             words = read_words(dictionary) if dictionary.exists() else None
@@ -160,20 +167,13 @@ def _words_of(text: str, kinds: Iterable[str], given: Optional[ChineseWords] = N
     return (given or installed_words())(text, segmented=not SEGMENTED_KINDS.isdisjoint(kinds))
 
 
-def _check(kinds, vocabularies, gazetteer):
+def _check(vocabularies, gazetteer):
     """Raise ValueError unless the parts of the file have the form in which they are written."""
-    for kind in (*kinds, *vocabularies):
-        if not isinstance(kind, str):
-            raise ValueError(f"the kind {kind!r} is not a name")
     for kind, values in vocabularies.items():
         if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
             raise ValueError(f"the vocabulary {kind!r} is not a list of strings")
-        if len(set(values)) < len(values):
-            raise ValueError(f"the vocabulary {kind!r} has a value twice")
-    if gazetteer is None:
-        return
-    occurrences = gazetteer["occurrences"]
-    for kind, counts in {"occurrences": occurrences, **gazetteer["entities"]}.items():
+    counted = gazetteer["occurrences"] if gazetteer is not None else {}
+    for kind, counts in {"occurrences": counted, **(gazetteer["entities"] if gazetteer is not None else {})}.items():
         for string, count in counts.items():
-            if not isinstance(count, int) or isinstance(count, bool) or not 0 < count <= occurrences.get(string, 0):
+            if type(count) is not int or not 0 < count <= counted.get(string, 0):
                 raise ValueError(f"the gazetteer counts {string!r} as {kind} {count!r} times")

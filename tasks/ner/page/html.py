@@ -23,10 +23,8 @@ from markupsafe import Markup, escape
 from tasks.common.errors import visible
 from tasks.ner.config import probability
 from tasks.ner.examples import Entity, entities_of
-from tasks.ner.page.boxes import Piece, drawn_paragraphs
-from tasks.ner.page.colors import looks_of
-from tasks.ner.page.contents import mentions_of, places_of, section_anchor
-from tasks.ner.page.sections import sections_of
+from tasks.ner.page.boxes import Piece, drawn_paragraphs, looks_of
+from tasks.ner.page.contents import mentions_of, places_of, section_anchor, sections_of
 
 FOLDER = Path(__file__).parent
 WORDS = yaml.safe_load((FOLDER / "words.yaml").read_text(encoding="utf-8"))

@@ -131,10 +131,10 @@ def _example_to_draw(examples):
 
     def worth(row):
         example = examples[row]
-        is_short = len(example.text) <= DRAWN_CHARACTERS
         kinds = len({entity.type for entity in example.entities})
-        richness = (kinds, len(example.entities)) if is_short else (min(kinds, 1), 0)
-        return is_short and kinds > 0, richness, -len(example.text)
+        if len(example.text) <= DRAWN_CHARACTERS and kinds:
+            return kinds, len(example.entities), -len(example.text)
+        return bool(kinds) - 1, 0, -len(example.text)
 
     return max(range(len(examples)), key=worth)
 

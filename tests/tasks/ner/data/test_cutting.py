@@ -6,8 +6,7 @@ import pytest
 
 from paddle_rope.roformer import CharTokenizer
 from tasks.common.errors import InputError
-from tasks.ner.batching import NerDataset, refuse_longer
-from tasks.ner.data.cutting import cut_labeled
+from tasks.ner.batching import NerDataset, cut_labeled, refuse_longer
 from tasks.ner.examples import Entity, TokenizedText, make_example
 
 

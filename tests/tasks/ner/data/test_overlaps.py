@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tasks.ner.data.overlaps import overlapping_pairs
+from tasks.ner.data.inspection import overlapping_pairs
 from tasks.ner.examples import Entity
 
 

@@ -17,8 +17,7 @@ from tasks.ner.data.reading import FORMATS, Entity, read_examples, read_labeled,
 from tasks.ner.formats.label_studio import labeling_configuration
 from tasks.ner.page.html import write_html
 from tasks.ner.prediction.output_formats import PredictionWriter
-from tasks.ner.reports.inspection import print_inspection
-from tasks.ner.reports.printed import print_scores
+from tasks.ner.reports.printed import print_inspection, print_scores
 from tests.tasks.ner.reading import contents, error_of, example
 
 TAGS = [format for format in FORMATS if format.startswith(("bio", "bmes"))]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tasks.ner.examples import Entity
-from tasks.ner.page.colors import COLORS, EDGES, looks_of
+from tasks.ner.page.boxes import COLORS, EDGES, looks_of
 from tests.tasks.ner.page.parsing import page, record
 
 # What linear red, green and blue look like without the cones for long, medium or short waves: Machado et al. 2009, "A

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tasks.ner.page.sections import SECTION_CHARACTERS, is_heading, sections_of
+from tasks.ner.page.contents import SECTION_CHARACTERS, is_heading, sections_of
 from tests.tasks.ner.page.parsing import Page, page, parsed, record
 
 LINE = "一" * 99 + "\n"
