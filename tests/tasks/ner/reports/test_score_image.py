@@ -1,5 +1,6 @@
 """The picture of the scores, looked at by what changes in it."""
 
+import functools
 import warnings
 from types import SimpleNamespace
 
@@ -83,9 +84,7 @@ def test_text_types_and_title_may_hold_anything(text):
 
 
 @pytest.mark.parametrize("installed, font", [([], None), (["broken.ttf", "simhei.ttf"], "SimHei")])
-def test_a_font_that_matplotlib_has_not_listed_yet_is_found_and_a_missing_one_is_said_once(
-    monkeypatch, capsys, installed, font
-):
+def test_a_font_that_is_not_listed_yet_is_found_and_a_missing_one_is_said_once(monkeypatch, capsys, installed, font):
     manager = score_image.font_manager
     monkeypatch.setattr(manager.fontManager, "ttflist", [])
     monkeypatch.setattr(manager, "findSystemFonts", lambda: installed)
@@ -96,10 +95,7 @@ def test_a_font_that_matplotlib_has_not_listed_yet_is_found_and_a_missing_one_is
         manager.fontManager.ttflist.append(SimpleNamespace(name="SimHei", fname=path))
 
     monkeypatch.setattr(manager.fontManager, "addfont", add)
-    chinese_font.cache_clear()
-    try:
-        assert [chinese_font(), chinese_font()] == [font, font]
-    finally:
-        chinese_font.cache_clear()
+    find = functools.cache(chinese_font.__wrapped__)
+    assert [find(), find()] == [font, font]
     notes = capsys.readouterr().err.splitlines()
     assert len(notes) == (font is None) and all("fonts-noto-cjk" in note for note in notes)
