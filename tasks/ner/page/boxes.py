@@ -18,7 +18,7 @@ from tasks.ner.page.contents import Span
 
 # Red, green and blue, and the ink that is read best on it; the vivid ones first, and neighbors far apart. Each has a
 # contrast of at least 3 with the light and with the dark background. They keep apart in normal vision and in simulated
-# protanopia, deuteranopia and tritanopia: tests/tasks/ner/page/test_colors.py computes how far.
+# protanopia, deuteranopia and tritanopia: tests/tasks/ner/page/test_page.py computes how far.
 WHITE, BLACK = "#ffffff", "#000000"
 COLORS = (
     ("0 119 204", WHITE), ("221 119 0", BLACK), ("136 17 255", WHITE), ("221 0 0", WHITE), ("51 153 238", BLACK),

@@ -1,5 +1,6 @@
 """Reading named entity data of any format: files, texts to predict, and the real files."""
 
+import hashlib
 import io
 import subprocess
 import sys
@@ -8,7 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from tasks.ner.data.reading import entity_types, read_examples, read_texts
+from tasks.ner.demo import ENTITY_TYPES, UNSEEN_SENTENCES, read_demo_corpus, write_demo_corpus
 from tests.conftest import REPOSITORY
+from tests.helpers.runs import read_json_lines
 from tests.tasks.ner.reading import error_of
 
 JSON = '{"text": "甲"}\n'
@@ -107,7 +110,21 @@ def test_a_dash_reads_utf_8_from_standard_input_whatever_its_encoding(monkeypatc
         assert place in error_of(read_texts, "-")
 
 
-# ---- the real files
+# ---- the demo corpus and the real files
+
+
+def test_the_demo_corpus_stays_what_published_scores_were_measured_on(tmp_path):
+    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in write_demo_corpus(tmp_path / "new")]
+    assert digests == [
+        "16b64f07fffe9756695ff13c9057e656f4ce8664108fadc6c32629b658a930e8",
+        "12175789daf749927775dd62fb250fed28053d23d874d9e49c835c8728b6e5e5",
+    ]
+    train, dev = read_demo_corpus()
+    assert {kind for example in train + dev for kind in example["label"]} == set(ENTITY_TYPES)
+    assert not {example["text"] for example in train + dev} & set(UNSEEN_SENTENCES)
+    write_demo_corpus(tmp_path, train_size=40, dev_size=0)
+    assert read_json_lines(tmp_path / "train.jsonl") == train[:40]
+
 
 # file, examples, characters (None: its README has no count), entities, ill-formed places, longest text, types.
 # The README of Resume counts 13,438 entities in train: two of them are cut in two by the end of a sentence (lines
