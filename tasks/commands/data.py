@@ -115,7 +115,7 @@ def _belongs_to(source, target):
 
 
 def download(argv):
-    from tasks.ner.data.published import DATASETS, fetch_dataset
+    from tasks.ner.data.download import DATASETS, fetch_dataset
 
     parser = new_parser("download", DOWNLOAD)
     parser.add_argument("name", metavar="NAME", choices=DATASETS, help=", ".join(DATASETS))

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tasks.ner.reports import score_image
-from tasks.ner.reports.score_image import MAX_PANELS, chinese_font, draw_scores
+from tasks.ner.reports import monitoring as score_image
+from tasks.ner.reports.monitoring import MAX_PANELS, chinese_font, draw_scores
 
 TEXT = "北京大学生"
 
