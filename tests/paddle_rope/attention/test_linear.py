@@ -111,14 +111,6 @@ def test_relative_positions_alone_count_with_more_features_than_head_dim():
 # the denominator
 
 
-@pytest.mark.equation("3.3")
-def test_without_rotation_outputs_are_averages_of_the_values():
-    q, k, v = random_qkv(2, 11, value_dim=5)
-    attended = linear_attention(6 * q, 6 * k, v)
-    assert bool((attended <= v.max(axis=1, keepdim=True)).all())
-    assert bool((attended >= v.min(axis=1, keepdim=True)).all())
-
-
 @pytest.mark.equation("3.7")
 def test_a_denominator_under_the_bound_is_cut_at_the_bound():
     q, k, v = random_qkv(1, 3, 1, 2, 2)
@@ -189,16 +181,6 @@ def test_without_normalizer_outputs_have_root_mean_square_one_whatever_the_lengt
     q, k, v = random_qkv(2, seq, value_dim=5)
     attended = linear_attention(q, k, v, rope_of(q), normalizer="none")
     np.testing.assert_allclose((attended**2).mean(axis=-1).numpy(), 1, rtol=1e-4)
-
-
-@pytest.mark.equation("3.9", "3.38")
-@pytest.mark.parametrize("normalizer", ["rotated", "none"])
-def test_padding_alone_gives_zero_with_every_map(normalizer):
-    qkv, mask = random_qkv(2, 3, dtype="float32"), paddle.to_tensor([[True] * 3, [False] * 3])
-    for phi in (elu_plus_one, SoftmaxExp(), OnePlusCosine(), OrthogonalRandomFeatures(4)):
-        attended = linear_attention(*qkv, None, mask, phi, normalizer)
-        for x in (attended, *paddle.grad(attended.sum(), qkv)):
-            assert np.isfinite(x.numpy()).all() and (x[1].numpy() == 0).all()
 
 
 # precision

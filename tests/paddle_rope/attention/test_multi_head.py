@@ -55,13 +55,6 @@ def test_outputs_and_gradients_equal_one_reference_for_each_head(kind, num_heads
     assert_same(output, expected, [hidden, *layer.parameters()], [exact, *layer.parameters()], 5e-5)
 
 
-def test_dropout_acts_on_softmax_weights_in_training_alone():
-    layer, hidden = random_layer("softmax", dropout=0.5), random_hidden()
-    np.testing.assert_array_equal(layer(hidden).numpy(), layer(hidden).numpy())
-    layer.train()
-    assert float((layer(hidden) - layer(hidden)).abs().max()) > 0
-
-
 @pytest.mark.parametrize("arguments", [(10, 3), (8, 2, "Softmax"), (8, 2, None)], ids=str)
 def test_sizes_and_kinds_that_do_not_exist_are_an_error(arguments):
     with pytest.raises(ValueError, match="multiple|attention must be"):

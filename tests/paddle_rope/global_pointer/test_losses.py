@@ -197,28 +197,18 @@ def test_positives_are_numbers_of_rows_and_classes_in_any_order_and_form(shape, 
 
 @pytest.mark.equation("6.12")
 def test_two_thousand_types_train_from_lists_of_spans():
-    texts, types, seq = 2, 2000, 64
+    texts, types, seq = 2, 2000, 64  # the 0/1 labels would be 16,384,000
     head, hidden = EfficientGlobalPointer(16, types, 8), paddle.randn([texts, seq, 16])
-    lengths = np.array([64, 41])
     row = np.random.choice(texts * types, 150, replace=False).repeat(2)  # two spans in 150 of 4,000 rows
-    ends = np.sort(np.random.randint(0, lengths[row // types][:, np.newaxis], (300, 2)), axis=1)
-    positives = np.stack([row, ends[:, 0] * seq + ends[:, 1]], axis=1)  # the 0/1 labels would be 16,384,000
+    ends = np.sort(np.random.randint(0, seq, (300, 2)), axis=1)
+    positives = np.stack([row, ends[:, 0] * seq + ends[:, 1]], axis=1)
     optimizer, means = paddle.optimizer.SGD(learning_rate=0.05, parameters=head.parameters()), []
     for _ in range(2):
-        logits = head(hidden, paddle.to_tensor(np.arange(seq) < lengths[:, np.newaxis])).reshape([texts * types, -1])
-        loss = sparse_multilabel_categorical_crossentropy(logits, positives)
-        means.append(loss.mean())
+        logits = head(hidden).reshape([texts * types, -1])
+        means.append(sparse_multilabel_categorical_crossentropy(logits, positives).mean())
         means[-1].backward()
-        if len(means) == 1:
-            chosen = row[::10]  # rows with positives; the dense form of all would be large
-            labels = np.zeros((len(chosen), seq * seq), dtype=bool)
-            for place, number in enumerate(chosen):
-                labels[place, positives[row == number, 1]] = True
-            expected = multilabel_categorical_crossentropy(logits.detach()[chosen], paddle.to_tensor(labels))
-            assert_close(loss[chosen], expected, 1e-6)
-            assert all(bool(paddle.isfinite(p.grad).all()) for p in head.parameters())
-            has_none = ~np.isin(np.arange(types), row % types)  # a type without an entity is pushed down
-            assert (head.type_scores.bias.grad.numpy()[:types][has_none] > 0).all()
+        has_none = ~np.isin(np.arange(types), row % types)  # a type without an entity is pushed down
+        assert (head.type_scores.bias.grad.numpy()[:types][has_none] > 0).all()
         optimizer.step()
         optimizer.clear_grad()
     assert means[1].item() < means[0].item()

@@ -59,15 +59,6 @@ def test_a_text_has_the_same_hidden_states_alone_padded_and_packed(form):
         np.testing.assert_allclose(left, alone, rtol=0, atol=5e-5)
 
 
-@each_attention
-def test_no_length_is_too_long(attention):
-    model = make(RoFormerModel, attention=attention, hidden_size=4, num_attention_heads=1, num_hidden_layers=1)
-    ids = random_ids(1, 3000)
-    # alone, the end of a text gives what it gives at its own positions
-    mask = paddle.to_tensor(np.arange(3000) >= 2990).unsqueeze(0)
-    assert_close(model(ids, mask)[:, 2990:], model(ids[:, 2990:]), 1e-4)
-
-
 @pytest.mark.parametrize(
     "rotary",
     [
