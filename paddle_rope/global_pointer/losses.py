@@ -157,13 +157,7 @@ def sorted_spans(
     Returns:
         int64 ``[number of spans]``, text * types + type; and ``[number of spans, 2]``, first and last token.
     """
-    spans = spans.numpy() if isinstance(spans, Tensor) else np.asarray(spans)
-    if spans.ndim != 3 or spans.shape[2] != 3 or not np.issubdtype(spans.dtype, np.integer):
-        raise ValueError(
-            "spans must be integers [batch, count, 3], (type, first token, last token), "
-            f"got {spans.dtype} {list(spans.shape)}"
-        )
-    spans = spans.astype(np.int64)
+    spans = _integers("spans", spans, "[batch, count, 3], (type, first token, last token)", 3)
     kind, first, last = spans[spans[..., 0] != -1].T
     text = np.nonzero(spans[..., 0] != -1)[0]
     longest = seq if max_span_length is None else max_span_length
@@ -180,12 +174,8 @@ def sorted_spans(
 
 def _flat_places(positives, rows, classes):
     """``[count, 2]`` (row, class) -> sorted distinct row * classes + class, numpy int64; checks them."""
-    positives = positives.numpy() if isinstance(positives, Tensor) else np.asarray(positives)
-    if positives.ndim != 2 or positives.shape[1] != 2 or not np.issubdtype(positives.dtype, np.integer):
-        raise ValueError(
-            f"positives must be integers [count, 2], (row, class), got {positives.dtype} {list(positives.shape)}"
-        )
-    positives = positives[positives[:, 0] != -1].astype(np.int64)
+    positives = _integers("positives", positives, "[count, 2], (row, class)", 2)
+    positives = positives[positives[:, 0] != -1]
     outside = ((positives < 0) | (positives >= (rows, classes))).any(axis=1)
     if outside.any():
         raise ValueError(
@@ -193,6 +183,14 @@ def _flat_places(positives, rows, classes):
             f"which have {rows} rows and {classes} classes"
         )
     return np.unique(positives[:, 0] * classes + positives[:, 1])
+
+
+def _integers(name, given, expected, axes):
+    """An int64 array of so many axes, the last of that size too; ``expected`` is for the message."""
+    array = given.numpy() if isinstance(given, Tensor) else np.asarray(given)
+    if array.ndim != axes or array.shape[-1] != axes or not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"{name} must be integers {expected}, got {array.dtype} {list(array.shape)}")
+    return array.astype(np.int64)
 
 
 def _without_fetching(logits, spans, width, in_band):
