@@ -32,18 +32,14 @@ def window_attention(
 ) -> Tensor:
     r"""o_i = sum_{|i-j| <= w} softmax_j((R_i q_i) . (R_j k_j) / sqrt(head_dim)) v_j, the softmax over the same j.
 
-    :func:`~paddle_rope.softmax_attention` within a sliding window (arXiv 2004.05150, section 3.1). Distance counts
-    positions in the row, padding included. Time and memory are O(seq * window); where the window reaches over the whole
-    row, those of softmax attention.
+    :func:`~paddle_rope.softmax_attention` within a sliding window (arXiv 2004.05150, section 3.1), with its arguments.
+    Distance counts positions in the row, padding included. Time and memory are O(seq * window).
 
     Args:
         q: ``[batch, queries, heads, head_dim]``: the last ``queries`` tokens of the ``seq`` that the keys are of; in
             static graphs of unknown length all of them.
-        k: ``[batch, seq, heads, head_dim]``.
-        v: ``[batch, seq, heads, value_dim]``.
+        k, v: ``[batch, seq, heads, head_dim]`` or, of v, ``value_dim``.
         window: w, at least 1: i sees 2w + 1 keys, with ``causal`` w + 1.
-        causal: 0 <= i - j <= w.
-        rope, key_mask, dropout, segment_ids, placement: as :func:`~paddle_rope.softmax_attention`.
 
     Returns:
         ``[batch, queries, heads, value_dim]`` in the dtype of ``q``; 0 where a query sees no key.

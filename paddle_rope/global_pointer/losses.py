@@ -56,14 +56,12 @@ def sparse_multilabel_categorical_crossentropy(logits: Tensor, positives: Tensor
     For many classes with few positives: no label tensor of the size of the logits is made. As in the sparse form of
     Su, https://kexue.fm/archives/8888, the positives are gathered from the logits. The sum over the negatives is NOT
     the sum over all minus the sum over the positives: nothing is left of that difference when the positives
-    dominate. Instead the positives are excluded in a copy of the logits and the rest is summed, so value
-    and gradient are those of the dense form for scores of any size.
+    dominate. Instead the positives are excluded in a copy of the logits and the rest is summed.
 
     Args:
         logits: ``[..., classes]``. For GlobalPointer flatten the last two axes; see :func:`span_positives`.
         positives: integers ``[count, 2]``, tensor or array: (row, class) of each positive, in any order. Rows number
-            the leading axes of the logits as if flattened. A pair given twice counts once; pairs of row -1 are padding
-            and count for nothing.
+            the leading axes of the logits as if flattened. A pair given twice counts once; row -1 is padding.
 
     Returns:
         float32 (float64 for float64 logits) ``[...]``, one loss for each row; take the mean.
