@@ -111,22 +111,6 @@ def test_a_batch_padded_on_the_left_gives_the_scores_and_gradients_of_each_text_
         assert_same(logits[row, :, seq - length :, seq - length :], layer(text)[0], [text, *layer.parameters()])
 
 
-@pytest.mark.equation("6.4")
-@both_heads
-@pytest.mark.parametrize("shift", [0, -7, 0.5, 1000])
-def test_tokens_taken_out_of_a_text_score_as_in_it_when_they_keep_their_distances(head, shift):
-    layer, text, kept = random_head(head, 2, 6), random_tensor(1, 9, 5), [1, 2, 5, 8]
-    taken = paddle.concat([text[:, i : i + 1] for i in kept], axis=1)
-    logits = layer(taken, positions=paddle.to_tensor([kept]).astype("float64") + shift)
-    full = REFERENCES[head](layer, text)
-    expected = paddle.stack([paddle.stack([full[:, :, i, j] for j in kept], -1) for i in kept], -2)
-    assert_same(logits, expected, [text, *layer.parameters()], atol=1e-9)
-    assert float((layer(taken) - expected).abs().max()) > 1e-6
-    counted = paddle.arange(4)
-    for positions in (counted, counted.unsqueeze(0)):
-        assert_close(layer(taken, positions=positions), layer(taken), 1e-12)
-
-
 @pytest.mark.equation("6.20")
 @both_heads
 @pytest.mark.parametrize("threshold", [0.0, -0.5, [0.3, -1.0, 2.0]], ids=str)

@@ -74,7 +74,7 @@ def random_spans(batch, count, types, seq, longest):
     return spans
 
 
-@pytest.mark.equation("6.6", "6.10", "6.13", "6.19")
+@pytest.mark.equation("6.6", "6.7", "6.10", "6.13", "6.19")
 @pairwise(
     {
         "name": list(LOSSES),
@@ -99,6 +99,9 @@ def test_values_and_gradients_equal_the_reference(name, batch, types, seq, count
     assert_close(loss, expected, min(tolerance, 1e-5))
     assert_same(loss, expected, inputs, exact, tolerance)
     assert bool((inputs[0] == before).all())
+    if dtype == "float64":  # positives are pushed up and negatives down
+        gradient, labels = paddle.grad(loss.sum(), inputs)[0].numpy(), labels_of(spans, inputs[0].shape)
+        assert (gradient[labels] < 0).all() and (gradient[~labels] > 0).all()
 
 
 @pytest.mark.parametrize(
@@ -143,18 +146,6 @@ def test_losses_and_gradients_of_extreme_scores_are_right(name, case, dtype, tol
         np.testing.assert_allclose(gradient[place], slope, rtol=tolerance, atol=1e-7 if dtype == "float32" else 1e-15)
 
 
-@pytest.mark.equation("6.7")
-@each_loss
-def test_losses_push_positives_up_and_negatives_down_and_go_to_zero_as_scores_separate(name):
-    logits, spans = random_tensor(2, 3, 5, 5), random_spans(2, 4, 3, 5, 5)
-    labels = labels_of(spans, logits.shape)
-    gradient = paddle.grad(LOSSES[name](logits, spans).sum(), logits)[0].numpy()
-    assert (gradient[labels] < 0).all() and (gradient[~labels] > 0).all()
-    sides = paddle.to_tensor(2.0 * labels - 1)
-    found = [float(LOSSES[name](sides * by, spans).max()) for by in (-4, 0, 1, 4, 10, 40)]
-    assert found == sorted(found, reverse=True) and 0 <= found[-1] < 1e-10
-
-
 @pytest.mark.equation("6.9")
 @each_loss
 def test_masked_spans_cost_nothing_and_a_masked_positive_what_it_is_missing(name):
@@ -173,13 +164,6 @@ def test_losses_are_computed_outside_auto_cast(name, count, amp_as_on_gpu, monke
     monkeypatch.setattr(paddle, "exp", lambda x: (levels.append(amp_as_on_gpu._amp_level), exp(x))[1])
     LOSSES[name](random_tensor(1, 2, 3, 3), np.array([[(count - 1, 0, 0)] * 2]))
     assert set(levels) == {paddle.base.core.AmpLevel.O0}
-
-
-@pytest.mark.parametrize("dtype", ["bool", "int64", "float32", "uint8"])
-def test_labels_may_be_truth_values_or_zeros_and_ones(dtype):
-    logits, labels = random_tensor(3, 8), np.random.uniform(size=(3, 8)) < 0.4
-    loss = multilabel_categorical_crossentropy(logits, paddle.to_tensor(labels.astype(dtype)))
-    assert_close(loss, reference.multilabel_categorical_crossentropy(logits, labels))
 
 
 @pytest.mark.equation("6.10")
