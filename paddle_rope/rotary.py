@@ -20,18 +20,15 @@ _RESHAPE_COPIES_VIEWS = paddle.__version__.startswith("2.")
 
 
 def interleaved_to_half(head_dim: int) -> np.ndarray:
-    """The order of features that turns the layout "interleaved" into "half": 0, 2, 4, ..., 1, 3, 5, ...
+    """The order of features that turns the layout "interleaved" into "half": 0, 2, 4, ..., 1, 3, 5, ...; head_dim is
+    even.
 
     With p = ``interleaved_to_half(d)``: ``half(x[..., p])`` equals ``interleaved(x)[..., p]``. Applied to the columns
     of the query and key projections, head by head, it carries weights from one layout to the other with the same
     attention scores; ``np.argsort(p)`` leads back. If only the first ``rotary_dim`` features turn, reorder those only.
 
-    Raises:
-        ValueError: ``head_dim`` is odd or not positive.
-
-    Example:
-        >>> interleaved_to_half(6)
-        array([0, 2, 4, 1, 3, 5])
+    >>> interleaved_to_half(6)
+    array([0, 2, 4, 1, 3, 5])
     """
     check_even("head_dim", head_dim)
     return np.arange(head_dim).reshape(-1, 2).T.reshape(-1)
@@ -40,10 +37,9 @@ def interleaved_to_half(head_dim: int) -> np.ndarray:
 class Rope(NamedTuple):
     """The rotation of the vectors of a text as numbers: ``apply_rotary(x, *rope)`` rotates them.
 
-    Example:
-        >>> rope = RotaryPositionEmbedding(4).cos_sin(2)
-        >>> tuple(rope.cos.shape), rope.layout
-        ((2, 2), 'interleaved')
+    >>> rope = RotaryPositionEmbedding(4).cos_sin(2)
+    >>> tuple(rope.cos.shape), rope.layout
+    ((2, 2), 'interleaved')
     """
 
     cos: Tensor  # cosines of the phases m theta_i, [seq, rotary_dim / 2] or [batch, seq, rotary_dim / 2]
@@ -66,9 +62,6 @@ def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor, layout: str = "interleaved
         cos, sin: ``[seq, rotary_dim / 2]`` or ``[batch or 1, seq, rotary_dim / 2]``; the first ``rotary_dim`` features
             turn, the rest pass unchanged.
         layout: which features are pair i: ``"interleaved"`` (2i, 2i+1) or ``"half"`` (i, i + rotary_dim/2).
-
-    Returns:
-        Tensor of the shape and dtype of ``x``.
 
     Raises:
         ValueError: ``cos`` does not fit ``x``. In static graphs only what is known there is checked.
@@ -178,16 +171,12 @@ class RotaryPositionEmbedding(Float32Layer):
         self._tables: dict = {}  # cos and sin by dtype and device, [length, rotary_dim / 2]; never saved
 
     def forward(self, x: Tensor, offset: int = 0, positions: Tensor | None = None, inverse: bool = False) -> Tensor:
-        """Rotate ``x`` ``[batch, seq, ..., head_dim]``: :func:`apply_rotary` with the numbers of :meth:`cos_sin`.
+        """Rotate ``x`` ``[batch, seq, ..., head_dim]``, of any floating dtype, by the numbers of :meth:`cos_sin`.
 
         Args:
-            x: any floating dtype, which the result has, too.
             offset: integer, added to the positions.
             positions: ``[seq]`` or ``[batch, seq]``, integer or real; None for 0, 1, 2, ...
             inverse: undo the rotation (negative angles; division by YaRN's amplitude).
-
-        Raises:
-            ValueError: the shapes do not fit. In static graphs only what is known there is checked.
         """
         if x.ndim < 3 or x.shape[-1] != self.head_dim:
             raise ValueError(f"x must be [batch, seq, ..., {self.head_dim}], got {list(x.shape)}")
@@ -200,16 +189,13 @@ class RotaryPositionEmbedding(Float32Layer):
         return apply_rotary(x, rope.cos, rope.sin, rope.layout)  # not *rope: to_static of paddle 2.6.2 cannot read it
 
     def cos_sin(self, positions: int | Tensor, offset: int = 0, dtype: str = "float32") -> Rope:
-        """The rotation as numbers, for all layers of a model and for kernels that rotate on their own.
+        """The rotation as numbers ``[(batch,) seq, rotary_dim / 2]``, times the amplitude.
 
         Args:
             positions: the number of vectors, which are then at 0, 1, 2, ...; or ``[seq]`` or ``[batch, seq]``, integer
                 or real. Left padding, packed texts: any numbers.
             offset: integer, added to the positions.
             dtype: of the result, ``"float32"`` or ``"float64"``.
-
-        Returns:
-            A :class:`Rope` of cos and sin ``[(batch,) seq, rotary_dim / 2]``, times the amplitude.
         """
         with without_amp():
             if isinstance(positions, int) and not (offset or self.learned) and paddle.in_dynamic_mode():

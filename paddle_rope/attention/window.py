@@ -93,15 +93,10 @@ def softmax_attention_step(
 
     Args:
         state: as returned by the call before, None at the start. It is not changed.
-        q, k, v: ``[batch, new, heads, head_dim]``. Where v is k, and both are rotated or neither, one tensor is
-            remembered.
+        q, k, v: ``[batch, new, heads, head_dim]``. Where v is k, and both are rotated or neither, one tensor is kept.
         rope: R at the positions of the new tokens.
         key_mask: bool ``[batch, seq]`` of all tokens, old and new.
-        dropout, placement, score_bias: as :func:`~paddle_rope.softmax_attention`; no bias in a window.
-        window: as :func:`window_attention`; None for all tokens.
-
-    Returns:
-        The new state and ``[batch, new, heads, head_dim]``.
+        score_bias, window: None for none, and for all tokens; no bias in a window.
     """
     one_tensor = v is k and ("k" in placement) == ("v" in placement)
     q, k, v = rotate_qkv(q, k, v, rope, placement)

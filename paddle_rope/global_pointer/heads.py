@@ -54,9 +54,6 @@ class GlobalPointer(nn.Layer):
         max_span_length: score only spans of at most so many tokens, in time and memory linear in seq instead of
             quadratic; None for all spans. The scores of those spans and the parameters are the same.
 
-    Raises:
-        ValueError: ``head_size`` is odd with RoPE, or ``max_span_length`` is not a positive integer.
-
     Example:
         >>> head = GlobalPointer(hidden_size=8, num_types=3, head_size=4)
         >>> tuple(head(paddle.ones([2, 5, 8])).shape)  # [batch, types, seq, seq]
@@ -105,11 +102,8 @@ class GlobalPointer(nn.Layer):
     def loss(
         self, hidden: Tensor, spans: Tensor, token_mask: Tensor | None = None, positions: Tensor | None = None
     ) -> Tensor:
-        """:func:`~paddle_rope.span_crossentropy` of the logits of :meth:`forward`, ``[batch, types]``; take the mean.
-
-        Raises:
-            ValueError: on CPU, if a span is outside the logits.
-        """
+        """:func:`~paddle_rope.span_crossentropy` of the logits of :meth:`forward`, ``[batch, types]``; take the
+        mean."""
         return span_crossentropy(self(hidden, token_mask, positions), spans, self.max_span_length)
 
 

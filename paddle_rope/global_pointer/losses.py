@@ -24,20 +24,12 @@ def multilabel_categorical_crossentropy(logits: Tensor, labels: Tensor) -> Tenso
     pushed above 0 and every negative one below, with no weighting between few positives and many negatives.
     Computed by logsumexp in float32, so it is finite for scores of any size.
 
-    Args:
-        logits: ``[..., classes]``. For GlobalPointer flatten the last two axes: the classes are the spans.
-        labels: same shape, bool or 0/1.
+    ``logits`` are ``[..., classes]`` (flatten the last two axes of a GlobalPointer's), ``labels`` bool or 0/1 of the
+    same shape, otherwise ValueError. The result is float32 (float64 for float64 logits) ``[...]``; take the mean.
 
-    Returns:
-        float32 (float64 for float64 logits) ``[...]``, one loss for each row; take the mean.
-
-    Raises:
-        ValueError: the shapes differ.
-
-    Example:
-        >>> logits, labels = paddle.to_tensor([[9.0, -9.0, -9.0]]), paddle.to_tensor([[1, 0, 0]])
-        >>> multilabel_categorical_crossentropy(logits, labels).item() < 0.001
-        True
+    >>> logits, labels = paddle.to_tensor([[9.0, -9.0, -9.0]]), paddle.to_tensor([[1, 0, 0]])
+    >>> multilabel_categorical_crossentropy(logits, labels).item() < 0.001
+    True
     """
     if logits.shape != labels.shape:
         raise ValueError(f"logits {list(logits.shape)} and labels {list(labels.shape)} must have the same shape")
@@ -58,21 +50,13 @@ def sparse_multilabel_categorical_crossentropy(logits: Tensor, positives: Tensor
     the sum over all minus the sum over the positives: nothing is left of that difference when the positives
     dominate. Instead the positives are excluded in a copy of the logits and the rest is summed.
 
-    Args:
-        logits: ``[..., classes]``. For GlobalPointer flatten the last two axes; see :func:`span_positives`.
-        positives: integers ``[count, 2]``, tensor or array: (row, class) of each positive, in any order. Rows number
-            the leading axes of the logits as if flattened. A pair given twice counts once; row -1 is padding.
+    ``positives`` are integers ``[count, 2]``, tensor or array: (row, class) of each positive, in any order. Rows number
+    the leading axes of the logits as if flattened. A pair given twice counts once; row -1 is padding. Others outside of
+    the logits raise ValueError.
 
-    Returns:
-        float32 (float64 for float64 logits) ``[...]``, one loss for each row; take the mean.
-
-    Raises:
-        ValueError: ``positives`` is not ``[count, 2]`` integers, or a pair is outside the logits.
-
-    Example:
-        >>> logits = paddle.to_tensor([[9.0, -9.0, -9.0]])
-        >>> sparse_multilabel_categorical_crossentropy(logits, [[0, 0]]).item() < 0.001  # class 0 of row 0
-        True
+    >>> logits = paddle.to_tensor([[9.0, -9.0, -9.0]])
+    >>> sparse_multilabel_categorical_crossentropy(logits, [[0, 0]]).item() < 0.001  # class 0 of row 0
+    True
     """
     *leading, classes = logits.shape
     places = _flat_places(positives, math.prod(leading), classes)
@@ -97,16 +81,13 @@ def span_positives(
 
     Args:
         spans: integers ``[batch, count, 3]``, tensor or array: (type, first token, last token) of the spans of each
-            text; a type of -1 is padding.
+            text; a type of -1 is padding. Others outside of the logits raise ValueError.
         num_types, seq: sizes of the logits ``[batch, types, seq, ...]``.
         max_span_length: width of a band; None for the logits of all spans.
 
     Returns:
         int64 array ``[number of spans, 2]``, sorted, each once, (row, class): row = text * types + type;
         class = first * seq + last, in a band first * max_span_length + last - first.
-
-    Raises:
-        ValueError: ``spans`` is not of this shape, or a span is outside the logits.
 
     Example:
         >>> span_positives([[[1, 0, 2]]], num_types=2, seq=4)  # tokens 0 to 2, of type 1
@@ -126,14 +107,8 @@ def span_crossentropy(logits: Tensor, spans: Tensor, max_span_length: int | None
     fetches nothing from the device, so that no step waits for the one before: spans outside the logits are then not
     noticed.
 
-    Args:
-        logits: ``[batch, types, seq, seq]``, or ``[batch, types, seq, max_span_length]`` in a band.
-        spans: integers ``[batch, count, 3]``: (type, first token, last token); a type of -1 is padding, and a span
-            given twice counts once.
-        max_span_length: width of a band; None for the logits of all spans.
-
-    Returns:
-        float32 (float64 for float64 logits) ``[batch, types]``; take the mean.
+    ``logits`` are ``[batch, types, seq, seq]`` or the band ``[batch, types, seq, max_span_length]``, ``spans`` as of
+    :func:`span_positives`; a span given twice counts once. The result is ``[batch, types]``; take the mean.
     """
     batch, types, seq, _ = logits.shape
     if computes_on_cpu():

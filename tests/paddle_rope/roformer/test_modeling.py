@@ -14,7 +14,7 @@ from tests.paddle_rope.roformer.small_models import FORMS, SIZES, make, plain_mo
 each_attention = pytest.mark.parametrize("attention", ["softmax", "linear", "window"])
 
 
-@pytest.mark.equation("5.1", "5.6")
+@pytest.mark.equation("2.6", "5.1", "5.6")
 @pytest.mark.parametrize("form", FORMS)
 def test_a_model_equals_its_plain_reference(form):
     model = make(RoFormerModel, **FORMS[form])
