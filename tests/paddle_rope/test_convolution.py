@@ -14,14 +14,7 @@ MASK = np.array([[1, 1, 0, 1, 1, 0, 1], [1, 1, 1, 1, 1, 0, 0]], dtype=bool)
 
 
 @pytest.mark.equation("5.5")
-@pairwise(
-    {
-        "size": [1, 2, 3, 5, 15],
-        "causal": [False, True],
-        "masked": [False, True],
-        "packed": [False, True],
-    }
-)
+@pairwise({"size": [1, 2, 3, 5, 15], "causal": [False, True], "masked": [False, True], "packed": [False, True]})
 def test_outputs_and_gradients_equal_the_loops(size, causal, masked, packed):
     size = size + 1 if size % 2 == 0 and not causal else size
     layer, x = randomize(DepthwiseConvolution(4, size, causal=causal), "float64"), random_tensor(2, 7, 4)

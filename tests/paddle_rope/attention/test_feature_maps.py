@@ -63,16 +63,6 @@ def test_without_rotation_weights_of_every_map_are_a_probability(name):
         assert_close(weights.sum(axis=-1), np.ones([2, 9, 2]))
 
 
-@pytest.mark.equation("3.17")
-def test_softmax_exp_is_a_softmax_over_features_and_one_over_the_keys_of_the_sequence():
-    q, k = random_tensor(2, 5, 2, 3), random_tensor(2, 5, 2, 3)
-    mask = np.array([[True, True, False, True, False], [True] * 5])
-    e_q, e_k = np.exp(q.numpy()), np.exp(k.numpy()) * mask[:, :, np.newaxis, np.newaxis]
-    assert_close(SoftmaxExp().query(q), e_q / e_q.sum(axis=-1, keepdims=True), 1e-12)
-    assert_close(SoftmaxExp().key(k, paddle.to_tensor(mask)), e_k / e_k.sum(axis=1, keepdims=True), 1e-12)
-    assert_close(products(SoftmaxExp(), q, k).sum(axis=-1), np.ones([2, 2, 5]), 1e-12)
-
-
 @pytest.mark.equation("3.20")
 def test_one_plus_cosine_lies_between_zero_and_two_and_holds_at_the_zero_vector():
     q, k = random_tensor(1, 7, 2, 6), random_tensor(1, 5, 2, 6)

@@ -10,14 +10,7 @@ from paddle_rope.attention.arguments import depends_on_relative_position_only
 from paddle_rope.options import PLACEMENTS
 from tests.helpers.comparison import assert_close, assert_same, cast, is_native
 from tests.helpers.pairwise import pairwise
-from tests.paddle_rope.attention.kernels import (
-    FORMS,
-    KERNELS,
-    ragged_mask,
-    random_qkv,
-    rope_of,
-    tolerance_of,
-)
+from tests.paddle_rope.attention.kernels import FORMS, KERNELS, ragged_mask, random_qkv, rope_of, tolerance_of
 
 PACKING = [name for name, kernel in KERNELS.items() if kernel.packs]
 each_kernel = pytest.mark.parametrize("name", KERNELS)

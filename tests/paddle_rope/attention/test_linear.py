@@ -57,7 +57,7 @@ MAPS = {  # the map, and its formula for queries and, with a mask, for keys
 }
 
 
-@pytest.mark.equation("3.1", "3.6", "3.28", "3.30")
+@pytest.mark.equation("3.1", "3.6", "3.17", "3.28", "3.30")
 @pairwise(
     {
         "name": list(MAPS),

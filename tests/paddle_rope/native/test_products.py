@@ -7,13 +7,7 @@ import yaml
 
 from paddle_rope.layers import Linear
 from paddle_rope.native import products
-from paddle_rope.native.products import (
-    DECISION,
-    bfloat16_is_faster,
-    bfloat16_products,
-    product,
-    rounded,
-)
+from paddle_rope.native.products import DECISION, bfloat16_is_faster, bfloat16_products, product, rounded
 from tasks.classification.recipe import ClassificationRecipe
 from tests.helpers.comparison import random_tensor
 

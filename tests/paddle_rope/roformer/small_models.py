@@ -7,13 +7,7 @@ import paddle.nn.functional as F
 from paddle_rope import alibi_slopes, reference, sinusoidal_embedding
 from tests.paddle_rope.attention.kernels import random_features, softmax_over_keys
 
-SIZES = {
-    "vocab_size": 40,
-    "hidden_size": 12,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 3,
-    "intermediate_size": 10,
-}
+SIZES = {"vocab_size": 40, "hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 10}
 # Every option that can be combined with others is in one of these.
 FORMS = {
     "version 1": {},

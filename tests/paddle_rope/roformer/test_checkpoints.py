@@ -220,10 +220,7 @@ WRONG_OURS = [
 
 @pytest.mark.parametrize(
     "source, settings, message",
-    [
-        *(("hf_tiny", *row) for row in (*WRONG, *WRONG_FOREIGN)),
-        *(("ours", *row) for row in (*WRONG, *WRONG_OURS)),
-    ],
+    [*(("hf_tiny", *row) for row in (*WRONG, *WRONG_FOREIGN)), *(("ours", *row) for row in (*WRONG, *WRONG_OURS))],
     ids=str,
 )
 def test_a_configuration_that_does_not_fit_is_refused(source, settings, message, copied, ours):
