@@ -113,5 +113,5 @@ def test_training_multiplies_in_bfloat16_where_that_is_faster_and_says_so(has_bf
     monkeypatch.setenv(DECISION, "0")
     capsys.readouterr()
     assert train(tmp_path / "asked", bf16=True) == plain
-    assert capsys.readouterr().out.count("float32 is faster") == 1
+    assert capsys.readouterr().err.count("float32 is faster") == 1
     assert yaml.safe_load((tmp_path / "asked" / "config.yaml").read_text(encoding="utf-8"))["bf16"] is False
