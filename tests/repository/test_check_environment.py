@@ -33,7 +33,8 @@ def test_stacks_of_the_constraints_work(versions):
 
 
 @pytest.mark.parametrize("versions, what, remedy", [
-    ({**OLD, "numpy": "2.0.0"}, "numpy 2.0.0", "numpy<2"), ({**OLD, "pyarrow": "19.0.0"}, "pyarrow 19.0.0", "pyarrow<19"),
+    ({**OLD, "numpy": "2.0.0"}, "numpy 2.0.0", "numpy<2"),
+    ({**OLD, "pyarrow": "19.0.0"}, "pyarrow 19.0.0", "pyarrow<19"),
     ({"protobuf": "5.29.0"}, "protobuf 5.29.0", "protobuf<5"), ({"datasets": "4.0.0"}, "datasets 4.0.0", "datasets<4"),
     ({"paddlepaddle": "2.5.0"}, "paddlepaddle 2.5.0", "paddlepaddle<=3.3.1,>=2.6.2"),
     ({"jieba": None}, "jieba is not installed", "jieba==0.42.1"),
@@ -59,7 +60,8 @@ def test_threads_that_are_no_number_are_named(threads):
 
 
 @pytest.mark.parametrize("script, what", [
-    ("echo 'ImportError: numpy.core.multiarray failed to import' >&2; exit 1", "multiarray"), ("kill -11 $$", "signal 11"),
+    ("echo 'ImportError: numpy.core.multiarray failed to import' >&2; exit 1", "multiarray"),
+    ("kill -11 $$", "signal 11"),
 ])  # fmt: skip
 def test_paddle_that_does_not_start_is_named(tmp_path, script, what):
     python = tmp_path / "python"

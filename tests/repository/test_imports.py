@@ -40,7 +40,7 @@ def loaded_by(program):
     ("from paddle_rope import CharTokenizer, WordTokenizer, Encoding, load_tokenizer, RoFormerConfig", []),
     ("from paddle_rope import LinearScaling; import paddle_rope.long_range_decay", []),
     ("from paddle_rope import RotaryPositionEmbedding, linear_attention, EfficientGlobalPointer", ["paddle"]),
-    ("from paddle_rope.roformer import RoFormerConfig as C, RoFormerModel; RoFormerModel(C(9, 8, 1, 2, 8))", ["paddle"]),
+    ("from paddle_rope import RoFormerConfig as C, RoFormerModel; RoFormerModel(C(9, 8, 1, 2, 8))", ["paddle"]),
     ("from tasks.ner import NerPredictor", []),
     ("import tasks.ner.recipe", ["paddle", "paddlenlp"]),
 ])  # fmt: skip

@@ -15,13 +15,9 @@ from tasks.commands.main import VERBS, main
 from tasks.recipes import RECIPES, get_arguments
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-CHOICES = {
-    "demo": ("ner", "matching"),
-    "benchmark": ("length", "peers", "prediction", "entities", "service", "documents"),
-}
-TOOLS = [
-    f"tools/{path.name}" for path in (REPOSITORY / "tools").glob("*.py") if "import door" in path.read_text("utf-8")
-]
+BENCHMARKS = ("length", "peers", "prediction", "entities", "service", "documents")
+CHOICES = {"demo": ("ner", "matching"), "benchmark": BENCHMARKS}
+TOOLS = [path for path in (REPOSITORY / "tools").glob("*.py") if "import door" in path.read_text("utf-8")]
 # Each call in one process, with the exit status that it must have, and what may not be imported for it.
 CALLS = """
 import json, runpy, sys
@@ -50,11 +46,11 @@ def run(calls, folder, path=REPOSITORY):
 
 def test_help_of_every_verb_and_tool_comes_without_paddle_from_any_folder(tmp_path):
     calls = [[verb] for verb in VERBS] + [[verb, choice] for verb, choices in CHOICES.items() for choice in choices]
-    tools = [[str(REPOSITORY / tool)] for tool in TOOLS]
+    tools = [[str(tool)] for tool in TOOLS]
     done = run([[[*words, "--help"], 0] for words in [[], *calls, *tools]], tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert [words for words in calls if f"paddle-rope {' '.join(words)}" not in done.stdout] == [] and len(tools) > 5
-    assert all(len((REPOSITORY / tool).read_text("utf-8").splitlines()) <= 10 for tool in TOOLS)
+    assert all(len(tool.read_text("utf-8").splitlines()) <= 10 for tool in TOOLS)
 
 
 @pytest.mark.parametrize("words", [[], ["-h"], ["--help"]])
@@ -180,9 +176,7 @@ class Pipe(io.RawIOBase):
     ("classification", '{"sentence": "今天天气", "label": 5}\n', {"text", "label", "probability"}),
     ("ner", "今天天气\n", {"text", "entities"}),
 ])  # fmt: skip
-def test_each_line_of_a_pipe_is_answered_before_the_next_is_read_in_utf_8(
-    folders, monkeypatch, capsys, recipe, line, keys
-):
+def test_each_line_of_a_pipe_is_answered_before_the_next(folders, monkeypatch, capsys, recipe, line, keys):
     pipe = Pipe([line] * 3, lambda: capsys.readouterr().out)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(pipe), encoding="ascii"))  # of the locale C
     assert main(["predict", str(folders[recipe]), "--device", "cpu"]) == 0
