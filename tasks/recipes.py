@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paddle_rope.json_files import read_json_object
+from paddle_rope.options import read_json_object
 from tasks.common.errors import InputError, did_you_mean
 from tasks.common.files import check_output_dir
 from tasks.common.model_folder import ENCODER, MODEL_TYPE, check_pretrained, refuse_incomplete, refuse_other_recipe

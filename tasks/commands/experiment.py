@@ -30,8 +30,8 @@ DECAY = """\
 Draw the long-range decay of RoPE: the bound of kexue.fm 8265 and the dot products of all-ones vectors.
 
 Writes decay_bound.png and .csv (mean |S_j| against the relative distance) and decay_ones.png and .csv (<R_m q, R_n k>
-with q = k = ones against the key position n) into a folder, each with the counter-examples where all pairs have the
-frequency 0 or 1, and prints a few lines on what the figures show."""
+with q = k = ones against the key position n), each with the counter-examples where all pairs have the frequency 0 or 1,
+and prints a few lines on what the figures show."""
 DECAY_FILES = ("decay_bound.png", "decay_bound.csv", "decay_ones.png", "decay_ones.csv")
 DECAY_LIMITS = {"head_dim": (2, 4096), "max_distance": (1, 1_000_000), "query_position": (0, 10**9)}
 
@@ -87,7 +87,7 @@ def decay(argv):
 
     files, lines = contents(options)
     options.output.mkdir(parents=True, exist_ok=True)
-    write_files(options.output, dict(zip(DECAY_FILES, files)))
+    write_files(options.output, files)
     print("\n".join(lines))
     print(f"written to {options.output}: {', '.join(DECAY_FILES)}")
     return 0
