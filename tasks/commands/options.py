@@ -77,7 +77,9 @@ def add_computing(parser):
 
 def add_bf16(parser):
     """The option ``--bf16``."""
-    faster = "multiply in bfloat16, where that is faster on the CPU; scores change a little (docs/guides/performance.md)"
+    faster = (
+        "multiply in bfloat16, where that is faster on the CPU; scores change a little (docs/guides/performance.md)"
+    )
     parser.add_argument("--bf16", action="store_true", default=None, help=faster)
 
 
