@@ -56,8 +56,7 @@ def inspect(argv):
         check_output_file(options.output, files.values())
     from tasks.ner.data.inspection import inspect
     from tasks.ner.data.reading import note_unlabeled, read_labeled
-    from tasks.ner.reports.inspection import print_inspection
-    from tasks.ner.reports.printed import print_first_texts
+    from tasks.ner.reports.printed import print_first_texts, print_inspection
 
     read = {split: read_labeled(path, options.format) for split, path in files.items()}
     for split, (examples, _) in read.items():
@@ -113,7 +112,7 @@ def _belongs_to(source, target):
 
 
 def download(argv):
-    from tasks.ner.data.published import DATASETS, fetch_dataset
+    from tasks.ner.data.download import DATASETS, fetch_dataset
 
     parser = new_parser("download", DOWNLOAD)
     parser.add_argument("name", metavar="NAME", choices=DATASETS, help=", ".join(DATASETS))
