@@ -10,11 +10,11 @@ near the cut may then differ.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tasks.ner.examples import TokenizedText
-from tasks.ner.features import WordFeatures
+from tasks.ner.features import TokenFeatures
 
 PART_CHARACTERS = 8192
 # Looked at on either side of a part. The longest word of jieba's dictionary has 16 characters, the longest entity of a
@@ -58,7 +58,7 @@ def _last_end(cut, text, first, last):
 
 
 def read_parts(
-    text: str, tokenizer: Any, features: WordFeatures | None, characters: int | None = None
+    text: str, tokenizer: Any, features: Callable[..., TokenFeatures] | None, characters: int | None = None
 ) -> Iterator[TokenizedText]:
     """The tokens of each part of a text, of at most so many ``characters``, each between special tokens, with their
     features if a model takes them. Offsets count characters of the whole text."""
