@@ -48,13 +48,13 @@ def evaluation_mode(model: paddle.nn.Layer) -> Iterator[None]:
             model.train()
 
 
-def evaluated(model: paddle.nn.Layer, batch: Batch, forward: Callable | None = None) -> paddle.Tensor:
-    """Output of a model, or of its method ``forward``, for a batch of arrays, in evaluation mode and in the context
+def evaluated(model: paddle.nn.Layer, batch: Batch) -> paddle.Tensor:
+    """Output of a model for a batch of arrays, in evaluation mode and in the context
     that its attribute ``precision`` makes, if it has one (:func:`~tasks.common.predictor.predict_in_bfloat16`)."""
     import paddle
 
     with evaluation_mode(model), getattr(model, "precision", contextlib.nullcontext)():
-        return (forward or model)(**{name: paddle.to_tensor(array) for name, array in batch.items()})
+        return model(**{name: paddle.to_tensor(array) for name, array in batch.items()})
 
 
 def batched_outputs(
@@ -92,19 +92,22 @@ def batched_outputs(
 
 
 def encoder_outputs(
-    forward: Callable[[Batch], np.ndarray],
+    model: Any,
     items: Sequence[Any],
     collate: Callable[[list], Batch],
     batch_size: int,
-    config: Any,
-    shape: Sequence[int] = (),
     show_progress: bool = False,
 ) -> np.ndarray:
-    """Outputs of an encoder for tokenized texts: float32 ``[items, *shape]``; ``config`` is the encoder's, the other
-    arguments are as of :func:`batched_outputs`."""
-    found = np.zeros([len(items), *shape], dtype=np.float32)
-    numbers_of = functools.partial(numbers_of_encoder, config)
-    for rows, output in batched_outputs(forward, items, collate, batch_size, numbers_of, show_progress=show_progress):
+    """What a trained or exported model computes for tokenized texts: float32 ``[items, *config.output_shape]``.
+
+    ``model`` has a method ``output`` from a batch to such an array; the other arguments are as of
+    :func:`batched_outputs`.
+    """
+    found = np.zeros([len(items), *model.config.output_shape], dtype=np.float32)
+    numbers_of = functools.partial(numbers_of_encoder, model.config)
+    for rows, output in batched_outputs(
+        model.output, items, collate, batch_size, numbers_of, show_progress=show_progress
+    ):
         found[rows] = output
     return found
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from paddle import nn
 from paddle.static import InputSpec
 
 from tasks.common.errors import InputError
@@ -53,13 +52,9 @@ class Exporter:
     def save(self, predictor: Any, folder: Path) -> None:
         """Write further files that prediction needs, after configuration and tokenizer."""
 
-    def layer(self, model: Any) -> nn.Layer:
-        """The layer that becomes the graph; the arguments of its ``forward`` are :meth:`inputs`."""
-        raise NotImplementedError
-
     def inputs(self, config: Any) -> list[InputSpec | None]:
-        """The inputs of the layer, in their order; None for an argument that is left out. By default token ids and
-        their mask."""
+        """The inputs of the graph: the arguments of the model's ``forward`` in their order, None for those left out. By
+        default token ids and their mask."""
         return [InputSpec([None, None], "int64", "input_ids"), InputSpec([None, None], "bool", "attention_mask")]
 
     def finish(self, model: Any, config: Any) -> None:
@@ -127,7 +122,7 @@ def export(
         config.save_pretrained(str(folder))
         trained.tokenizer.save_pretrained(folder)
         exporter.save(trained, folder)
-        graph = exporter.layer(trained.model), exporter.inputs(config), folder
+        graph = trained.model, exporter.inputs(config), folder
         if format == ONNX:
             exact = exporter.exact(trained.model)
             write_onnx_graph(

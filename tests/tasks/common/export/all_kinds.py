@@ -1,10 +1,10 @@
 """Small models of every recipe and every option that changes a graph, as graphs."""
 
-from tasks.classification.export import ClassificationExporter
 from tasks.classification.model import ClassificationConfig, ClassificationModel
+from tasks.classification.recipe import ClassificationExporter
 from tasks.common.export.graphs import write_onnx_graph, write_paddle_graph
-from tasks.matching.export import MatchingExporter
 from tasks.matching.model import MatchingConfig, MatchingModel
+from tasks.matching.recipe import MatchingExporter
 from tasks.ner.export import NerExporter
 from tasks.ner.model import NerConfig, NerModel
 
@@ -71,7 +71,7 @@ ALL_KINDS = [
 def write_graph(exporter_class, model_class, config, folder, format, quantize=False):
     """Write the graph of a new model into a folder."""
     exporter, model = exporter_class(), model_class(config)
-    graph = exporter.layer(model), exporter.inputs(config), folder
+    graph = model, exporter.inputs(config), folder
     if format == "paddle":
         write_paddle_graph(*graph)
     else:
