@@ -121,7 +121,7 @@ class NerPredictor(Predictor):
     ) -> list[list[Entity]]:
         """As :meth:`__call__`, but for each text its entities. ``thresholds`` are logits above which a span is an
         entity, one or one for each type: then all such spans are given, overlapping or not, wanted or not."""
-        wanted = self._checked(wanted)
+        wanted = self.checked(wanted)
         if isinstance(texts, str):
             raise InputError("texts must be a list of strings, got one string; write [text]")
         where = where or [f"text {number}" for number in range(1, len(texts) + 1)]
@@ -157,14 +157,15 @@ class NerPredictor(Predictor):
             of_types(one.candidates(config) or config.thresholds, len(self.types)) for one in (self.wanted, *wanted)
         ]
         longest = self.reading.max_entity_tokens
-        found = predict_entities(self.model, texts, len(texts), list(map(min, *zip(*bounds))), longest)
+        found = predict_entities(self.model, texts, len(texts), [min(of_type) for of_type in zip(*bounds)], longest)
         return [(window.bounds, entities) for window, entities in zip(windows, found)]
 
     def join(self, text: str, found: Sequence[tuple[Bounds, list[Entity]]], wanted: Wanted | None = None) -> dict:
         """The record of a text, as of :meth:`__call__`, from what is found in its windows."""
-        return as_record(text, self._checked(wanted).kept(text, merge_windows(*zip(*found)), self.model.config))
+        return as_record(text, (wanted or self.wanted).kept(text, merge_windows(*zip(*found)), self.model.config))
 
-    def _checked(self, wanted: Wanted | None) -> Wanted:
+    def checked(self, wanted: Wanted | None) -> Wanted:
+        """What is wanted, by default of the predictor; raises InputError if the model cannot give it."""
         if wanted is None:
             return self.wanted
         wanted.check(self.model.config)
