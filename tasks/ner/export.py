@@ -16,7 +16,7 @@ from tasks.ner.batching import SpanCollator
 from tasks.ner.config import of_types
 from tasks.ner.features import COLUMNS
 from tasks.ner.lengths import entity_bound, reading_of
-from tasks.ner.prediction.exported import ExportedNerModel
+from tasks.ner.prediction.predictor import ExportedNerModel
 from tasks.ner.recipe import NerRecipe
 
 EXACT = ("feature_embedding.flags.weight", "feature_embedding.projection.weight")

@@ -187,7 +187,7 @@ class NerRecipe(Recipe):
         return (as_record(example.text, found) for example, found in zip(run.examples[split], predictions))
 
     def score_ensemble(self, config: dict[str, Any], run_dirs: list[str]) -> dict[str, dict[str, float]] | None:
-        """See :class:`tasks.ner.prediction.ensemble.NerEnsemble`. None with ``train_texts``: models of other texts have
+        """See :class:`tasks.ner.model.NerEnsemble`. None with ``train_texts``: models of other texts have
         other vocabularies."""
         settings = self.resolve({**config, "output_dir": run_dirs[0]})
         if settings.keys.train_texts is not None:

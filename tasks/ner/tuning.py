@@ -34,6 +34,7 @@ def tune_model(
     config.json.
 
     Args:
+        data_file: the labeled file.
         only: ``"thresholds"`` or ``"temperatures"`` leaves the other as they are; None tunes both.
         model_dir, device, batch_size, max_tokens, max_entity_tokens, bf16: as of
             :class:`~tasks.ner.prediction.predictor.NerPredictor`.

@@ -49,7 +49,7 @@ def read_labeled(
     path: str | os.PathLike, format: str | None = None, name: str | os.PathLike | None = None
 ) -> tuple[list[Example], str]:
     """``read_examples``, and the name of the format."""
-    from tasks.ner.data.published import check_there  # which imports this module
+    from tasks.ner.data.download import check_there  # which imports this module
 
     if format is not None:
         check_format(format)

@@ -20,8 +20,7 @@ import numpy as np
 
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer
-from tasks.ner.features.chinese_words import ChineseWords
-from tasks.ner.features.unknown_words import UNSEEN
+from tasks.ner.features.chinese_words import UNSEEN, ChineseWords
 
 FILE_NAME = "words.npz"  # in a model folder
 FORMAT = 1  # raised when the arrays change

@@ -8,22 +8,51 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from tqdm import tqdm
 
+from paddle_rope.global_pointer.decoding import ScoredSpan, decode_spans
 from tasks.common.errors import InputError
 from tasks.common.export.folder import is_exported
+from tasks.common.export.model import ExportedModel
+from tasks.common.inference import Batch
 from tasks.common.model_folder import check_least, damage_reported, refuse_incomplete
 from tasks.common.predictor import Folder, Predictor
-from tasks.ner.config import of_types
+from tasks.ner.config import NerConfig, of_types, scores_of_text
 from tasks.ner.examples import Entity, TokenizedText, as_record
 from tasks.ner.features import FILE_NAME as FEATURES_FILE
 from tasks.ner.features import WordFeatures
 from tasks.ner.lengths import reading_of
-from tasks.ner.prediction.exported import ExportedNerModel
 from tasks.ner.prediction.finding import entities_of_texts, predict_entities
-from tasks.ner.prediction.parts import read_parts
 from tasks.ner.prediction.wanted import Wanted
-from tasks.ner.prediction.windows import Bounds, Window, merge_windows, windows_of
+from tasks.ner.prediction.windows import Bounds, Window, merge_windows, read_parts, windows_of
+
+ANY_LENGTH = np.array([np.iinfo(np.int64).max])  # for the graph: predictors have a bound of their own
+
+
+class ExportedNerModel(ExportedModel):
+    """The graph of an exported folder as a :class:`~tasks.ner.model.NerModel` for prediction."""
+
+    config_class = NerConfig
+
+    def scores_of_text(self, length: int) -> int:
+        """How many scores a text of ``length`` tokens has."""
+        return scores_of_text(self.config, length)
+
+    def find_spans(self, batch: Batch, thresholds: float | Sequence[float] | None = None) -> list[list[ScoredSpan]]:
+        """As :meth:`tasks.ner.model.NerModel.find_spans`, in whatever order. An ONNX graph finds the spans itself."""
+        thresholds = self.config.thresholds if thresholds is None else thresholds
+        types = len(self.config.types)
+        if "spans" not in self.graph.outputs:
+            (logits,) = self.run(batch, (len(batch["input_ids"]), types, None, None))
+            return decode_spans(logits, thresholds, self.config.max_span_length is not None)
+        bounds = np.array(of_types(thresholds, types), dtype=np.float32)
+        given = {**batch, "thresholds": bounds, "max_entity_tokens": ANY_LENGTH}
+        found, scores = self.run(given, (None, 4), ("spans", "scores"))
+        spans: list[list[ScoredSpan]] = [[] for _ in batch["input_ids"]]
+        for (text, kind, start, end), score in zip(found.tolist(), scores.tolist()):
+            spans[text].append(ScoredSpan(start, end, kind, score))
+        return spans
 
 
 class NerPredictor(Predictor):
@@ -31,7 +60,7 @@ class NerPredictor(Predictor):
 
     Args:
         model_dir: folder of a trained or exported model; or a list of folders of models trained on the same file, whose
-            scores are averaged (:class:`tasks.ner.prediction.ensemble.NerEnsemble`).
+            scores are averaged (:class:`tasks.ner.model.NerEnsemble`).
         max_tokens: tokens (a character each, mostly) that are computed at once; None takes a length that training
             covered well. Longer texts are cut into overlapping windows, see :mod:`tasks.ner.prediction.windows`.
         overlap: longest entity in tokens that is sure to lie whole in a window; None takes the longest of training, at
@@ -93,7 +122,7 @@ class NerPredictor(Predictor):
         tokenizers, models = zip(*(super(NerPredictor, self)._open(one, device) for one in folders))
         model = models[0]
         if len(folders) > 1:
-            from tasks.ner.prediction.ensemble import NerEnsemble
+            from tasks.ner.model import NerEnsemble
 
             model = NerEnsemble(folders, list(models))
         self.features = load_features(folders[0], model.config)

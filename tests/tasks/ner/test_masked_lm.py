@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import paddle
 import pytest
 
 from paddle_rope.roformer import CharTokenizer
@@ -13,7 +12,6 @@ from tasks.ner.batching import SpanCollator
 from tasks.ner.examples import TokenizedText
 from tasks.ner.features import UNKNOWN, TokenFeatures
 from tasks.ner.masked_lm import MASK_PROBABILITY, SECOND_PROBABILITY, STRETCH_PROBABILITY, MaskingCollator
-from tasks.ner.model import NerConfig, NerModel
 from tests.tasks.ner.reading import log_of
 
 CLS, SEP, FIRST_ID = 2, 3, 5
@@ -101,25 +99,6 @@ def test_something_is_hidden_in_every_batch(tokenizer):
     for _ in range(30):
         batch = collate([TokenizedText([CLS, 7, SEP], [(0, 0), (0, 1), (0, 0)], [])])
         assert batch["labels"].tolist() == [[IGNORED_LABEL, 7, IGNORED_LABEL]]
-
-
-def test_the_loss_is_the_mean_over_hidden_tokens_with_and_without_padding():
-    config = NerConfig(
-        types=["a"], vocab_size=60, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
-        head_size=4, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
-    )  # fmt: skip
-    language_model = masked_lm.NerMaskedLM(NerModel(config))
-
-    def loss(*lengths):
-        batch = {"input_ids": np.zeros([len(lengths), max(lengths)], np.int64)}
-        batch["attention_mask"] = batch["token_mask"] = np.arange(max(lengths)) < np.array(lengths)[:, None]
-        batch["labels"] = np.full([len(lengths), max(lengths)], IGNORED_LABEL)
-        for row, length in enumerate(lengths):
-            batch["input_ids"][row, :length] = np.arange(5, 5 + length)
-            batch["labels"][row, length // 2] = 7 + length
-        return float(language_model(**{name: paddle.to_tensor(value) for name, value in batch.items()})[0])
-
-    assert loss(4, 9) == pytest.approx((loss(4) + loss(9)) / 2, rel=1e-5)
 
 
 # ---- in a run

@@ -13,9 +13,7 @@ import pytest
 from tasks.commands.main import main
 from tasks.common.errors import InputError
 from tasks.ner.data import download as downloading
-from tasks.ner.data import published
-from tasks.ner.data.download import PART, check_file, download, read_zip_member
-from tasks.ner.data.published import DATASETS, PublishedFile, fetch_dataset
+from tasks.ner.data.download import DATASETS, PART, PublishedFile, check_file, download, fetch_dataset, read_zip_member
 from tests.helpers.local_server import LocalServer, serve
 from tests.tasks.ner.reading import error_of
 
@@ -189,7 +187,7 @@ def test_an_interruption_is_said_in_one_line(monkeypatch, capsys):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(published, "fetch_dataset", interrupted)
+    monkeypatch.setattr(downloading, "fetch_dataset", interrupted)
     assert main(["download", "resume"]) == 130 and capsys.readouterr().err.count("\n") == 1
 
 

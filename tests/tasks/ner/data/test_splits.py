@@ -137,8 +137,7 @@ NESTED = FLAT.replace("]]}}", ']], "北京": [[3, 4]]}}')
 
 
 @pytest.mark.parametrize(
-    "content, words, expected",
-    [(FLAT, {}, False), (NESTED, {}, True), (NESTED, {"allow_overlap": "false"}, False)],
+    "content, words, expected", [(FLAT, {}, False), (NESTED, {}, True), (NESTED, {"allow_overlap": "false"}, False)]
 )
 def test_entities_may_overlap_as_in_train_unless_told(train, write, tmp_path, content, words, expected):
     data = write(content * 3, "data.jsonl")

@@ -1,4 +1,4 @@
-"""Word features: values by hand and by their definition, leave-one-out, files, datasets and windows."""
+"""Word features: values by hand and by their definition, leave-one-out, files."""
 
 import subprocess
 import sys
@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 from paddle_rope import CharTokenizer
 from tasks.ner.batching import NerDataset
 from tasks.ner.data.reading import read_examples
-from tasks.ner.examples import Entity, Example, TokenizedText
+from tasks.ner.examples import Entity, Example
 from tasks.ner.features import FEATURE_KINDS, WordFeatures
 from tasks.ner.features.chinese_words import TAG_CLASSES
 from tasks.ner.features.jieba_dictionary import installed_words
 from tasks.ner.features.word_features import Gazetteer
-from tasks.ner.prediction.windows import windows_of
 from tests.conftest import REPOSITORY
 from tests.tasks.ner.features.plain_features import plain_columns, plain_flags, same, segmentation
 
@@ -239,21 +238,6 @@ assert not {"jieba", "pkg_resources", "paddle", "paddlenlp"} & set(sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
-# ---- datasets and windows
-
-
-def test_windows_have_the_features_that_the_whole_text_has(features, examples):
-    text = "".join(one.text for one in examples[:5])
-    offsets = [(0, 0), *each_character(text), (0, 0)]
-    whole = features(text, offsets)
-    windows = list(windows_of([TokenizedText(list(range(len(offsets))), offsets, [], whole)], 20, 5))
-    assert len(windows) > 3
-    for window in windows:
-        rows = [0, *window.text.ids[1:-1], len(offsets) - 1]
-        assert same(window.text.features, whole.of_tokens(rows))
-        assert np.array_equal(window.text.features.flags, whole.flags[rows])
 
 
 def test_the_dataset_of_training_examples_is_seen_leave_one_out(features, examples):

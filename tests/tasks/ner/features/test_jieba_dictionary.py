@@ -152,7 +152,7 @@ def test_threads_share_the_dictionary_and_get_the_same_features(cache, features,
     expected = [features(text, OFFSETS) for text in texts]
     features.save_pretrained(tmp_path)
     loaded = WordFeatures.from_pretrained(tmp_path)
-    monkeypatch.setattr("tasks.ner.features.unknown_words.MAX_REMEMBERED", 3)
+    monkeypatch.setattr("tasks.ner.features.chinese_words.MAX_REMEMBERED", 3)
     ready = threading.Barrier(4)
 
     def work(part):

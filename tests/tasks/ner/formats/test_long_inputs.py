@@ -8,7 +8,7 @@ import pytest
 from tasks.ner.data.inspection import overlapping_pairs
 from tasks.ner.data.reading import read_examples
 from tasks.ner.examples import Entity
-from tasks.ner.prediction.parts import PART_CHARACTERS, part_bounds
+from tasks.ner.prediction.windows import PART_CHARACTERS, part_bounds
 from tests.tasks.ner.reading import error_of
 
 LONG, SMILES = "天" * 200_000, "😀" * 200_000

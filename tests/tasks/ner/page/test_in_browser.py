@@ -5,10 +5,7 @@ import pytest
 from tests.helpers.browser import chromium, open_page
 from tests.tasks.ner.page.parsing import page, record
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(chromium() is None, reason="no browser: apt-get install chromium"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(chromium() is None, reason="no browser: apt-get install chromium")]
 LABEL = "getComputedStyle(document.querySelectorAll('mark')[{}], '::after').content"
 EDGES = (
     "['Left', 'Right'].map(side => getComputedStyle(document.querySelectorAll('mark')[{}])['border' + side + 'Width'])"

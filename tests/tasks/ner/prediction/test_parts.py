@@ -10,8 +10,7 @@ from tasks.ner import NerPredictor
 from tasks.ner.examples import Entity, TokenizedText, make_example
 from tasks.ner.features import FEATURE_KINDS, WordFeatures
 from tasks.ner.prediction.finding import find_in_windows
-from tasks.ner.prediction.parts import CONTEXT_CHARACTERS, PART_CHARACTERS, part_bounds, read_parts
-from tasks.ner.prediction.windows import windows_of
+from tasks.ner.prediction.windows import CONTEXT_CHARACTERS, PART_CHARACTERS, part_bounds, read_parts, windows_of
 from tests.tasks.ner.features.plain_features import same
 
 SENTENCES = (

@@ -68,43 +68,20 @@ def test_standard_streams_are_utf_8_in_any_locale(trained, predict, dev_texts, m
     assert json_lines(printed) == expected and dev_texts[0] in printed  # no \u escapes
 
 
-def test_what_is_printed_is_shown_where_the_locale_lacks_its_characters(trained, write, monkeypatch):
-    data = write('{"text": "👍在青川市", "label": [[2, 5, "place"]]}\n', "data.jsonl")
-    printed = {name: io.TextIOWrapper(io.BytesIO(), encoding="gbk") for name in ("stdout", "stderr")}
-    for name, stream in printed.items():
-        monkeypatch.setattr(sys, name, stream)
-    assert main(["evaluate", str(trained.model), str(data), "--device", "cpu"]) == 0
-    for stream in printed.values():
-        stream.flush()
-    assert printed["stderr"].buffer.getvalue() == b"" and printed["stdout"].buffer.getvalue() != b""
-
-
-def test_a_text_has_a_record_whatever_holds_it(run, records, dev_texts, write):
-    rows = [{"text": text, "entities": []} for text in dev_texts]
-    sources = {
-        "a.txt": "".join(f"{text}\n" for text in dev_texts),
-        "a.jsonl": "".join(json.dumps({**row, "id": 1}) + "\n" for row in rows),
-        "a.csv": "text,id\n" + "".join(f'"{text}",1\n' for text in dev_texts),
-        "a.json.gz": gzip.compress(json.dumps(rows).encode("utf-8")),
-    }
-    for name, content in sources.items():
-        found = json_lines(run(write(content, name)))
-        assert [one["text"] for one in found] == dev_texts and spans_of(found) == spans_of(records), name
+def test_a_text_has_a_record_in_its_place_whatever_holds_it(run, records, dev_texts, write):
+    rows = json.dumps([{"text": text, "entities": []} for text in dev_texts])
+    found = json_lines(run(write(gzip.compress(rows.encode("utf-8")), "a.json.gz")))
+    assert [one["text"] for one in found] == dev_texts and spans_of(found) == spans_of(records)
     given = write("\n" + "\n\n".join(dev_texts) + "\n\n", "lines")
     found = json_lines(run(given, "--batch_size", 1))  # 32 texts are read together
     assert [record["text"] for record in found] == ["", *(line for text in dev_texts for line in (text, ""))]
     assert spans_of(found[1::2]) == spans_of(records) and not any(record["entities"] for record in found[::2])
 
 
-@pytest.mark.parametrize("format", ["jsonl", "cluener", "doccano", "bio"])
-def test_labeled_data_goes_in_and_comes_out(run, corpus, records, dev_texts, tmp_path, capsys, format):
-    run(corpus.dev, "--format", format)
-    examples, note = read_examples(tmp_path / "found"), capsys.readouterr().err
-    assert [example.text for example in examples] == dev_texts
-    found = {(row, *entity[:3]) for row, example in enumerate(examples) for entity in example.entities}
-    every = {(row, *span) for row, spans in enumerate(spans_of(records)) for span in spans}
-    assert found <= every and len(found) > 20
-    assert (found < every and str(len(every - found)) in note) if format == "bio" else (found == every and not note)
+def test_bio_counts_what_it_leaves_out(run, corpus, records, tmp_path, capsys):
+    run(corpus.dev, "--format", "bio")
+    found = sum(len(example.entities) for example in read_examples(tmp_path / "found"))
+    assert f"{sum(map(len, spans_of(records))) - found} nested" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("language, word", [("en", "probability"), ("zh", "概率")])
@@ -145,14 +122,6 @@ def test_a_page_is_missed_with_a_message_where_the_reader_leaves_early(refused, 
     monkeypatch.setattr("tasks.ner.prediction.output_formats.PredictionWriter.write", reader_left)
     words = [trained.model, "--input", corpus.dev, "--html", "page.html", "--device", "cpu"]
     assert refused("predict", *words).startswith("page.html: not written")
-
-
-@pytest.mark.parametrize("is_terminal", [True, False])
-def test_progress_in_bytes_is_shown_on_a_terminal_alone(run, corpus, monkeypatch, capsys, is_terminal):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
-    run(corpus.dev)
-    size, shown = f"{os.path.getsize(corpus.dev) / 1000:.1f}k", capsys.readouterr().err
-    assert (f"{size}/{size}" in shown and "B/s" in shown) if is_terminal else shown == ""
 
 
 @pytest.mark.slow

@@ -44,7 +44,7 @@ def test_errors_and_confusion_by_hand(printed):
     found = [{Entity(0, 2, "b"), Entity(3, 6, "a"), Entity(10, 11, "b")}]
     rows = rows_of(printed(print_errors, error_analysis(gold, found, ["a", "b"])))
     assert [(row[0].split(":")[0], row[1]) for row in rows[:5]] == [
-        *(("type", "1"), ("boundary", "1"), ("both", "0"), ("missed", "1"), ("spurious", "1")),
+        *(("type", "1"), ("boundary", "1"), ("both", "0"), ("missed", "1"), ("spurious", "1"))
     ]
     assert "1 too long, 0 too short, 0 crossing" in rows[1][0]
     assert rows[5:9] == [
