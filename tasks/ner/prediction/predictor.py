@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from tasks.common.predictor import Folder, Predictor
 from tasks.ner.config import NerConfig, of_types, scores_of_text
 from tasks.ner.examples import Entity, TokenizedText, as_record
 from tasks.ner.features import FILE_NAME as FEATURES_FILE
-from tasks.ner.features import WordFeatures
+from tasks.ner.features import TokenFeatures, WordFeatures
 from tasks.ner.lengths import reading_of
 from tasks.ner.prediction.finding import entities_of_texts, predict_entities
 from tasks.ner.prediction.wanted import Wanted
@@ -202,7 +202,8 @@ class NerPredictor(Predictor):
 
     def _parts(self, text: str, place: str, wanted: Wanted) -> Iterator[TokenizedText]:
         """The text in parts. Prints a note, once, if a text is read whole and is longer than all training texts."""
-        tokens, features = 0, self.features
+        tokens = 0
+        features: Callable[..., TokenFeatures] | None = self.features
         if features is not None and wanted.listed is not None and wanted.listed.hinted_types:
             features = functools.partial(features, hinted=wanted.listed.hinted)
         for part in read_parts(text, self.tokenizer, features):
