@@ -1,5 +1,6 @@
 """Set-up of the process, seeds, and where real data are."""
 
+import gc
 import os
 import zlib  # noqa: F401  paddle 2.6.2 exports zlib symbols of its own: load the system's first
 from pathlib import Path
@@ -125,13 +126,15 @@ def word_vocab_file(request, tmp_path):
 
 @pytest.fixture
 def fails(tmp_path, monkeypatch, capsys):
-    """Run a tool in ``tmp_path``; it must end with status 2 and one line, leaving all files as they are."""
+    """``fails(tool, *words)``: the one line of a tool, or of a verb of ``tests.helpers.verbs``, that ends with status
+    2, run in ``tmp_path``; it must leave all files as they are."""
     monkeypatch.chdir(tmp_path)
 
     def files():
         return {path: path.read_bytes() if path.is_file() else None for path in tmp_path.rglob("*")}
 
     def fails(tool, *words):
+        gc.collect()  # a run that was cut ends its progress bar only now
         before = files()
         capsys.readouterr()
         assert tool.main([str(word) for word in words]) == 2

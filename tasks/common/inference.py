@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -102,14 +101,12 @@ def encoder_outputs(
 ) -> np.ndarray:
     """Outputs of an encoder for tokenized texts: float32 ``[items, *shape]``; ``config`` is the encoder's, the other
     arguments are as of :func:`batched_outputs`."""
+
+    def numbers_of(length):
+        scores = config.num_attention_heads * length * length if "softmax" in config.attention else 0
+        return max(scores, config.intermediate_size * length)
+
     found = np.zeros([len(items), *shape], dtype=np.float32)
-    numbers_of = functools.partial(numbers_of_encoder, config)
     for rows, output in batched_outputs(forward, items, collate, batch_size, numbers_of, show_progress=show_progress):
         found[rows] = output
     return found
-
-
-def numbers_of_encoder(config: Any, length: int) -> int:
-    """How many numbers the largest tensor of an encoder's layer has for a text of ``length`` tokens."""
-    scores = config.num_attention_heads * length * length if "softmax" in config.attention else 0
-    return max(scores, config.intermediate_size * length)

@@ -54,8 +54,7 @@ class Predictor:
         bf16: bool = False,
     ) -> None:
         check_least("batch_size", batch_size)
-        self.model_dir = model_dir
-        self.batch_size, self.show_progress = batch_size, show_progress
+        self.model_dir, self.batch_size, self.show_progress = model_dir, batch_size, show_progress
         self.tokenizer, self.model = self._open(model_dir, device)
         if bf16:
             predict_in_bfloat16(self.model)
@@ -72,12 +71,8 @@ class Predictor:
 
 
 def predict_in_bfloat16(model: Any) -> None:
-    """Let a model multiply in bfloat16 from now on (:func:`tasks.common.inference.evaluated`), with
-    :func:`~paddle_rope.native.products.bfloat16_products`. If float32 is faster here, only print a note.
-
-    Raises:
-        InputError: the model is exported, or the device is not a CPU with such products.
-    """
+    """Let a model multiply in bfloat16 from now on (:func:`tasks.common.inference.evaluated`); if float32 is faster
+    here, only print a note. Raises InputError if the model is exported, or the device is not a CPU with bfloat16."""
     if isinstance(model, ExportedModel):
         raise InputError("--bf16: an exported model computes as it was exported; give the model it was exported from")
     import paddle

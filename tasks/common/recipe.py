@@ -22,21 +22,21 @@ from paddle_rope.roformer import CharTokenizer, RoFormerPretrainedModel, load_to
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError, visible
 from tasks.common.files import check_output_dir, write_json_lines
-from tasks.common.model_folder import check_pretrained, check_vocabulary
+from tasks.common.model_folder import check_pretrained
 from tasks.common.predictor import FLOAT32_NOTE
 from tasks.common.process import is_first_process, quiet_paddlenlp
 from tasks.common.run import Run
 from tasks.common.runs import run_folder
 from tasks.common.runs.interruption import interruptible
 from tasks.common.scores import scores_line
-from tasks.common.training.arguments import EncoderArguments
-from tasks.common.training.complete import has_checkpoint, last_checkpoint
+from tasks.common.training.arguments import BY_EPOCHS, EncoderArguments
+from tasks.common.training.callbacks import dev_scores_so_far
+from tasks.common.training.checkpoints import has_checkpoint, last_checkpoint
 from tasks.common.training.failures import explained
-from tasks.common.training.memory import LabeledData, MemoryData, check_resumed, config_with, read_memory
+from tasks.common.training.memory import LabeledData, MemoryData, config_with, read_memory
 from tasks.common.training.monitor import VisualDLMonitor
-from tasks.common.training.plans import BY_EPOCHS
 from tasks.common.training.settings import Settings, resolve_config
-from tasks.common.training.trainer import RecipeTrainer, dev_scores_so_far
+from tasks.common.training.trainer import RecipeTrainer
 
 
 class Recipe:
@@ -174,8 +174,8 @@ class Recipe:
         return self._start(settings, memory)
 
     def resume(self, run_dir: str | Path, data: dict[str, Iterable[Any]] | None = None) -> dict[str, Any] | None:
-        """Continue an interrupted run from its last whole checkpoint, to the result it would have had; a run that ended
-        before its first checkpoint begins anew.
+        """Continue an interrupted run from its last complete checkpoint, to the result it would have had; a run that
+        ended before its first checkpoint begins anew.
 
         Args:
             run_dir: folder of the run, with the configuration it was started with.
@@ -185,7 +185,7 @@ class Recipe:
             As :meth:`train`.
 
         Raises:
-            InputError: the folder holds no unfinished run or it holds a symbolic link, no checkpoint is whole, or
+            InputError: the folder holds no unfinished run or it holds a symbolic link, no checkpoint is complete, or
                 the data are not those that it was started with.
         """
         quiet_paddlenlp()
@@ -199,8 +199,7 @@ class Recipe:
             is_before = not has_checkpoint(checkpoints, within=False)
             checkpoint = last_checkpoint(checkpoints / run_folder.BEFORE_FOLDER if is_before else checkpoints)
         memory = read_memory(data, self.labeled)
-        check_resumed(config, memory.examples, run_dir)
-        return self._start(self.resolve(config), memory, checkpoint, is_begun=True)
+        return self._start(self.resolve(config_with(config, memory.examples)), memory, checkpoint, is_begun=True)
 
     def evaluate(
         self, model_dir: Any, data: Any, device: str | None = None, batch_size: int = 32, **options: Any
@@ -229,30 +228,30 @@ class Recipe:
 
     def build(self, run: Run) -> None:
         """Fill ``run.tokenizer`` and ``run.model``: new ones, or those of the folder ``pretrained`` with a new head."""
-        keys = run.keys
+        folder = run.keys.pretrained
         try:
-            if keys.pretrained is None:
+            if folder is None:
                 run.tokenizer = self.new_tokenizer(run)
-                options = self.model_options(run)
+                options = {**run.keys.model_options(), **self.model_options(run)}
                 if run.tokenizer is not None:
                     options["vocab_size"] = len(run.tokenizer)
-                run.model = self.model_class(self.model_class.config_class(**keys.model_options(), **options))
+                run.model = self.model_class(self.model_class.config_class(**options))
                 return
-            run.tokenizer = load_tokenizer(keys.pretrained)
-            options = {**self.model_options(run), **keys.model_options(run.config)}
-            run.model = self.model_class.from_pretrained(keys.pretrained, **options)
+            run.tokenizer = load_tokenizer(folder)
+            options = {**self.model_options(run), **run.keys.model_options(run.config)}
+            run.model = self.model_class.from_pretrained(folder, **options)
         except ValueError as error:
-            raise InputError(f"{keys.pretrained or 'configuration'}: {error}") from None
-        check_vocabulary(keys.pretrained, run.tokenizer, run.model)
+            raise InputError(f"{folder or 'configuration'}: {error}") from None
+        known, embedded = len(run.tokenizer), run.model.config.vocab_size
+        if known != embedded:
+            found = f"the tokenizer has {known} tokens, the model embeddings for {embedded}"
+            raise InputError(f"{folder}: {found}; they do not belong together")
 
     def monitor(self, run: Run, shown: Iterable[str]) -> VisualDLMonitor:
         """What writes the log of a run for VisualDL, which compares runs by the scores ``shown``."""
+        keys = run.keys
         return self.monitor_class(
-            run.training.logging_dir,
-            run.config,
-            shown,
-            run.keys.log_histograms,
-            hyper_parameters=run.keys.HYPER_PARAMETERS,
+            run.training.logging_dir, run.config, shown, keys.log_histograms, hyper_parameters=keys.HYPER_PARAMETERS
         )
 
     def make_trainer(self, run: Run) -> RecipeTrainer:

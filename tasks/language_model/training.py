@@ -4,7 +4,7 @@ import numpy as np
 import paddle
 from paddle.io import Dataset
 
-from tasks.common.training.optimizer import new_optimizer
+from tasks.common.training.trainer import new_optimizer
 
 
 class TrainingBatches(Dataset):

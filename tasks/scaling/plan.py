@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tasks.common.errors import InputError
 from tasks.common.files import check_makeable
-from tasks.common.runs.fingerprints import digest_of
+from tasks.common.runs.run_folder import digest_of
 from tasks.scaling.answers import keys_of
 from tasks.scaling.formats import Part
 from tasks.scaling.sources import find_files, parts_of

@@ -25,7 +25,7 @@ from tqdm import tqdm
 from paddle_rope.machine import prepare_process
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, write_json
-from tasks.common.runs.locks import locked
+from tasks.common.runs.run_folder import locked
 from tasks.scaling.answers import keys_of
 from tasks.scaling.plan import MANIFEST_FILE, begun_options, is_begun, make_plan
 from tasks.scaling.sources import open_source

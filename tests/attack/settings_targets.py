@@ -72,7 +72,7 @@ def read_run(folder: Path) -> None:
     from tasks.common.cli.run_config import read_run_config
     from tasks.common.process import quiet_paddlenlp
     from tasks.common.runs import run_folder
-    from tasks.common.training.complete import last_checkpoint, mark_complete
+    from tasks.common.training.checkpoints import last_checkpoint, mark_complete
     from tasks.common.training.series import members_of
     from tasks.recipes import get_recipe
 

@@ -29,10 +29,8 @@ def format_of(folder: str | os.PathLike) -> str:
 
 
 def check_folder(folder: str | os.PathLike) -> None:
-    """Raise InputError unless an exported folder holds the files that were written into it and no others.
-
-    This finds damage, not forgery, because checksums can be changed with the files;
-    :func:`~tasks.common.export.operators.check_operators` protects the engine from foreign graphs."""
+    """Raise InputError unless an exported folder holds the files that were written into it and no others. This finds
+    damage, not forgery: ``check_operators`` protects the engine from foreign graphs."""
     folder = Path(folder)
     if not (folder / CHECKSUMS_FILE).is_file() and (folder / _CHECKSUMS_OF_0_1).is_file():
         raise InputError(f"{folder}: was exported by version 0.1; export the trained model again")

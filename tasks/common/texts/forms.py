@@ -67,9 +67,8 @@ def _is_tagged(line):
 
 def refused_tags(name: str) -> InputError:
     """The error for tagged text where plain text is expected."""
-    return InputError(
-        f"{name}:1: {Form.TAGGED.value}; write its texts with paddle-rope convert {name} texts.jsonl --to jsonl"
-    )
+    remedy = f"write its texts with paddle-rope convert {name} texts.jsonl --to jsonl"
+    return InputError(f"{name}:1: {Form.TAGGED.value}; {remedy}")
 
 
 def records(lines: list[str], name: str) -> Iterator[tuple[str, dict]]:

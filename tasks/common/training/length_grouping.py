@@ -7,14 +7,8 @@ from paddle.io import DistributedBatchSampler
 class LengthGroupedBatchSampler(DistributedBatchSampler):
     """Shuffles, then sorts by length within windows of ``window`` batches, then shuffles the batches.
 
-    The order depends on the seed and the epoch alone; with several processes each takes its share of the batches.
-
-    Args:
-        lengths: length of each example, in the order of the data set.
-        batch_size: examples a batch and process.
-        seed: of the shuffling.
-        num_replicas, rank: number of processes and the index of this one.
-        window: batches sorted together.
+    The order depends on the seed and the epoch alone; of ``num_replicas`` processes each takes its share of the
+    batches. ``lengths`` has the length of each example, in the order of the data set.
     """
 
     def __init__(self, lengths, batch_size, seed=0, num_replicas=1, rank=0, window=50):
@@ -27,8 +21,8 @@ class LengthGroupedBatchSampler(DistributedBatchSampler):
         random = np.random.RandomState((self.seed * 1000003 + self.epoch) % 2**32)
         order = random.permutation(len(self.lengths))
         step = self.batch_size * self.nranks  # the processes' batches of one step are cut from one stretch
-        missing = -len(order) % step
-        order = np.concatenate([order, np.resize(order, missing)]) if self.nranks > 1 else order
+        if self.nranks > 1:
+            order = np.concatenate([order, np.resize(order, -len(order) % step)])
         stretches = []
         for begin in range(0, len(order), step * self.window):
             part = order[begin : begin + step * self.window]

@@ -93,13 +93,8 @@ def check_keys(
     arguments_class: type[EncoderArguments],
     recipes: Mapping[str, type[EncoderArguments]] | None = None,
 ) -> None:
-    """Raise InputError unless every key is the recipe's, or one of PaddleNLP that does not contradict it.
-
-    Args:
-        config: names of the keys that were given.
-        arguments_class: of the recipe.
-        recipes: the keys of all recipes by their names, to say of which recipe an unknown key is.
-    """
+    """Raise InputError unless every given key is the recipe's, or one of PaddleNLP that does not contradict it.
+    ``recipes`` has the keys of all recipes by their names, to say of which recipe an unknown key is."""
     plan = arguments_class.PLAN
     usable = {*arguments_class.__dataclass_fields__, *usable_keys(arguments_class)}
     for key in config:
@@ -114,10 +109,8 @@ def check_keys(
         suggestion = did_you_mean(key, usable)
         others = [name for name, other in (recipes or {}).items() if key in other.__dataclass_fields__]
         if others:
-            raise InputError(
-                f"key {key!r} is a key of {', '.join(others)}, not of this recipe; {suggestion or 'leave it out'}"
-            )
+            remedy = suggestion or "leave it out"
+            raise InputError(f"key {key!r} is a key of {', '.join(others)}, not of this recipe; {remedy}")
         if key not in paddlenlp_names():
-            raise InputError(
-                f"unknown key {key!r}; {suggestion or 'paddle-rope train CONFIG.yaml --help lists the keys'}"
-            )
+            remedy = suggestion or "paddle-rope train CONFIG.yaml --help lists the keys"
+            raise InputError(f"unknown key {key!r}; {remedy}")

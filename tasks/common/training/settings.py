@@ -53,7 +53,6 @@ def check_config(config, arguments_class, recipes=None):
     given = without_removed_keys(config)
     check_keys(given, arguments_class, recipes)
     names = {*arguments_class.__dataclass_fields__, *DOCUMENTED}
-    more = {key: value for key, value in given.items() if key not in names}
     usable = usable_keys(arguments_class)
     known = {**usable, **{key: value for key, value in given.items() if key in names and value is not None}}
     keys, training = parse_arguments(known, arguments_class, TrainingKeys)
@@ -61,7 +60,8 @@ def check_config(config, arguments_class, recipes=None):
     check_kinds(training)
     unused = keys.unused_keys() - given.keys()
     config = {key: value for key, value in vars(keys).items() if key not in unused}
-    config = {**config, **{key: getattr(training, key) for key in usable}, **more}
+    config.update({key: getattr(training, key) for key in usable})
+    config.update({key: value for key, value in given.items() if key not in names})
     for key in arguments_class.REQUIRED:
         if not config.get(key):
             raise InputError(f"no {key!r}: name it in the configuration file or with --{key} PATH")
@@ -69,27 +69,16 @@ def check_config(config, arguments_class, recipes=None):
         if given.get(key) is not None:
             raise InputError(f"key {key!r}: {arguments_class.WHY_UNUSED}; leave it out")
     keys.check(given)
-    if keys.pretrained is not None:
-        for key in arguments_class.SETTLED_BY_PRETRAINED:
-            if key in given:
-                raise InputError(
-                    f"key {key!r}: sizes and tokenizer come from the folder {keys.pretrained}; leave it out"
-                )
+    settled = given.keys() & set(arguments_class.SETTLED_BY_PRETRAINED)
+    if keys.pretrained is not None and settled:
+        why = f"sizes and tokenizer come from the folder {keys.pretrained}"
+        raise InputError(f"key {min(settled)!r}: {why}; leave it out")
     return Settings(config, keys, training, given)
 
 
 def resolve_config(config, arguments_class):
-    """Fill in defaults and check everything that can be checked without a file.
-
-    Args:
-        config, arguments_class: as of :func:`check_config`.
-
-    Returns:
-        :class:`Settings`.
-
-    Raises:
-        InputError: as of :func:`check_config`, or Paddle cannot use the device.
-    """
+    """:func:`check_config`, and the ``TrainingArguments`` of PaddleNLP; raises InputError also if Paddle cannot use the
+    device."""
     from paddlenlp.trainer import TrainingArguments
 
     from tasks.common.process import choose_device
@@ -99,15 +88,15 @@ def resolve_config(config, arguments_class):
     kinds = get_type_hints(TrainingArguments)
     for key in config.keys() - {*vars(keys), *DOCUMENTED}:
         config[key] = typed(key, config[key], kinds[key])
-    of_paddlenlp = {key: value for key, value in config.items() if key not in vars(keys) and value is not None}
-    fixed = {
-        **keys.fixed_arguments(),
-        "metric_for_best_model": arguments_class.METRIC,
-        "output_dir": f"{config['output_dir']}/checkpoints",
-        "logging_dir": f"{config['output_dir']}/vdl",
-    }
+    arguments = {key: value for key, value in config.items() if key not in vars(keys) and value is not None}
+    arguments.update(
+        keys.fixed_arguments(),
+        metric_for_best_model=arguments_class.METRIC,
+        output_dir=f"{config['output_dir']}/checkpoints",
+        logging_dir=f"{config['output_dir']}/vdl",
+    )
     try:
-        training = TrainingArguments(**{**of_paddlenlp, **fixed})
+        training = TrainingArguments(**arguments)
     except ValueError as error:
         raise InputError(f"configuration: {' '.join(str(error).split())}") from None
     if config["device"] == "cpu":

@@ -6,7 +6,7 @@ import numpy as np
 
 from tasks.common.errors import InputError, visible
 from tasks.common.process import is_first_process
-from tasks.common.training.memory import IN_MEMORY
+from tasks.common.training.memory import IN_MEMORY, SPLITS
 
 
 def read_files(keys, read, memory=None):
@@ -21,14 +21,14 @@ def read_files(keys, read, memory=None):
         (splits, names): dict from ``train`` and, where there is one, ``dev`` and ``test`` to examples; dict from each
         to what messages call its data.
     """
-    names = {"train": keys.train_file, "dev": keys.dev_file, "test": keys.test_file}
+    names = {split: getattr(keys, f"{split}_file") for split in SPLITS}
     splits = {}
     for split, path in names.items():
         if path == IN_MEMORY:
             if split not in (memory or {}):
+                remedy = "name a file, or give data to train in Python"
                 raise InputError(
-                    f"configuration: {split}_file is {IN_MEMORY!r}, of a run that had its data in memory; name a "
-                    "file, or give data to train in Python"
+                    f"configuration: {split}_file is {IN_MEMORY!r}, of a run that had its data in memory; {remedy}"
                 )
             splits[split], names[split] = memory[split], split
         elif path:
@@ -57,8 +57,8 @@ def hold_out_dev(keys, splits, names, labels_of=None, choose=None):
             "--dev_split contiguous takes the end"
         )
     splits["train"], splits["dev"] = hold_out(splits["train"], fraction, way, labels_of)
-    if line is not None and is_first_process():
-        print(visible(line))
+    if line is not None:
+        _print(line)
 
 
 def note_unseen(splits, names, what, labels_of):
@@ -66,20 +66,13 @@ def note_unseen(splits, names, what, labels_of):
     seen = set(labels_of(splits["train"]))
     for split in splits:
         unseen = sorted(set(labels_of(splits[split])) - seen)
-        if unseen and is_first_process():
-            note = f"note: {names[split]} has {what} that {names['train']} does not have: {', '.join(unseen)}"
-            print(visible(note))
+        if unseen:
+            _print(f"note: {names[split]} has {what} that {names['train']} does not have: {', '.join(unseen)}")
 
 
 def note_repeated(splits, names, content_of):
-    """Print which splits have only texts of train, and how many texts have different labels.
-
-    Args:
-        splits, names: of :func:`read_files`.
-        content_of: function of an example; its text and its label.
-    """
-    if not is_first_process():
-        return
+    """Print which of the ``splits`` have only texts of train, and how many texts have different labels; ``content_of``
+    is a function of an example: its text and its label."""
     first_of, contradictory = {}, {}  # text -> (its first label, where); -> two places with different labels
     train = {content_of(example)[0] for example in splits["train"]}
     for split, examples in splits.items():
@@ -90,10 +83,15 @@ def note_repeated(splits, names, content_of):
                 contradictory.setdefault(text, (where, example.where))
         if split != "train" and all(content_of(example)[0] in train for example in examples):
             note = "its scores do not show how the model does on new texts"
-            print(visible(f"note: all texts of {names[split]} are in {names['train']}; {note}"))
+            _print(f"note: all texts of {names[split]} are in {names['train']}; {note}")
     if contradictory:
         where, other = next(iter(contradictory.values()))
-        print(visible(f"note: texts that are labeled in more than one way: {len(contradictory)} ({where} and {other})"))
+        _print(f"note: texts that are labeled in more than one way: {len(contradictory)} ({where} and {other})")
+
+
+def _print(line):
+    if is_first_process():
+        print(visible(line))
 
 
 def hold_out(examples, fraction, way="random", labels_of=None):
@@ -126,8 +124,7 @@ def hold_out(examples, fraction, way="random", labels_of=None):
 
 
 def _stratified(texts, examples, count, labels_of):
-    """``count`` of the texts, at even distances in an order in which those that share their rarest labels stand
-    together."""
+    """``count`` of the texts, at even distances in an order that puts texts with the same rarest labels together."""
     labels = {text: set() for text in texts}
     for example in examples:
         labels[example.text].update(labels_of(example))

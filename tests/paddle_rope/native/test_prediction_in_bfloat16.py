@@ -19,7 +19,7 @@ from tasks.ner.prediction.predictor import NerPredictor
 from tasks.recipes import open_predictor
 from tasks.serving.models import open_works
 from tasks.serving.settings import Settings, model_sources
-from tests.helpers.exports import FORMATS, export, fails
+from tests.helpers.exports import FORMATS, export
 from tests.helpers.verbs import verb
 from tests.paddle_rope.roformer.small_models import randomise
 
@@ -129,13 +129,13 @@ def test_a_thread_does_not_round_for_another(has_bfloat16):
     assert seen == [False] and not products.are_rounded()
 
 
-def test_a_processor_without_it_is_an_error_of_one_line(monkeypatch, folders, tmp_path, capsys):
+def test_a_processor_without_it_is_an_error_of_one_line(monkeypatch, folders, tmp_path, fails):
     monkeypatch.setattr(products, "processors", lambda: [{"flags": "sse2 avx2"}])
     texts = tmp_path / "texts.txt"
     texts.write_text("你好", encoding="utf-8")
     output = tmp_path / "out.jsonl"
     words = [folders["ner"], "--input", texts, "--output", output, "--bf16"]
-    assert "--bf16 cannot be used on this CPU: the processor" in fails(verb("predict"), capsys, *words)
+    assert "--bf16 cannot be used on this CPU: the processor" in fails(verb("predict"), *words)
     assert not output.exists()
 
 

@@ -150,7 +150,7 @@ def test_mistakes_in_training_are_told_before_paddle_is_imported(tmp_path):
         ("--dev_file", "no.txt"): "no.txt: no such file; ",
         ("--masked_lm_epochs", "1", "--texts", f"{data}, no.txt"): "no.txt: no such file; ",
         ("--pretrained", "nowhere"): "configuration: pretrained: nowhere: no such folder",
-        ("--output_dir", str(taken)): f"{taken}: already holds another run; ",
+        ("--output_dir", str(taken)): f"{taken}: is not empty; ",
         ("--output_dir", str(data)): f"{data}: is a file; ",
         ("--output_dir", "/proc/run"): "/proc/run: cannot be made ",
         ("--train_file", str(wrong)): f"{wrong}:1: span [0, 9] is not in the text ",

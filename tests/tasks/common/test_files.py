@@ -105,7 +105,7 @@ def test_folder_of_a_run_is_made_with_its_parents_and_an_empty_one_is_taken(tmp_
 def test_folder_that_holds_something_is_an_error(tmp_path):
     (tmp_path / ".hidden").write_text("")
     for function in (check_output_dir, claim_output_dir):
-        with pytest.raises(InputError, match="already holds another run; give another --output_dir or remove"):
+        with pytest.raises(InputError, match="is not empty; give another --output_dir or remove"):
             function(tmp_path)
 
 

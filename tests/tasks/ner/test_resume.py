@@ -14,8 +14,8 @@ import train_ner
 from safetensors.numpy import load_file
 from visualdl import LogReader
 
-from tasks.common.runs.locks import locked
-from tasks.common.training.complete import COMPLETE_FILE, last_checkpoint
+from tasks.common.runs.run_folder import locked
+from tasks.common.training.checkpoints import COMPLETE_FILE, last_checkpoint
 from tests.helpers.power_cut import at_event, power_cut
 
 EPOCHS, STEPS = 4, 5  # 32 texts, 11 batches an epoch: 5 steps of two, and one batch that is left over

@@ -153,6 +153,6 @@ def test_a_page_is_missed_with_a_message_where_the_reader_leaves_early(fails, tr
 def test_a_folder_of_another_run_is_not_overwritten_but_an_empty_one_is_taken(train_fails, train, few_texts, tmp_path):
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "metrics.json").write_text("{}")
-    assert train_fails("--output_dir", "old").startswith("old: already holds another run")
+    assert train_fails("--output_dir", "old").startswith("old: is not empty")
     (tmp_path / "run").mkdir()
     assert train(tmp_path / "run", train_file=few_texts.train, num_train_epochs=0.1).model.is_dir()

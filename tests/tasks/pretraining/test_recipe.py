@@ -13,7 +13,7 @@ from safetensors.numpy import load_file
 
 from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, WordTokenizer, load_tokenizer
 from tasks.common.texts.documents import hold_out, read_documents
-from tasks.common.training.complete import last_checkpoint
+from tasks.common.training.checkpoints import last_checkpoint
 from tasks.pretraining.batches import DevBatches
 from tasks.pretraining.masking import WholeWordMasking
 from tasks.pretraining.stages import parse_stages

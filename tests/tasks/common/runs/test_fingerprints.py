@@ -3,7 +3,7 @@
 import pytest
 
 from tasks.common.errors import InputError
-from tasks.common.runs.fingerprints import check_fingerprints, data_files, fingerprints
+from tasks.common.runs.run_folder import check_fingerprints, data_files, fingerprints
 
 
 @pytest.fixture

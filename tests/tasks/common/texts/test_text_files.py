@@ -92,9 +92,9 @@ def _tar():
         (zlib.compress(TEXT.encode()), "as spaCy's DocBin; write it as JSON lines with spaCy"),
         (b"PAR1\x15\x00\x15\xff", "Parquet"),
         (b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n", "PDF; save its text"),
-        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "a PNG image"),
-        (b"\xff\xd8\xff\xe0\0\x10JFIF\0", "a JPEG image"),
-        (b"GIF89a\x0a\0\x0a\0\xf7\0\0", "a GIF image"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "an image"),
+        (b"\xff\xd8\xff\xe0\0\x10JFIF\0", "an image"),
+        (b"GIF89a\x0a\0\x0a\0\xf7\0\0", "an image"),
     ],
     ids=["zip", "tar", "tar.gz", "docbin", "parquet", "pdf", "png", "jpeg", "gif"],
 )

@@ -191,7 +191,7 @@ def test_folder_that_is_taken_is_an_error_before_anything_is_trained(recipe, tmp
     path = tmp_path / "runs" / taken
     path.parent.mkdir(parents=True)
     path.write_text("{}")
-    with pytest.raises(InputError, match="already holds another run"):
+    with pytest.raises(InputError, match="is not empty"):
         train_series(recipe, {"output_dir": str(tmp_path / "runs")}, [7, 1, 3])
     assert recipe.calls == [] and path.read_text() == "{}"
 

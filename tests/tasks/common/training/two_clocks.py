@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import paddle.distributed as dist
 
-from tasks.common.training import trainer
+from tasks.common.training import callbacks
 
 LAST = 60
 
@@ -20,10 +20,10 @@ if __name__ == "__main__":
     rank = dist.get_rank()
     state = SimpleNamespace(global_step=0, max_steps=1000)
     ended = []
-    trainer.time = SimpleNamespace(monotonic=lambda: state.global_step * (1, 4)[rank])
-    trainer.is_requested = lambda: rank == 1 and state.global_step >= 45
-    trainer.end = lambda: ended.append(state.global_step)
-    checkpoints = trainer._Checkpoints(seconds=60)
+    callbacks.time = SimpleNamespace(monotonic=lambda: state.global_step * (1, 4)[rank])
+    callbacks.is_requested = lambda: rank == 1 and state.global_step >= 45
+    callbacks.end = lambda: ended.append(state.global_step)
+    checkpoints = callbacks.CheckpointTimer(seconds=60)
     args = SimpleNamespace(world_size=2, gradient_accumulation_steps=1)
     checkpoints.on_train_begin(args, state, None)
     saved = []

@@ -15,7 +15,7 @@ import pytest
 from tasks.common.export.folder import write_checksums
 from tasks.ner import NerPredictor
 from tasks.ner.export import NerExporter
-from tests.helpers.exports import FORMATS, export, fails
+from tests.helpers.exports import FORMATS, export
 from tests.helpers.verbs import verb
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -73,7 +73,7 @@ def test_a_graph_says_which_inputs_python_makes(features, inputs):
     assert (inputs is None and limits == []) or f"inputs {inputs} of" in limits[0]
 
 
-def test_it_is_evaluated_but_not_tuned(trained, copied, corpus, tmp_path, capsys):
+def test_it_is_evaluated_but_not_tuned(trained, copied, corpus, tmp_path, fails):
     scores = []
     for model in (trained.model, copied):
         output = tmp_path / "scores.json"
@@ -81,7 +81,7 @@ def test_it_is_evaluated_but_not_tuned(trained, copied, corpus, tmp_path, capsys
         scores.append(json.loads(output.read_text(encoding="utf-8"))["per_type"])
     assert scores[0] == scores[1]
     before = (copied / "config.json").read_bytes()
-    assert "is exported" in fails(verb("tune"), capsys, copied, corpus.dev)
+    assert "is exported" in fails(verb("tune"), copied, corpus.dev)
     assert (copied / "config.json").read_bytes() == before
 
 
@@ -99,15 +99,15 @@ def test_a_folder_of_before_reads_and_finds_as_it_did(trained, copied, texts):
 def test_both_are_scored_on_a_labeled_file(trained, corpus, tmp_path, capsys, format):
     words = [trained.model, "--output", tmp_path / "new", "--format", format, "--check", corpus.dev, "--license", "MIT"]
     assert export_ner.main([*map(str, words)]) == 0
-    row = "| f1 | {0:.4f} | {0:.4f} |".format(trained.metrics["dev"]["f1"])
+    f1 = f"{trained.metrics['dev']['f1']:.4f}"
     stored, card = trained.model_config, (tmp_path / "new" / "README.md").read_text(encoding="utf-8")
-    assert row in capsys.readouterr().out and row in card
+    assert f"| f1 | {f1} | {f1} |" in capsys.readouterr().out and f"{f1} trained, {f1} exported" in card
     facts = ["license: MIT", f"{stored['window_tokens']} tokens", f"{stored['longest_entity']} tokens"]
     assert all(fact in card for fact in (*facts, *stored["types"]))
 
 
 @needs_onnx
-def test_int8_is_smaller_and_finds_nearly_the_same(trained, texts, tmp_path, capsys):
+def test_int8_is_smaller_and_finds_nearly_the_same(trained, texts, tmp_path, fails):
     plain, small = export(tmp_path / "plain", "onnx", trained.model), tmp_path / "int8"
     words = [trained.model, "--output", small, "--quantize", "int8"]
     assert export_ner.main([*map(str, words)]) == 0
@@ -119,7 +119,7 @@ def test_int8_is_smaller_and_finds_nearly_the_same(trained, texts, tmp_path, cap
     assert (small / "model.onnx").stat().st_size < (plain / "model.onnx").stat().st_size
     assert "int8" in (small / "README.md").read_text(encoding="utf-8")
     words = [trained.model, "--output", tmp_path / "no", "--quantize", "int8", "--format", "paddle"]
-    assert "--quantize" in fails(export_ner, capsys, *words)
+    assert "--quantize" in fails(export_ner, *words)
 
 
 @needs_onnx

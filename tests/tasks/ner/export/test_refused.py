@@ -11,9 +11,9 @@ import pytest
 from tasks.common.errors import InputError
 from tasks.common.export import exporter as exporting
 from tasks.common.export.folder import GRAPH_FILES, ONNX_FILE, write_checksums
+from tasks.common.export.operators import message_class
 from tasks.ner.export import NerExporter
-from tests.helpers.exports import FORMATS, export, fails
-from tests.tasks.common.export.graph_bytes import field
+from tests.helpers.exports import FORMATS, export
 
 WEIGHTS = ("model.onnx", "inference.pdiparams")
 
@@ -82,14 +82,14 @@ def configured(folder, **values):
 
 
 @pytest.mark.parametrize("change, places", CHANGES.values(), ids=CHANGES)
-def test_a_folder_that_is_not_as_it_was_exported_is_one_line(copied, tmp_path, capsys, change, places):
+def test_a_folder_that_is_not_as_it_was_exported_is_one_line(copied, tmp_path, fails, change, places):
     change(copied)
     (tmp_path / "texts").write_text("甲\n", encoding="utf-8")
-    error = fails(predict_ner, capsys, copied, "--input", tmp_path / "texts")
+    error = fails(predict_ner, copied, "--input", tmp_path / "texts")
     assert all(place in error for place in (str(copied), *places))
 
 
-def test_a_graph_that_would_write_a_file_writes_nothing(copied, tmp_path, capsys):
+def test_a_graph_that_would_write_a_file_writes_nothing(copied, tmp_path, fails):
     graph, target = graph_of(copied), tmp_path / "mine.txt"
     target.write_text("mine", encoding="utf-8")
     before = sorted(tmp_path.rglob("*"))
@@ -101,28 +101,30 @@ def test_a_graph_that_would_write_a_file_writes_nothing(copied, tmp_path, capsys
         operators.insert(next(n for n, operator in enumerate(operators) if operator["#"] != "p"), save)
         graph.write_text(json.dumps(content), encoding="utf-8")
     elif graph.suffix == ".pdmodel":
-        path = field(1, b"file_path") + field(2, 2) + field(5, str(target).encode())
-        save = field(3, b"save") + field(1, field(1, b"X") + field(2, b"linear_0.b_0")) + field(4, path)
-        graph.write_bytes(graph.read_bytes() + field(1, field(1, 1) + field(2, 0) + field(4, save)))
+        save = {"operator": [b"save"], "inputs": [{"names": [b"linear_0.b_0"]}]}
+        more = message_class(".pdmodel")(blocks=[{"operators": [save]}])
+        graph.write_bytes(graph.read_bytes() + more.SerializeToString())
     else:
-        secret = field(1, b"location") + field(2, str(target).encode())
-        graph.write_bytes(graph.read_bytes() + field(7, field(5, field(13, secret) + field(14, 1))))
+        place = str(target).encode()
+        secret = b"\n\x08location\x12" + bytes([len(place)]) + place
+        more = message_class(".onnx")(graph=[{"constant": [{"external_data": [secret], "location": [1]}]}])
+        graph.write_bytes(graph.read_bytes() + more.SerializeToString())
     write_checksums(copied)
-    error = fails(predict_ner, capsys, copied)
+    error = fails(predict_ner, copied)
     assert f"{graph}: holds '" in error and ("<external data>" if graph.suffix == ".onnx" else "save") in error
     assert sorted(tmp_path.rglob("*")) == before and target.read_text(encoding="utf-8") == "mine"
 
 
-def test_exported_models_stand_alone(trained, exported, tmp_path, capsys):
-    assert "stands alone" in fails(predict_ner, capsys, trained.model, exported)
-    assert "is already exported" in fails(export_ner, capsys, exported, "--output", tmp_path / "again")
+def test_exported_models_stand_alone(trained, exported, tmp_path, fails):
+    assert "stands alone" in fails(predict_ner, trained.model, exported)
+    assert "is already exported" in fails(export_ner, exported, "--output", tmp_path / "again")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_cannot_be_written_is_said_before_anything_is(trained, exported, tmp_path, capsys):
-    for output, place in ((exported, "is not empty"), (exported / "vocab.txt", "is a file"), ("a/b", "writable")):
-        assert place in fails(export_ner, capsys, trained.model, "--output", tmp_path / output)
-    assert "is a training run" in fails(export_ner, capsys, trained.folder, "--output", tmp_path / "new")
+def test_what_cannot_be_written_is_said_before_anything_is(trained, exported, tmp_path, fails):
+    for output, place in ((exported, "is not empty"), (exported / "vocab.txt", "is a file"), ("/proc/b", "writable")):
+        assert place in fails(export_ner, trained.model, "--output", tmp_path / output)
+    assert "is a training run" in fails(export_ner, trained.folder, "--output", tmp_path / "new")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -138,11 +140,11 @@ def test_a_graph_that_scores_otherwise_is_not_left_behind(trained, tmp_path, mon
     assert list(tmp_path.iterdir()) == []
 
 
-def test_paddle_2_neither_exports_onnx_nor_reads_graphs_of_paddle_3(trained, tmp_path, capsys, monkeypatch):
+def test_paddle_2_neither_exports_onnx_nor_reads_graphs_of_paddle_3(trained, tmp_path, fails, monkeypatch):
     exported = export(tmp_path / "exported", "paddle", trained.model)
     shutil.move(graph_of(exported), exported / "inference.json")
     write_checksums(exported)
     monkeypatch.setattr(paddle, "__version__", "2.6.2")
-    assert "--format paddle" in fails(export_ner, capsys, trained.model, "--output", tmp_path / "new")
-    assert "Paddle 3" in fails(predict_ner, capsys, exported)
+    assert "--format paddle" in fails(export_ner, trained.model, "--output", tmp_path / "new")
+    assert "Paddle 3" in fails(predict_ner, exported)
     assert [path.name for path in tmp_path.iterdir()] == ["exported"]
