@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from paddle_rope import json_files
 from tasks.common.errors import InputError
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of an OSError
@@ -150,14 +151,9 @@ def claim_output_dir(path):
 def read_json_object(path, remedy):
     """The JSON object in a file of ours; raises InputError, with the ``remedy``, if it is damaged."""
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
-    except (ValueError, RecursionError):
-        content = None
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: is damaged; {remedy}")
-    return content
+        return json_files.read_json_object(path)
+    except ValueError as error:
+        raise InputError(f"{error}; {remedy}") from None
 
 
 def file_sha256(path):

@@ -5,15 +5,13 @@ import os
 import shutil
 import tempfile
 
-# The folders that they create; if one of them cannot be created, an import or an export fails.
-_MADE = (".paddlenlp/models", ".visualdl/conf", ".cache/paddle/dataset", ".cache/paddle/to_static_tmp")
-
 
 def ensure_home() -> None:
     """Set ``HOME`` of this process and its children to a temporary folder if the home folder is missing or not
     writable; it is removed when the process ends. A usable home folder stays as it is, and nothing is created in it."""
     home = os.path.expanduser("~")
-    if os.name != "posix" or (os.path.isabs(home) and all(_can_be_made(os.path.join(home, made)) for made in _MADE)):
+    made = [os.path.join(home, name) for name in (".paddlenlp", ".visualdl", ".cache/paddle")]
+    if os.name != "posix" or (os.path.isabs(home) and all(map(_can_be_made, made))):
         return
     try:
         temporary = tempfile.mkdtemp(prefix="paddle_rope_home_")

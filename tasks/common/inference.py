@@ -65,19 +65,14 @@ def batched_outputs(
     most_numbers: int = MOST_NUMBERS,
     show_progress: bool = False,
 ) -> Iterator[tuple[list[int], Any]]:
-    """Compute tokenized texts in batches of like length, the longest first.
+    """Yield (indices of the items of a batch, output for them), of tokenized texts in batches of like length, the
+    longest first.
 
     Args:
-        forward: called with each batch.
+        forward: called with each batch, which ``collate`` makes of a list of items.
         items: tokenized texts, each with ``ids``.
-        collate: makes a batch of a list of items.
-        batch_size: most items per batch.
         numbers_of: how many numbers the largest tensor has for an item of so many tokens.
         most_numbers: of the largest tensor of a batch, which bounds memory; an item that has more goes alone.
-        show_progress: show a progress bar.
-
-    Yields:
-        (indices of the items of a batch, output for them).
     """
     order = np.argsort([len(item.ids) for item in items], kind="stable")[::-1].tolist()
     # the bar stays if it is the only one, and disappears if it belongs to a chunk of a stream

@@ -19,7 +19,6 @@ WEIGHTS_FILE = "model.safetensors"
 MODEL_FILES = (*SETTINGS_FILES, WEIGHTS_FILE)
 MODEL_TYPE = "paddle_rope_"  # in config.json, followed by the name of the recipe
 ENCODER = "roformer"  # or by this, for the recipes pretraining and language_model
-_REMEDY = "ask its owner for permission, or run as another user"
 _WHERE = "give the folder OUTPUT_DIR/model of a training run"
 
 
@@ -27,13 +26,7 @@ def refuse_incomplete(folder: str | os.PathLike, needed: tuple[str, ...] = MODEL
     """Raise InputError unless a model's folder has the ``needed`` files; the message names the right folder if it is
     easy to guess."""
     folder = Path(folder)
-    try:
-        missing = [name for name in needed if not (folder / name).is_file()]
-    except PermissionError:
-        raise InputError(f"{folder}: no permission to look into it; {_REMEDY}") from None
-    for path in (folder / name for name in needed if name not in missing):
-        if not os.access(path, os.R_OK):  # safetensors would say that there is no such file
-            raise InputError(f"{path}: no permission to read it; {_REMEDY}")
+    missing = [name for name in needed if not (folder / name).is_file()]
     if missing and not folder.is_dir():
         raise InputError(f"{folder}: no such folder; {_WHERE}")
     if missing and (folder / "model" / "config.json").is_file():

@@ -31,9 +31,6 @@ class Predictor:
         bf16: multiply in bfloat16, see :func:`predict_in_bfloat16`.
 
     Attributes:
-        recipe: name of the recipe.
-        model_class: class of the trained model, as ``module:name``, which is imported when a folder needs it.
-        exported_class: class of the exported model.
         tokenizer, model: of the folder; both kinds of models predict by the same methods.
 
     Raises:
@@ -41,8 +38,8 @@ class Predictor:
             the batch size is less than 1.
     """
 
-    recipe: ClassVar[str]
-    model_class: ClassVar[str]
+    recipe: ClassVar[str]  # its name
+    model_class: ClassVar[str]  # of the trained model, as "module:name", which is imported when a folder needs it
     exported_class: ClassVar[type[ExportedModel]]
 
     def __init__(

@@ -40,10 +40,8 @@ from tasks.common.training.trainer import RecipeTrainer
 
 
 class Recipe:
-    """How to train for one task.
-
-    A subclass says what is different from task to task, in the attributes and in the methods that stand first; the
-    others are the same for all.
+    """How to train for one task. A subclass says what is different from task to task, in the attributes and in the
+    methods that stand first.
 
     Attributes:
         arguments: dataclass of the configuration keys.
@@ -144,19 +142,16 @@ class Recipe:
         """Train one run and write its folder.
 
         Args:
-            config: dict of configuration keys, such as a YAML file of ``configs/`` has; ``paddle-rope train --recipe
-                RECIPE --help`` lists them with defaults and meaning. ``output_dir``, a new folder, and ``train_file``
-                are required.
-            data: labeled data in memory, in place of files: dict from ``"train"``, ``"dev"`` and ``"test"`` to lists.
-                Each member is a dict, as a line of a file of JSON lines that the recipe reads holds it, or one of the
-                recipe's examples, such as ``read_labeled`` gives. A split that is not in it comes from its file.
+            config: dict of configuration keys, such as a YAML file of ``configs/`` has; ``output_dir``, a new folder,
+                and ``train_file`` are required. ``paddle-rope train --recipe RECIPE --help`` lists the keys.
+            data: labeled data in memory, in place of files: dict from ``"train"``, ``"dev"`` and ``"test"`` to lists of
+                the recipe's examples, such as ``read_labeled`` gives, or of dicts as lines of its JSON files hold them.
                 Messages call the fourth member of train ``train[3]``.
 
         Returns:
             dict as written to ``metrics.json``: ``train_seconds``, ``parameters``, ``seed``; under ``dev`` and
-            ``test``, where there are such data, a dict of scores, among them those that the class names in ``scores``;
-            and facts of the recipe. The trained model is in the folder ``model`` of ``output_dir``. None in processes
-            other than the first.
+            ``test``, where there are such data, a dict of scores; and facts of the recipe. The trained model is in the
+            folder ``model`` of ``output_dir``. None in processes other than the first.
 
         Raises:
             InputError: the configuration or the data are wrong; nothing has been written then.
@@ -174,19 +169,13 @@ class Recipe:
         return self._start(settings, memory)
 
     def resume(self, run_dir: str | Path, data: dict[str, Iterable[Any]] | None = None) -> dict[str, Any] | None:
-        """Continue an interrupted run from its last complete checkpoint, to the result it would have had; a run that
-        ended before its first checkpoint begins anew.
-
-        Args:
-            run_dir: folder of the run, with the configuration it was started with.
-            data: the data in memory that it was started with, if any, as of :meth:`train`.
-
-        Returns:
-            As :meth:`train`.
+        """Continue the interrupted run of a folder from its last complete checkpoint, to the result it would have had;
+        a run that ended before its first checkpoint begins anew. Takes the ``data`` in memory that it was started with;
+        returns what :meth:`train` does.
 
         Raises:
             InputError: the folder holds no unfinished run or it holds a symbolic link, no checkpoint is complete, or
-                the data are not those that it was started with.
+                the data have changed.
         """
         quiet_paddlenlp()
         run_dir = Path(run_dir)
@@ -209,9 +198,7 @@ class Recipe:
         Args:
             model_dir: folder that training wrote as ``OUTPUT_DIR/model``; for NER also a list of them, an ensemble.
             data: labeled file; or a list in memory, as of :meth:`train`.
-            device: ``"cpu"``, ``"gpu"`` ...; None takes a GPU where there is one.
-            batch_size: texts a batch at most.
-            options: those of the predictor, such as ``max_tokens``; for NER also ``num_examples``.
+            device, batch_size, options: of the predictor; for NER also ``num_examples``.
 
         Raises:
             InputError: the model or the data are wrong, or the data have a label that the model does not know.
@@ -306,7 +293,7 @@ class Recipe:
             self.describe(run)
             print(f"model: {run.model.config.attention} attention, {parameters:,} parameters")
             self._describe_training(run)
-            run.claim()
+            run_folder.claim(run)
         run.trainer = self.make_trainer(run)
         training_started = time.perf_counter()
         is_before = run.checkpoint is None or run.checkpoint.parent != run.checkpoints
@@ -328,9 +315,7 @@ class Recipe:
         if is_enabled():
             print("native operators compute; PADDLE_ROPE_NATIVE=0 turns them off")
             if run.training.bf16:
-                is_slower = run.is_begun and not bfloat16_is_faster()
-                why = "; the run goes on as it began, though float32 is faster on this processor"
-                print(f"training multiplies in bfloat16, evaluation in float32{why if is_slower else ''}")
+                print("training multiplies in bfloat16, evaluation in float32")
         if "dev" not in run.datasets:
             print("no dev data: the last epoch is kept")
         elif self.arguments.PLAN is BY_EPOCHS and not run.keys.keep_best:

@@ -34,10 +34,6 @@ class Run:
     model: Any = None
     trainer: Any = None
 
-    def claim(self) -> None:
-        """See :func:`tasks.common.runs.run_folder.claim`."""
-        run_folder.claim(self.config, self.checkpoint, self.claimed, self.memory.fingerprints, self.is_begun)
-
     @property
     def output_dir(self) -> Path:
         return Path(self.config["output_dir"])

@@ -32,17 +32,11 @@ class Exported(NamedTuple):
 
 
 class Exporter:
-    """How models of a recipe are exported; a subclass says what differs from recipe to recipe.
-
-    Attributes:
-        recipe: class of the recipe.
-        output: name of the graph's first output.
-        several: whether several models can become one.
-    """
+    """How models of a recipe are exported; a subclass says what differs from recipe to recipe."""
 
     recipe: ClassVar[type]
-    output: ClassVar[str]
-    several: ClassVar[bool] = False
+    output: ClassVar[str]  # name of the graph's first output
+    several: ClassVar[bool] = False  # whether several models can become one
 
     def save(self, predictor: Any, folder: Path) -> None:
         """Write further files that prediction needs, after configuration and tokenizer."""
@@ -97,7 +91,7 @@ def export(
     """Write a trained model, or an ensemble of several, as a folder that predictors open.
 
     Args:
-        exporter: exporter of the models' recipe.
+        exporter: of the models' recipe.
         model_dirs: folders OUTPUT_DIR/model of training runs.
         output_dir: folder to make.
         format: ``"onnx"``, or ``"paddle"`` for Paddle Inference.

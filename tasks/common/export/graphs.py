@@ -27,10 +27,8 @@ OPSET = 17  # the first with LayerNormalization
 def check_onnx_packages() -> None:
     """Raise InputError unless this process can write and run ONNX graphs."""
     if paddle.__version__.startswith("2."):
-        raise InputError(
-            f"paddle2onnx does not work with Paddle {paddle.__version__}; give --format paddle, or export with Paddle "
-            "3: folders of trained models are the same for both"
-        )
+        remedy = "give --format paddle, or export with Paddle 3: folders of trained models are the same for both"
+        raise InputError(f"paddle2onnx does not work with Paddle {paddle.__version__}; {remedy}")
     try:
         import ml_dtypes  # noqa: F401
         import onnx  # noqa: F401
@@ -63,17 +61,13 @@ def write_onnx_graph(
     quantize: bool = False,
     exact: Collection[str] = (),
 ) -> None:
-    """Write ``ONNX_FILE``.
+    """Write ``ONNX_FILE``; raises InputError if paddle2onnx cannot convert the layer.
 
     Args:
         layer, inputs, folder: as of :func:`write_paddle_graph`; the layer has one output.
         output: its name in the graph.
         finish: changes the graph at last, before it is checked.
-        quantize: whether the weights of matrix products and embeddings become int8.
-        exact: names of weights that stay as they are.
-
-    Raises:
-        InputError: paddle2onnx cannot convert the layer.
+        quantize: whether the weights of matrix products and embeddings become int8, but for those named in ``exact``.
     """
     import onnx
 

@@ -30,22 +30,11 @@ GPU_MEGABYTES = 256  # at the beginning; Paddle takes more as it needs more
 
 
 class ExportedModel:
-    """The graph of an exported folder. A subclass computes with it what the trained model of its recipe computes.
+    """The graph, :class:`OnnxGraph` or :class:`PaddleGraph`, of an exported folder that is checked. A subclass computes
+    with it what the trained model of its recipe computes. Raises InputError if the graph cannot be read, or the device
+    cannot be used."""
 
-    Args:
-        folder: checked by :func:`~tasks.common.export.folder.check_folder`.
-        config: configuration of the trained model.
-        device: as of the predictors.
-
-    Attributes:
-        config_class: class of the configuration, which checks what the folder's config.json holds.
-        graph: :class:`OnnxGraph` or :class:`PaddleGraph`.
-
-    Raises:
-        InputError: the graph cannot be read, or the device cannot be used.
-    """
-
-    config_class: ClassVar[Any]
+    config_class: ClassVar[Any]  # which checks what the folder's config.json holds
 
     def __init__(self, folder: str | os.PathLike, config: Any, device: str | None = None):
         self.config = config
@@ -55,16 +44,9 @@ class ExportedModel:
     def run(
         self, batch: Batch, shape: tuple[int | None, ...], outputs: Sequence[str] | None = None
     ) -> list[np.ndarray]:
-        """Compute outputs of the graph for a batch.
-
-        Args:
-            batch: the graph takes the inputs that it has.
-            shape: shape that the first output must have by the configuration; None for any size.
-            outputs: their names, only for an ONNX graph.
-
-        Raises:
-            InputError: the graph cannot be computed, or does not fit the configuration.
-        """
+        """Outputs of the graph for a batch, of which it takes the inputs that it has; ``outputs`` are names, only for
+        ONNX. Raises InputError if the graph cannot be computed, or the first output does not have the ``shape`` of the
+        configuration, None for any size."""
         with damage_reported(self._folder, "the graph", EXPORTED_FOLDER, is_out_of_memory):
             found = self.graph.run(batch) if outputs is None else self.graph.run(batch, outputs)
             given = found[0].shape

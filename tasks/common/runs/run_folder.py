@@ -64,36 +64,30 @@ def read_config(run_dir):
     return read_run_config(file)
 
 
-def claim(config, checkpoint, stack, in_memory=(), is_begun=False):
-    """Make the folder of a new run with its configuration in it, or say from where a run is resumed.
-
-    Args:
-        config: of the run, with its ``output_dir``.
-        checkpoint: from which it is resumed; None if it starts from the beginning.
-        stack: ``contextlib.ExitStack`` within which the folder stays locked.
-        in_memory: dict from data in memory to their fingerprints.
-        is_begun: the folder belongs to a run; without a checkpoint, what it has written is removed.
+def claim(run):
+    """Make the folder of a new :class:`~tasks.common.run.Run` with its configuration in it, or say from where a run is
+    resumed; without a checkpoint, what it has written is removed. The folder stays locked within ``run.claimed``.
 
     Raises:
-        InputError: another process works on the run, or a data file has changed since it began.
+        InputError: another process works on the run, or its data have changed since it began.
     """
-    output_dir = Path(config["output_dir"])
-    if not is_begun:
+    output_dir = run.output_dir
+    if not run.is_begun:
         claim_output_dir(output_dir)
-    if not stack.enter_context(locked(output_dir)):
+    if not run.claimed.enter_context(locked(output_dir)):
         raise InputError(f"{output_dir}: another process works on this run; wait for its end")
-    if not is_begun:
+    now = {**fingerprints(run.config), **run.memory.fingerprints}
+    if not run.is_begun:
         with atomic_writer(output_dir / CONFIG_FILE) as file:
-            yaml.safe_dump(config, file, allow_unicode=True, sort_keys=False)
+            yaml.safe_dump(run.config, file, allow_unicode=True, sort_keys=False)
     elif (output_dir / INPUTS_FILE).is_file():
         remedy = "it says which data the run began with; remove it if they are the same, or train anew"
-        before = read_json_object(output_dir / INPUTS_FILE, remedy)
-        check_fingerprints(before, {**fingerprints(config), **dict(in_memory)})
-    if checkpoint is not None:
-        print(f"resuming from {checkpoint}")
+        check_fingerprints(read_json_object(output_dir / INPUTS_FILE, remedy), now)
+    if run.checkpoint is not None:
+        print(f"resuming from {run.checkpoint}")
         return
-    write_json(output_dir / INPUTS_FILE, {**fingerprints(config), **dict(in_memory)})
-    if is_begun:
+    write_json(output_dir / INPUTS_FILE, now)
+    if run.is_begun:
         print(f"{output_dir}: no checkpoint was written before the run ended, so it begins anew")
         for name in (CHECKPOINTS_FOLDER, LOG_FOLDER):
             shutil.rmtree(output_dir / name, ignore_errors=True)
@@ -106,17 +100,9 @@ def save_model(output_dir, model, *others):
 
 
 def finish(output_dir, metrics, started, what_next, history=(), scores=()):
-    """Write table and picture of the epochs and ``metrics.json``, the last file of a run; say what was done and what
-    comes next.
-
-    Args:
-        output_dir: folder of the run.
-        metrics: dict, with ``train_seconds``.
-        started: ``time.perf_counter()`` of the beginning.
-        what_next: a message with ``{model}`` for the model's folder and ``{command}`` for ``paddle-rope``.
-        history: ``log_history`` of the trainer's state; nothing for a run that is not one of epochs.
-        scores: names of the dev scores in the table.
-    """
+    """Write the epochs of ``history`` with their ``scores``, if there are such, and ``metrics.json``, the last file of
+    a run that began when ``time.perf_counter()`` was ``started``; say what was done, and what comes next: a message
+    with ``{model}`` for the model's folder and ``{command}`` for ``paddle-rope``."""
     output_dir = Path(output_dir)
     if history:
         write_epochs(output_dir, history, scores)

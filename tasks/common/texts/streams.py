@@ -31,12 +31,8 @@ logger = logging.getLogger(__name__)
 class LineStream:
     """Items of the lines of an input, in chunks; can be iterated once. A subclass says which items a line has.
 
-    A chunk has the items of one read: of a pipe what its writer has written so far, so that a user who writes a line
-    gets an answer, of a file up to ``READ_BYTES``. Only the nothing after the last line end is no line.
-
-    Args:
-        source: path, or ``-`` for standard input.
-        chunk_items: maximum number of items in a chunk.
+    A chunk has the items of one read, at most ``chunk_items``: of a pipe what its writer has written so far, so that a
+    user who writes a line gets an answer, of a file up to ``READ_BYTES``.
 
     Attributes:
         name: of the input, for messages.
@@ -143,14 +139,9 @@ class LineStream:
 
 
 class TextStream(LineStream):
-    """Pairs (text, "path:line") of an input, see :class:`LineStream`.
-
-    * JSON lines, a JSON list, a table: the text of a record is the string under the first of ``keys`` that it has; it
-      may be empty. Other keys such as ``label`` are ignored, and blank lines are skipped.
-    * Plain text: each line is a text exactly as it is, without its line end. An empty line is an empty text, so that
-      results stay in line with the input.
-    * Tagged text is refused.
-    """
+    """Pairs (text, "path:line") of an input, see :class:`LineStream`. The text of a record is the string under the
+    first of ``keys`` that it has; a line of plain text is a text exactly as it is, also an empty one, so that results
+    stay in line with the input. Tagged text is refused."""
 
     read_whole = (*LineStream.read_whole, Form.TAGGED)
 
@@ -174,8 +165,7 @@ class TextStream(LineStream):
         texts = self.texts_of_tagged(lines) if self.form is Form.TAGGED else super().items_of_whole(lines)
         if not texts:
             raise InputError(f"{self.name}:1: {self.form.value} without a text; give texts")
-        plural = "" if len(texts) == 1 else "s"
-        logger.warning("%s: read as %s, %d text%s", self.name, self.form.value, len(texts), plural)
+        logger.warning("%s: read as %s, texts: %d", self.name, self.form.value, len(texts))
         return texts
 
     def check_end(self):

@@ -20,15 +20,13 @@ TRAINING = "1_train"  # VisualDL sorts groups of charts by name, and opens the f
 
 
 class VisualDLMonitor(TrainerCallback):
-    """Writes loss, learning rate, gradient norm and speed as ``1_train/...`` and evaluations as ``dev/...``.
-
-    An evaluation metric ``group/rest`` becomes ``dev_group/rest``, a group of charts of its own in VisualDL.
+    """Writes loss, learning rate, gradient norm and speed as ``1_train/...`` and evaluations as ``dev/...``; a metric
+    ``group/rest`` becomes ``dev_group/rest``, a group of charts.
 
     Args:
         log_dir: folder of the VisualDL log.
         settings: dict of the run's settings, shown as text; None shows none.
-        hyper_parameters: those of the settings that runs are compared by.
-        metrics: names of the evaluation metrics that the hyper-parameter view compares runs by.
+        metrics, hyper_parameters: names of the metrics, and of the settings, that runs are compared by.
         group: name of the group of charts that training is shown in.
         log_histograms: also write histograms of every weight at each evaluation, and of its gradient in the first step
             of training and after each evaluation.

@@ -62,12 +62,8 @@ def members(config: dict[str, Any], seeds: list[int] | None) -> list[Member]:
 
 
 def train_series(recipe: Any, config: dict[str, Any], seeds: list[int] | None = None) -> dict[str, Any] | None:
-    """Train a series in this process; it may be called in several processes that train together.
-
-    Args:
-        recipe: the :class:`~tasks.common.recipe.Recipe`.
-        config: configuration keys, with ``output_dir``.
-        seeds: whole numbers; None for the seed of the configuration.
+    """Train a series in this process, with ``seeds`` or the seed of the configuration; it may be called in several
+    processes that train together.
 
     Returns:
         The summary, see :func:`summarize`; None in processes other than the first.
@@ -120,15 +116,8 @@ def is_finished(folder: Path) -> bool:
 
 
 def train_unless_finished(recipe: Any, config: dict[str, Any], way: str | None = None) -> bool:
-    """Train or resume a run in this process, if that is left to do; False if another process has the run.
-
-    Args:
-        recipe, config: of the run.
-        way: what :func:`_way_of` returned before processes that train together began; None calls it now.
-
-    Raises:
-        InputError: the configuration or a data file is wrong; a folder in which nothing was written is not left.
-    """
+    """Train or resume a run in this process, if that is left to do; False if another process has the run. ``way`` is
+    what :func:`_way_of` returned before processes that train together began; None calls it now."""
     folder = Path(config["output_dir"])
     with claimed(folder) as is_mine:
         way = way or _way_of(folder)
@@ -228,13 +217,9 @@ class FinishedRun(NamedTuple):
 
 
 def summarize(runs: list[FinishedRun], places: Iterable[str]) -> dict[str, Any]:
-    """What the runs of one configuration gave together.
-
-    Returns:
-        dict with ``runs``, their number; ``train_seconds``, the mean; and ``scores``: from each of ``places`` to
-        ``values``, their ``mean`` and ``standard_deviation`` (of the sample, n - 1; None for one value). The values are
-        one per seed, each the mean over its folds; of one seed they are one per fold.
-    """
+    """What the runs of one configuration gave together: dict with ``runs``, their number; ``train_seconds``, the mean;
+    and ``scores``, from each of ``places`` to ``values``, their ``mean`` and ``standard_deviation`` (of the sample,
+    n - 1; None for one value). The values are one per seed, each the mean over its folds; of one seed one per fold."""
     scores = {}
     for place in places:
         seeds: dict[Any, list[float]] = {}
@@ -251,9 +236,8 @@ def _write_summary(recipe, folder, series):
     """Write and print what the finished runs of a series gave; returns it as :func:`summarize` does, and with
     ``ensemble``, the score of the models together, where the recipe has such a thing."""
     runs = [FinishedRun.read(run.labels, run.folder) for run in series]
-    has_score = runs[0].metrics.get
-    titles = {f"{split}.{name}": f"{split} {name}" for split in ("dev", "test") for name in recipe.scores
-              if name in has_score(split, ())}  # fmt: skip
+    found = [(split, name) for split in ("dev", "test") for name in recipe.scores]
+    titles = {f"{split}.{name}": f"{split} {name}" for split, name in found if name in runs[0].metrics.get(split, ())}
     summary = summarize(runs, titles)
     if len(runs) > 1 and "fold" not in runs[0].labels:
         together = recipe.score_ensemble(series[0].config, [str(run.folder) for run in runs])
@@ -282,10 +266,9 @@ def summary_files(
     machine, seeds = machine_in_words(), dict.fromkeys(run.labels["seed"] for run in runs if "seed" in run.labels)
     text = f"{machine}{'; seeds ' * bool(seeds)}{', '.join(map(str, seeds))}\n\n{as_markdown(table, list(table[0]))}"
     content = json.dumps({"machine": machine, "variants": summaries}, ensure_ascii=False, indent=2)
-    facts = ("train_seconds", "parameters")
-    rows = [
-        {**run.labels, **{title: run.score(place) for place, title in titles.items()},
-         **{name: run.metrics.get(name, "") for name in facts}}
-        for run in runs
-    ]  # fmt: skip
+    rows = []
+    for run in runs:
+        scores = {title: run.score(place) for place, title in titles.items()}
+        facts = {name: run.metrics.get(name, "") for name in ("train_seconds", "parameters")}
+        rows.append({**run.labels, **scores, **facts})
     return {RUNS_CSV: as_csv(rows, list(rows[0])), SUMMARY_JSON: f"{content}\n", SUMMARY_MD: text}

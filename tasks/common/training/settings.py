@@ -40,8 +40,7 @@ def check_config(config, arguments_class, recipes=None):
 
     Args:
         config: dict of configuration keys.
-        arguments_class: :class:`EncoderArguments` or a subclass: the recipe's keys.
-        recipes: as of :func:`tasks.common.training.paddlenlp_keys.check_keys`.
+        arguments_class, recipes: as of :func:`tasks.common.training.paddlenlp_keys.check_keys`.
 
     Returns:
         :class:`Settings`, whose ``training`` is a :class:`~tasks.common.training.paddlenlp_keys.TrainingKeys`. Keys of

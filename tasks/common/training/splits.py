@@ -10,27 +10,20 @@ from tasks.common.training.memory import IN_MEMORY, SPLITS
 
 
 def read_files(keys, read, memory=None):
-    """The labeled files of a run, or the examples that it was given in memory.
+    """(splits, names) of a run: dict from ``train`` and, where there is one, ``dev`` and ``test`` to examples; dict
+    from each to what messages call its data.
 
-    Args:
-        keys: with ``train_file``, ``dev_file`` and ``test_file``.
-        read: function of a path; its examples.
-        memory: dict from a split to its examples, where the key says ``IN_MEMORY``.
-
-    Returns:
-        (splits, names): dict from ``train`` and, where there is one, ``dev`` and ``test`` to examples; dict from each
-        to what messages call its data.
+    ``read`` gives the examples of a path, that of ``keys.train_file`` and so on; ``memory`` those of a split where the
+    key says ``IN_MEMORY``.
     """
     names = {split: getattr(keys, f"{split}_file") for split in SPLITS}
     splits = {}
     for split, path in names.items():
-        if path == IN_MEMORY:
-            if split not in (memory or {}):
-                remedy = "name a file, or give data to train in Python"
-                raise InputError(
-                    f"configuration: {split}_file is {IN_MEMORY!r}, of a run that had its data in memory; {remedy}"
-                )
+        if path == IN_MEMORY and split in (memory or {}):
             splits[split], names[split] = memory[split], split
+        elif path == IN_MEMORY:
+            why = f"configuration: {split}_file is {IN_MEMORY!r}, of a run that had its data in memory"
+            raise InputError(f"{why}; name a file, or give data to train in Python")
         elif path:
             splits[split] = read(path)
     return splits, names
@@ -38,11 +31,8 @@ def read_files(keys, read, memory=None):
 
 def hold_out_dev(keys, splits, names, labels_of=None, choose=None):
     """Where dev is wanted and not there, take ``dev_fraction`` of train for it, in the dicts of :func:`read_files`, the
-    way that ``dev_split`` says, and print how; ``labels_of`` as of :func:`hold_out`.
-
-    Args:
-        choose: function of the training data, the fraction and their name, where ``dev_split`` is empty: the way, and a
-            line about it. None: ``stratified``.
+    way that ``dev_split`` says, and print how. Where that is empty, ``choose`` gives the way and a line about it, from
+    the training data, the fraction and their name; without it: ``stratified``.
     """
     if "dev" in splits or not keys.has_dev:
         return
@@ -52,10 +42,8 @@ def hold_out_dev(keys, splits, names, labels_of=None, choose=None):
     if not keys.dev_split and choose is not None:
         way, line = choose(splits["train"], fraction, file)
     elif way != "contiguous":
-        line = (
-            f"note: dev is drawn from all of {file}; where neighboring texts are alike, its scores are too high: "
-            "--dev_split contiguous takes the end"
-        )
+        alike = "where neighboring texts are alike, its scores are too high: --dev_split contiguous takes the end"
+        line = f"note: dev is drawn from all of {file}; {alike}"
     splits["train"], splits["dev"] = hold_out(splits["train"], fraction, way, labels_of)
     if line is not None:
         _print(line)
@@ -95,17 +83,13 @@ def _print(line):
 
 
 def hold_out(examples, fraction, way="random", labels_of=None):
-    """Cut labeled data in two, always in the same way: a text that is there twice is on one side.
+    """(rest, held): labeled data cut in two, always in the same way, both in their order; ``held`` has ``fraction`` of
+    the texts, at least one. A text that is there twice is on one side.
 
     Args:
         examples: with a ``text`` and the place ``where`` it is, "path:line".
-        fraction: of the texts that is to be held out.
-        way: one of :data:`~tasks.common.training.arguments.DEV_SPLITS`: with the same share of the texts of each label,
-            as far as whole texts allow; at random; or the last ones.
+        way: one of :data:`~tasks.common.training.arguments.DEV_SPLITS`.
         labels_of: function of an example; what it is labeled with, to be sorted. For ``stratified``.
-
-    Returns:
-        (rest, held): lists of examples in their order; ``held`` has ``fraction`` of the texts, at least one.
 
     Raises:
         InputError: there are less than two different texts.

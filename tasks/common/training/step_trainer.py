@@ -15,14 +15,10 @@ from tasks.common.training.trainer import RecipeTrainer
 
 
 class StepTrainer(RecipeTrainer):
-    """Trains through a data set of batches once.
+    """Trains through a data set of batches once; after the steps ``ends`` the run is logged, evaluated and kept.
 
-    Args:
-        monitor: :class:`tasks.common.training.monitor.VisualDLMonitor` of the run.
-        score_dev: the scores of the model as it is; called after each of the steps ``ends``.
-        ends: steps after which the run is logged, evaluated and kept.
-        kwargs: of PaddleNLP's ``Trainer``. ``train_dataset`` is a list of batches, dicts of arrays: item i is the same
-            whenever it is asked for; its ``batches_per_step`` is processes times accumulated gradients.
+    ``train_dataset`` is a list of batches, dicts of arrays: item i is the same whenever it is asked for; its
+    ``batches_per_step`` is processes times accumulated gradients. Other arguments are as of :class:`RecipeTrainer`.
     """
 
     def __init__(self, monitor: Any, score_dev: Callable[[], dict[str, float]], ends: Iterable[int], **kwargs: Any):

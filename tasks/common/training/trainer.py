@@ -257,14 +257,8 @@ class RecipeTrainer(Trainer):
 
 
 def new_optimizer(training, learning_rate, parameters, decays):
-    """AdamW with clipping by the global norm, by the keys of a run.
-
-    Args:
-        training: PaddleNLP's ``TrainingArguments``.
-        learning_rate: a number, or a schedule of ``paddle.optimizer.lr``.
-        parameters: a list of parameters, or of groups of them.
-        decays: function of a parameter's own name; whether ``weight_decay`` is for it.
-    """
+    """AdamW with clipping by the global norm, by the ``TrainingArguments`` of a run; ``decays`` says of a parameter's
+    own name whether ``weight_decay`` is for it."""
     return AdamW(
         learning_rate=learning_rate,
         beta1=training.adam_beta1,
