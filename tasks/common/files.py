@@ -134,17 +134,6 @@ def check_output_dir(path):
     check_new_folder(path, "--output_dir")
 
 
-def claim_output_dir(path):
-    """Make the folder of a new run; raises InputError as :func:`check_output_dir`."""
-    path = Path(path)
-    check_output_dir(path)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be made ({error.strerror}); give another --output_dir") from None
-    return path
-
-
 # ---- reading
 
 

@@ -20,19 +20,11 @@ _REMEDY = "write one 'key: value' a line"
 
 
 def read_run_config(config_file, overrides=()):
-    """Read a YAML file and the command line after it.
+    """The keys of a YAML file, None for none, with the words of the command line in place, see :func:`parse_overrides`.
 
-    Args:
-        config_file: path of a YAML mapping from keys to values; None for none.
-        overrides: words of the command line, ``--key value``, ``--key=value``, or ``--key`` alone for true.
-
-    Returns:
-        dict of the file's keys with the overrides in place. Overridden values are strings, to which
-        :func:`parse_arguments` gives the type of their key. The file itself, and files that values name, may be those
-        of ``configs/`` that come with the package, see :func:`shipped`.
-
-    Raises:
-        InputError: the file cannot be read as a mapping, or a word is not an option.
+    Overridden values are strings, to which :func:`parse_arguments` gives the type of their key. The file itself, and
+    files that values name, may be those of ``configs/`` that come with the package, see :func:`shipped`. Raises
+    InputError if the file cannot be read as a mapping, or a word is not an option.
     """
     config = {} if config_file is None else _read_yaml(config_file)
     config.update(parse_overrides(overrides))
@@ -79,18 +71,9 @@ def parse_overrides(words):
 
 
 def parse_arguments(config, *dataclass_types):
-    """Turn a configuration into dataclasses.
-
-    Args:
-        config: dict of keys and values; None leaves a key at its default, as do "" and [] where the default is None.
-        dataclass_types: the dataclasses; each key belongs to one of them.
-
-    Returns:
-        One instance of each, in their order.
-
-    Raises:
-        InputError: a key is unknown or a value does not fit its type.
-    """
+    """One instance of each dataclass; each key of a configuration belongs to one of them. None leaves a key at its
+    default, as do "" and [] where the default is None. Raises InputError if a key is unknown or a value does not fit
+    its type."""
     known = {field.name: field for cls in dataclass_types for field in dataclasses.fields(cls) if field.init}
     given = {}
     for key, value in config.items():

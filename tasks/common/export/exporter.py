@@ -91,13 +91,12 @@ def export(
     """Write a trained model, or an ensemble of several, as a folder that predictors open.
 
     Args:
-        exporter: of the models' recipe.
-        model_dirs: folders OUTPUT_DIR/model of training runs.
+        exporter, model_dirs: of the models' recipe; folders OUTPUT_DIR/model of training runs.
         output_dir: folder to make.
         format: ``"onnx"``, or ``"paddle"`` for Paddle Inference.
         quantize: ``"int8"`` for weights of 8 bits, only in ONNX; None for 32 bits.
         check: labeled file on which the trained and the exported model are scored.
-        license: license of the model, for its card.
+        license: of the model, for its card.
 
     Raises:
         InputError: a folder does not hold a trained model, several do not fit together, ``output_dir`` cannot be made,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import sys
 import tempfile
@@ -29,16 +30,12 @@ def check_onnx_packages() -> None:
     if paddle.__version__.startswith("2."):
         remedy = "give --format paddle, or export with Paddle 3: folders of trained models are the same for both"
         raise InputError(f"paddle2onnx does not work with Paddle {paddle.__version__}; {remedy}")
-    try:
-        import ml_dtypes  # noqa: F401
-        import onnx  # noqa: F401
-        import onnxruntime  # noqa: F401
-        import paddle2onnx  # noqa: F401
-    except ImportError as error:
-        remedy = "pip install 'paddle_rope[cpu,onnx]'"
-        if error.name == "paddle2onnx" and sys.version_info >= (3, 13):
-            remedy = "it has wheels for Python up to 3.12, so export there"
-        raise InputError(f"ONNX needs the package {error.name}; {remedy}, or give --format paddle") from None
+    for name in ("ml_dtypes", "onnx", "onnxruntime", "paddle2onnx"):
+        if importlib.util.find_spec(name) is None:
+            remedy = "pip install 'paddle_rope[cpu,onnx]'"
+            if name == "paddle2onnx" and sys.version_info >= (3, 13):
+                remedy = "it has wheels for Python up to 3.12, so export there"
+            raise InputError(f"ONNX needs the package {name}; {remedy}, or give --format paddle")
 
 
 def write_paddle_graph(layer: paddle.nn.Layer, inputs: Sequence[InputSpec | None], folder: Path) -> None:
@@ -140,8 +137,8 @@ def _quantize(source, target, exact):
 def simplify(graph: onnx.GraphProto) -> None:
     """Simplify a graph of paddle2onnx in place; its results stay the same.
 
-    Constants become initializers, because quantization looks for weights there. Nodes that only copy are removed, as
-    are the expansion of numbers before ``Where``, which broadcasts, and nodes without users.
+    Constants become initializers, where quantization looks for weights. Nodes that only copy are removed, as are the
+    expansion of numbers before ``Where``, which broadcasts, and nodes without users.
     """
     for node in [node for node in graph.node if node.op_type == "Constant" and node.attribute[0].name == "value"]:
         tensor = node.attribute[0].t

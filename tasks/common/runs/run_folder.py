@@ -12,7 +12,7 @@ import yaml
 from tasks.common.cli.own_command import own_command, quoted, visualdl_command
 from tasks.common.cli.run_config import read_run_config
 from tasks.common.errors import InputError
-from tasks.common.files import add_content, atomic_writer, claim_output_dir, read_json_object, write_json
+from tasks.common.files import add_content, atomic_writer, check_output_dir, read_json_object, write_json
 from tasks.common.runs.epochs import write_epochs
 from tasks.common.texts.text_files import IN_MEMORY, STDIN, open_bytes, unreadable
 
@@ -73,7 +73,8 @@ def claim(run):
     """
     output_dir = run.output_dir
     if not run.is_begun:
-        claim_output_dir(output_dir)
+        check_output_dir(output_dir)
+        output_dir.mkdir(parents=True, exist_ok=True)
     if not run.claimed.enter_context(locked(output_dir)):
         raise InputError(f"{output_dir}: another process works on this run; wait for its end")
     now = {**fingerprints(run.config), **run.memory.fingerprints}

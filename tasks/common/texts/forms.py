@@ -36,10 +36,8 @@ _FEWEST_TAGGED = 3  # lines: a text may end with an O
 
 
 def form_of(lines: list[str]) -> Form:
-    """The form of an input that has, or begins with, these lines, of which one is not blank.
-
-    Lines that may be sentences are plain text: braces and brackets are JSON only before its objects, lists and strings.
-    """
+    """The form of an input that has, or begins with, these lines, of which one is not blank. Lines that may be
+    sentences are plain text: braces and brackets are JSON only before its objects, lists and strings."""
     lines = list(itertools.islice((line for line in lines if line.strip(BLANKS)), LINES_TO_SEE))
     head = "\n".join(lines).lstrip(BLANKS)
     if _OBJECT.match(head):

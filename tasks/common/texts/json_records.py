@@ -43,11 +43,9 @@ def _fault(error):
 
 
 def list_records(content: str, name: str) -> Iterator[tuple[str, dict]]:
-    """Pairs ("path:line", JSON object) of a JSON list.
-
-    An item that is a string is the object with this ``text``; an item [text, object], as spaCy writes it, is the object
-    with the text. Items are decoded one by one, because ``json.loads`` of the whole list has no positions.
-    """
+    """Pairs ("path:line", JSON object) of a JSON list, whose items are decoded one by one, because ``json.loads`` of
+    the whole list has no positions. An item that is a string is the object with this ``text``; an item [text, object],
+    as spaCy writes it, is the object with the text."""
 
     def error(message: str, position: int) -> InputError:
         return InputError(f"{name}:{content.count(chr(10), 0, position) + 1}: {message}; {_LIST}")

@@ -104,12 +104,8 @@ def dev_scores_so_far(state, args):
 
 
 class WeightAverage(TrainerCallback):
-    """average <- decay * average + (1 - decay) * weights after each step; early on decay is (1 + step) / (10 + step).
-
-    Args:
-        model: the ``paddle.nn.Layer`` whose learned parameters are averaged.
-        decay: from 0 to less than 1, such as 0.998: the average reaches back about 1 / (1 - decay) steps.
-    """
+    """average <- decay * average + (1 - decay) * learned weights after each step; early on decay is
+    (1 + step) / (10 + step). The average reaches back about 1 / (1 - decay) steps."""
 
     def __init__(self, model, decay):
         self.decay = decay

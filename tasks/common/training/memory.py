@@ -31,15 +31,8 @@ class LabeledData(NamedTuple):
     record_of: Callable[[Any], dict[str, Any]]  # an example -> a dict as a line of JSON holds it
 
     def read_records(self, records: Iterable[Any], name: str) -> tuple[list, str]:
-        """The examples of records, and their SHA-256.
-
-        Args:
-            records: dicts, each as a line of a file of JSON lines, or examples.
-            name: of the list, for messages: the fourth record of ``train`` is ``train[3]``.
-
-        Raises:
-            InputError: there is no record, or something in one is wrong.
-        """
+        """The examples of records, dicts as lines of JSON or examples, and their SHA-256; raises InputError if there is
+        no record, or something in one is wrong. The fourth record of the list ``train`` is called ``train[3]``."""
         if isinstance(records, (str, bytes, dict)) or not isinstance(records, Iterable):
             raise InputError(
                 f"{name}: {shown(records)} is not a list of records; give dicts as the lines of a file hold"

@@ -21,7 +21,7 @@ from paddle_rope.machine import machine_in_words
 from tasks.common.cli.own_command import own_command
 from tasks.common.cli.run_config import read_run_config
 from tasks.common.errors import InputError, Interrupted
-from tasks.common.files import atomic_writer, check_output_dir, claim_output_dir, read_json_object, write_files
+from tasks.common.files import atomic_writer, check_output_dir, read_json_object, write_files
 from tasks.common.process import is_first_process
 from tasks.common.reports.tables import as_csv, as_markdown, mean_and_deviation
 from tasks.common.runs.run_folder import CHECKPOINTS_FOLDER, METRICS_FILE, locked, refuse_links
@@ -178,7 +178,7 @@ def _begun(folder, series):
         return
     check_output_dir(folder)
     made = [path for path in folder.parents if not path.exists()]
-    claim_output_dir(folder)
+    folder.mkdir(parents=True, exist_ok=True)
     with atomic_writer(folder / SERIES_FILE) as file:
         yaml.safe_dump(series, file, allow_unicode=True, sort_keys=False)
     try:

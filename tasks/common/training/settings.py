@@ -36,18 +36,12 @@ def without_removed_keys(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_config(config, arguments_class, recipes=None):
-    """Fill in the recipe's defaults and check keys and values; neither Paddle nor PaddleNLP is imported.
-
-    Args:
-        config: dict of configuration keys.
-        arguments_class, recipes: as of :func:`tasks.common.training.paddlenlp_keys.check_keys`.
+    """Fill in the recipe's defaults and check keys and values, see :func:`check_keys`; neither Paddle nor PaddleNLP is
+    imported. Raises InputError if a key is unknown or missing, or a value does not fit.
 
     Returns:
         :class:`Settings`, whose ``training`` is a :class:`~tasks.common.training.paddlenlp_keys.TrainingKeys`. Keys of
         PaddleNLP that are not documented stay in ``config`` as they were given.
-
-    Raises:
-        InputError: a key is unknown or missing, or a value does not fit.
     """
     given = without_removed_keys(config)
     check_keys(given, arguments_class, recipes)
