@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Optional
 
 from paddle_rope.options import POSITIVE, Kind, choice
-from tasks.common.errors import InputError, did_you_mean
 from tasks.common.training.arguments import SEED, EncoderArguments, option
 
 SCHEDULERS = ("linear", "cosine", "constant", "constant_with_warmup", "polynomial")  # PaddleNLP's
@@ -86,31 +84,3 @@ def paddlenlp_names() -> set[str]:
         return set()
     source = Path(spec.origin).with_name("trainer") / "training_args.py"
     return set(re.findall(r"^    (\w+): .+= field\(", source.read_text(encoding="utf-8"), re.MULTILINE))
-
-
-def check_keys(
-    config: Iterable[str],
-    arguments_class: type[EncoderArguments],
-    recipes: Mapping[str, type[EncoderArguments]] | None = None,
-) -> None:
-    """Raise InputError unless every given key is the recipe's, or one of PaddleNLP that does not contradict it.
-    ``recipes`` has the keys of all recipes by their names, to say of which recipe an unknown key is."""
-    plan = arguments_class.PLAN
-    usable = {*arguments_class.__dataclass_fields__, *usable_keys(arguments_class)}
-    for key in config:
-        if key in arguments_class.RENAMED:
-            raise InputError(f"key {key!r} is called {arguments_class.RENAMED[key]!r} now; rename it")
-        if key in usable:
-            continue
-        if plan.is_closed(key) and (key not in INSTEAD or key in plan.reason):
-            raise InputError(f"key {key!r} cannot be set: {plan.reason.format(metric=arguments_class.METRIC)}")
-        if key in INSTEAD:
-            raise InputError(f"key {key!r} of PaddleNLP does nothing here: {INSTEAD[key]}")
-        suggestion = did_you_mean(key, usable)
-        others = [name for name, other in (recipes or {}).items() if key in other.__dataclass_fields__]
-        if others:
-            remedy = suggestion or "leave it out"
-            raise InputError(f"key {key!r} is a key of {', '.join(others)}, not of this recipe; {remedy}")
-        if key not in paddlenlp_names():
-            remedy = suggestion or "paddle-rope train CONFIG.yaml --help lists the keys"
-            raise InputError(f"unknown key {key!r}; {remedy}")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 from paddle_rope.roformer import removed
 from tasks.common.cli.run_config import parse_arguments, typed
-from tasks.common.errors import InputError
+from tasks.common.errors import InputError, did_you_mean
 from tasks.common.training.arguments import EncoderArguments, check_kinds
-from tasks.common.training.paddlenlp_keys import DOCUMENTED, TrainingKeys, check_keys, usable_keys
+from tasks.common.training.paddlenlp_keys import DOCUMENTED, INSTEAD, TrainingKeys, paddlenlp_names, usable_keys
 
 if TYPE_CHECKING:
     from paddlenlp.trainer import TrainingArguments
@@ -36,17 +36,17 @@ def without_removed_keys(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_config(config, arguments_class, recipes=None):
-    """Fill in the recipe's defaults and check keys and values, see :func:`check_keys`; neither Paddle nor PaddleNLP is
-    imported. Raises InputError if a key is unknown or missing, or a value does not fit.
+    """:class:`Settings` with the recipe's defaults filled in, after keys and values are checked; ``training`` are the
+    documented :class:`TrainingKeys`, and other keys of PaddleNLP stay in ``config`` as they were given.
 
-    Returns:
-        :class:`Settings`, whose ``training`` is a :class:`~tasks.common.training.paddlenlp_keys.TrainingKeys`. Keys of
-        PaddleNLP that are not documented stay in ``config`` as they were given.
+    Neither Paddle nor PaddleNLP is imported. Raises InputError if a key is unknown or missing, or a value does not fit;
+    ``recipes`` has the keys of all recipes by their names, to say of which recipe an unknown key is.
     """
-    given = without_removed_keys(config)
-    check_keys(given, arguments_class, recipes)
+    given, usable = without_removed_keys(config), usable_keys(arguments_class)
+    for key in given:
+        if key not in usable and key not in arguments_class.__dataclass_fields__:
+            _refuse_key(key, arguments_class, usable, recipes or {})
     names = {*arguments_class.__dataclass_fields__, *DOCUMENTED}
-    usable = usable_keys(arguments_class)
     known = {**usable, **{key: value for key, value in given.items() if key in names and value is not None}}
     keys, training = parse_arguments(known, arguments_class, TrainingKeys)
     keys.check_ranges()
@@ -67,6 +67,25 @@ def check_config(config, arguments_class, recipes=None):
         why = f"sizes and tokenizer come from the folder {keys.pretrained}"
         raise InputError(f"key {min(settled)!r}: {why}; leave it out")
     return Settings(config, keys, training, given)
+
+
+def _refuse_key(key, arguments_class, usable, recipes):
+    """Raise InputError for a key that the recipe does not have, unless PaddleNLP has it and it contradicts nothing."""
+    plan, renamed = arguments_class.PLAN, arguments_class.RENAMED
+    if key in renamed:
+        raise InputError(f"key {key!r} is called {renamed[key]!r} now; rename it")
+    if plan.is_closed(key) and (key not in INSTEAD or key in plan.reason):
+        raise InputError(f"key {key!r} cannot be set: {plan.reason.format(metric=arguments_class.METRIC)}")
+    if key in INSTEAD:
+        raise InputError(f"key {key!r} of PaddleNLP does nothing here: {INSTEAD[key]}")
+    suggestion = did_you_mean(key, {*arguments_class.__dataclass_fields__, *usable})
+    others = [name for name, other in recipes.items() if key in other.__dataclass_fields__]
+    if others:
+        remedy = suggestion or "leave it out"
+        raise InputError(f"key {key!r} is a key of {', '.join(others)}, not of this recipe; {remedy}")
+    if key not in paddlenlp_names():
+        remedy = suggestion or "paddle-rope train CONFIG.yaml --help lists the keys"
+        raise InputError(f"unknown key {key!r}; {remedy}")
 
 
 def resolve_config(config, arguments_class):

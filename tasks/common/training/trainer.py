@@ -15,32 +15,8 @@ from paddle_rope.native.products import bfloat16_products
 from tasks.common.errors import InputError
 from tasks.common.files import write_json
 from tasks.common.runs.interruption import end, is_requested, until_saved
-from tasks.common.training.callbacks import (
-    CheckpointTimer,
-    ClearedGradients,
-    EarlyStopping,
-    TrainingProgress,
-    WeightAverage,
-    evaluations_since_best,
-)
-from tasks.common.training.checkpoints import (
-    AVERAGE_FILE,
-    COMPLETE_FILE,
-    MODEL_FILE,
-    PROGRESS_FILE,
-    TRAINER_STATE_FILE,
-    checkpoint_path,
-    mark_complete,
-    read_checkpoint_tensors,
-    read_optimizer,
-    read_random_state,
-    read_trainer_state,
-    remove_older,
-    use_json,
-    write_optimizer,
-    write_random_state,
-    write_tensors,
-)
+from tasks.common.training import callbacks, checkpoints
+from tasks.common.training.checkpoints import COMPLETE_FILE, checkpoint_path, read_trainer_state
 from tasks.common.training.length_grouping import LengthGroupedBatchSampler
 
 SAVED_BEFORE = 1  # complete checkpoints that stay beside the newest and the best, should the newest be damaged
@@ -68,18 +44,18 @@ class RecipeTrainer(Trainer):
         super().__init__(**kwargs)
         self.monitor, self.score_dev, self.lengths, self.patience = monitor, score_dev, lengths, patience
         self.keeps_best, self.args.load_best_model_at_end = self.args.load_best_model_at_end, False
-        self.average = WeightAverage(self.model, ema_decay) if ema_decay else None
-        self.progress = TrainingProgress(phase)
+        self.average = callbacks.WeightAverage(self.model, ema_decay) if ema_decay else None
+        self.progress = callbacks.TrainingProgress(phase)
         self._since_log = None  # the training loss since the last log, a tensor
         self._before = None  # what a resumed run had counted since its last log
         self._precision = contextlib.nullcontext  # of a training step
         if self.args.bf16 and paddle.get_device() == "cpu":
             self._precision = bfloat16_products
             self.enable_autocast_context_manager = False  # Paddle's leaves products in float32 on CPU
-        stopping = None if patience is None else EarlyStopping(patience)
-        timer = CheckpointTimer(60 * checkpoint_minutes)
+        stopping = None if patience is None else callbacks.EarlyStopping(patience)
+        timer = callbacks.CheckpointTimer(60 * checkpoint_minutes)
         self.pop_callback(ProgressCallback)
-        for callback in (ClearedGradients(), timer, self.average, stopping, monitor, self.progress):
+        for callback in (callbacks.ClearedGradients(), timer, self.average, stopping, monitor, self.progress):
             if callback is not None:
                 self.add_callback(callback)
 
@@ -97,7 +73,7 @@ class RecipeTrainer(Trainer):
                 end()
         last, best = checkpoint_path(self.args.output_dir, self.state.global_step), self.state.best_model_checkpoint
         if self.args.should_save and (last / COMPLETE_FILE).is_file():
-            remove_older(last, best, before=0)
+            checkpoints.remove_older(last, best, before=0)
         if self.keeps_best and best is not None:
             if self.args.world_size > 1:
                 dist.barrier()  # the first process has written it
@@ -187,25 +163,25 @@ class RecipeTrainer(Trainer):
         name, rank = f"eval_{self.args.metric_for_best_model}", self.args.process_index
         if name in (metrics or {}) and (self.state.best_metric is None or metrics[name] > self.state.best_metric):
             self.state.best_metric, self.state.best_model_checkpoint = metrics[name], str(folder)
-        write_random_state(folder, rank)
+        checkpoints.write_random_state(folder, rank)
         progress = {
             "loss": self._since_log.item(),
             "logged_step": self._globalstep_last_logged,
             "total_loss": self._total_loss_scalar,
             "monitor": self.monitor.position(),
         }
-        write_json(folder / PROGRESS_FILE.format(rank=rank), progress)
+        write_json(folder / checkpoints.PROGRESS_FILE.format(rank=rank), progress)
         if self.args.world_size > 1:
             dist.barrier()  # the checkpoint is complete when every process has written its part
         if not self.args.should_save:
             return
-        write_tensors(folder / MODEL_FILE, self.model.state_dict())
-        write_optimizer(folder, self.optimizer, self.lr_scheduler, self._loss_scaler)
+        checkpoints.write_tensors(folder / checkpoints.MODEL_FILE, self.model.state_dict())
+        checkpoints.write_optimizer(folder, self.optimizer, self.lr_scheduler, self._loss_scaler)
         if self.average is not None:
-            self.average.save(folder / AVERAGE_FILE)
-        self.state.save_to_json(str(folder / TRAINER_STATE_FILE))
-        mark_complete(folder)
-        remove_older(folder, self.state.best_model_checkpoint, SAVED_BEFORE)
+            self.average.save(folder / checkpoints.AVERAGE_FILE)
+        self.state.save_to_json(str(folder / checkpoints.TRAINER_STATE_FILE))
+        checkpoints.mark_complete(folder)
+        checkpoints.remove_older(folder, self.state.best_model_checkpoint, SAVED_BEFORE)
 
     @property
     def _loss_scaler(self):
@@ -214,7 +190,7 @@ class RecipeTrainer(Trainer):
     def _ended_with(self, checkpoint):
         """Whether training had come to its end; its weights are loaded then. PaddleNLP would make one more step."""
         state = read_trainer_state(Path(checkpoint))
-        stopped = self.patience is not None and evaluations_since_best(state, self.args) >= self.patience
+        stopped = self.patience is not None and callbacks.evaluations_since_best(state, self.args) >= self.patience
         if not stopped and state.global_step < state.max_steps:
             return False
         self.state = state
@@ -225,22 +201,24 @@ class RecipeTrainer(Trainer):
     def _load_weights(self, checkpoint):
         self._load_from_checkpoint(checkpoint)
         if self.average is not None:
-            self.average.load(Path(checkpoint) / AVERAGE_FILE)
+            self.average.load(Path(checkpoint) / checkpoints.AVERAGE_FILE)
 
     def _load_from_checkpoint(self, resume_from_checkpoint=None):
         if resume_from_checkpoint:
-            self.model.set_state_dict(read_checkpoint_tensors(Path(resume_from_checkpoint) / MODEL_FILE))
+            self.model.set_state_dict(
+                checkpoints.read_checkpoint_tensors(Path(resume_from_checkpoint) / checkpoints.MODEL_FILE)
+            )
 
     def _load_optimizer_and_scheduler(self, checkpoint):
         if checkpoint is not None:
-            read_optimizer(Path(checkpoint), self.optimizer, self.lr_scheduler, self._loss_scaler)
+            checkpoints.read_optimizer(Path(checkpoint), self.optimizer, self.lr_scheduler, self._loss_scaler)
             self._load_counts(checkpoint)
             if self.average is not None:
-                self.average.load(Path(checkpoint) / AVERAGE_FILE)
+                self.average.load(Path(checkpoint) / checkpoints.AVERAGE_FILE)
 
     def _load_rng_state(self, checkpoint):
         if checkpoint is not None:
-            read_random_state(Path(checkpoint), self.args.process_index)
+            checkpoints.read_random_state(Path(checkpoint), self.args.process_index)
 
     def _load_counts(self, checkpoint):
         """Random numbers, and what this process has counted since the last log."""
@@ -253,7 +231,7 @@ class RecipeTrainer(Trainer):
             self._before = counts
             self.monitor.go_on_from(progress["monitor"])
 
-        use_json(Path(checkpoint) / PROGRESS_FILE.format(rank=self.args.process_index), go_on)
+        checkpoints.use_json(Path(checkpoint) / checkpoints.PROGRESS_FILE.format(rank=self.args.process_index), go_on)
 
 
 def new_optimizer(training, learning_rate, parameters, decays):

@@ -243,7 +243,7 @@ def test_a_run_goes_on_once_a_full_disk_has_room(whole, ends_at, tmp_path):
     def write(*arguments):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    full_disk = ("tasks.common.training.trainer.write_optimizer", write)
+    full_disk = ("tasks.common.training.checkpoints.write_optimizer", write)
     with pytest.MonkeyPatch.context() as patch:
         status, line = ends_at(2 * STEPS - 1, lambda: patch.setattr(*full_disk))
     assert status == 2 and line.startswith(f"error: {folder}: ") and line.endswith(f"train --resume {folder}")
@@ -277,9 +277,7 @@ def test_what_is_no_unfinished_run_is_not_resumed(resume_fails, whole, tmp_path,
     assert message in resume_fails(*words)
 
 
-def test_a_run_without_a_checkpoint_begins_anew_only_if_nobody_works_on_it_and_its_data_are_the_same(
-    resume_fails, cut_run, few_texts, tmp_path
-):
+def test_a_run_without_a_checkpoint_begins_anew_only_on_the_same_data(resume_fails, cut_run, few_texts, tmp_path):
     train_file = Path(shutil.copy(few_texts.train, tmp_path / "train.json"))
     folder = cut_run(STEPS - 1, masked_lm_epochs=0, train_file=train_file)
     with locked(folder):

@@ -11,21 +11,7 @@ import pytest
 
 from tasks.common.errors import InputError
 from tasks.common.training import checkpoints
-from tasks.common.training.checkpoints import (
-    COMPLETE_FILE,
-    TRAINER_STATE_FILE,
-    has_checkpoint,
-    last_checkpoint,
-    mark_complete,
-    read_checkpoint_tensors,
-    read_optimizer,
-    read_random_state,
-    read_trainer_state,
-    remove_older,
-    write_optimizer,
-    write_random_state,
-    write_tensors,
-)
+from tasks.common.training.checkpoints import COMPLETE_FILE, TRAINER_STATE_FILE, last_checkpoint, mark_complete
 
 
 class Trained:
@@ -54,17 +40,17 @@ class Trained:
 def folder(tmp_path):
     """The files of a checkpoint of ``Trained(5)``, without a mark."""
     trained = Trained(5)
-    write_tensors(tmp_path / checkpoints.MODEL_FILE, trained.layer.state_dict())
-    write_optimizer(tmp_path, trained.optimizer, trained.schedule)
-    write_random_state(tmp_path, 0)
+    checkpoints.write_tensors(tmp_path / checkpoints.MODEL_FILE, trained.layer.state_dict())
+    checkpoints.write_optimizer(tmp_path, trained.optimizer, trained.schedule)
+    checkpoints.write_random_state(tmp_path, 0)
     (tmp_path / TRAINER_STATE_FILE).write_text('{"global_step": 5}', encoding="utf-8")
     return tmp_path
 
 
 def test_optimizer_and_schedule_go_on_as_if_there_had_been_no_break(folder):
     whole, again = Trained(5), Trained(2, seed=1)
-    again.layer.set_state_dict(read_checkpoint_tensors(folder / checkpoints.MODEL_FILE))
-    read_optimizer(folder, again.optimizer, again.schedule)
+    again.layer.set_state_dict(checkpoints.read_checkpoint_tensors(folder / checkpoints.MODEL_FILE))
+    checkpoints.read_optimizer(folder, again.optimizer, again.schedule)
     assert again.schedule.last_epoch == 5 and (again.weights() == whole.weights()).all()
     for trained in (whole, again):
         trained.train(3)
@@ -83,13 +69,13 @@ def draws():
 def test_random_numbers_go_on_as_if_there_had_been_no_break(tmp_path):
     np.random.randn()  # of each two normal numbers numpy keeps one
     paddle.rand([5])
-    write_random_state(tmp_path, 0)
+    checkpoints.write_random_state(tmp_path, 0)
     expected = draws()
     random.seed(1)
     np.random.seed(1)
     paddle.seed(1)
     assert draws() != expected
-    read_random_state(tmp_path, 0)
+    checkpoints.read_random_state(tmp_path, 0)
     assert draws() == expected
 
 
@@ -105,15 +91,15 @@ class Bomb:
 
 def _read_optimizer(folder):
     trained = Trained(0)
-    read_optimizer(folder, trained.optimizer, trained.schedule)
+    checkpoints.read_optimizer(folder, trained.optimizer, trained.schedule)
 
 
 READERS = {
-    checkpoints.MODEL_FILE: lambda folder: read_checkpoint_tensors(folder / checkpoints.MODEL_FILE),
+    checkpoints.MODEL_FILE: lambda folder: checkpoints.read_checkpoint_tensors(folder / checkpoints.MODEL_FILE),
     checkpoints.OPTIMIZER_FILE: _read_optimizer,
     checkpoints.NUMBERS_FILE: _read_optimizer,
-    "random_state_0.json": lambda folder: read_random_state(folder, 0),
-    TRAINER_STATE_FILE: read_trainer_state,
+    "random_state_0.json": lambda folder: checkpoints.read_random_state(folder, 0),
+    TRAINER_STATE_FILE: checkpoints.read_trainer_state,
 }
 DAMAGES = {
     "missing": lambda path: path.unlink(),
@@ -234,14 +220,14 @@ def test_the_best_and_the_one_before_stay(tmp_path):
         make(tmp_path, step)
     (make(tmp_path, 35) / COMPLETE_FILE).unlink()
     newest = make(tmp_path, 40)
-    remove_older(newest, str(tmp_path / "elsewhere" / "checkpoint-10"), before=1)
+    checkpoints.remove_older(newest, str(tmp_path / "elsewhere" / "checkpoint-10"), before=1)
     assert names(tmp_path) == ["checkpoint-10", "checkpoint-30", "checkpoint-40"]
-    remove_older(newest, None, before=0)
+    checkpoints.remove_older(newest, None, before=0)
     assert names(tmp_path) == ["checkpoint-40"]
 
 
 def test_checkpoints_in_a_folder_within_are_seen(tmp_path):
     (tmp_path / "before").mkdir()
-    assert not has_checkpoint(tmp_path)
+    assert not checkpoints.has_checkpoint(tmp_path)
     make(tmp_path / "before", 1)
-    assert has_checkpoint(tmp_path) and not has_checkpoint(tmp_path, within=False)
+    assert checkpoints.has_checkpoint(tmp_path) and not checkpoints.has_checkpoint(tmp_path, within=False)

@@ -6,7 +6,6 @@ import signal
 import pytest
 from safetensors import SafetensorError
 
-from tasks.common.cli.own_command import own_command
 from tasks.common.errors import InputError, Interrupted, exit_on_input_error
 from tasks.common.runs.interruption import end, interruptible, is_requested, until_saved
 from tasks.common.training.failures import explained
@@ -50,6 +49,8 @@ def folder(tmp_path, request):
 @pytest.mark.parametrize(
     "error, folder, said",
     [
+        (Interrupted(15), True, ("ended by a signal", RESUME)),  # its command: tests/tasks/ner/test_resume.py
+        (Interrupted(2), False, ("ended by a signal", "train anew")),
         (OSError(28, "No space left on device"), True, ("make room", RESUME)),
         (OSError(27, "File too large"), False, ("make room", "train anew")),
         (SafetensorError(NO_ROOM), True, ("make room", RESUME)),
@@ -67,25 +68,11 @@ def folder(tmp_path, request):
 def test_what_ends_a_run_from_outside_is_one_line_with_the_remedy(error, folder, said):
     if isinstance(error, FileNotFoundError):
         error.filename = error.filename.format(folder)
-    with pytest.raises(InputError if said else type(error)) as raised, explained(folder):
+    with pytest.raises((InputError, Interrupted) if said else type(error)) as raised, explained(folder):
         raise error
     if said:
         assert str(raised.value).startswith(f"{folder}: ")
         assert [part for part in said if part not in str(raised.value)] == []
-
-
-@pytest.mark.parametrize("number", SIGNALS)
-@pytest.mark.parametrize("folder", [False, True], indirect=True)
-def test_command_ends_with_one_line_and_the_status_that_shells_expect(folder, number, capsys):
-    @exit_on_input_error
-    def main(words):
-        with interruptible(), explained(folder):
-            send(number)
-
-    assert main([]) == 128 + number
-    error = capsys.readouterr().err
-    assert error.startswith(f"{folder}: ended by a signal; ") and error.count("\n") == 1
-    assert (f"{own_command()} {RESUME} {folder}" in error) == (folder / CHECKPOINT).exists()
 
 
 def test_ctrl_c_elsewhere_is_one_line(capsys):
