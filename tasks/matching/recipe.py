@@ -68,7 +68,7 @@ class MatchingRecipe(Recipe):
     def describe(self, run: Run) -> None:
         for split, dataset in run.datasets.items():
             print(data_report(split, dataset))
-        run.facts["chosen_by"] = chosen_by = self._chosen_by(run) if run.trainer.keeps_best else None
+        run.facts["chosen_by"] = chosen_by = self._chosen_by(run) if run.training.load_best_model_at_end else None
         chosen = f"; the epoch is chosen by dev {chosen_by}" if chosen_by else ""
         print(run.model.config.architecture + chosen)
 

@@ -48,7 +48,6 @@ CHANGES = {
     ),
     "a file is named twice": (lambda folder: edit(folder / "SHA256SUMS", lambda sums: 2 * sums), ("twice",)),
     "another file": (lambda folder: (folder / "model.safetensors").write_bytes(b"x"), ("model.safetensors",)),
-    "version 0.1": (lambda folder: (folder / "SHA256SUMS").rename(folder / "inference.sha256"), ("version 0.1",)),
     **{
         f"{key} {value}": (
             lambda folder, key=key, value=value: configured(folder, **{key: value}),
